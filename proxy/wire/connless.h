@@ -1,0 +1,25 @@
+#pragma once
+
+#include "proxy/wire/message.h"
+#include "proxy/wire/packet.h"
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace tw::wire {
+
+/// A connless packet: server info requests and answers, masters' packets. No effect on sessions.
+struct ConnlessSpec {
+    std::string_view magic;  ///< four ASCII characters behind ff ff ff ff
+    std::string_view name;   ///< "info_extended"
+    std::span<const MessageField> fields;
+};
+
+[[nodiscard]] std::span<const ConnlessSpec> connless_table();
+/// Null when the payload names none that is known.
+[[nodiscard]] const ConnlessSpec* find_connless(std::span<const std::byte> payload);
+/// Values as decode_fields gives them; players are a struct array named "clients".
+void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out);
+
+} // namespace tw::wire

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "proxy/wire/error.h"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace tw::wire {
+
+/// Decompresses one payload into `out`; returns the number of bytes written. Bytes behind the end
+/// symbol are ignored, so both the old writers' extra zero byte and its absence are read.
+/// Errors: huffman_truncated, huffman_overflow (more than out.size() bytes).
+/// Source: protocol sheet, section 2.
+[[nodiscard]] Result<std::size_t> huffman_decompress(std::span<const std::byte> in,
+                                                     std::span<std::byte> out);
+
+enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
+
+/// Compresses; `ending` chooses what DDNet before 20.0 and vanilla do at full bytes.
+[[nodiscard]] std::vector<std::byte> huffman_compress(std::span<const std::byte> in,
+                                                      HuffmanEnding ending);
+
+} // namespace tw::wire

@@ -1,0 +1,92 @@
+#pragma once
+
+#include "snapshot/error.h"
+#include "snapshot/item.h"
+#include "snapshot/snapshot.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tw::snapshot {
+
+/// What readers accept in one delta body: 64 parts hold 57,600 bytes, but the reference decodes into
+/// a buffer of 64 KiB.
+inline constexpr std::size_t kMaxDeltaInts = 16384;
+
+/// One update of a delta: new or changed ints of an item.
+struct DeltaUpdate {
+    ItemKey key;
+    std::uint32_t begin = 0;  ///< index of the first int in the delta's ints
+    std::uint32_t size = 0;   ///< number of ints
+};
+
+/// A decoded delta body. Reused from snapshot to snapshot so that decoding does not allocate.
+struct Delta {
+    std::vector<std::int32_t> ints;      ///< the whole body, varints decoded
+    std::span<const std::int32_t> deleted;  ///< packed keys, in wire order; points into ints
+    std::vector<DeltaUpdate> updates;    ///< in wire order
+    std::size_t surplus_ints = 0;        ///< ints behind the last counted update; clients ignore them
+};
+
+/// Odd but legal things that clients tolerate.
+enum class DeltaOddity : std::uint8_t {
+    duplicate_update,    ///< one key is updated twice; the later one wins, both relative to the base
+    unknown_delete,      ///< a deleted key that the base does not have
+    duplicate_delete,    ///< a key deleted twice
+    deleted_and_updated, ///< a key both deleted and updated: the difference counts against the base
+    base_not_minus_one,  ///< a negative base tick other than -1; counts as none
+};
+
+struct DeltaOddityAt {
+    DeltaOddity kind;
+    ItemKey key;
+    std::uint32_t int_index = 0;  ///< where in the delta's ints
+};
+
+/// Collects oddities of one delta without allocating; counts what does not fit.
+struct DeltaOddities {
+    static constexpr std::size_t kKept = 16;
+    std::array<DeltaOddityAt, kKept> kept{};
+    std::size_t count = 0;
+
+    void add(const DeltaOddityAt& oddity) {
+        if (count < kKept) {
+            kept[count] = oddity;
+        }
+        ++count;
+    }
+
+    [[nodiscard]] std::span<const DeltaOddityAt> list() const {
+        return std::span{kept}.first(count < kKept ? count : kKept);
+    }
+};
+
+/// Decodes the body of a delta (all parts put together). An empty body counts as "0 0 0".
+///
+/// Layout:  varints: num_deleted, num_updated, 0, the deleted keys, then per update type, id, size
+///          (only where objects.h knows no agreed size), ints.
+/// Errors:  offset is the index of the int that is wrong; for `truncated` the byte.
+/// Source:  protocol sheet, sections 6.3 and 6.4.
+[[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out);
+
+/// Rebuilds a snapshot from its base and a decoded delta.
+///
+/// Layout:  result items sorted by key; at most kMaxItems items and kMaxSnapshotBytes bytes.
+/// Errors:  size_change, too_many_items, too_many_bytes; offset counts ints of the delta. On error
+///          the content of `out` is unspecified.
+/// Reports: oddities, applied the way clients apply them.
+/// Source:  protocol sheet, section 6.5.
+[[nodiscard]] Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
+                                       DeltaOddities& oddities);
+
+/// Makes the body of the delta that leads from one snapshot to the other; unchanged items are left
+/// out, deletions and updates stand in key order.
+[[nodiscard]] std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to);
+
+/// Byte offset of the int with this index in a delta body, for findings; body size if beyond.
+[[nodiscard]] std::size_t byte_offset_of_int(std::span<const std::byte> body, std::size_t int_index);
+
+} // namespace tw::snapshot

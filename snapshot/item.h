@@ -1,0 +1,50 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tw::snapshot {
+
+/// Server time, 1/50 s. Starts again at every map change.
+using Tick = std::int32_t;
+
+/// The base of a delta that builds on nothing.
+inline constexpr Tick kNoBase = -1;
+
+/// Limits of the 0.6 snapshot, the same in vanilla and DDNet (protocol sheet, sections 6.1 and 6.5).
+inline constexpr std::int32_t kMaxItemType = 0x7fff;
+inline constexpr std::int32_t kMaxItemId = 0xffff;
+inline constexpr std::size_t kMaxItems = 1024;
+/// Counted as the reference builder counts: 8 + per item 4 (offset) + 4 (key) + 4 per int.
+inline constexpr std::size_t kMaxSnapshotBytes = 65536;
+/// Types from here on are placeholders for UUIDs, named by descriptor items.
+inline constexpr std::uint16_t kFirstUuidType = 0x4000;
+/// Type of the items that give a placeholder its UUID; the item's id is the placeholder.
+inline constexpr std::uint16_t kDescriptorType = 0;
+
+/// What identifies an item inside a snapshot. Ordered by type, then id.
+struct ItemKey {
+    std::uint16_t type = 0;
+    std::uint16_t id = 0;
+
+    [[nodiscard]] static constexpr ItemKey from_packed(std::uint32_t packed) {
+        return {static_cast<std::uint16_t>(packed >> 16U), static_cast<std::uint16_t>(packed)};
+    }
+
+    /// The key as the wire writes it: type * 65536 + id.
+    [[nodiscard]] constexpr std::uint32_t packed() const {
+        return static_cast<std::uint32_t>(type) << 16U | id;
+    }
+
+    friend constexpr auto operator<=>(const ItemKey&, const ItemKey&) = default;
+};
+
+/// One item of a snapshot that is owned elsewhere.
+struct ItemView {
+    ItemKey key;
+    std::span<const std::int32_t> data;
+};
+
+} // namespace tw::snapshot

@@ -1,0 +1,92 @@
+#pragma once
+
+#include "snapshot/item.h"
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tw::snapshot {
+
+/// A delta travels in parts of 900 bytes, the last one shorter; at most 64 of them.
+inline constexpr std::size_t kMaxPartSize = 900;
+inline constexpr std::int32_t kMaxParts = 64;
+/// Ticks that may be incomplete at the same time, and how far behind the newest they may be: bots
+/// acknowledge snapshots that complete late, and servers then build on them.
+inline constexpr std::size_t kMaxOpenTicks = 8;
+inline constexpr Tick kMaxPartAge = 25;
+
+/// One part as a snapshot message carries it.
+struct Part {
+    Tick tick = 0;
+    Tick delta_tick = kNoBase;  ///< tick of the base, kNoBase: none (NOT the distance on the wire)
+    std::int32_t num_parts = 1;
+    std::int32_t part = 0;
+    std::int32_t crc = 0;
+    std::span<const std::byte> data;
+};
+
+/// All parts of a tick, put together. `body` is valid until the next call.
+struct AssembledDelta {
+    Tick tick = 0;
+    Tick delta_tick = kNoBase;
+    std::int32_t crc = 0;
+    std::int32_t num_parts = 1;
+    std::span<const std::byte> body;
+};
+
+enum class PartStatus : std::uint8_t {
+    incomplete,    ///< stored; more parts are missing
+    complete,      ///< the last missing one: `assembled()` holds the delta
+    duplicate,     ///< this part was there already with the same content; ignored
+    too_old,       ///< more than kMaxPartAge behind the newest tick; ignored
+    out_of_range,  ///< num_parts, part or size outside the limits; ignored
+    inconsistent,  ///< contradicts earlier parts of its tick (num_parts, crc, base); it replaces them
+};
+
+/// A tick that was given up before all its parts came.
+struct LostDelta {
+    Tick tick = 0;
+    Tick delta_tick = kNoBase;
+    std::int32_t num_parts = 0;
+    std::int32_t have = 0;
+};
+
+/// Puts parts together, several ticks at a time, any order, duplicates included. Memory is bounded:
+/// kMaxOpenTicks bodies, each as large as the parts seen so far need.
+class PartAssembler {
+  public:
+    /// Single-part deltas pass straight through without a copy.
+    [[nodiscard]] PartStatus add(const Part& part);
+    [[nodiscard]] const AssembledDelta& assembled() const { return assembled_; }
+    /// Ticks given up during the last `add` (too old, or pushed out); valid until the next call.
+    [[nodiscard]] std::span<const LostDelta> lost() const { return {lost_.data(), num_lost_}; }
+    /// Forgets everything (map change, new connection); returns what was incomplete.
+    std::span<const LostDelta> reset();
+
+  private:
+    struct Slot {
+        bool used = false;
+        Tick tick = 0;
+        Tick delta_tick = kNoBase;
+        std::int32_t crc = 0;
+        std::int32_t num_parts = 0;
+        std::size_t last_size = 0;
+        std::bitset<kMaxParts> have;
+        std::vector<std::byte> body;
+    };
+
+    void give_up(Slot& slot);
+    [[nodiscard]] Slot& slot_for(const Part& part);
+
+    std::array<Slot, kMaxOpenTicks> slots_;
+    std::array<LostDelta, kMaxOpenTicks> lost_{};
+    std::size_t num_lost_ = 0;
+    Tick newest_ = -1;
+    AssembledDelta assembled_;
+};
+
+} // namespace tw::snapshot

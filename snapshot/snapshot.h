@@ -1,0 +1,70 @@
+#pragma once
+
+#include "snapshot/item.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tw::snapshot {
+
+/// A snapshot that is owned elsewhere: items sorted by key, keys unique.
+///
+/// Layout: `keys[i]` is the packed key of item i; its ints are `data[ends[i - 1] .. ends[i])`
+///         (from 0 for the first).
+class SnapshotView {
+  public:
+    SnapshotView() = default;
+
+    SnapshotView(std::span<const std::uint32_t> keys, std::span<const std::uint32_t> ends,
+                 std::span<const std::int32_t> data)
+        : keys_{keys}, ends_{ends}, data_{data} {}
+
+    [[nodiscard]] std::size_t size() const { return keys_.size(); }
+    [[nodiscard]] bool empty() const { return keys_.empty(); }
+
+    [[nodiscard]] ItemView operator[](std::size_t index) const {
+        const std::uint32_t begin = index == 0 ? 0 : ends_[index - 1];
+        return {ItemKey::from_packed(keys_[index]), data_.subspan(begin, ends_[index] - begin)};
+    }
+
+    /// Index of the item with this key. Binary search.
+    [[nodiscard]] std::optional<std::size_t> find(ItemKey key) const;
+
+    [[nodiscard]] std::span<const std::uint32_t> keys() const { return keys_; }
+    [[nodiscard]] std::span<const std::uint32_t> ends() const { return ends_; }
+    [[nodiscard]] std::span<const std::int32_t> data() const { return data_; }
+
+    /// The server's checksum: the wrapping sum of all ints of all items, as signed.
+    [[nodiscard]] std::int32_t checksum() const;
+
+    /// Size as the reference builder counts it: 8 + 8 per item + 4 per int.
+    [[nodiscard]] std::size_t size_bytes() const { return 8 + 8 * keys_.size() + 4 * data_.size(); }
+
+  private:
+    std::span<const std::uint32_t> keys_;
+    std::span<const std::uint32_t> ends_;
+    std::span<const std::int32_t> data_;
+};
+
+/// An owning snapshot, built by appending items in key order. Reused for building without allocating.
+class Snapshot {
+  public:
+    [[nodiscard]] SnapshotView view() const { return {keys_, ends_, data_}; }
+
+    void clear();
+    /// Precondition: key is greater than every key already there.
+    void append(ItemKey key, std::span<const std::int32_t> data);
+
+    friend bool operator==(const Snapshot&, const Snapshot&) = default;
+
+  private:
+    friend class SnapshotWriter;
+    std::vector<std::uint32_t> keys_;
+    std::vector<std::uint32_t> ends_;
+    std::vector<std::int32_t> data_;
+};
+
+} // namespace tw::snapshot

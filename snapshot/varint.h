@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tw::snapshot {
+
+/// Longest encoding of one int.
+inline constexpr std::size_t kMaxVarintBytes = 5;
+
+/// Decodes one variable-length integer.
+///
+/// Layout: byte 1 `E S d5..d0`, bytes 2 to 4 `E d6..d0`, byte 5 the low 4 bits; E: another byte
+///         follows, S: the value is the complement of the collected bits.
+/// Returns the number of bytes read, 0 when the data ends inside the value.
+/// Source: protocol sheet, section 3.1 (DDNet since 15.9: unused bits of byte 5 are dropped).
+[[nodiscard]] constexpr std::size_t decode_varint(const std::byte* data, std::size_t size,
+                                                  std::int32_t& value) {
+    if (size == 0) {
+        return 0;
+    }
+    const auto first = std::to_integer<std::uint32_t>(data[0]);
+    std::uint32_t bits = first & 0x3FU;
+    std::size_t used = 1;
+    for (unsigned shift = 6; (std::to_integer<std::uint32_t>(data[used - 1]) & 0x80U) != 0 &&
+                             used < kMaxVarintBytes;
+         shift += 7) {
+        if (used == size) {
+            return 0;
+        }
+        const auto next = std::to_integer<std::uint32_t>(data[used]);
+        ++used;
+        bits |= (next & (used == kMaxVarintBytes ? 0x0FU : 0x7FU)) << shift;
+    }
+    value = static_cast<std::int32_t>((first & 0x40U) != 0 ? ~bits : bits);
+    return used;
+}
+
+/// Appends the shortest encoding of a value.
+inline void encode_varint(std::int32_t value, std::vector<std::byte>& out) {
+    auto bits = static_cast<std::uint32_t>(value);
+    const std::uint32_t sign = value < 0 ? 0x40U : 0U;
+    bits = value < 0 ? ~bits : bits;
+    std::uint32_t byte = sign | (bits & 0x3FU);
+    bits >>= 6U;
+    while (bits != 0) {
+        out.push_back(static_cast<std::byte>(byte | 0x80U));
+        byte = bits & 0x7FU;
+        bits >>= 7U;
+    }
+    out.push_back(static_cast<std::byte>(byte));
+}
+
+} // namespace tw::snapshot
