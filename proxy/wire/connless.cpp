@@ -1,1 +1,123 @@
 #include "proxy/wire/connless.h"
+
+#include "proxy/wire/field_decoder.h"
+
+#include <algorithm>
+
+namespace tw::wire {
+namespace {
+
+constexpr std::size_t kMarkSize = 4; ///< ff ff ff ff in front of every magic
+constexpr std::size_t kMagicSize = 4;
+constexpr std::byte kMark{0xff};
+
+constexpr MessageField text(std::string_view name) {
+    return {.name = name, .type = FieldType::string};
+}
+
+constexpr MessageField decimal(std::string_view name) {
+    return {.name = name, .type = FieldType::decimal_string};
+}
+
+constexpr MessageField port(std::string_view name) {
+    return {.name = name, .type = FieldType::u16_be, .min = 0, .max = 0xffff};
+}
+
+constexpr MessageField kGetInfo[] = {{.name = "token", .type = FieldType::request_token}};
+constexpr MessageField kGetInfo64[] = {{.name = "token", .type = FieldType::u8}};
+
+constexpr MessageField kInfo[] = {
+    decimal("token"),
+    text("version"),
+    text("name"),
+    text("map"),
+    text("game_type"),
+    decimal("flags"),
+    decimal("num_players"),
+    decimal("max_players"),
+    decimal("num_clients"),
+    decimal("max_clients"),
+    {.name = "clients", .type = FieldType::clients},
+};
+
+constexpr MessageField kInfo64[] = {
+    decimal("token"),
+    text("version"),
+    text("name"),
+    text("map"),
+    text("game_type"),
+    decimal("flags"),
+    decimal("num_players"),
+    decimal("max_players"),
+    decimal("num_clients"),
+    decimal("max_clients"),
+    {.name = "offset", .type = FieldType::integer},
+    {.name = "clients", .type = FieldType::clients},
+};
+
+constexpr MessageField kInfoExtended[] = {
+    decimal("token"),       text("version"),
+    text("name"),           text("map"),
+    decimal("map_crc"),     decimal("map_size"),
+    text("game_type"),      decimal("flags"),
+    decimal("num_players"), decimal("max_players"),
+    decimal("num_clients"), decimal("max_clients"),
+    text("reserved"),       {.name = "clients", .type = FieldType::clients_extended},
+};
+
+constexpr MessageField kInfoExtendedMore[] = {
+    decimal("token"),
+    decimal("packet_no"),
+    text("reserved"),
+    {.name = "clients", .type = FieldType::clients_extended},
+};
+
+constexpr MessageField kList[] = {{.name = "servers", .type = FieldType::server_addresses}};
+constexpr MessageField kCount[] = {port("count")};
+constexpr MessageField kHeartbeat[] = {port("alt_port")};
+
+constexpr ConnlessSpec kTable[] = {
+    {"gie3", "get_info", kGetInfo},
+    {"inf3", "info", kInfo},
+    {"fstd", "get_info_64", kGetInfo64},
+    {"dtsf", "info_64", kInfo64},
+    {"iext", "info_extended", kInfoExtended},
+    {"iex+", "info_extended_more", kInfoExtendedMore},
+    {"req2", "get_list", {}},
+    {"lis2", "list", kList},
+    {"cou2", "get_count", {}},
+    {"siz2", "count", kCount},
+    {"bea2", "heartbeat", kHeartbeat},
+    {"fw??", "fw_check", {}},
+    {"fw!!", "fw_response", {}},
+    {"fwok", "fw_ok", {}},
+    {"fwer", "fw_error", {}},
+    {"chal", "register_challenge", {}},
+};
+
+} // namespace
+
+std::span<const ConnlessSpec> connless_table() {
+    return kTable;
+}
+
+const ConnlessSpec* find_connless(std::span<const std::byte> payload) {
+    if (payload.size() < kMarkSize + kMagicSize ||
+        !std::all_of(payload.begin(), payload.begin() + kMarkSize,
+                     [](std::byte byte) { return byte == kMark; })) {
+        return nullptr;
+    }
+    const auto bytes = payload.subspan(kMarkSize, kMagicSize);
+    const std::string_view magic{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    const auto* const found =
+        std::find_if(std::begin(kTable), std::end(kTable),
+                     [magic](const ConnlessSpec& spec) { return spec.magic == magic; });
+    return found == std::end(kTable) ? nullptr : found;
+}
+
+void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out) {
+    const std::size_t skipped = std::min(packet.payload.size(), kMarkSize + kMagicSize);
+    FieldDecoder{packet.payload.subspan(skipped), packet.connless_extra, out}.run(spec.fields);
+}
+
+} // namespace tw::wire

@@ -25,18 +25,24 @@ enum class MessageId : std::uint8_t {
 };
 
 enum class FieldType : std::uint8_t {
-    integer, boolean, tick, string, raw, uuid, sha256,
+    integer, boolean, tick, string,
+    raw,             ///< as many bytes as the integer field before it says
+    uuid, sha256,
     integers_until_end, strings_until_end,
-    object,          ///< ints laid out as an object of snapshot/objects.h
+    object,          ///< ints laid out as an object of snapshot/objects.h; the field before: bytes
     decimal_string,  ///< connless: a number in ASCII
     server_addresses, clients,
+    objects,           ///< an array of objects; the field before: how many
+    u8, u16_be,        ///< connless: one byte; two bytes, big-endian
+    request_token,     ///< connless: one byte, above it 16 bits of an extended header
+    clients_extended,  ///< connless: as clients, every record with one more string, "reserved"
 };
 
 /// What must not be shown unless asked for.
 enum class Secrecy : std::uint8_t { open, secret };
 
 struct MessageField {
-    std::string_view name;
+    std::string_view name{};
     FieldType type = FieldType::integer;
     bool optional = false;
     Secrecy secrecy = Secrecy::open;
@@ -44,7 +50,9 @@ struct MessageField {
     std::int64_t max = INT32_MAX;
     const snapshot::NameTable* names = nullptr;
     std::uint8_t sanitize = 0;     ///< string cleaning flags of section 3.2
-    std::string_view object;       ///< for FieldType::object: its name in the object table
+    std::string_view object{};      ///< for FieldType::object: its name in the object table
+    /// What readers take for an optional integer that is not there; without one it is left out.
+    std::optional<std::int32_t> default_value{};
 };
 
 enum class Who : std::uint8_t { c2s, s2c, both, none };
@@ -56,10 +64,10 @@ struct MessageSpec {
     bool system = false;
     Who direction = Who::both;
     bool vital = false;
-    std::string_view name;
-    std::string_view uuid_name;
+    std::string_view name{};
+    std::string_view uuid_name{};
     snapshot::Uuid uuid{};
-    std::span<const MessageField> fields;
+    std::span<const MessageField> fields{};
 };
 
 [[nodiscard]] std::span<const MessageSpec> message_table();
@@ -70,9 +78,9 @@ struct MessageSpec {
 struct MessageHead {
     bool system = false;
     std::uint16_t number = 0;               ///< 0: extended
-    std::optional<snapshot::Uuid> uuid;
+    std::optional<snapshot::Uuid> uuid{};
     const MessageSpec* spec = nullptr;      ///< null: unknown id or UUID
-    std::span<const std::byte> body;        ///< the fields
+    std::span<const std::byte> body{};      ///< the fields
     std::size_t head_size = 0;              ///< bytes before the body
 };
 
@@ -89,9 +97,9 @@ struct FieldValue {
 
     Kind kind = Kind::integer;
     Secrecy secrecy = Secrecy::open;
-    std::string_view name;
+    std::string_view name{};
     std::int64_t integer = 0;
-    std::span<const std::byte> bytes;              ///< string (without NUL), raw, uuid
+    std::span<const std::byte> bytes{};            ///< string (without NUL), raw, uuid
     const snapshot::NameTable* names = nullptr;    ///< names behind the integer
     bool out_of_range = false;                     ///< outside what the reference reader accepts
     std::uint16_t offset = 0;                      ///< byte offset in the body
@@ -104,6 +112,10 @@ struct DecodedFields {
 };
 
 /// Decodes the body of a known message; never fails outright: what could be read stands in `out`.
+/// Brackets are closed even where decoding stopped. Strings are bytes as they stand (text.h cleans
+/// them). Chat that carries a code or is private is marked secret (secrets.h). Allocates nothing
+/// once `out` has grown to the largest message.
+/// Errors: truncated, string_unterminated, length_out_of_range; the offset counts in the body.
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out);
 
 } // namespace tw::wire

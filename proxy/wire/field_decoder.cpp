@@ -1,0 +1,288 @@
+#include "proxy/wire/field_decoder.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace tw::wire {
+namespace {
+
+using snapshot::DecodeErrc;
+using Kind = FieldValue::Kind;
+
+constexpr std::size_t kUuidSize = 16;
+constexpr std::size_t kSha256Size = 32;
+constexpr std::size_t kAddressSize = 16; ///< IPv6, or IPv4 mapped into it
+
+constexpr MessageField kIntElement{.type = FieldType::integer};
+constexpr MessageField kSurplus{.name = "more", .type = FieldType::integers_until_end};
+constexpr MessageField kAddress{.name = "address", .type = FieldType::raw};
+constexpr MessageField kPort{.name = "port", .type = FieldType::u16_be, .min = 0, .max = 0xffff};
+
+/// A player in a server info answer. The last one only in the extended kinds.
+constexpr MessageField kClient[] = {
+    {.name = "name", .type = FieldType::string},
+    {.name = "clan", .type = FieldType::string},
+    {.name = "country", .type = FieldType::decimal_string},
+    {.name = "score", .type = FieldType::decimal_string},
+    {.name = "is_player", .type = FieldType::decimal_string},
+    {.name = "reserved", .type = FieldType::string},
+};
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+    return std::as_bytes(std::span{text.data(), text.size()});
+}
+
+std::int64_t big_endian(std::span<const std::byte> bytes) {
+    std::int64_t value = 0;
+    for (const std::byte byte : bytes) {
+        value = value * 256 + std::to_integer<std::int64_t>(byte);
+    }
+    return value;
+}
+
+const snapshot::ObjectSpec* find_object_by_name(std::string_view name) {
+    const auto table = snapshot::object_table();
+    const auto found = std::find_if(table.begin(), table.end(),
+                                    [name](const auto& object) { return object.name == name; });
+    return found == table.end() ? nullptr : &*found;
+}
+
+} // namespace
+
+void FieldDecoder::run(std::span<const MessageField> fields) {
+    out_.values.clear();
+    out_.trailing = {};
+    out_.error.reset();
+    for (const auto& spec : fields) {
+        if (spec.optional && in_.remaining() == 0) {
+            missing(spec);
+        } else {
+            field(spec);
+        }
+        if (in_.failed()) {
+            out_.error = in_.error();
+            return;
+        }
+    }
+    out_.trailing = in_.rest();
+}
+
+void FieldDecoder::field(const MessageField& spec) {
+    const std::size_t offset = in_.offset();
+    switch (spec.type) {
+    case FieldType::integer:
+    case FieldType::boolean:
+    case FieldType::tick:
+        return integer(spec);
+    case FieldType::string:
+        return string(spec);
+    case FieldType::raw:
+        return raw(spec, Kind::raw, previous_integer());
+    case FieldType::uuid:
+        return raw(spec, Kind::uuid, kUuidSize);
+    case FieldType::sha256:
+        return raw(spec, Kind::raw, kSha256Size);
+    case FieldType::integers_until_end:
+    case FieldType::strings_until_end:
+        return until_end(spec);
+    case FieldType::object: {
+        const std::int64_t bytes = previous_integer();
+        if (bytes < 0) {
+            return in_.fail(DecodeErrc::length_out_of_range);
+        }
+        return object(spec, spec.name, bytes / 4);
+    }
+    case FieldType::objects:
+        return objects(spec);
+    case FieldType::decimal_string:
+        return decimal(spec);
+    case FieldType::u8:
+        return fixed(spec, in_.u8(), offset);
+    case FieldType::u16_be:
+        return fixed(spec, big_endian(in_.raw(2)), offset);
+    case FieldType::request_token: {
+        const std::int64_t high = big_endian(extra_.first(std::min<std::size_t>(extra_.size(), 2)));
+        return fixed(spec, high * 256 + in_.u8(), offset);
+    }
+    case FieldType::clients:
+    case FieldType::clients_extended:
+        return clients(spec);
+    case FieldType::server_addresses:
+        return addresses(spec);
+    }
+}
+
+void FieldDecoder::missing(const MessageField& spec) {
+    if (!spec.default_value) {
+        return;
+    }
+    const auto kind = spec.type == FieldType::boolean ? Kind::boolean : Kind::integer;
+    put({.kind = kind, .name = spec.name, .integer = *spec.default_value, .names = spec.names},
+        in_.offset());
+}
+
+void FieldDecoder::integer(const MessageField& spec) {
+    const std::size_t offset = in_.offset();
+    fixed(spec, in_.var_int(), offset);
+}
+
+void FieldDecoder::fixed(const MessageField& spec, std::int64_t value, std::size_t offset) {
+    if (in_.failed()) {
+        return;
+    }
+    put({.kind = spec.type == FieldType::boolean ? Kind::boolean : Kind::integer,
+         .secrecy = spec.secrecy,
+         .name = spec.name,
+         .integer = value,
+         .names = spec.names,
+         .out_of_range = value < spec.min || value > spec.max},
+        offset);
+}
+
+void FieldDecoder::string(const MessageField& spec) {
+    const std::size_t offset = in_.offset();
+    const std::string_view text = in_.string();
+    if (in_.failed()) {
+        return;
+    }
+    put({.kind = Kind::string, .secrecy = spec.secrecy, .name = spec.name, .bytes = as_bytes(text)},
+        offset);
+}
+
+void FieldDecoder::raw(const MessageField& spec, Kind kind, std::int64_t size) {
+    const std::size_t offset = in_.offset();
+    const auto bytes = in_.raw(size);
+    if (in_.failed()) {
+        return;
+    }
+    put({.kind = kind, .secrecy = spec.secrecy, .name = spec.name, .bytes = bytes}, offset);
+}
+
+void FieldDecoder::decimal(const MessageField& spec) {
+    const std::size_t offset = in_.offset();
+    const std::string_view text = in_.string();
+    if (in_.failed()) {
+        return;
+    }
+    std::int64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    const bool malformed = parsed.ec != std::errc{} || parsed.ptr != end;
+    put({.kind = Kind::integer,
+         .secrecy = spec.secrecy,
+         .name = spec.name,
+         .integer = malformed ? 0 : value,
+         .names = spec.names,
+         .out_of_range = malformed || value < spec.min || value > spec.max},
+        offset);
+}
+
+void FieldDecoder::until_end(const MessageField& spec) {
+    open(Kind::array_begin, spec.name);
+    MessageField element = spec;
+    element.name = {};
+    element.type =
+        spec.type == FieldType::integers_until_end ? FieldType::integer : FieldType::string;
+    while (in_.remaining() > 0) {
+        field(element);
+    }
+    close();
+}
+
+void FieldDecoder::object(const MessageField& spec, std::string_view name, std::int64_t ints) {
+    open(Kind::object_begin, name);
+    std::int64_t used = 0;
+    if (const auto* known = find_object_by_name(spec.object)) {
+        for (const auto& field_spec : known->fields) {
+            if (in_.failed() || used + field_spec.count > ints) {
+                break;
+            }
+            object_field(field_spec, field_spec.count);
+            used += field_spec.count;
+        }
+    }
+    if (used < ints && !in_.failed()) {
+        open(Kind::array_begin, kSurplus.name);
+        for (; used < ints && !in_.failed(); ++used) {
+            integer(kIntElement);
+        }
+        close();
+    }
+    close();
+}
+
+void FieldDecoder::object_field(const snapshot::FieldSpec& spec, std::int64_t ints) {
+    if (ints == 1) {
+        MessageField single{.name = spec.name, .names = spec.names};
+        if (spec.kind == snapshot::FieldKind::boolean) {
+            single.type = FieldType::boolean;
+            single.min = 0;
+            single.max = 1;
+        }
+        return integer(single);
+    }
+    open(Kind::array_begin, spec.name);
+    for (std::int64_t i = 0; i < ints && !in_.failed(); ++i) {
+        integer(kIntElement);
+    }
+    close();
+}
+
+void FieldDecoder::objects(const MessageField& spec) {
+    const std::int64_t count = previous_integer();
+    const auto* known = find_object_by_name(spec.object);
+    const std::int64_t ints = known == nullptr ? 1 : std::max<std::int64_t>(known->size, 1);
+    if (count < 0 || count * ints > static_cast<std::int64_t>(in_.remaining())) {
+        return in_.fail(DecodeErrc::length_out_of_range);
+    }
+    open(Kind::array_begin, spec.name);
+    for (std::int64_t i = 0; i < count && !in_.failed(); ++i) {
+        object(spec, {}, ints);
+    }
+    close();
+}
+
+void FieldDecoder::clients(const MessageField& spec) {
+    const bool extended = spec.type == FieldType::clients_extended;
+    const auto fields = std::span{kClient}.first(std::size(kClient) - (extended ? 0 : 1));
+    open(Kind::array_begin, spec.name);
+    while (in_.remaining() > 0) {
+        open(Kind::object_begin, {});
+        for (const auto& field_spec : fields) {
+            field(field_spec);
+        }
+        close();
+    }
+    close();
+}
+
+void FieldDecoder::addresses(const MessageField& spec) {
+    constexpr std::size_t kEntrySize = kAddressSize + 2;
+    open(Kind::array_begin, spec.name);
+    while (in_.remaining() >= kEntrySize) {
+        open(Kind::object_begin, {});
+        raw(kAddress, Kind::raw, kAddressSize);
+        field(kPort);
+        close();
+    }
+    close();
+}
+
+void FieldDecoder::open(Kind kind, std::string_view name) {
+    put({.kind = kind, .name = name}, in_.offset());
+}
+
+void FieldDecoder::close() {
+    put({.kind = Kind::end}, in_.offset());
+}
+
+void FieldDecoder::put(FieldValue value, std::size_t offset) {
+    value.offset = static_cast<std::uint16_t>(std::min<std::size_t>(offset, UINT16_MAX));
+    out_.values.push_back(value);
+}
+
+std::int64_t FieldDecoder::previous_integer() const {
+    return out_.values.empty() ? 0 : out_.values.back().integer;
+}
+
+} // namespace tw::wire

@@ -1,0 +1,109 @@
+#include "proxy/wire/secrets.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace tw::wire {
+namespace {
+
+/// Commands after which something follows that is not for everybody: codes that claim a tee or a
+/// saved team, passwords of mods' account systems, private messages. Lower case.
+constexpr std::string_view kSecretCommands[] = {
+    "timeout",  "save", "load",  "w",     "whisper",   "c",        "converse",       "msg",
+    "tell",     "pm",   "r",     "reply", "login",     "register", "changepassword", "setpassword",
+    "password", "pw",   "claim", "auth",  "logincode", "link",     "token",
+};
+
+/// Words in a line of the server that come before a code: DDNet's answer to /save tells the command
+/// that loads the team again.
+constexpr std::string_view kSecretAnswers[] = {"/load", "/timeout"};
+
+constexpr std::int64_t kFirstPrivateTeam = 2; ///< sv_chat: 2 whisper sent, 3 whisper received
+
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+/// Control characters become spaces before a command is read.
+bool is_blank(char c) {
+    return static_cast<unsigned char>(c) <= ' ';
+}
+
+bool equal_without_case(std::string_view text, std::string_view lower_case) {
+    return std::equal(text.begin(), text.end(), lower_case.begin(), lower_case.end(),
+                      [](char a, char b) { return lower(a) == b; });
+}
+
+std::string_view skip_blanks(std::string_view text) {
+    const auto first = std::find_if_not(text.begin(), text.end(), is_blank);
+    return text.substr(static_cast<std::size_t>(first - text.begin()));
+}
+
+std::string_view first_word(std::string_view text) {
+    text = skip_blanks(text);
+    const auto end = std::find_if(text.begin(), text.end(),
+                                  [](char c) { return is_blank(c) || c == ';' || c == '"'; });
+    return text.substr(0, static_cast<std::size_t>(end - text.begin()));
+}
+
+bool is_secret_command(std::string_view command) {
+    const auto word = first_word(command);
+    return std::any_of(std::begin(kSecretCommands), std::end(kSecretCommands),
+                       [word](auto secret) { return equal_without_case(word, secret); });
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool tells_code(std::string_view line) {
+    return std::any_of(std::begin(kSecretAnswers), std::end(kSecretAnswers),
+                       [line](auto word) { return line.find(word) != std::string_view::npos; });
+}
+
+/// Any byte that is not ASCII may be white space that vanilla skips in front of the slash.
+std::string_view skip_to_slash(std::string_view text) {
+    const auto first = std::find_if_not(text.begin(), text.end(), [](char c) {
+        return is_blank(c) || (static_cast<unsigned char>(c) & 0x80U) != 0;
+    });
+    return text.substr(static_cast<std::size_t>(first - text.begin()));
+}
+
+} // namespace
+
+bool is_secret_chat(std::span<const std::byte> message) {
+    std::string_view line = skip_to_slash(as_text(message));
+    if (line.empty() || line.front() != '/') {
+        return false;
+    }
+    line.remove_prefix(1);
+    while (true) {
+        if (is_secret_command(line)) {
+            return true;
+        }
+        const std::size_t next = line.find(';');
+        if (next == std::string_view::npos) {
+            return false;
+        }
+        line.remove_prefix(next + 1);
+    }
+}
+
+void mark_secrets(const MessageSpec& spec, DecodedFields& fields) {
+    auto& values = fields.values;
+    if (spec.id == MessageId::cl_say && values.size() == 2) {
+        auto& message = values[1];
+        if (is_secret_chat(message.bytes)) {
+            message.secrecy = Secrecy::secret;
+        }
+    } else if (spec.id == MessageId::sv_chat && values.size() == 3) {
+        const bool is_private = values[0].integer >= kFirstPrivateTeam;
+        const bool from_server = values[1].integer < 0;
+        auto& message = values[2];
+        if (is_private || (from_server && tells_code(as_text(message.bytes)))) {
+            message.secrecy = Secrecy::secret;
+        }
+    }
+}
+
+} // namespace tw::wire

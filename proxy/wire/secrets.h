@@ -1,0 +1,20 @@
+#pragma once
+
+#include "proxy/wire/message.h"
+
+#include <cstddef>
+#include <span>
+
+namespace tw::wire {
+
+/// Whether a chat line of a client runs a command that carries a code, a password or a private
+/// message ("/timeout", "/w", "/login", ...), however it is spelt: DDNet ignores case, skips white
+/// space and runs several commands in one line with ';' between them.
+[[nodiscard]] bool is_secret_chat(std::span<const std::byte> message);
+
+/// Marks what is secret only in some messages of a kind: such chat lines, whispers (sv_chat of team
+/// 2 and 3) and lines in which the server tells somebody a code. What is always secret stands in
+/// the message table.
+void mark_secrets(const MessageSpec& spec, DecodedFields& fields);
+
+} // namespace tw::wire
