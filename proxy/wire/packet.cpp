@@ -1,1 +1,105 @@
 #include "proxy/wire/packet.h"
+
+#include "proxy/wire/huffman.h"
+
+#include <algorithm>
+
+namespace tw::wire {
+
+namespace {
+
+// Byte 0 of a connection-oriented 0.6 header.
+constexpr std::uint32_t kCompressedBit = 0x80;
+constexpr std::uint32_t kResendBit = 0x40;
+constexpr std::uint32_t kConnlessBit = 0x20;
+constexpr std::uint32_t kControlBit = 0x10;
+constexpr std::uint32_t kHeaderTokenBit = 0x08;
+constexpr std::uint32_t kSevenBit = 0x04;
+constexpr std::uint32_t kAckHighBits = 0x03;
+
+/// Low bits of a connless 0.7 packet's first byte: its version, where 0.6 has nothing.
+constexpr std::uint32_t kSevenConnlessVersion = 1;
+
+std::uint32_t byte_at(std::span<const std::byte> data, std::size_t index) {
+    return std::to_integer<std::uint32_t>(data[index]);
+}
+
+Token token_at(std::span<const std::byte> data, std::size_t offset) {
+    Token token{};
+    for (std::size_t i = 0; i < kTokenSize; ++i) {
+        token[i] = std::to_integer<std::uint8_t>(data[offset + i]);
+    }
+    return token;
+}
+
+bool is_seven(std::uint32_t first, Protocol known) {
+    if ((first & kConnlessBit) != 0) {
+        return (first & kAckHighBits) == kSevenConnlessVersion;
+    }
+    // Every 0.7 control packet has this bit and no 0.6 writer sets it, so it means a new 0.7
+    // session even where a 0.6 one is known.
+    return known == Protocol::seven || (first & kSevenBit) != 0;
+}
+
+Result<Packet> decode_connless(std::span<const std::byte> datagram) {
+    if (datagram.size() < kConnlessHeaderSize) {
+        return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
+    }
+    Packet packet;
+    packet.kind = PacketKind::connless;
+    packet.payload = datagram.subspan(kConnlessHeaderSize);
+    if (byte_at(datagram, 0) == 'x' && byte_at(datagram, 1) == 'e') {
+        packet.connless_extra = datagram.subspan(2, kConnlessHeaderSize - 2);
+    }
+    return packet;
+}
+
+} // namespace
+
+Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known,
+                             PacketScratch& scratch) {
+    if (datagram.size() < kHeaderSize) {
+        return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
+    }
+    if (datagram.size() > kMaxDatagramSize) {
+        return tl::unexpected{WireError{WireErrc::too_long, kMaxDatagramSize}};
+    }
+    const std::uint32_t first = byte_at(datagram, 0);
+    Packet packet;
+    if (is_seven(first, known)) {
+        packet.kind = PacketKind::seven;
+        return packet;
+    }
+    if ((first & kConnlessBit) != 0) {
+        return decode_connless(datagram);
+    }
+    packet.kind = (first & kControlBit) != 0 ? PacketKind::control : PacketKind::chunks;
+    packet.compressed = (first & kCompressedBit) != 0;
+    packet.resend = (first & kResendBit) != 0;
+    packet.ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
+    packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
+    std::size_t header_size = kHeaderSize;
+    if ((first & kHeaderTokenBit) != 0) {
+        if (datagram.size() < kHeaderSize + kTokenSize) {
+            return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
+        }
+        packet.header_token = token_at(datagram, kHeaderSize);
+        header_size += kTokenSize;
+    }
+    packet.payload = datagram.subspan(header_size);
+    if (packet.compressed) {
+        const auto plain = std::span{scratch}.first(kMaxPayloadSize);
+        const auto size = huffman_decompress(packet.payload, plain);
+        if (!size) {
+            const WireError& error = size.error();
+            return tl::unexpected{WireError{error.code, header_size + error.offset}};
+        }
+        packet.payload = plain.first(*size);
+    }
+    if (packet.kind == PacketKind::control && packet.payload.empty()) {
+        return tl::unexpected{WireError{WireErrc::control_empty, header_size}};
+    }
+    return packet;
+}
+
+} // namespace tw::wire

@@ -1,0 +1,144 @@
+#include "proxy/wire/packet.h"
+
+#include <algorithm>
+
+namespace tw::wire {
+
+namespace {
+
+/// "TKEN": the sender of a CONNECT wants, of a CONNECTACCEPT grants DDNet's token.
+constexpr std::array kTokenMagic{std::byte{'T'}, std::byte{'K'}, std::byte{'E'}, std::byte{'N'}};
+
+/// A 0.6.5 client pads its CONNECT so that answers are never larger than requests; its token stands
+/// at 4..7 of the padding.
+constexpr std::size_t kVanillaConnectPadding = 512;
+constexpr std::size_t kVanillaConnectToken = 4;
+
+using Bytes = std::span<const std::byte>;
+
+Token to_token(Bytes data) {
+    Token token{};
+    for (std::size_t i = 0; i < kTokenSize; ++i) {
+        token[i] = std::to_integer<std::uint8_t>(data[i]);
+    }
+    return token;
+}
+
+bool ends_with(Bytes data, const std::optional<Token>& token) {
+    return token && data.size() >= kTokenSize && to_token(data.last(kTokenSize)) == *token;
+}
+
+/// At most one character sequence of up to three bytes: enough for what asks.
+bool is_utf8(Bytes text) {
+    std::size_t i = 0;
+    while (i < text.size()) {
+        const auto lead = std::to_integer<std::uint32_t>(text[i]);
+        std::size_t length = 1;
+        if (lead >= 0xC2 && lead <= 0xDF) {
+            length = 2;
+        } else if (lead >= 0xE0 && lead <= 0xEF) {
+            length = 3;
+        } else if (lead >= 0x80) {
+            return false;
+        }
+        if (text.size() - i < length) {
+            return false;
+        }
+        for (std::size_t k = 1; k < length; ++k) {
+            const auto next = std::to_integer<std::uint32_t>(text[i + k]);
+            const bool overlong = k == 1 && lead == 0xE0 && next < 0xA0;
+            const bool surrogate = k == 1 && lead == 0xED && next >= 0xA0;
+            if ((next & 0xC0U) != 0x80 || overlong || surrogate) {
+                return false;
+            }
+        }
+        i += length;
+    }
+    return true;
+}
+
+std::string_view text_before_nul(Bytes data) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
+    const std::string_view text{reinterpret_cast<const char*>(data.data()), data.size()};
+    return text.substr(0, text.find('\0'));
+}
+
+void decode_handshake(Bytes data, const Packet& packet, Control& control) {
+    if (data.size() >= kTokenMagic.size() &&
+        std::equal(kTokenMagic.begin(), kTokenMagic.end(), data.begin())) {
+        control.has_token_magic = true;
+        if (data.size() >= kTokenMagic.size() + kTokenSize) {
+            control.token = to_token(data.subspan(kTokenMagic.size()));
+        }
+        return;
+    }
+    if (control.kind == ControlKind::connect && data.size() >= kVanillaConnectPadding) {
+        control.token = to_token(data.subspan(kVanillaConnectToken));
+        control.vanilla_token = true;
+    } else if (control.kind == ControlKind::connectaccept && packet.header_token &&
+               data.size() >= kTokenSize) {
+        control.token = to_token(data);
+        control.vanilla_token = true;
+    }
+}
+
+/// A CLOSE carries nothing or text with NUL, then the token or not. What a known token does not
+/// settle, the shape does: four bytes behind the NUL are a token; four bytes in all are one too,
+/// unless they read as three letters with NUL (libtw2's rule).
+void decode_close(Bytes data, const std::optional<Token>& known, Control& control) {
+    if (ends_with(data, known)) {
+        control.token = known;
+        control.reason = text_before_nul(data.first(data.size() - kTokenSize));
+        return;
+    }
+    if (data.size() == kTokenSize) {
+        if (data[3] == std::byte{0} && is_utf8(data.first(3))) {
+            control.reason = text_before_nul(data);
+        } else {
+            control.token = to_token(data);
+        }
+        return;
+    }
+    control.reason = text_before_nul(data);
+    if (data.size() == control.reason.size() + 1 + kTokenSize) {
+        control.token = to_token(data.last(kTokenSize));
+    }
+}
+
+} // namespace
+
+Control decode_control(const Packet& packet, std::optional<Token> known_token) {
+    Control control;
+    if (packet.payload.empty()) {
+        return control;
+    }
+    control.raw_kind = std::to_integer<std::uint8_t>(packet.payload[0]);
+    if (control.raw_kind < static_cast<std::uint8_t>(ControlKind::unknown)) {
+        control.kind = static_cast<ControlKind>(control.raw_kind);
+    }
+    const Bytes data = packet.payload.subspan(1);
+    switch (control.kind) {
+    case ControlKind::keepalive:
+    case ControlKind::accept:
+        if (data.size() == kTokenSize) {
+            control.token = to_token(data);
+        }
+        break;
+    case ControlKind::connect:
+    case ControlKind::connectaccept:
+        decode_handshake(data, packet, control);
+        break;
+    case ControlKind::close:
+        if (packet.header_token) {
+            control.reason = text_before_nul(data); // 0.6.5 has its token in front
+        } else {
+            decode_close(data, known_token, control);
+        }
+        break;
+    case ControlKind::unknown:
+        break;
+    }
+    return control;
+}
+
+} // namespace tw::wire

@@ -1,0 +1,392 @@
+#include "proxy/wire/chunk.h"
+#include "proxy/wire/encode.h"
+#include "proxy/wire/packet.h"
+#include "tests/proxy/wire/vectors.h"
+
+#include <algorithm>
+#include <random>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+namespace tw::wire {
+
+using test::Bytes;
+
+namespace {
+
+constexpr Token kToken{0xA1, 0xB2, 0xC3, 0xD4};
+
+/// The packet of a datagram that must decode; `datagram` and `scratch` must outlive it.
+Packet decode(const Bytes& datagram, PacketScratch& scratch, Protocol known = Protocol::six) {
+    const auto packet = decode_packet(datagram, known, scratch);
+    REQUIRE(packet);
+    return *packet;
+}
+
+std::string token_hex(const std::optional<Token>& token) {
+    return token ? test::to_hex(std::as_bytes(std::span{*token})) : "none";
+}
+
+std::string wanted_token(const boost::json::object& row) {
+    return row.contains("token") ? std::string{row.at("token").as_string()} : "none";
+}
+
+void check_control(const Packet& packet, const boost::json::object& row) {
+    constexpr std::string_view kNames[] = {"keepalive", "connect", "connectaccept", "accept",
+                                           "close"};
+    REQUIRE(packet.kind == PacketKind::control);
+    const Control control = decode_control(packet, std::nullopt);
+    REQUIRE(control.kind != ControlKind::unknown);
+    CHECK(kNames[control.raw_kind] == std::string_view{row.at("msg").as_string()});
+    CHECK(token_hex(control.token) == wanted_token(row));
+    CHECK_FALSE(control.vanilla_token);
+    if (row.contains("reason")) {
+        CHECK(control.reason == std::string_view{row.at("reason").as_string()});
+    }
+}
+
+void check_chunks(const Packet& packet, const boost::json::object& row) {
+    REQUIRE(packet.kind == PacketKind::chunks);
+    ChunkReader reader{packet.payload, packet.num_chunks};
+    for (const auto& wanted : row.at("chunks").as_array()) {
+        const auto chunk = reader.next();
+        REQUIRE(chunk);
+        CHECK(chunk->vital == wanted.at("vital").as_bool());
+        CHECK(chunk->resend == wanted.at("resend").as_bool());
+        CHECK(test::to_hex(chunk->payload) == wanted.at("data").as_string());
+        CHECK(chunk->sequence == (chunk->vital ? wanted.at("seq").to_number<int>() : 0));
+    }
+    CHECK_FALSE(reader.next());
+    CHECK_FALSE(reader.error());
+    CHECK((reader.rest().empty() ? "none" : test::to_hex(reader.rest())) == wanted_token(row));
+}
+
+void check_packet(const boost::json::object& row) {
+    CAPTURE(std::string{row.at("note").as_string()});
+    const Bytes datagram = test::hex_at(row, "bytes");
+    for (const Protocol known : {Protocol::six, Protocol::unknown}) {
+        PacketScratch scratch;
+        const Packet packet = decode(datagram, scratch, known);
+        CHECK(packet.compressed == row.at("compressed").as_bool());
+        CHECK(packet.resend == row.at("resend").as_bool());
+        CHECK(packet.ack == row.at("ack").to_number<int>());
+        CHECK(packet.num_chunks == row.at("num_chunks").to_number<int>());
+        CHECK_FALSE(packet.header_token);
+        if (row.contains("body")) {
+            CHECK(test::to_hex(packet.payload) == row.at("body").as_string());
+        }
+        if (row.at("kind").as_string() == "control") {
+            check_control(packet, row);
+        } else {
+            check_chunks(packet, row);
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("packets decode as the reference decodes them") {
+    for (const auto& row : test::vectors("packets")) {
+        check_packet(row.as_object());
+    }
+}
+
+TEST_CASE("a whole session with token decodes packet by packet") {
+    for (const auto& row : test::vectors("session_token")) {
+        check_packet(row.as_object());
+    }
+}
+
+TEST_CASE("odd packets are read where an older receiver would and named where none does") {
+    struct Row {
+        std::string_view wire;
+        WireErrc error;
+        PacketKind kind;
+        std::string_view payload;
+    };
+    using enum PacketKind;
+    const Row rows[] = {
+        {"90050000", WireErrc::huffman_truncated, control, ""},
+        {"08050100010000", WireErrc::none, chunks, ""},
+        {"080501000100", WireErrc::too_short, chunks, ""},
+        {"000500", WireErrc::none, chunks, ""},
+        {"1005", WireErrc::too_short, control, ""},
+        {"", WireErrc::too_short, control, ""},
+        {"100500", WireErrc::control_empty, control, ""},
+        {"9005008a1b", WireErrc::control_empty, control, ""},
+        {"10050100", WireErrc::none, control, "00"},
+        {"ffffffffff", WireErrc::too_short, connless, ""},
+        {"ffffffffffff", WireErrc::none, connless, ""},
+        {"ffffffffffff2a", WireErrc::none, connless, "2a"},
+        {"786500000000", WireErrc::none, connless, ""},
+        {"210102030405060708", WireErrc::none, seven, ""},
+        {"040000ffffffff0501020304", WireErrc::none, seven, ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.wire);
+        const Bytes datagram = test::from_hex(row.wire);
+        PacketScratch scratch;
+        const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
+        if (row.error != WireErrc::none) {
+            REQUIRE_FALSE(packet);
+            CHECK(packet.error().code == row.error);
+            CHECK(packet.error().offset <= datagram.size());
+        } else {
+            REQUIRE(packet);
+            CHECK(packet->kind == row.kind);
+            CHECK(test::to_hex(packet->payload) == row.payload);
+        }
+    }
+}
+
+TEST_CASE("every datagram of the odd vectors decodes or is refused with a name") {
+    for (const auto& row : test::vectors("packets_odd")) {
+        CAPTURE(std::string{row.at("note").as_string()});
+        const Bytes datagram = test::hex_at(row, "bytes");
+        PacketScratch scratch;
+        const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
+        const std::string_view verdict{row.at("ddnet_20").as_string()};
+        if (verdict != "REJECT") {
+            REQUIRE(packet);
+            const bool seven = verdict.find("sixup=1") != std::string_view::npos;
+            CHECK((packet->kind == PacketKind::seven) == seven);
+        } else if (!packet) {
+            CHECK(error_info(packet.error().code).name != "none");
+        }
+    }
+}
+
+TEST_CASE("0.7 is told from 0.6 by what is known of the session") {
+    struct Row {
+        std::string_view wire;
+        PacketKind unknown;
+        PacketKind six;
+        PacketKind seven;
+    };
+    using enum PacketKind;
+    const Row rows[] = {
+        {"040000ffffffff05", seven, seven, seven},   // a token request starts a 0.7 session
+        {"000001a1b2c3d4", chunks, chunks, seven},   // plain chunks look alike
+        {"100001a1b2c3d4", control, control, seven}, // 0.7: compressed chunks
+        {"4000018a1b", chunks, chunks, seven},
+        {"210102030405060708", seven, seven, seven}, // connless tells itself
+        {"ffffffffffffffffffff67696533", connless, connless, connless},
+        {"786500000000ffffffff67696533", connless, connless, connless},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.wire);
+        const Bytes datagram = test::from_hex(row.wire);
+        PacketScratch scratch;
+        CHECK(decode(datagram, scratch, Protocol::unknown).kind == row.unknown);
+        CHECK(decode(datagram, scratch, Protocol::six).kind == row.six);
+        CHECK(decode(datagram, scratch, Protocol::seven).kind == row.seven);
+    }
+}
+
+TEST_CASE("an extended connless header gives its four bytes") {
+    const Bytes payload = test::from_hex("ffffffff6769653305");
+    PacketScratch scratch;
+    const Bytes plain = encode_connless(payload);
+    CHECK(decode(plain, scratch).connless_extra.empty());
+    CHECK(decode(plain, scratch).payload.size() == payload.size());
+    const Bytes extended = encode_connless(payload, kToken);
+    CHECK(test::to_hex(decode(extended, scratch).connless_extra) == "a1b2c3d4");
+    CHECK(decode(extended, scratch).payload.size() == payload.size());
+}
+
+TEST_CASE("datagrams up to 1400 bytes are read, larger ones are refused") {
+    PacketScratch scratch;
+    Bytes datagram(kMaxDatagramSize);
+    CHECK(decode(datagram, scratch).payload.size() == kMaxPayloadSize);
+    datagram.push_back(std::byte{0});
+    const auto packet = decode_packet(datagram, Protocol::six, scratch);
+    REQUIRE_FALSE(packet);
+    CHECK(packet.error() == WireError{WireErrc::too_long, kMaxDatagramSize});
+}
+
+TEST_CASE("a compressed payload may hold 1397 bytes and not one more") {
+    PacketScratch scratch;
+    Bytes zeros(kMaxPayloadSize);
+    const PacketSpec fits{.chunks = zeros, .compression = Compression::always};
+    CHECK(decode(encode_packet(fits), scratch).payload.size() == kMaxPayloadSize);
+    zeros.push_back(std::byte{0});
+    const PacketSpec over{.chunks = zeros, .compression = Compression::always};
+    const auto packet = decode_packet(encode_packet(over), Protocol::six, scratch);
+    REQUIRE_FALSE(packet);
+    CHECK(packet.error().code == WireErrc::huffman_overflow);
+    CHECK(packet.error().offset > kHeaderSize);
+}
+
+TEST_CASE("a control packet that is compressed is read all the same") {
+    const Bytes plain = encode_control({.kind = ControlKind::close, .reason = "stop"});
+    const Bytes body(plain.begin() + kHeaderSize, plain.end());
+    Bytes datagram(plain.begin(), plain.begin() + kHeaderSize);
+    datagram[0] |= std::byte{0x80};
+    const Bytes compressed = huffman_compress(body, HuffmanEnding::with_zero_byte);
+    datagram.insert(datagram.end(), compressed.begin(), compressed.end());
+    PacketScratch scratch;
+    const Packet packet = decode(datagram, scratch);
+    CHECK(packet.compressed);
+    CHECK(decode_control(packet, std::nullopt).reason == "stop");
+}
+
+TEST_CASE("a close tells reason from token") {
+    struct Row {
+        std::string_view name;
+        std::string_view data;
+        std::optional<Token> known;
+        std::string_view token;
+        std::string_view reason;
+    };
+
+    constexpr Token kAbc{'a', 'b', 'c', 0};
+    const Row rows[] = {
+        {"nothing", "", {}, "none", ""},
+        {"token alone", "a1b2c3d4", {}, "a1b2c3d4", ""},
+        {"token alone, known", "a1b2c3d4", kToken, "a1b2c3d4", ""},
+        {"three letters with NUL", "61626300", {}, "none", "abc"},
+        {"three letters that are the known token", "61626300", kAbc, "61626300", ""},
+        {"one letter of three bytes", "e282ac00", {}, "none", "\xE2\x82\xAC"},
+        {"ends in NUL, not UTF-8", "a1b2c300", {}, "a1b2c300", ""},
+        {"surrogate, not UTF-8", "eda08000", {}, "eda08000", ""},
+        {"reason", "73746f7000", {}, "none", "stop"},
+        {"reason and token", "73746f7000a1b2c3d4", {}, "a1b2c3d4", "stop"},
+        {"reason and token with NUL bytes", "73746f700000000000", {}, "00000000", "stop"},
+        {"reason and another token than known", "7300ffffffff", kToken, "ffffffff", "s"},
+        {"empty reason and token", "00a1b2c3d4", {}, "a1b2c3d4", ""},
+        {"banned: no token though one is known", "62616e6e656400", kToken, "none", "banned"},
+        {"NUL missing", "62616e6e6564", {}, "none", "banned"},
+        {"NUL missing, token known", "62616e6e6564a1b2c3d4", kToken, "a1b2c3d4", "banned"},
+        {"surplus behind the NUL", "620061", {}, "none", "b"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Bytes datagram = test::from_hex("10000004");
+        const Bytes data = test::from_hex(row.data);
+        datagram.insert(datagram.end(), data.begin(), data.end());
+        PacketScratch scratch;
+        const Control control = decode_control(decode(datagram, scratch), row.known);
+        CHECK(control.kind == ControlKind::close);
+        CHECK(token_hex(control.token) == row.token);
+        CHECK(control.reason == row.reason);
+    }
+}
+
+TEST_CASE("control packets of other lengths show no token") {
+    struct Row {
+        std::string_view name;
+        std::string_view wire;
+        ControlKind kind;
+        bool magic;
+        std::string_view token;
+    };
+    using enum ControlKind;
+    const Row rows[] = {
+        {"tokenless connect", "10000001", connect, false, "none"},
+        {"tokenless connectaccept", "10000002", connectaccept, false, "none"},
+        {"tokenless accept", "10000003", accept, false, "none"},
+        {"magic without token", "10000001544b454e", connect, true, "none"},
+        {"magic with half a token", "10000002544b454ea1b2", connectaccept, true, "none"},
+        {"half a magic", "10000001544b45", connect, false, "none"},
+        {"keepalive with three bytes", "10000000a1b2c3", keepalive, false, "none"},
+        {"accept with five bytes", "10000003a1b2c3d4e5", accept, false, "none"},
+        {"connect with four stray bytes", "10000001a1b2c3d4", connect, false, "none"},
+        {"0.7's token kind", "10000005a1b2c3d4", unknown, false, "none"},
+        {"kind 255", "100000ff", unknown, false, "none"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Bytes datagram = test::from_hex(row.wire);
+        PacketScratch scratch;
+        const Control control = decode_control(decode(datagram, scratch), std::nullopt);
+        CHECK(control.kind == row.kind);
+        CHECK(control.raw_kind == std::to_integer<int>(datagram[kHeaderSize]));
+        CHECK(control.has_token_magic == row.magic);
+        CHECK(token_hex(control.token) == row.token);
+    }
+}
+
+TEST_CASE("the handshake of vanilla 0.6.5 shows its tokens") {
+    PacketScratch scratch;
+    Bytes datagram = test::from_hex("10000001");
+    datagram.resize(kHeaderSize + 1 + 512);
+    const Bytes client = test::from_hex("0a0b0c0d");
+    std::copy(client.begin(), client.end(), datagram.begin() + kHeaderSize + 1 + 4);
+    const Control request = decode_control(decode(datagram, scratch), std::nullopt);
+    CHECK(request.kind == ControlKind::connect);
+    CHECK(request.vanilla_token);
+    CHECK(token_hex(request.token) == "0a0b0c0d");
+    datagram.pop_back(); // shorter: an older client
+    CHECK_FALSE(decode_control(decode(datagram, scratch), std::nullopt).token);
+
+    const Bytes answer = test::from_hex("180000"
+                                        "0a0b0c0d"
+                                        "02"
+                                        "a1b2c3d4");
+    const Packet packet = decode(answer, scratch);
+    CHECK(token_hex(packet.header_token) == "0a0b0c0d");
+    const Control accepted = decode_control(packet, std::nullopt);
+    CHECK(accepted.kind == ControlKind::connectaccept);
+    CHECK(accepted.vanilla_token);
+    CHECK(token_hex(accepted.token) == "a1b2c3d4");
+
+    const Bytes close = test::from_hex("180000"
+                                       "a1b2c3d4"
+                                       "04"
+                                       "6162636400");
+    const Control closed = decode_control(decode(close, scratch), kToken);
+    CHECK(closed.reason == "abcd");
+    CHECK_FALSE(closed.token);
+}
+
+TEST_CASE("random packets survive encoding, and any cut of them is read without harm") {
+    std::mt19937 random{1};
+    for (int round = 0; round < 300; ++round) {
+        Bytes chunks;
+        const auto num_chunks = static_cast<std::uint8_t>(random() % 6);
+        for (int i = 0; i < num_chunks; ++i) {
+            const Bytes payload(random() % 60, static_cast<std::byte>(random() % 3));
+            append_chunk(chunks, random() % 2 == 0, random() % kSequenceModulus, false, payload);
+        }
+        PacketSpec spec{.ack = static_cast<std::uint16_t>(random() % kSequenceModulus),
+                        .resend = random() % 2 == 0,
+                        .num_chunks = num_chunks,
+                        .chunks = chunks};
+        if (random() % 2 == 0) {
+            spec.token = kToken;
+        }
+        if (random() % 4 == 0) {
+            spec.header_token = kToken;
+        }
+        spec.compression = static_cast<Compression>(random() % 3);
+        const Bytes datagram = encode_packet(spec);
+        PacketScratch scratch;
+        const Packet packet = decode(datagram, scratch);
+        REQUIRE(packet.ack == spec.ack);
+        REQUIRE(packet.resend == spec.resend);
+        REQUIRE(packet.num_chunks == num_chunks);
+        REQUIRE(packet.header_token == spec.header_token);
+        REQUIRE(packet.payload.size() == chunks.size() + (spec.token ? kTokenSize : 0));
+        REQUIRE(std::equal(chunks.begin(), chunks.end(), packet.payload.begin()));
+        for (std::size_t size = 0; size < datagram.size(); ++size) {
+            const Bytes cut = test::prefix(datagram, size);
+            const auto part = decode_packet(cut, Protocol::six, scratch);
+            const std::size_t header = kHeaderSize + (spec.header_token ? kTokenSize : 0);
+            REQUIRE(part.has_value() == (size >= header && !packet.compressed));
+        }
+    }
+}
+
+TEST_CASE("every error has its row in the table") {
+    const auto table = error_table();
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        CHECK(static_cast<std::size_t>(table[i].code) == i);
+        CHECK_FALSE(table[i].name.empty());
+        CHECK(table[i].sentence.back() == '.');
+        CHECK(&error_info(table[i].code) == &table[i]);
+    }
+    CHECK(table.back().code == WireErrc::message_id_invalid);
+}
+
+} // namespace tw::wire
