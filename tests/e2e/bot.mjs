@@ -1,0 +1,100 @@
+// A headless client (npm library `teeworlds`) that walks about, and remembers each snapshot as the library decoded it.
+import { createRequire } from 'node:module';
+import { waitUntil } from './process.mjs';
+
+const require = createRequire(import.meta.url);
+const { Client } = require('teeworlds');
+const { Snapshot } = require('teeworlds/lib/snapshot.js');
+
+const OFFLINE = 0;
+const STEP_MS = 100;
+const JOIN_MS = 15000;
+
+/** The same numbers each time for the same seed. */
+export function random(seed) {
+    let state = seed >>> 0;
+    return () => {
+        state = (state + 0x6d2b79f5) >>> 0;
+        let t = Math.imul(state ^ (state >>> 15), state | 1);
+        t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+        return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+    };
+}
+
+// The library keeps the items of each tick in `eSnapHolder`; the event it emits says less (nothing for an empty delta).
+const watchers = new WeakMap();
+const unpackSnapshot = Snapshot.prototype.unpackSnapshot;
+Snapshot.prototype.unpackSnapshot = function (body, deltaTick, tick, crc) {
+    const errorsBefore = this.crc_errors;
+    const result = unpackSnapshot.call(this, body, deltaTick, tick, crc);
+    watchers.get(this.client)?.({
+        tick,
+        deltaTick,
+        failed: this.crc_errors > errorsBefore || result.recvTick !== tick,
+        items: this.eSnapHolder.filter((held) => held.ack === tick).map(({ Snapshot: { Key, Data } }) =>
+            // Snapshot ints wrap at 32 bits; the library's do not.
+            ({ type_id: (Key >>> 16) & 0xffff, id: Key & 0xffff, data: Data.map((value) => value | 0) })),
+    });
+    return result;
+};
+
+export class Bot {
+    /** @param keep remember every snapshot in `snapshots` */
+    constructor(port, name, { seed = 1, keep = false, options = {} } = {}) {
+        this.name = name;
+        this.snapshots = [];
+        this.online = false;
+        this.left = null;
+        this.random = random(seed);
+        this.client = new Client('127.0.0.1', port, name, { timeout: 10000, ...options });
+        if (keep) watchers.set(this.client, (snapshot) => this.snapshots.push(snapshot));
+        this.gone = new Promise((resolve) => {
+            this.client.on('disconnect', (reason, fromServer) => {
+                this.stopWalking();
+                this.online = false;
+                this.left ??= { reason, fromServer };
+                resolve(this.left);
+            });
+        });
+        this.client.on('connected', () => { this.online = true; });
+    }
+
+    /** The UDP port it plays from. */
+    get port() { return this.client.socket.address().port; }
+
+    async join(ms = JOIN_MS) {
+        await this.client.connect();
+        await waitUntil(`${this.name} to be in the game`, () => this.online || this.left, ms);
+        if (this.left) throw new Error(`${this.name} did not get in: ${this.left.reason}`);
+        return this;
+    }
+
+    walk() {
+        this.walking = setInterval(() => this.#step(), STEP_MS);
+        return this;
+    }
+
+    stopWalking() { clearInterval(this.walking); }
+
+    #step() {
+        const { movement } = this.client;
+        const chance = (probability) => this.random() < probability;
+        if (chance(0.1)) [() => movement.RunLeft(), () => movement.RunRight(), () => movement.RunStop()][Math.floor(this.random() * 3)]();
+        movement.Jump(chance(0.2));
+        if (chance(0.1)) movement.Hook(chance(0.5));
+        if (chance(0.3)) movement.SetAim(Math.round(this.random() * 400 - 200), Math.round(this.random() * 400 - 200));
+        if (chance(0.2)) movement.Fire();
+        if (chance(0.05)) movement.WantedWeapon(1 + Math.floor(this.random() * 5));
+    }
+
+    say(text) { this.client.game.Say(text); }
+
+    async leave() {
+        this.stopWalking();
+        // The library rejects where nobody can catch it when the server has closed already.
+        if (this.client.State !== OFFLINE) await this.client.Disconnect();
+        this.client.clearAllIntervals();
+    }
+}
+
+export { OFFLINE };

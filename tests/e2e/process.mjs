@@ -1,0 +1,100 @@
+// Child processes, ports, deadlines and temporary folders: what every end-to-end program needs.
+// Nothing here sleeps for a fixed time: every wait is for a condition and has a deadline.
+import { spawn } from 'node:child_process';
+import dgram from 'node:dgram';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const POLL_MS = 20;
+const KILL_AFTER_MS = 5000;
+// Makes the kernel end a child when this process is killed outright, so that nothing is left behind.
+const WITH_PARENT = existsSync('/usr/bin/setpriv') ? ['/usr/bin/setpriv', '--pdeathsig', 'TERM'] : [];
+
+export const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Waits until `condition` gives something true and returns it; throws after `ms`. */
+export async function waitUntil(what, condition, ms) {
+    for (const end = Date.now() + ms; ; await delay(POLL_MS)) {
+        const value = await condition();
+        if (value) return value;
+        if (Date.now() > end) throw new Error(`waited ${ms} ms in vain for: ${what}`);
+    }
+}
+
+/** Whether some process has this UDP port; looks only, so it cannot get in the way of one that is about to bind. */
+export function isBound(port) {
+    const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
+    return ['/proc/net/udp', '/proc/net/udp6'].some((file) => {
+        if (!existsSync(file)) return false;
+        return readFileSync(file, 'latin1').split('\n').some((line) => line.slice(0, 60).split(/(?<= )/)
+            .filter((word) => word.trim() !== '')[1]?.endsWith(suffix));
+    });
+}
+
+/** A UDP port that nobody has. */
+export function freePort() {
+    return new Promise((resolve, reject) => {
+        const socket = dgram.createSocket('udp4');
+        socket.once('error', reject);
+        socket.bind(0, '127.0.0.1', () => {
+            const { port } = socket.address();
+            socket.close(() => resolve(port));
+        });
+    });
+}
+
+/** A child process in a group of its own, so that Ctrl-C reaches only us and we decide the order of ending. */
+export class Child {
+    /** @param options spawn options, and `show`: its output goes to our terminal instead of `this.output` */
+    constructor(name, command, args, { show = false, ...options } = {}) {
+        this.name = name;
+        this.output = '';
+        this.errors = '';
+        this.status = null;
+        const [file, ...rest] = [...WITH_PARENT, command, ...args];
+        const out = show ? 'inherit' : 'pipe';
+        this.process = spawn(file, rest, { detached: true, stdio: ['ignore', out, out], ...options });
+        this.process.stdout?.on('data', (data) => { this.output += data; });
+        this.process.stderr?.on('data', (data) => { this.errors += data; });
+        this.ended = new Promise((resolve) => {
+            this.process.once('error', (error) => resolve(this.#end(`cannot start: ${error.message}`)));
+            this.process.once('close', (code, signal) => resolve(this.#end(signal ?? code)));
+        });
+    }
+
+    #end(status) {
+        this.status ??= status;
+        return this.status;
+    }
+
+    get running() { return this.status === null; }
+
+    /** All it has written so far, for messages about what went wrong. */
+    get log() { return this.output + this.errors; }
+
+    async waitFor(pattern, ms) {
+        await waitUntil(`${this.name}: ${pattern}`, () => pattern.test(this.log) || !this.running, ms);
+        if (!pattern.test(this.log)) throw new Error(`${this.name} ended (${this.status}):\n${this.log.slice(-2000)}`);
+    }
+
+    signal(name) {
+        if (this.running) this.process.kill(name);
+    }
+
+    /** Asks it to end, insists after a while, and returns its exit code or the signal that ended it. */
+    async stop(signal = 'SIGTERM') {
+        this.signal(signal);
+        const insist = setTimeout(() => this.signal('SIGKILL'), KILL_AFTER_MS);
+        const status = await this.ended;
+        clearTimeout(insist);
+        return status;
+    }
+}
+
+/** A temporary folder that is removed when this process ends, however it ends (but for SIGKILL). */
+export function temporaryFolder() {
+    const folder = mkdtempSync(join(tmpdir(), 'twscope-'));
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+    return folder;
+}
