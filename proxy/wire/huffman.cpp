@@ -96,7 +96,6 @@ const Tree& tree() {
 /// The decoder looks at this many bits at once. Codes are 1 to 15 bits long, the common ones 1 to
 /// 6; a table for 12 is 32 KiB and mostly stays in the first cache.
 constexpr std::uint32_t kTableBits = 12;
-constexpr std::uint32_t kLongestCode = 15;
 
 /// All symbols whose codes stand completely in kTableBits bits, in one word so that a step is one
 /// load and one store.
