@@ -30,8 +30,11 @@ class Cursor {
     void fail(DecodeErrc code);
 
     [[nodiscard]] bool failed() const { return error_.code != DecodeErrc::none; }
+
     [[nodiscard]] DecodeError error() const { return error_; }
+
     [[nodiscard]] std::size_t offset() const { return offset_; }
+
     [[nodiscard]] std::size_t remaining() const { return failed() ? 0 : data_.size() - offset_; }
 
   private:

@@ -1,1 +1,172 @@
 #include "snapshot/delta.h"
+
+#include "snapshot/objects.h"
+#include "snapshot/varint.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace tw::snapshot {
+
+namespace {
+
+// num_deleted, num_updated and an int that nobody reads.
+constexpr std::size_t kHeaderInts = 3;
+
+tl::unexpected<DecodeError> error(DecodeErrc code, std::size_t offset,
+                                  std::optional<ItemKey> key = {}, int ddnet_code = 0) {
+    return tl::unexpected{
+        DecodeError{.code = code, .offset = offset, .key = key, .ddnet_code = ddnet_code}};
+}
+
+Result<void> decode_ints(std::span<const std::byte> body, std::vector<std::int32_t>& ints) {
+    ints.resize(std::min(body.size(), kMaxDeltaInts));
+    const VarintsDecoded decoded = decode_varints(body, ints);
+    if (decoded.bytes < body.size()) {
+        if (decoded.count == kMaxDeltaInts) {
+            return error(DecodeErrc::too_many_ints, kMaxDeltaInts);
+        }
+        return error(DecodeErrc::truncated, body.size());
+    }
+    ints.resize(decoded.count);
+    return {};
+}
+
+// Reads the update at ints[at] and moves `at` behind it.
+Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at) {
+    const std::size_t left = ints.size() - at;
+    if (left < 2) {
+        return error(DecodeErrc::update_truncated, ints.size());
+    }
+    const std::int32_t type = ints[at];
+    if (type < 0 || type > kMaxItemType) {
+        return error(DecodeErrc::type_out_of_range, at);
+    }
+    const std::int32_t id = ints[at + 1];
+    if (id < 0 || id > kMaxItemId) {
+        return error(DecodeErrc::id_out_of_range, at + 1);
+    }
+    const ItemKey key{static_cast<std::uint16_t>(type), static_cast<std::uint16_t>(id)};
+    at += 2;
+    std::size_t size = agreed_size(key.type);
+    if (size == 0) {
+        if (left < 3) {
+            return error(DecodeErrc::update_truncated, ints.size(), key, -103);
+        }
+        if (ints[at] < 0) {
+            return error(DecodeErrc::size_out_of_range, at, key, -204);
+        }
+        size = static_cast<std::size_t>(ints[at]);
+        ++at;
+    }
+    if (size > ints.size() - at) {
+        return error(DecodeErrc::size_out_of_range, at - 1, key);
+    }
+    const DeltaUpdate update{.key = key,
+                             .begin = static_cast<std::uint32_t>(at),
+                             .size = static_cast<std::uint32_t>(size)};
+    at += size;
+    return update;
+}
+
+// Appends one item of the new snapshot, as difference to what the old one has under its key.
+void encode_update(ItemView item, std::span<const std::int32_t> base, std::vector<std::byte>& out) {
+    encode_varint(item.key.type, out);
+    encode_varint(item.key.id, out);
+    const std::size_t agreed = agreed_size(item.key.type);
+    assert(agreed == 0 || agreed == item.data.size());
+    if (agreed == 0) {
+        encode_varint(static_cast<std::int32_t>(item.data.size()), out);
+    }
+    for (std::size_t i = 0; i < item.data.size(); ++i) {
+        const auto value = static_cast<std::uint32_t>(item.data[i]);
+        const auto old = base.empty() ? 0U : static_cast<std::uint32_t>(base[i]);
+        encode_varint(static_cast<std::int32_t>(value - old), out);
+    }
+}
+
+} // namespace
+
+Result<void> decode_delta(std::span<const std::byte> body, Delta& out) {
+    out.deleted = {};
+    out.updates.clear();
+    out.surplus_ints = 0;
+    if (auto decoded = decode_ints(body, out.ints); !decoded) {
+        return decoded;
+    }
+    const std::span<const std::int32_t> ints{out.ints};
+    if (ints.empty()) {
+        return {};
+    }
+    if (ints[0] < 0) {
+        return error(DecodeErrc::negative_count, 0);
+    }
+    const auto num_deleted = static_cast<std::size_t>(ints[0]);
+    if (ints.size() < kHeaderInts || num_deleted > ints.size() - kHeaderInts) {
+        return error(DecodeErrc::deleted_out_of_range, 0);
+    }
+    out.deleted = ints.subspan(kHeaderInts, num_deleted);
+    std::size_t at = kHeaderInts + num_deleted;
+    for (std::int32_t left = ints[1]; left > 0; --left) {
+        const auto update = decode_update(ints, at);
+        if (!update) {
+            return tl::unexpected{update.error()};
+        }
+        out.updates.push_back(*update);
+    }
+    out.surplus_ints = ints.size() - at;
+    return {};
+}
+
+std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to) {
+    std::vector<std::byte> deleted;
+    std::vector<std::byte> updated;
+    std::int32_t num_deleted = 0;
+    std::int32_t num_updated = 0;
+    std::size_t old = 0;
+    const auto delete_before = [&](std::uint64_t key) {
+        for (; old < from.size() && from.keys()[old] < key; ++old) {
+            encode_varint(static_cast<std::int32_t>(from.keys()[old]), deleted);
+            ++num_deleted;
+        }
+    };
+    for (std::size_t i = 0; i < to.size(); ++i) {
+        const ItemView item = to[i];
+        delete_before(item.key.packed());
+        std::span<const std::int32_t> base;
+        if (old < from.size() && from.keys()[old] == item.key.packed()) {
+            base = from[old].data;
+            ++old;
+            assert(base.size() == item.data.size());
+            if (std::equal(base.begin(), base.end(), item.data.begin(), item.data.end())) {
+                continue;
+            }
+        }
+        encode_update(item, base, updated);
+        ++num_updated;
+    }
+    delete_before(std::uint64_t{1} << 32U);
+
+    std::vector<std::byte> body;
+    encode_varint(num_deleted, body);
+    encode_varint(num_updated, body);
+    encode_varint(0, body);
+    body.insert(body.end(), deleted.begin(), deleted.end());
+    body.insert(body.end(), updated.begin(), updated.end());
+    return body;
+}
+
+std::size_t byte_offset_of_int(std::span<const std::byte> body, std::size_t int_index) {
+    std::size_t at = 0;
+    std::int32_t ignored = 0;
+    for (; int_index > 0 && at < body.size(); --int_index) {
+        const std::size_t used = decode_varint(body.data() + at, body.size() - at, ignored);
+        if (used == 0) {
+            return body.size();
+        }
+        at += used;
+    }
+    return at;
+}
+
+} // namespace tw::snapshot

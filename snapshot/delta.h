@@ -12,30 +12,30 @@
 
 namespace tw::snapshot {
 
-/// What readers accept in one delta body: 64 parts hold 57,600 bytes, but the reference decodes into
-/// a buffer of 64 KiB.
+/// What readers accept in one delta body: 64 parts hold 57,600 bytes, but the reference decodes
+/// into a buffer of 64 KiB.
 inline constexpr std::size_t kMaxDeltaInts = 16384;
 
 /// One update of a delta: new or changed ints of an item.
 struct DeltaUpdate {
     ItemKey key;
-    std::uint32_t begin = 0;  ///< index of the first int in the delta's ints
-    std::uint32_t size = 0;   ///< number of ints
+    std::uint32_t begin = 0; ///< index of the first int in the delta's ints
+    std::uint32_t size = 0;  ///< number of ints
 };
 
 /// A decoded delta body. Reused from snapshot to snapshot so that decoding does not allocate.
 struct Delta {
-    std::vector<std::int32_t> ints;      ///< the whole body, varints decoded
-    std::span<const std::int32_t> deleted;  ///< packed keys, in wire order; points into ints
-    std::vector<DeltaUpdate> updates;    ///< in wire order
-    std::size_t surplus_ints = 0;        ///< ints behind the last counted update; clients ignore them
+    std::vector<std::int32_t> ints;        ///< the whole body, varints decoded
+    std::span<const std::int32_t> deleted; ///< packed keys, in wire order; points into ints
+    std::vector<DeltaUpdate> updates;      ///< in wire order
+    std::size_t surplus_ints = 0; ///< ints behind the last counted update; clients ignore them
 };
 
 /// Odd but legal things that clients tolerate.
 enum class DeltaOddity : std::uint8_t {
-    duplicate_update,    ///< one key is updated twice; the later one wins, both relative to the base
-    unknown_delete,      ///< a deleted key that the base does not have
-    duplicate_delete,    ///< a key deleted twice
+    duplicate_update, ///< one key is updated twice; the later one wins, both relative to the base
+    unknown_delete,   ///< a deleted key that the base does not have
+    duplicate_delete, ///< a key deleted twice
     deleted_and_updated, ///< a key both deleted and updated: the difference counts against the base
     base_not_minus_one,  ///< a negative base tick other than -1; counts as none
 };
@@ -43,7 +43,7 @@ enum class DeltaOddity : std::uint8_t {
 struct DeltaOddityAt {
     DeltaOddity kind;
     ItemKey key;
-    std::uint32_t int_index = 0;  ///< where in the delta's ints
+    std::uint32_t int_index = 0; ///< where in the delta's ints
 };
 
 /// Collects oddities of one delta without allocating; counts what does not fit.
@@ -68,15 +68,19 @@ struct DeltaOddities {
 ///
 /// Layout:  varints: num_deleted, num_updated, 0, the deleted keys, then per update type, id, size
 ///          (only where objects.h knows no agreed size), ints.
-/// Errors:  offset is the index of the int that is wrong; for `truncated` the byte.
+/// Errors:  offset is the index of the int that is wrong or missing; for `truncated` the byte.
+/// `key`
+///          names the item where it is known. On error the content of `out` is unspecified.
 /// Source:  protocol sheet, sections 6.3 and 6.4.
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out);
 
 /// Rebuilds a snapshot from its base and a decoded delta.
 ///
 /// Layout:  result items sorted by key; at most kMaxItems items and kMaxSnapshotBytes bytes.
-/// Errors:  size_change, too_many_items, too_many_bytes; offset counts ints of the delta. On error
-///          the content of `out` is unspecified.
+/// Errors:  size_change (offset: the int that holds the size), too_many_items and too_many_bytes
+///          (the first new item that does not fit); offset counts ints of the delta and `key` names
+///          the item. On error the content of `out` is unspecified.
+/// Precondition: `base` is not a view of `out`.
 /// Reports: oddities, applied the way clients apply them.
 /// Source:  protocol sheet, section 6.5.
 [[nodiscard]] Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
@@ -84,9 +88,11 @@ struct DeltaOddities {
 
 /// Makes the body of the delta that leads from one snapshot to the other; unchanged items are left
 /// out, deletions and updates stand in key order.
+/// Precondition: items have their agreed size, and the same size in both; deltas cannot say more.
 [[nodiscard]] std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to);
 
 /// Byte offset of the int with this index in a delta body, for findings; body size if beyond.
-[[nodiscard]] std::size_t byte_offset_of_int(std::span<const std::byte> body, std::size_t int_index);
+[[nodiscard]] std::size_t byte_offset_of_int(std::span<const std::byte> body,
+                                             std::size_t int_index);
 
 } // namespace tw::snapshot

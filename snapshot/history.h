@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -19,34 +18,56 @@ inline constexpr Tick kHistoryTicks = 250;
 /// needs (kHistoryTicks of its snapshots), and never more than kMaxHistoryBytes.
 class History {
   public:
-    /// Hard bound of one session's ring: 250 snapshots of the maximal 64 KiB would be 16 MiB.
+    /// Hard bound of one session's ring: 250 snapshots of the maximal 64 KiB would be 16 MiB. What
+    /// does not fit pushes out the oldest.
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 
     /// The snapshot of this tick; the view is valid until the next `store` or `clear`.
     [[nodiscard]] std::optional<SnapshotView> find(Tick tick) const;
-    [[nodiscard]] bool contains(Tick tick) const;
-    /// The view of the newest tick stored, if any.
+
+    [[nodiscard]] bool contains(Tick tick) const { return find(tick).has_value(); }
+
+    /// The newest tick stored, if any.
     [[nodiscard]] std::optional<Tick> newest() const;
 
     /// Stores a copy, forgets what is older than kHistoryTicks behind the newest. A tick already
-    /// there is replaced.
+    /// there is replaced; one that is too old already is not stored. The snapshot may be a view
+    /// that `find` returned.
     void store(Tick tick, const SnapshotView& snapshot);
+    /// Forgets all; keeps the memory.
     void clear();
 
-    [[nodiscard]] std::size_t size() const { return entries_.size(); }
-    [[nodiscard]] std::size_t capacity_bytes() const { return ring_.capacity() * sizeof(std::int32_t); }
+    /// Snapshots that take up room.
+    [[nodiscard]] std::size_t size() const { return entries_.size() - first_; }
+
+    [[nodiscard]] std::size_t capacity_bytes() const {
+        return ring_.capacity() * sizeof(std::int32_t);
+    }
 
   private:
+    /// One snapshot in the ring: its keys, its ends, its ints.
     struct Entry {
         Tick tick = 0;
-        std::uint32_t begin = 0;  ///< index into ring_
+        bool replaced = false;   ///< a later entry holds this tick
+        std::uint32_t begin = 0; ///< index into ring_
         std::uint32_t num_items = 0;
         std::uint32_t num_ints = 0;
+
+        [[nodiscard]] std::size_t size() const { return 2 * std::size_t{num_items} + num_ints; }
     };
 
+    [[nodiscard]] bool is_too_old(Tick tick) const;
+    [[nodiscard]] const Entry* find_entry(Tick tick) const;
+    [[nodiscard]] std::optional<std::size_t> find_room(std::size_t size) const;
+    [[nodiscard]] std::size_t make_room(std::size_t size);
+    void grow(std::size_t size);
+    void drop_first();
+
     std::vector<std::int32_t> ring_;
-    std::vector<Entry> entries_;
-    Tick newest_ = -1;
+    std::vector<Entry> entries_; ///< in the order of storing; those before first_ are gone
+    std::size_t first_ = 0;
+    std::vector<std::int32_t> spare_; ///< a copy of a snapshot that was in the ring itself
+    Tick newest_ = 0;                 ///< of the entries, if there are any
 };
 
 } // namespace tw::snapshot

@@ -13,7 +13,8 @@ using Tick = std::int32_t;
 /// The base of a delta that builds on nothing.
 inline constexpr Tick kNoBase = -1;
 
-/// Limits of the 0.6 snapshot, the same in vanilla and DDNet (protocol sheet, sections 6.1 and 6.5).
+/// Limits of the 0.6 snapshot, the same in vanilla and DDNet (protocol sheet, sections 6.1
+/// and 6.5).
 inline constexpr std::int32_t kMaxItemType = 0x7fff;
 inline constexpr std::int32_t kMaxItemId = 0xffff;
 inline constexpr std::size_t kMaxItems = 1024;

@@ -1,1 +1,93 @@
 #include "snapshot/objects.h"
+
+#include <algorithm>
+
+namespace tw::snapshot {
+
+namespace {
+
+constexpr std::uint16_t kProjectileType = 2;
+constexpr std::size_t kProjectileVelY = 3;
+// A direction times 100 never reaches this bit of vel_y; DDNet sets it where the item is not what
+// it seems ("is_ddnet" of legacyprojectileflag).
+constexpr std::int32_t kDisguiseBit = 1 << 9;
+constexpr PositionSpec kDisguisedPosition{.x = 0, .y = 1, .per_unit = 100};
+
+bool is_disguised(const ObjectSpec& object, std::span<const std::int32_t> data) {
+    return object.type == kProjectileType && data.size() > kProjectileVelY &&
+           data[kProjectileVelY] >= 0 && (data[kProjectileVelY] & kDisguiseBit) != 0;
+}
+
+} // namespace
+
+std::optional<std::string_view> NameTable::find(std::int32_t value) const {
+    if (flags) {
+        return std::nullopt;
+    }
+    const auto named = std::find_if(values.begin(), values.end(), [value](const NamedValue& each) {
+        return each.value == value;
+    });
+    return named == values.end() ? std::nullopt : std::optional{named->name};
+}
+
+const ObjectSpec* find_object(std::uint16_t type) {
+    return agreed_size(type) == 0 ? nullptr : &object_table()[type - 1U];
+}
+
+const ObjectSpec* find_object(const Uuid& uuid) {
+    const auto table = object_table();
+    const auto found = std::find_if(table.begin(), table.end(), [&](const ObjectSpec& object) {
+        return object.type == 0 && object.uuid == uuid;
+    });
+    return found == table.end() ? nullptr : &*found;
+}
+
+std::optional<PositionSpec> position_of(const ObjectSpec& object,
+                                        std::span<const std::int32_t> data) {
+    if (!object.position || std::max(object.position->x, object.position->y) >= data.size()) {
+        return std::nullopt;
+    }
+    return is_disguised(object, data) ? kDisguisedPosition : *object.position;
+}
+
+std::optional<Uuid> descriptor_uuid(std::span<const std::int32_t> data) {
+    Uuid uuid{};
+    if (data.size() < uuid.size() / 4) {
+        return std::nullopt;
+    }
+    for (std::size_t i = 0; i < uuid.size(); ++i) {
+        const auto bits = static_cast<std::uint32_t>(data[i / 4]);
+        uuid[i] = static_cast<std::uint8_t>(bits >> (24U - 8U * (i % 4)));
+    }
+    return uuid;
+}
+
+std::size_t decode_int_string(std::span<const std::int32_t> ints, std::span<char> out) {
+    // The last byte is not part of the text.
+    const std::size_t size = ints.empty() ? 0 : std::min(4 * ints.size() - 1, out.size());
+    for (std::size_t i = 0; i < size; ++i) {
+        const auto bits = static_cast<std::uint32_t>(ints[i / 4]);
+        const auto byte = static_cast<std::uint8_t>(bits >> (24U - 8U * (i % 4)) ^ 0x80U);
+        if (byte == 0) {
+            return i;
+        }
+        out[i] = static_cast<char>(byte);
+    }
+    return size;
+}
+
+std::array<char, 36> format_uuid(const Uuid& uuid) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::array<char, 36> text{};
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < uuid.size(); ++i) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            text[at++] = '-';
+        }
+        text[at++] = kDigits[uuid[i] / 16U];
+        text[at++] = kDigits[uuid[i] % 16U];
+    }
+    return text;
+}
+
+} // namespace tw::snapshot

@@ -22,7 +22,7 @@ struct NamedValue {
 
 /// The names behind an int. With `flags` the values are masks.
 struct NameTable {
-    std::string_view name;  ///< the field's own word: "weapon", "playerflag"
+    std::string_view name; ///< the field's own word: "weapon", "playerflag"
     bool flags = false;
     std::span<const NamedValue> values;
 
@@ -35,58 +35,72 @@ enum class FieldKind : std::uint8_t {
     integer,
     boolean,
     tick,
-    named,       ///< an enum or a flag word: `names` is set
-    int_string,  ///< text packed four bytes an int, `count` ints (protocol sheet, section 8.4)
-    integers,    ///< an array of `count` ints
+    named,      ///< an enum or a flag word: `names` is set
+    int_string, ///< text packed four bytes an int, `count` ints (protocol sheet, section 8.4)
+    integers,   ///< an array of `count` ints
 };
 
 struct FieldSpec {
     std::string_view name;
     FieldKind kind = FieldKind::integer;
-    std::uint8_t offset = 0;  ///< first int of the field in the item
-    std::uint8_t count = 1;   ///< ints it takes
+    std::uint8_t offset = 0; ///< first int of the field in the item
+    std::uint8_t count = 1;  ///< ints it takes
     const NameTable* names = nullptr;
 };
 
 /// Where an object's own position stands, and its unit.
 struct PositionSpec {
-    std::uint8_t x = 0;  ///< index of the int that holds x
+    std::uint8_t x = 0; ///< index of the int that holds x
     std::uint8_t y = 0;
-    std::uint8_t per_unit = 1;  ///< ints per world unit (pixel): 1, or 100 for DDNet's projectiles
+    std::uint8_t per_unit = 1; ///< ints per world unit (pixel): 1, or 100 for DDNet's projectiles
 };
 
 enum class ObjectKind : std::uint8_t {
     object,
-    event,  ///< in the snapshot of one tick only
+    event, ///< in the snapshot of one tick only
 };
 
 /// All that is known of one type of item. This table is the only place that knows.
 struct ObjectSpec {
-    std::uint16_t type = 0;  ///< number on the wire, 0 for those named by a UUID
-    Uuid uuid{};             ///< all zero for those with a number
-    std::string_view name;   ///< DDNet's, in snake_case
+    std::uint16_t type = 0; ///< number on the wire, 0 for those named by a UUID
+    Uuid uuid{};            ///< all zero for those with a number
+    std::string_view name;  ///< DDNet's, in snake_case
     std::string_view uuid_name;
     ObjectKind kind = ObjectKind::object;
-    std::uint8_t size = 0;      ///< ints: agreed for numbered types, the current version's for UUIDs
-    std::uint8_t min_size = 0;  ///< ints that current readers demand; shorter items stay raw for them
+    std::uint8_t size = 0; ///< ints: agreed for numbered types, the current version's for UUIDs
+    std::uint8_t min_size =
+        0; ///< ints that current readers demand; shorter items stay raw for them
     std::span<const FieldSpec> fields;
     std::optional<PositionSpec> position;
 };
 
+/// The agreed sizes of types 0 to 20; objects.cpp holds the table of objects against it.
+inline constexpr std::array<std::uint8_t, 21> kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
+                                                           17, 3,  2, 2, 2, 2, 3, 3, 3,  3};
+
 /// Ints of an item of this type when both sides agree on it without saying it on the wire; 0: the
 /// size is written in the delta. Types 1 to 20.
-[[nodiscard]] std::size_t agreed_size(std::uint16_t type);
+[[nodiscard]] constexpr std::size_t agreed_size(std::uint16_t type) {
+    return type < kAgreedSizes.size() ? kAgreedSizes[type] : 0;
+}
 
 [[nodiscard]] std::span<const ObjectSpec> object_table();
 [[nodiscard]] const ObjectSpec* find_object(std::uint16_t type);
 [[nodiscard]] const ObjectSpec* find_object(const Uuid& uuid);
+
+/// Where this item's own position stands: as its object says, or nothing when the item is too short
+/// to hold it. A projectile (type 2) may be a DDNet projectile in disguise, whose position counts
+/// hundredths: servers send it so to clients that announce DDNet versions before 15.4.
+[[nodiscard]] std::optional<PositionSpec> position_of(const ObjectSpec& object,
+                                                      std::span<const std::int32_t> data);
 
 /// The UUID that a descriptor item (type 0) carries in its first four ints, big-endian.
 [[nodiscard]] std::optional<Uuid> descriptor_uuid(std::span<const std::int32_t> data);
 
 /// Text of an int string into `out` (at most 4 bytes an int); returns its length. Bytes as they
 /// stand: what is not UTF-8 is for the reader to replace.
-[[nodiscard]] std::size_t decode_int_string(std::span<const std::int32_t> ints, std::span<char> out);
+[[nodiscard]] std::size_t decode_int_string(std::span<const std::int32_t> ints,
+                                            std::span<char> out);
 
 /// "76ce455b-f9eb-3a48-add7-e04b941d045c"
 [[nodiscard]] std::array<char, 36> format_uuid(const Uuid& uuid);

@@ -1,1 +1,177 @@
 #include "snapshot/parts.h"
+
+#include <algorithm>
+
+namespace tw::snapshot {
+
+namespace {
+
+bool in_range(const Part& part) {
+    return part.num_parts >= 1 && part.num_parts <= kMaxParts && part.part >= 0 &&
+           part.part < part.num_parts && part.data.size() <= kMaxPartSize &&
+           (part.part == part.num_parts - 1 || part.data.size() == kMaxPartSize);
+}
+
+} // namespace
+
+bool PartAssembler::Slot::agrees_with(const Part& part) const {
+    return num_parts == part.num_parts && crc == part.crc && delta_tick == part.delta_tick;
+}
+
+bool PartAssembler::Slot::holds(const Part& part) const {
+    const auto index = static_cast<std::size_t>(part.part);
+    const bool is_last = part.part == num_parts - 1;
+    return have[index] && (!is_last || last_size == part.data.size()) &&
+           std::equal(part.data.begin(), part.data.end(),
+                      body.begin() + static_cast<std::ptrdiff_t>(index * kMaxPartSize));
+}
+
+void PartAssembler::Slot::restart(const Part& part) {
+    state = State::open;
+    tick = part.tick;
+    delta_tick = part.delta_tick;
+    crc = part.crc;
+    num_parts = part.num_parts;
+    last_size = 0;
+    have.reset();
+    body.clear();
+}
+
+void PartAssembler::Slot::insert(const Part& part) {
+    const auto index = static_cast<std::size_t>(part.part);
+    const std::size_t begin = index * kMaxPartSize;
+    if (body.size() < begin + part.data.size()) {
+        body.resize(begin + part.data.size());
+    }
+    std::copy(part.data.begin(), part.data.end(),
+              body.begin() + static_cast<std::ptrdiff_t>(begin));
+    have.set(index);
+    if (part.part == num_parts - 1) {
+        last_size = part.data.size();
+    }
+}
+
+bool PartAssembler::is_too_old(Tick tick) const {
+    return newest_ && std::int64_t{*newest_} - tick > kMaxPartAge;
+}
+
+void PartAssembler::give_up(Slot& slot) {
+    if (slot.state == Slot::State::open) {
+        lost_[num_lost_++] = {.tick = slot.tick,
+                              .delta_tick = slot.delta_tick,
+                              .num_parts = slot.num_parts,
+                              .have = static_cast<std::int32_t>(slot.have.count())};
+    }
+    slot.state = Slot::State::unused;
+}
+
+void PartAssembler::give_up_old() {
+    for (Slot& slot : slots_) {
+        if (slot.state != Slot::State::unused && is_too_old(slot.tick)) {
+            give_up(slot);
+        }
+    }
+}
+
+PartAssembler::Slot* PartAssembler::find_slot(Tick tick) {
+    for (Slot& slot : slots_) {
+        if (slot.state != Slot::State::unused && slot.tick == tick) {
+            return &slot;
+        }
+    }
+    return nullptr;
+}
+
+// An unused slot, else that of the oldest complete tick, else that of the oldest open one, if it
+// is older than this tick.
+PartAssembler::Slot* PartAssembler::free_slot(Tick tick) {
+    Slot* best = nullptr;
+    const auto rank = [](const Slot& slot) {
+        return slot.state == Slot::State::unused ? 0 : slot.state == Slot::State::complete ? 1 : 2;
+    };
+    for (Slot& slot : slots_) {
+        if (best == nullptr || rank(slot) < rank(*best) ||
+            (rank(slot) == rank(*best) && slot.tick < best->tick)) {
+            best = &slot;
+        }
+    }
+    if (best->state == Slot::State::open && best->tick > tick) {
+        return nullptr;
+    }
+    give_up(*best);
+    return best;
+}
+
+PartStatus PartAssembler::add_single(const Part& part) {
+    if (Slot* const slot = find_slot(part.tick)) {
+        give_up(*slot);
+    }
+    assembled_ = {.tick = part.tick,
+                  .delta_tick = part.delta_tick,
+                  .crc = part.crc,
+                  .num_parts = 1,
+                  .body = part.data};
+    return PartStatus::complete;
+}
+
+PartStatus PartAssembler::finish(const Slot& slot) {
+    const std::size_t size =
+        static_cast<std::size_t>(slot.num_parts - 1) * kMaxPartSize + slot.last_size;
+    assembled_ = {.tick = slot.tick,
+                  .delta_tick = slot.delta_tick,
+                  .crc = slot.crc,
+                  .num_parts = slot.num_parts,
+                  .body = std::span{slot.body}.first(size)};
+    return PartStatus::complete;
+}
+
+PartStatus PartAssembler::add(const Part& part) {
+    num_lost_ = 0;
+    assembled_ = {};
+    if (!in_range(part)) {
+        return PartStatus::out_of_range;
+    }
+    if (is_too_old(part.tick)) {
+        return PartStatus::too_old;
+    }
+    if (!newest_ || part.tick > *newest_) {
+        newest_ = part.tick;
+        give_up_old();
+    }
+    if (part.num_parts == 1) {
+        return add_single(part);
+    }
+    auto status = PartStatus::incomplete;
+    Slot* slot = find_slot(part.tick);
+    if (slot == nullptr) {
+        slot = free_slot(part.tick);
+        if (slot == nullptr) {
+            return PartStatus::too_old;
+        }
+        slot->restart(part);
+    } else if (slot->agrees_with(part) && slot->holds(part)) {
+        return PartStatus::duplicate;
+    } else if (!slot->agrees_with(part) || slot->have[static_cast<std::size_t>(part.part)]) {
+        give_up(*slot);
+        slot->restart(part);
+        status = PartStatus::inconsistent;
+    }
+    slot->insert(part);
+    if (slot->have.count() < static_cast<std::size_t>(slot->num_parts)) {
+        return status;
+    }
+    slot->state = Slot::State::complete;
+    return finish(*slot);
+}
+
+std::span<const LostDelta> PartAssembler::reset() {
+    num_lost_ = 0;
+    for (Slot& slot : slots_) {
+        give_up(slot);
+    }
+    newest_.reset();
+    assembled_ = {};
+    return lost();
+}
+
+} // namespace tw::snapshot

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,7 @@ inline constexpr Tick kMaxPartAge = 25;
 /// One part as a snapshot message carries it.
 struct Part {
     Tick tick = 0;
-    Tick delta_tick = kNoBase;  ///< tick of the base, kNoBase: none (NOT the distance on the wire)
+    Tick delta_tick = kNoBase; ///< tick of the base, kNoBase: none (NOT the distance on the wire)
     std::int32_t num_parts = 1;
     std::int32_t part = 0;
     std::int32_t crc = 0;
@@ -39,12 +40,16 @@ struct AssembledDelta {
 };
 
 enum class PartStatus : std::uint8_t {
-    incomplete,    ///< stored; more parts are missing
-    complete,      ///< the last missing one: `assembled()` holds the delta
-    duplicate,     ///< this part was there already with the same content; ignored
-    too_old,       ///< more than kMaxPartAge behind the newest tick; ignored
-    out_of_range,  ///< num_parts, part or size outside the limits; ignored
-    inconsistent,  ///< contradicts earlier parts of its tick (num_parts, crc, base); it replaces them
+    incomplete,   ///< stored; more parts are missing
+    complete,     ///< the last missing one: `assembled()` holds the delta
+    duplicate,    ///< this part was there already with the same content; ignored
+    too_old,      ///< more than kMaxPartAge behind the newest tick, or older than every open one;
+                  ///< ignored
+    out_of_range, ///< num_parts, part or size outside the limits, or a part shorter than
+                  ///< kMaxPartSize that is not the last (clients would decode leftovers behind it);
+                  ///< ignored
+    inconsistent, ///< contradicts earlier parts of its tick (num_parts, crc, base, content); it
+                  ///< replaces them
 };
 
 /// A tick that was given up before all its parts came.
@@ -61,15 +66,20 @@ class PartAssembler {
   public:
     /// Single-part deltas pass straight through without a copy.
     [[nodiscard]] PartStatus add(const Part& part);
+
     [[nodiscard]] const AssembledDelta& assembled() const { return assembled_; }
+
     /// Ticks given up during the last `add` (too old, or pushed out); valid until the next call.
     [[nodiscard]] std::span<const LostDelta> lost() const { return {lost_.data(), num_lost_}; }
+
     /// Forgets everything (map change, new connection); returns what was incomplete.
     std::span<const LostDelta> reset();
 
   private:
+    /// The parts of one tick. A complete one stays until its place is needed, to know duplicates.
     struct Slot {
-        bool used = false;
+        enum class State : std::uint8_t { unused, open, complete };
+        State state = State::unused;
         Tick tick = 0;
         Tick delta_tick = kNoBase;
         std::int32_t crc = 0;
@@ -77,15 +87,25 @@ class PartAssembler {
         std::size_t last_size = 0;
         std::bitset<kMaxParts> have;
         std::vector<std::byte> body;
+
+        [[nodiscard]] bool agrees_with(const Part& part) const;
+        [[nodiscard]] bool holds(const Part& part) const;
+        void restart(const Part& part);
+        void insert(const Part& part);
     };
 
+    [[nodiscard]] bool is_too_old(Tick tick) const;
     void give_up(Slot& slot);
-    [[nodiscard]] Slot& slot_for(const Part& part);
+    void give_up_old();
+    [[nodiscard]] Slot* find_slot(Tick tick);
+    [[nodiscard]] Slot* free_slot(Tick tick);
+    [[nodiscard]] PartStatus add_single(const Part& part);
+    [[nodiscard]] PartStatus finish(const Slot& slot);
 
     std::array<Slot, kMaxOpenTicks> slots_;
     std::array<LostDelta, kMaxOpenTicks> lost_{};
     std::size_t num_lost_ = 0;
-    Tick newest_ = -1;
+    std::optional<Tick> newest_;
     AssembledDelta assembled_;
 };
 

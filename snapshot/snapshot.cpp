@@ -1,1 +1,37 @@
 #include "snapshot/snapshot.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace tw::snapshot {
+
+std::optional<std::size_t> SnapshotView::find(ItemKey key) const {
+    const auto at = std::lower_bound(keys_.begin(), keys_.end(), key.packed());
+    if (at == keys_.end() || *at != key.packed()) {
+        return std::nullopt;
+    }
+    return static_cast<std::size_t>(at - keys_.begin());
+}
+
+std::int32_t SnapshotView::checksum() const {
+    std::uint32_t sum = 0;
+    for (const std::int32_t value : data_) {
+        sum += static_cast<std::uint32_t>(value);
+    }
+    return static_cast<std::int32_t>(sum);
+}
+
+void Snapshot::clear() {
+    keys_.clear();
+    ends_.clear();
+    data_.clear();
+}
+
+void Snapshot::append(ItemKey key, std::span<const std::int32_t> data) {
+    assert(keys_.empty() || keys_.back() < key.packed());
+    keys_.push_back(key.packed());
+    data_.insert(data_.end(), data.begin(), data.end());
+    ends_.push_back(static_cast<std::uint32_t>(data_.size()));
+}
+
+} // namespace tw::snapshot

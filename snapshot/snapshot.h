@@ -23,6 +23,7 @@ class SnapshotView {
         : keys_{keys}, ends_{ends}, data_{data} {}
 
     [[nodiscard]] std::size_t size() const { return keys_.size(); }
+
     [[nodiscard]] bool empty() const { return keys_.empty(); }
 
     [[nodiscard]] ItemView operator[](std::size_t index) const {
@@ -34,7 +35,9 @@ class SnapshotView {
     [[nodiscard]] std::optional<std::size_t> find(ItemKey key) const;
 
     [[nodiscard]] std::span<const std::uint32_t> keys() const { return keys_; }
+
     [[nodiscard]] std::span<const std::uint32_t> ends() const { return ends_; }
+
     [[nodiscard]] std::span<const std::int32_t> data() const { return data_; }
 
     /// The server's checksum: the wrapping sum of all ints of all items, as signed.
@@ -49,7 +52,8 @@ class SnapshotView {
     std::span<const std::int32_t> data_;
 };
 
-/// An owning snapshot, built by appending items in key order. Reused for building without allocating.
+/// An owning snapshot, built by appending items in key order. Reused for building without
+/// allocating.
 class Snapshot {
   public:
     [[nodiscard]] SnapshotView view() const { return {keys_, ends_, data_}; }
@@ -61,7 +65,8 @@ class Snapshot {
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 
   private:
-    friend class SnapshotWriter;
+    friend class SnapshotWriter; // delta.cpp: fills in runs of items at once
+
     std::vector<std::uint32_t> keys_;
     std::vector<std::uint32_t> ends_;
     std::vector<std::int32_t> data_;

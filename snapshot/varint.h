@@ -24,8 +24,8 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
     const auto first = std::to_integer<std::uint32_t>(data[0]);
     std::uint32_t bits = first & 0x3FU;
     std::size_t used = 1;
-    for (unsigned shift = 6; (std::to_integer<std::uint32_t>(data[used - 1]) & 0x80U) != 0 &&
-                             used < kMaxVarintBytes;
+    for (unsigned shift = 6;
+         (std::to_integer<std::uint32_t>(data[used - 1]) & 0x80U) != 0 && used < kMaxVarintBytes;
          shift += 7) {
         if (used == size) {
             return 0;
@@ -37,6 +37,17 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
     value = static_cast<std::int32_t>((first & 0x40U) != 0 ? ~bits : bits);
     return used;
 }
+
+/// How far `decode_varints` came.
+struct VarintsDecoded {
+    std::size_t bytes = 0; ///< bytes read; less than there were: the rest does not fit or is cut
+    std::size_t count = 0; ///< ints written
+};
+
+/// Decodes one integer after the other until the data or the room ends, or a value is cut short.
+/// Ints behind the last one written may hold rubbish; nothing outside the two spans is touched.
+[[nodiscard]] VarintsDecoded decode_varints(std::span<const std::byte> data,
+                                            std::span<std::int32_t> out);
 
 /// Appends the shortest encoding of a value.
 inline void encode_varint(std::int32_t value, std::vector<std::byte>& out) {

@@ -1,0 +1,339 @@
+// Applying a delta. Most items of a snapshot are the same in the next one, so the new snapshot is
+// the base, copied in long runs between the items that come and go; then the updates are added in.
+
+#include "snapshot/delta.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+namespace tw::snapshot {
+
+/// Fills a snapshot without going through `append`: sizes it once, then hands out its memory.
+class SnapshotWriter {
+  public:
+    SnapshotWriter(Snapshot& out, std::size_t num_items, std::size_t num_ints) : out_{out} {
+        out.keys_.resize(num_items);
+        out.ends_.resize(num_items);
+        out.data_.resize(num_ints);
+    }
+
+    [[nodiscard]] std::size_t num_items() const { return num_items_; }
+
+    [[nodiscard]] std::int32_t* data_of(std::size_t item) {
+        return out_.data_.data() + (item == 0 ? 0 : out_.ends_[item - 1]);
+    }
+
+    /// Copies the items [first, last) of the base.
+    void copy(const SnapshotView& base, std::size_t first, std::size_t last) {
+        if (first == last) {
+            return;
+        }
+        const std::uint32_t begin = first == 0 ? 0 : base.ends()[first - 1];
+        const std::size_t size = base.ends()[last - 1] - begin;
+        std::copy_n(base.keys().data() + first, last - first, out_.keys_.data() + num_items_);
+        std::copy_n(base.data().data() + begin, size, out_.data_.data() + num_ints_);
+        const auto shift = static_cast<std::uint32_t>(num_ints_) - begin;
+        std::uint32_t* const ends = out_.ends_.data() + num_items_;
+        for (std::size_t i = 0; i < last - first; ++i) {
+            ends[i] = base.ends()[first + i] + shift;
+        }
+        num_items_ += last - first;
+        num_ints_ += size;
+    }
+
+    void add(std::uint32_t key, std::span<const std::int32_t> data) {
+        std::copy_n(data.data(), data.size(), out_.data_.data() + num_ints_);
+        num_ints_ += data.size();
+        out_.keys_[num_items_] = key;
+        out_.ends_[num_items_] = static_cast<std::uint32_t>(num_ints_);
+        ++num_items_;
+    }
+
+  private:
+    Snapshot& out_;
+    std::size_t num_items_ = 0;
+    std::size_t num_ints_ = 0;
+};
+
+namespace {
+
+// An update takes three ints at least: type, id, and its size or data.
+constexpr std::size_t kMaxUpdates = kMaxDeltaInts / 3;
+// Marks an update that makes an item rather than changing one.
+constexpr std::uint16_t kNewItem = 0xFFFF;
+static_assert(kMaxItems < kNewItem && kMaxUpdates < kNewItem);
+
+/// One bit per item of the base.
+class ItemMarks {
+  public:
+    /// Returns whether the mark was there already.
+    bool set(std::size_t item) {
+        std::uint64_t& word = words_[item / 64];
+        const std::uint64_t bit = std::uint64_t{1} << item % 64;
+        const bool before = (word & bit) != 0;
+        word |= bit;
+        return before;
+    }
+
+    bool take(std::size_t item) {
+        std::uint64_t& word = words_[item / 64];
+        const std::uint64_t bit = std::uint64_t{1} << item % 64;
+        const bool before = (word & bit) != 0;
+        word &= ~bit;
+        return before;
+    }
+
+    template <typename F>
+    void each(F&& visit) const {
+        for (std::size_t i = 0; i < words_.size(); ++i) {
+            for (std::uint64_t word = words_[i]; word != 0; word &= word - 1) {
+                visit(i * 64 + static_cast<std::size_t>(std::countr_zero(word)));
+            }
+        }
+    }
+
+  private:
+    std::array<std::uint64_t, kMaxItems / 64> words_{};
+};
+
+/// Finds keys in the base. Writers list the items of one type in ascending order, types mixed, so
+/// the next key of a type is mostly a few items behind the last one.
+class BaseIndex {
+  public:
+    explicit BaseIndex(std::span<const std::uint32_t> keys) : keys_{keys} {}
+
+    [[nodiscard]] std::size_t find(std::uint32_t key) {
+        std::uint16_t& hint = hints_[(key >> 16U) % hints_.size()];
+        std::size_t at = hint;
+        const std::size_t last = std::min(keys_.size(), at + kSteps);
+        while (at < last && keys_[at] < key) {
+            ++at;
+        }
+        if (at == last || keys_[at] != key) {
+            const auto found = std::lower_bound(keys_.begin(), keys_.end(), key);
+            at = static_cast<std::size_t>(found - keys_.begin());
+            if (at == keys_.size() || keys_[at] != key) {
+                return kNewItem;
+            }
+        }
+        hint = static_cast<std::uint16_t>(at + 1);
+        return at;
+    }
+
+  private:
+    static constexpr std::size_t kSteps = 4;
+    std::span<const std::uint32_t> keys_;
+    std::array<std::uint16_t, 64> hints_{};
+};
+
+/// What a delta does to its base. The long arrays are not initialised on purpose.
+struct Plan {
+    ItemMarks deleted;
+    std::size_t num_items = 0;
+    std::size_t num_ints = 0;
+    std::size_t num_updates = 0;
+    std::size_t num_added = 0;
+    std::array<std::uint16_t, kMaxUpdates> targets; // per update: index in the base, or kNewItem
+    std::array<std::uint64_t, kMaxUpdates> added;   // key << 32 | index of the update, sorted
+};
+
+std::size_t size_of(const SnapshotView& base, std::size_t item) {
+    return base.ends()[item] - (item == 0 ? 0 : base.ends()[item - 1]);
+}
+
+tl::unexpected<DecodeError> error(DecodeErrc code, const DeltaUpdate& update, int ddnet_code = 0) {
+    // The int in front of the data: the size, where it is written.
+    return tl::unexpected{DecodeError{
+        .code = code, .offset = update.begin - 1, .key = update.key, .ddnet_code = ddnet_code}};
+}
+
+void plan_deletions(const Delta& delta, BaseIndex& index, Plan& plan, DeltaOddities& oddities) {
+    for (std::size_t i = 0; i < delta.deleted.size(); ++i) {
+        const auto key = static_cast<std::uint32_t>(delta.deleted[i]);
+        const std::size_t item = index.find(key);
+        const bool unknown = item == kNewItem;
+        if (unknown || plan.deleted.set(item)) {
+            const auto at = static_cast<std::uint32_t>(&delta.deleted[i] - delta.ints.data());
+            oddities.add({unknown ? DeltaOddity::unknown_delete : DeltaOddity::duplicate_delete,
+                          ItemKey::from_packed(key), at});
+        }
+    }
+}
+
+Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseIndex& index,
+                          Plan& plan, DeltaOddities& oddities) {
+    ItemMarks updated;
+    bool sorted = true;
+    for (std::size_t i = 0; i < delta.updates.size(); ++i) {
+        const DeltaUpdate& update = delta.updates[i];
+        const std::uint32_t key = update.key.packed();
+        const std::size_t item = index.find(key);
+        plan.targets[i] = static_cast<std::uint16_t>(item);
+        if (item == kNewItem) {
+            const std::uint64_t entry = std::uint64_t{key} << 32U | i;
+            sorted = sorted && (plan.num_added == 0 || plan.added[plan.num_added - 1] < entry);
+            plan.added[plan.num_added++] = entry;
+            continue;
+        }
+        if (update.size != size_of(base, item)) {
+            // DDNet finds a kept item first, a deleted one only in the base.
+            const bool gone = plan.deleted.take(item);
+            return error(DecodeErrc::size_change, update, gone ? -207 : 0);
+        }
+        if (plan.deleted.take(item)) {
+            oddities.add({DeltaOddity::deleted_and_updated, update.key, update.begin});
+        }
+        if (updated.set(item)) {
+            oddities.add({DeltaOddity::duplicate_update, update.key, update.begin});
+        }
+    }
+    plan.num_updates = delta.updates.size();
+    if (!sorted) {
+        std::sort(plan.added.begin(),
+                  plan.added.begin() + static_cast<std::ptrdiff_t>(plan.num_added));
+    }
+    return {};
+}
+
+const DeltaUpdate& update_of(const Delta& delta, std::uint64_t entry) {
+    return delta.updates[static_cast<std::uint32_t>(entry)];
+}
+
+// Keeps the last update of every new key.
+Result<void> merge_duplicates(const Delta& delta, Plan& plan, DeltaOddities& oddities) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < plan.num_added; ++i) {
+        const std::uint64_t entry = plan.added[i];
+        if (kept > 0 && plan.added[kept - 1] >> 32U == entry >> 32U) {
+            const DeltaUpdate& update = update_of(delta, entry);
+            if (update.size != update_of(delta, plan.added[kept - 1]).size) {
+                return error(DecodeErrc::size_change, update);
+            }
+            oddities.add({DeltaOddity::duplicate_update, update.key, update.begin});
+            --kept;
+        }
+        plan.added[kept++] = entry;
+    }
+    plan.num_added = kept;
+    return {};
+}
+
+// Names the first new item, in the order of the wire, that does not fit any more.
+Result<void> name_overflow(const Delta& delta, Plan& plan, std::size_t items, std::size_t bytes) {
+    const auto end = plan.added.begin() + static_cast<std::ptrdiff_t>(plan.num_added);
+    std::sort(plan.added.begin(), end, [](std::uint64_t a, std::uint64_t b) {
+        return static_cast<std::uint32_t>(a) < static_cast<std::uint32_t>(b);
+    });
+    for (auto entry = plan.added.begin(); entry != end; ++entry) {
+        const DeltaUpdate& update = update_of(delta, *entry);
+        ++items;
+        bytes += 8 + 4 * std::size_t{update.size};
+        if (items > kMaxItems) {
+            return error(DecodeErrc::too_many_items, update);
+        }
+        if (bytes > kMaxSnapshotBytes) {
+            return error(DecodeErrc::too_many_bytes, update);
+        }
+    }
+    return {};
+}
+
+Result<void> count(const SnapshotView& base, const Delta& delta, Plan& plan) {
+    plan.num_items = base.size();
+    plan.num_ints = base.data().size();
+    plan.deleted.each([&](std::size_t item) {
+        --plan.num_items;
+        plan.num_ints -= size_of(base, item);
+    });
+    const std::size_t kept_items = plan.num_items;
+    const std::size_t kept_bytes = 8 + 8 * plan.num_items + 4 * plan.num_ints;
+    for (std::size_t i = 0; i < plan.num_added; ++i) {
+        plan.num_ints += update_of(delta, plan.added[i]).size;
+    }
+    plan.num_items += plan.num_added;
+    if (plan.num_items > kMaxItems ||
+        8 + 8 * plan.num_items + 4 * plan.num_ints > kMaxSnapshotBytes) {
+        return name_overflow(delta, plan, kept_items, kept_bytes);
+    }
+    return {};
+}
+
+// Copies what stays and puts new items in between; `moved[i]` becomes the new index of base item i.
+void merge(const SnapshotView& base, const Delta& delta, const Plan& plan, SnapshotWriter& out,
+           std::array<std::uint16_t, kMaxItems>& moved) {
+    std::size_t at = 0;
+    const auto copy_until = [&](std::size_t item) {
+        const std::size_t shift = out.num_items() - at; // wraps where items have gone
+        for (std::size_t i = at; i < item; ++i) {
+            moved[i] = static_cast<std::uint16_t>(i + shift);
+        }
+        out.copy(base, at, item);
+        at = item;
+    };
+    std::size_t next = 0;
+    const auto add_before = [&](std::uint64_t key, std::size_t item) {
+        for (; next < plan.num_added && plan.added[next] >> 32U < key; ++next) {
+            const auto added = static_cast<std::uint32_t>(plan.added[next] >> 32U);
+            const auto keys = base.keys().subspan(at, item - at);
+            const auto behind = std::lower_bound(keys.begin(), keys.end(), added) - keys.begin();
+            copy_until(at + static_cast<std::size_t>(behind));
+            const DeltaUpdate& update = update_of(delta, plan.added[next]);
+            out.add(added, std::span{delta.ints}.subspan(update.begin, update.size));
+        }
+    };
+    plan.deleted.each([&](std::size_t item) {
+        add_before(base.keys()[item], item);
+        copy_until(item);
+        at = item + 1;
+    });
+    add_before(std::uint64_t{1} << 32U, base.size());
+    copy_until(base.size());
+}
+
+// out = base + difference, all wrapping.
+void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int32_t* out,
+              std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+        out[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(base[i]) +
+                                           static_cast<std::uint32_t>(difference[i]));
+    }
+}
+
+} // namespace
+
+Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
+                         DeltaOddities& oddities) {
+    if (base.size() > kMaxItems || delta.updates.size() > kMaxUpdates) {
+        return tl::unexpected{DecodeError{.code = DecodeErrc::too_many_items}};
+    }
+    Plan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+    BaseIndex index{base.keys()};
+    plan_deletions(delta, index, plan, oddities);
+    if (auto planned = plan_updates(base, delta, index, plan, oddities); !planned) {
+        return planned;
+    }
+    if (auto merged = merge_duplicates(delta, plan, oddities); !merged) {
+        return merged;
+    }
+    if (auto counted = count(base, delta, plan); !counted) {
+        return counted;
+    }
+    SnapshotWriter writer{out, plan.num_items, plan.num_ints};
+    std::array<std::uint16_t, kMaxItems> moved; // written by merge as far as it is read
+    merge(base, delta, plan, writer, moved);
+    for (std::size_t i = 0; i < plan.num_updates; ++i) {
+        const std::size_t item = plan.targets[i];
+        if (item == kNewItem) {
+            continue;
+        }
+        const DeltaUpdate& update = delta.updates[i];
+        const std::int32_t* const old =
+            base.data().data() + (item == 0 ? 0 : base.ends()[item - 1]);
+        add_ints(old, delta.ints.data() + update.begin, writer.data_of(moved[item]), update.size);
+    }
+    return {};
+}
+
+} // namespace tw::snapshot

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "snapshot/objects.h"
+
+/// The names behind the ints of objects and messages: DDNet's words in snake_case.
+namespace tw::snapshot::names {
+
+extern const NameTable weapon;
+extern const NameTable weapon_special;
+extern const NameTable powerup;
+extern const NameTable emote;
+extern const NameTable emoticon;
+extern const NameTable hook_state;
+extern const NameTable team;
+extern const NameTable authed;
+extern const NameTable sound;
+extern const NameTable entityclass;
+extern const NameTable lasertype;
+extern const NameTable laserdraggertype;
+extern const NameTable laserguntype;
+extern const NameTable flag_carrier_special;
+extern const NameTable spectator_special;
+extern const NameTable savestate;
+/// What killed somebody: a weapon, or one of the reasons of weapon_special.
+extern const NameTable kill_weapon;
+
+extern const NameTable playerflag;
+extern const NameTable gameflag;
+extern const NameTable gamestateflag;
+extern const NameTable characterflag;
+extern const NameTable explayerflag;
+extern const NameTable gameinfoflag;
+extern const NameTable gameinfoflag2;
+extern const NameTable projectileflag;
+extern const NameTable legacyprojectileflag;
+extern const NameTable laserflag;
+extern const NameTable pickupflag;
+extern const NameTable servercapflag;
+
+} // namespace tw::snapshot::names

@@ -1,0 +1,79 @@
+#include "snapshot/varint.h"
+
+#include <array>
+#include <random>
+
+#include "vectors.h"
+#include <doctest/doctest.h>
+
+using namespace tw::snapshot;
+using namespace tw::snapshot::test;
+
+TEST_CASE("varints encode to the shortest form and decode back") {
+    for (const auto& row : vectors("varint")) {
+        const auto value = row.at("value").to_number<std::int32_t>();
+        const auto bytes = from_hex(row.at("bytes").as_string());
+        CAPTURE(value);
+        std::vector<std::byte> encoded;
+        encode_varint(value, encoded);
+        CHECK(to_hex(encoded) == to_hex(bytes));
+        std::int32_t decoded = 0;
+        CHECK(decode_varint(bytes.data(), bytes.size(), decoded) == bytes.size());
+        CHECK(decoded == value);
+        for (std::size_t size = 0; size < bytes.size(); ++size) {
+            CHECK(decode_varint(bytes.data(), size, decoded) == 0);
+        }
+    }
+}
+
+TEST_CASE("varints that no writer makes decode as in current clients") {
+    for (const auto& row : vectors("varint_noncanonical")) {
+        const auto bytes = from_hex(row.at("bytes").as_string());
+        CAPTURE(to_hex(bytes));
+        std::int32_t value = 0;
+        const std::size_t used = decode_varint(bytes.data(), bytes.size(), value);
+        // The same behind enough bytes for the fast path.
+        auto padded = bytes;
+        padded.resize(padded.size() + 32);
+        std::array<std::int32_t, 64> many{};
+        static_cast<void>(decode_varints(padded, many));
+        if (row.at("result").is_null()) {
+            CHECK(used == 0);
+            continue;
+        }
+        CHECK(used == row.at("result").at("consumed").to_number<std::size_t>());
+        CHECK(value == row.at("result").at("value").to_number<std::int32_t>());
+        CHECK(many[0] == value);
+    }
+}
+
+TEST_CASE("many varints decode as one after the other does") {
+    std::mt19937 random{1};
+    for (int round = 0; round < 2000; ++round) {
+        // Random bytes, more or less of them with the bit that continues a value.
+        std::vector<std::byte> bytes(random() % 80);
+        const std::size_t continued = random() % 5;
+        for (auto& byte : bytes) {
+            const auto low = static_cast<unsigned>(random() & 0x7FU);
+            byte = static_cast<std::byte>(random() % 5 < continued ? low | 0x80U : low);
+        }
+        std::vector<std::int32_t> expected;
+        std::size_t at = 0;
+        const std::size_t room = round % 3 == 0 ? random() % 40 : bytes.size();
+        while (expected.size() < room) {
+            std::int32_t value = 0;
+            const std::size_t used = decode_varint(bytes.data() + at, bytes.size() - at, value);
+            if (used == 0) {
+                break;
+            }
+            expected.push_back(value);
+            at += used;
+        }
+        std::vector<std::int32_t> out(room);
+        const auto decoded = decode_varints(bytes, out);
+        CHECK(decoded.bytes == at);
+        REQUIRE(decoded.count == expected.size());
+        out.resize(decoded.count);
+        CHECK(out == expected);
+    }
+}

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "snapshot/snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/json.hpp>
+
+namespace tw::snapshot::test {
+
+/// A file of tests/data/spec, parsed once.
+const boost::json::object& spec_file(const std::string& name);
+
+/// A group of vectors.json.
+const boost::json::array& vectors(std::string_view group);
+
+std::vector<std::byte> from_hex(std::string_view hex);
+std::string to_hex(const std::vector<std::byte>& bytes);
+std::vector<std::int32_t> ints_of(const boost::json::value& list);
+std::vector<std::byte> encode_ints(const std::vector<std::int32_t>& ints);
+
+/// A list of {type, id, data} in any order.
+Snapshot snapshot_of(const boost::json::value& items);
+
+} // namespace tw::snapshot::test
