@@ -1,20 +1,22 @@
 #include "proxy/wire/message_builders.h"
-#include "proxy/wire/names.h"
+#include "snapshot/names.h"
 
 namespace tw::wire::table {
 namespace {
 
+namespace names = snapshot::names;
+
 constexpr MessageField kMessage[] = {text("message", kLines)};
 
-constexpr MessageField kSvChat[] = {ranged("team", -2, 3, &names::kTeam),
+constexpr MessageField kSvChat[] = {ranged("team", -2, 3, &names::team),
                                     ranged("client_id", -1, kMaxClientId),
                                     text("message", kOneLine)};
 
 constexpr MessageField kSvKillMsg[] = {client_id("killer"), client_id("victim"),
-                                       ranged("weapon", -3, 5, &names::kKillWeapon),
+                                       ranged("weapon", -3, 5, &names::kill_weapon),
                                        integer("mode_special")};
 
-constexpr MessageField kSvSoundGlobal[] = {ranged("sound_id", 0, 40, &names::kSound)};
+constexpr MessageField kSvSoundGlobal[] = {ranged("sound_id", 0, 40, &names::sound)};
 
 constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
                                           tuning("ground_control_accel"),
@@ -68,10 +70,10 @@ constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
 constexpr MessageField kSvExtraProjectile[] = {integer("num"),
                                                objects("projectiles", "projectile")};
 
-constexpr MessageField kSvWeaponPickup[] = {ranged("weapon", 0, 5, &names::kWeapon)};
+constexpr MessageField kSvWeaponPickup[] = {ranged("weapon", 0, 5, &names::weapon)};
 
 constexpr MessageField kSvEmoticon[] = {client_id("client_id"),
-                                        ranged("emoticon", 0, 15, &names::kEmoticon)};
+                                        ranged("emoticon", 0, 15, &names::emoticon)};
 
 constexpr MessageField kSvVoteOptionListAdd[] = {
     ranged("num_options", 1, 15),   text("description0", kStrict),  text("description1", kStrict),
@@ -92,16 +94,16 @@ constexpr MessageField kSvVoteStatus[] = {
 
 constexpr MessageField kClSay[] = {boolean("team"), text("message", kOneLine)};
 
-constexpr MessageField kClSetTeam[] = {ranged("team", -1, 1, &names::kTeam)};
+constexpr MessageField kClSetTeam[] = {ranged("team", -1, 1, &names::team)};
 
 constexpr MessageField kClSetSpectatorMode[] = {
-    ranged("spectator_id", -1, kMaxClientId, &names::kSpectatorSpecial)};
+    ranged("spectator_id", -1, kMaxClientId, &names::spectator_special)};
 
 constexpr MessageField kPlayerInfo[] = {
     text("name", kStrict),       text("clan", kStrict), integer("country"),   text("skin", kStrict),
     boolean("use_custom_color"), integer("color_body"), integer("color_feet")};
 
-constexpr MessageField kClEmoticon[] = {ranged("emoticon", 0, 15, &names::kEmoticon)};
+constexpr MessageField kClEmoticon[] = {ranged("emoticon", 0, 15, &names::emoticon)};
 
 constexpr MessageField kClVote[] = {ranged("vote", -1, 1)};
 
@@ -150,7 +152,7 @@ constexpr MessageField kSvPreInput[] = {
     integer("fire"),        integer("hook"),     integer("wanted_weapon"), integer("next_weapon"),
     integer("prev_weapon"), client_id("owner"),  tick("intended_tick")};
 
-constexpr MessageField kSvSaveCode[] = {ranged("state", 0, 4, &names::kSaveState),
+constexpr MessageField kSvSaveCode[] = {ranged("state", 0, 4, &names::savestate),
                                         text("error", kStrict),
                                         text("save_requester", kStrict),
                                         text("server_name", kStrict),

@@ -1,8 +1,10 @@
 #include "proxy/wire/message_builders.h"
-#include "proxy/wire/names.h"
+#include "snapshot/names.h"
 
 namespace tw::wire::table {
 namespace {
+
+namespace names = snapshot::names;
 
 constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine)))};
@@ -53,7 +55,7 @@ constexpr MessageField kMapDetails[] = {text("name", kStrict), sha256("sha256"),
                                         integer("size"), optional(text("url", kOneLine))};
 
 constexpr MessageField kCapabilities[] = {integer("version"),
-                                          flags("flags", &names::kServerCapFlag)};
+                                          flags("flags", &names::servercapflag)};
 
 constexpr MessageField kClientVersion[] = {uuid("connection_id"), integer("ddnet_version"),
                                            text("version_string", kOneLine)};

@@ -1,0 +1,229 @@
+#include "proxy/wire/connless.h"
+#include "tests/proxy/wire/fields_text.h"
+#include "tests/proxy/wire/vectors.h"
+#include "tests/support/message_builder.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+namespace tw::wire::test {
+namespace {
+
+using tw::test::MessageBuilder;
+
+MessageBuilder packet_of(std::string_view magic) {
+    return MessageBuilder{}.text("\xFF\xFF\xFF\xFF").text(magic);
+}
+
+std::string decoded(std::span<const std::byte> payload, std::span<const std::byte> extra = {}) {
+    const auto* const spec = find_connless(payload);
+    REQUIRE(spec != nullptr);
+    Packet packet;
+    packet.kind = PacketKind::connless;
+    packet.payload = payload;
+    packet.connless_extra = extra;
+    DecodedFields fields;
+    decode_connless(*spec, packet, fields);
+    CHECK(is_balanced(fields));
+    return to_text(fields);
+}
+
+MessageBuilder& client(MessageBuilder& out, std::string_view name, bool extended) {
+    out.string(name).string("clan").decimal(276).decimal(-9999).decimal(1);
+    return extended ? out.string("") : out;
+}
+
+MessageBuilder info_sample() {
+    auto out = packet_of("inf3");
+    out.decimal(-1).string("0.6.4").string("my server").string("dm1").string("DM");
+    out.decimal(1).decimal(1).decimal(8).decimal(2).decimal(16);
+    client(out, "one", false);
+    client(out, "two", false);
+    return out;
+}
+
+MessageBuilder extended_sample() {
+    auto out = packet_of("iext");
+    out.decimal(65793).string("0.6.4, 16.4").string("my server").string("Kobra");
+    out.decimal(-233464210).decimal(4096).string("DDraceNetwork");
+    out.decimal(0).decimal(1).decimal(64).decimal(1).decimal(64).string("");
+    client(out, "one", true);
+    return out;
+}
+
+} // namespace
+
+TEST_CASE("connless packets stand in the table as in the reference") {
+    std::ifstream file{TW_TEST_DATA "/spec/gamenet-0.6-ddnet.json"};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    const auto reference = boost::json::parse(text);
+    const auto& wanted = reference.at("connless_messages").as_array();
+    const auto table = connless_table();
+    REQUIRE(table.size() == 16);
+    REQUIRE(wanted.size() == table.size());
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        CAPTURE(table[i].name);
+        const auto& row = wanted[i].as_object();
+        CHECK(table[i].magic == std::string_view{row.at("ascii").as_string()});
+        CHECK(table[i].name == std::string_view{row.at("name").as_string()});
+        const auto* const fields = row.if_contains("fields");
+        const std::size_t count = fields == nullptr ? 0 : fields->as_array().size();
+        REQUIRE(table[i].fields.size() == count);
+        for (std::size_t j = 0; j < count; ++j) {
+            CHECK(table[i].fields[j].name ==
+                  std::string_view{fields->as_array()[j].at("name").as_string()});
+        }
+        CHECK(find_connless(from_hex(std::string_view{row.at("magic").as_string()})) == &table[i]);
+    }
+}
+
+TEST_CASE("what is no known connless packet is none") {
+    for (const std::string_view hex :
+         {"", "ffffffff", "ffffffff67696", "ffffffff676965", "feffffff67696533", "ffffffff67696534",
+          "67696533ffffffff", "ffffff0067696533"}) {
+        CAPTURE(hex);
+        CHECK(find_connless(from_hex(hex)) == nullptr);
+    }
+}
+
+TEST_CASE("requests carry a token of 8 bits, or 24 with the extended header") {
+    const auto extra = from_hex("01020000");
+    CHECK(decoded(packet_of("gie3").byte(0xAB).bytes()) == "token=171");
+    CHECK(decoded(packet_of("gie3").byte(0xAB).bytes(), extra) ==
+          "token=" + std::to_string(0x0102AB));
+    CHECK(decoded(packet_of("gie3").byte(1).bytes(), from_hex("ffff0000")) ==
+          "token=" + std::to_string(0xFFFF01));
+    CHECK(decoded(packet_of("gie3").byte(1).byte(2).bytes()) == "token=1 +1");
+    CHECK(decoded(packet_of("gie3").bytes()) == "truncated@0");
+    CHECK(decoded(packet_of("gie3").bytes(), extra) == "truncated@0");
+    CHECK(decoded(packet_of("fstd").byte(7).bytes(), extra) == "token=7");
+}
+
+TEST_CASE("server info of each kind lists its players") {
+    CHECK(decoded(info_sample().bytes()) ==
+          "token=-1 version=\"0.6.4\" name=\"my server\" map=\"dm1\" game_type=\"DM\" flags=1 "
+          "num_players=1 max_players=8 num_clients=2 max_clients=16 clients[ "
+          "{ name=\"one\" clan=\"clan\" country=276 score=-9999 is_player=1 } "
+          "{ name=\"two\" clan=\"clan\" country=276 score=-9999 is_player=1 } ]");
+    CHECK(decoded(extended_sample().bytes()) ==
+          "token=65793 version=\"0.6.4, 16.4\" name=\"my server\" map=\"Kobra\" "
+          "map_crc=-233464210 map_size=4096 game_type=\"DDraceNetwork\" flags=0 num_players=1 "
+          "max_players=64 num_clients=1 max_clients=64 reserved=\"\" clients[ "
+          "{ name=\"one\" clan=\"clan\" country=276 score=-9999 is_player=1 reserved=\"\" } ]");
+
+    auto sixty_four = packet_of("dtsf");
+    sixty_four.decimal(5).string("v").string("n").string("m").string("t");
+    sixty_four.decimal(0).decimal(1).decimal(2).decimal(3).decimal(4).number(-70);
+    CHECK(decoded(client(sixty_four, "x", false).bytes()) ==
+          "token=5 version=\"v\" name=\"n\" map=\"m\" game_type=\"t\" flags=0 num_players=1 "
+          "max_players=2 num_clients=3 max_clients=4 offset=-70 clients[ "
+          "{ name=\"x\" clan=\"clan\" country=276 score=-9999 is_player=1 } ]");
+
+    auto more = packet_of("iex+");
+    more.decimal(5).decimal(63).string("");
+    CHECK(decoded(more.bytes()) == "token=5 packet_no=63 reserved=\"\" clients[ ]");
+    CHECK(decoded(client(more, "x", true).bytes()) ==
+          "token=5 packet_no=63 reserved=\"\" clients[ "
+          "{ name=\"x\" clan=\"clan\" country=276 score=-9999 is_player=1 reserved=\"\" } ]");
+}
+
+TEST_CASE("numbers in text that are none read as 0 and are marked") {
+    struct Row {
+        std::string_view text, shown;
+    };
+
+    const Row rows[] = {
+        {"0", "0"},
+        {"-1", "-1"},
+        {"2147483647", "2147483647"},
+        {"", "0!"},
+        {"x", "0!"},
+        {"1x", "0!"},
+        {" 1", "0!"},
+        {"+1", "0!"},
+        {"-", "0!"},
+        {"1.5", "0!"},
+        {"0x10", "0!"},
+        {"2147483648", "2147483648!"},
+        {"-2147483649", "-2147483649!"},
+        {"99999999999999999999", "0!"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.text);
+        auto body = packet_of("iex+");
+        body.string(row.text).decimal(1).string("");
+        CHECK(decoded(body.bytes()) ==
+              "token=" + std::string{row.shown} + " packet_no=1 reserved=\"\" clients[ ]");
+    }
+}
+
+TEST_CASE("packets of masters") {
+    const auto address = from_hex("00000000000000000000ffff7f000001");
+    auto list = packet_of("lis2");
+    list.raw(address).u16_be(8303);
+    CHECK(decoded(list.bytes()) ==
+          "servers[ { address=x00000000000000000000ffff7f000001 port=8303 } ]");
+    CHECK(decoded(list.text("half a record").bytes()) ==
+          "servers[ { address=x00000000000000000000ffff7f000001 port=8303 } ] +13");
+    CHECK(decoded(packet_of("lis2").bytes()) == "servers[ ]");
+    CHECK(decoded(packet_of("siz2").u16_be(65535).bytes()) == "count=65535");
+    CHECK(decoded(packet_of("siz2").byte(1).bytes()) == "length_out_of_range@0");
+    CHECK(decoded(packet_of("bea2").u16_be(0x1234).bytes()) == "alt_port=4660");
+    CHECK(decoded(packet_of("chal").text("token").bytes()) == " +5");
+    for (const std::string_view magic : {"req2", "cou2",
+                                         "fw?"
+                                         "?",
+                                         "fw!!", "fwok", "fwer"}) {
+        CAPTURE(magic);
+        CHECK(decoded(packet_of(magic).bytes()).empty());
+    }
+}
+
+TEST_CASE("a server info cut at any byte is an error inside it, or has fewer players") {
+    for (const auto& sample : {info_sample(), extended_sample()}) {
+        const auto& wire = sample.bytes();
+        for (std::size_t size = 8; size < wire.size(); ++size) {
+            CAPTURE(size);
+            const auto cut = prefix(wire, size);
+            Packet packet;
+            packet.payload = cut;
+            DecodedFields fields;
+            decode_connless(*find_connless(cut), packet, fields);
+            CHECK(is_balanced(fields));
+            if (fields.error) {
+                CHECK(fields.error->offset <= cut.size() - 8);
+            } else {
+                // Between two players, or in front of the first.
+                CHECK(cut.back() == std::byte{0});
+                CHECK(fields.trailing.empty());
+            }
+        }
+    }
+}
+
+TEST_CASE("random connless packets decode without harm and in bounded space") {
+    std::mt19937 random{13};
+    DecodedFields fields;
+    for (int round = 0; round < 300; ++round) {
+        for (const auto& spec : connless_table()) {
+            auto body = packet_of(spec.magic);
+            const auto size = random() % 300;
+            for (std::size_t i = 0; i < size; ++i) {
+                body.byte(static_cast<std::uint8_t>(random() % 3 == 0 ? 0 : random()));
+            }
+            Packet packet;
+            packet.payload = body.bytes();
+            decode_connless(spec, packet, fields);
+            CHECK(is_balanced(fields));
+            CHECK(fields.values.size() <= 3 * size + 16);
+        }
+    }
+}
+
+} // namespace tw::wire::test

@@ -1,0 +1,397 @@
+#include "proxy/wire/message.h"
+#include "proxy/wire/secrets.h"
+#include "tests/proxy/wire/fields_text.h"
+#include "tests/proxy/wire/vectors.h"
+#include "tests/support/message_builder.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+namespace tw::wire::test {
+namespace {
+
+using tw::test::MessageBuilder;
+
+const MessageSpec& message_named(std::string_view name) {
+    const auto table = message_table();
+    const auto found = std::find_if(table.begin(), table.end(),
+                                    [name](const auto& spec) { return spec.name == name; });
+    REQUIRE(found != table.end());
+    return *found;
+}
+
+std::string decoded(std::string_view name, const MessageBuilder& body) {
+    DecodedFields fields;
+    const Bytes exact{body.bytes()};
+    decode_fields(message_named(name), exact, fields);
+    CHECK(is_balanced(fields));
+    return to_text(fields);
+}
+
+MessageBuilder numbers(std::initializer_list<std::int32_t> values) {
+    MessageBuilder out;
+    for (const auto value : values) {
+        out.number(value);
+    }
+    return out;
+}
+
+/// The value as the vectors write it: ints, texts, raw bytes in hex.
+void check_value(const FieldValue& value, const boost::json::value& wanted) {
+    if (wanted.is_int64()) {
+        CHECK(value.integer == wanted.as_int64());
+    } else if (value.kind == FieldValue::Kind::string) {
+        CHECK(std::string_view{reinterpret_cast<const char*>(value.bytes.data()),
+                               value.bytes.size()} == std::string_view{wanted.as_string()});
+    } else {
+        CHECK(to_hex(value.bytes) == std::string_view{wanted.as_string()});
+    }
+}
+
+} // namespace
+
+TEST_CASE("messages decode as the reference encoded them") {
+    DecodedFields fields;
+    for (const auto& row : vectors("messages")) {
+        const auto wire = hex_at(row, "bytes");
+        const std::string_view name{row.at("name").as_string()};
+        CAPTURE(name);
+        const auto head = decode_message_head(wire);
+        REQUIRE(head);
+        REQUIRE(head->spec != nullptr);
+        CHECK(head->spec->name == name);
+        CHECK(head->system == head->spec->system);
+        decode_fields(*head->spec, head->body, fields);
+        CHECK_FALSE(fields.error);
+        CHECK(fields.trailing.empty());
+        const auto& wanted = row.at("fields").as_object();
+        if (name == "sv_tune_params") {
+            CHECK(fields.values.size() == 33);
+            continue;
+        }
+        REQUIRE(fields.values.size() == wanted.size());
+        for (const auto& value : fields.values) {
+            CAPTURE(value.name);
+            REQUIRE(wanted.contains(value.name));
+            CHECK_FALSE(value.out_of_range);
+            check_value(value, wanted.at(value.name));
+        }
+    }
+}
+
+TEST_CASE("a message cut at any byte is an error inside it, never more values than it had") {
+    DecodedFields whole;
+    DecodedFields fields;
+    for (const auto& row : vectors("messages")) {
+        const auto wire = hex_at(row, "bytes");
+        CAPTURE(row.at("name").as_string());
+        const auto full = decode_message_head(wire);
+        REQUIRE(full);
+        decode_fields(*full->spec, full->body, whole);
+        for (std::size_t size = 0; size < wire.size(); ++size) {
+            CAPTURE(size);
+            const auto cut = prefix(wire, size);
+            const auto head = decode_message_head(cut);
+            CHECK(head.has_value() == (size >= full->head_size));
+            if (!head) {
+                CHECK(head.error().code == WireErrc::message_id_invalid);
+                continue;
+            }
+            decode_fields(*head->spec, head->body, fields);
+            CHECK(is_balanced(fields));
+            CHECK(fields.values.size() <= whole.values.size());
+            CHECK(fields.trailing.empty());
+            if (fields.error) {
+                CHECK(fields.error->offset <= head->body.size());
+            } else {
+                // Only optional fields may be missing without an error; the last may have a
+                // default.
+                const auto& declared = full->spec->fields;
+                REQUIRE_FALSE(declared.empty());
+                CHECK(declared[std::min(fields.values.size(), declared.size() - 1)].optional);
+            }
+        }
+    }
+}
+
+TEST_CASE("heads name system, number or UUID, and where the fields begin") {
+    struct Row {
+        std::string_view name, hex;
+        bool valid, system;
+        int number;
+        std::size_t head_size;
+        std::string_view message;
+    };
+
+    const Row rows[] = {
+        {"classic system", "2d", true, true, 22, 1, "ping"},
+        {"classic game", "2440", true, false, 18, 1, "cl_set_team"},
+        {"overlong id", "ad00", true, true, 22, 2, "ping"},
+        {"unknown game id", "8001", true, false, 32, 2, ""},
+        {"unknown system id", "b701", true, true, 59, 2, ""},
+        {"largest id", "bfff0f", true, true, 65535, 3, ""},
+        {"id 65536", "808010", false, false, 0, 0, ""},
+        {"negative", "40", false, false, 0, 0, ""},
+        {"most negative", "ffffffff0f", false, false, 0, 0, ""},
+        {"empty", "", false, false, 0, 0, ""},
+        {"cut varint", "80", false, false, 0, 0, ""},
+        {"UUID", "015f4d5db739473711b04e07a1ff23c970", true, true, 0, 17, "reconnect"},
+        {"UUID of a game message, system bit", "01da46b81da06030c39abbdd2945e8edb400", true, true,
+         0, 17, "sv_map_info"},
+        {"UUID of a system message, game bit", "005f4d5db739473711b04e07a1ff23c970", true, false, 0,
+         17, "reconnect"},
+        {"unknown UUID", "00e95d6aa495d43869bb5f7f42ed4d6420aa", true, false, 0, 17, ""},
+        {"UUID cut", "015f4d5db739473711b04e07a1ff23c9", false, false, 0, 0, ""},
+        {"no UUID", "00", false, false, 0, 0, ""},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.name);
+        const auto wire = from_hex(row.hex);
+        const auto head = decode_message_head(wire);
+        REQUIRE(head.has_value() == row.valid);
+        if (!head) {
+            CHECK(head.error().code == WireErrc::message_id_invalid);
+            continue;
+        }
+        CHECK(head->system == row.system);
+        CHECK(head->number == row.number);
+        CHECK(head->uuid.has_value() == (row.number == 0));
+        CHECK(head->head_size == row.head_size);
+        CHECK(head->body.size() == wire.size() - row.head_size);
+        CHECK((head->spec == nullptr ? std::string_view{} : head->spec->name) == row.message);
+    }
+}
+
+TEST_CASE("what is odd is kept, what cannot be read is an error with its offset") {
+    const auto input = numbers({1000, 1010, 40, -1, 200, -50, 0, 1, 0, 1, 2, 0, 0});
+
+    struct Row {
+        std::string_view name, message;
+        MessageBuilder body;
+        std::string_view text;
+    };
+
+    const Row rows[] = {
+        {"missing int", "map_change", MessageBuilder{}.string("ctf1").number(5),
+         "name=\"ctf1\" crc=5 truncated@6"},
+        {"no string at the end", "sv_motd", {}, "string_unterminated@0"},
+        {"string without NUL", "sv_motd", MessageBuilder{}.text("abc"), "string_unterminated@0"},
+        {"empty string", "sv_motd", MessageBuilder{}.string(""), "message=\"\""},
+        {"bytes behind the last field", "cl_set_team", numbers({-1, 1, 2}), "team=-1 +2"},
+        {"surplus of a message without fields", "ping", numbers({1}), " +1"},
+        {"optional string left out", "info", MessageBuilder{}.string("0.6"), "version=\"0.6\""},
+        {"optional string without NUL", "info", MessageBuilder{}.string("0.6").text("x"),
+         "version=\"0.6\" string_unterminated@4"},
+        {"optional int left out", "rcon_auth_status", numbers({1}), "authed=1"},
+        {"default of a missing int", "sv_race_finish", numbers({1, 2, 3, 1}),
+         "client_id=1 time=2 diff=3 record_personal=yes record_server=no"},
+        {"a boolean of 7", "cl_say", MessageBuilder{}.number(7).string("x"),
+         "team=7! message=\"x\""},
+        {"raw longer than the message", "map_data", numbers({0, 1, 2, 3, 4}),
+         "last=0 crc=1 chunk=2 size=3 length_out_of_range@4"},
+        {"raw of negative length", "snap_single", numbers({1, 1, 0, -1}),
+         "tick=1 delta_tick=1 crc=0 part_size=-1 length_out_of_range@4"},
+        {"raw of the largest length", "snap_single", numbers({1, 1, 0, INT32_MAX}),
+         "tick=1 delta_tick=1 crc=0 part_size=2147483647 length_out_of_range@8"},
+        {"empty raw", "snap_single", numbers({1, 1, 0, 0}),
+         "tick=1 delta_tick=1 crc=0 part_size=0 data=x"},
+        {"UUID cut", "what_is", MessageBuilder{}.text("0123456789abcde"), "length_out_of_range@0"},
+        {"no teams", "sv_teams_state", {}, "teams[ ]"},
+        {"a team that cannot be", "sv_teams_state", numbers({0, 128, 129}), "teams[ 0 128 129! ]"},
+        {"teams cut", "sv_teams_state", MessageBuilder{}.number(1).byte(0x80),
+         "teams[ 1 ] truncated@1"},
+        {"maps", "maplist_add", MessageBuilder{}.string("dm1").string(""), "names[ \"dm1\" \"\" ]"},
+        {"map without NUL", "maplist_add", MessageBuilder{}.string("dm1").text("dm"),
+         "names[ \"dm1\" ] string_unterminated@4"},
+        {"no tunings", "sv_tune_params", {}, ""},
+        {"two tunings", "sv_tune_params", numbers({1, 2}),
+         "ground_control_speed=1 ground_control_accel=2"},
+        {"no projectiles", "sv_extra_projectile", numbers({0}), "num=0 projectiles[ ]"},
+        {"fewer than no projectiles", "sv_extra_projectile", numbers({-1}),
+         "num=-1 length_out_of_range@1"},
+        {"more projectiles than data", "sv_extra_projectile", numbers({1, 1, 2, 3, 4, 5}),
+         "num=1 length_out_of_range@1"},
+        {"2^31 projectiles", "sv_extra_projectile", numbers({INT32_MAX, 1, 2, 3, 4, 5}),
+         "num=2147483647 length_out_of_range@5"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.name);
+        CHECK(decoded(row.message, row.body) == row.text);
+    }
+}
+
+TEST_CASE("inputs are shown as player_input, however many ints there are") {
+    const std::string head = "ack_tick=1 intended_tick=2 size=";
+    CHECK(decoded("input", numbers({1, 2, 40, -1, 2, 3, 0, 5, 0, 7, 8, 9, 10})) ==
+          head + "40 data{ direction=-1 target_x=2 target_y=3 jump=0 fire=5 hook=0 player_flags=7 "
+                 "wanted_weapon=8 next_weapon=9 prev_weapon=10 }");
+    CHECK(decoded("input", numbers({1, 2, 48, -1, 2, 3, 0, 5, 0, 7, 8, 9, 10, 11, 12})) ==
+          head + "48 data{ direction=-1 target_x=2 target_y=3 jump=0 fire=5 hook=0 player_flags=7 "
+                 "wanted_weapon=8 next_weapon=9 prev_weapon=10 more[ 11 12 ] }");
+    CHECK(decoded("input", numbers({1, 2, 8, -1, 2})) ==
+          head + "8 data{ direction=-1 target_x=2 }");
+    CHECK(decoded("input", numbers({1, 2, 7, -1, 2})) == head + "7 data{ direction=-1 } +1");
+    CHECK(decoded("input", numbers({1, 2, 0})) == head + "0 data{ }");
+    CHECK(decoded("input", numbers({1, 2, -4})) == head + "-4 length_out_of_range@3");
+    CHECK(decoded("input", numbers({1, 2, 40, -1})) ==
+          head + "40 data{ direction=-1 } truncated@4");
+    CHECK(decoded("input", numbers({1, 2, INT32_MAX, -1})) ==
+          head + "2147483647 data{ direction=-1 } truncated@8");
+}
+
+TEST_CASE("projectiles are shown as objects, tunings beyond the known ones as more") {
+    CHECK(decoded("sv_extra_projectile", numbers({2, 1, 2, 3, 4, 1, 6, 7, 8, 9, 10, 2, 12})) ==
+          "num=2 projectiles[ { x=1 y=2 vel_x=3 vel_y=4 type=1 start_tick=6 } { x=7 y=8 vel_x=9 "
+          "vel_y=10 type=2 start_tick=12 } ]");
+    MessageBuilder body;
+    for (std::int32_t i = 0; i < 49; ++i) {
+        body.number(i);
+    }
+    const auto text = decoded("sv_tune_params", body);
+    const std::string end = "ground_elasticity_x=45 ground_elasticity_y=46 more[ 47 48 ]";
+    CHECK(text.substr(text.size() - end.size()) == end);
+}
+
+TEST_CASE("values know where they stood and what their ints are called") {
+    DecodedFields fields;
+    const auto body = numbers({300, 2, -1, 0});
+    decode_fields(message_named("sv_kill_msg"), body.bytes(), fields);
+    REQUIRE(fields.values.size() == 4);
+    CHECK(fields.values[0].out_of_range);
+    CHECK(fields.values[1].offset == 2);
+    CHECK(fields.values[3].offset == 4);
+    REQUIRE(fields.values[2].names != nullptr);
+    CHECK(fields.values[2].names->name == "kill_weapon");
+    CHECK(fields.values[3].names == nullptr);
+}
+
+TEST_CASE("secrets are marked by the table") {
+    struct Row {
+        std::string_view message;
+        MessageBuilder body;
+        std::string_view text;
+    };
+
+    const Row rows[] = {
+        {"info", MessageBuilder{}.string("0.6").string("pw"), "version=\"0.6\" password=\"pw\"*"},
+        {"rcon_auth", MessageBuilder{}.string("me").string("pw").number(1),
+         "name=\"me\" password=\"pw\"* request_commands=1"},
+        {"rcon_cmd", MessageBuilder{}.string("sv_rcon_password x"),
+         "command=\"sv_rcon_password x\"*"},
+        {"rcon_line", MessageBuilder{}.string("x"), "line=\"x\""},
+        {"sv_save_code",
+         MessageBuilder{}
+             .number(1)
+             .string("")
+             .string("me")
+             .string("ger")
+             .string("a b c")
+             .string("code")
+             .string("me"),
+         "state=1 error=\"\" save_requester=\"me\" server_name=\"ger\" "
+         "generated_code=\"a b c\"* code=\"code\"* team_members=\"me\""},
+        {"sv_chat", MessageBuilder{}.number(1).number(3).string("team"),
+         "team=1 client_id=3 message=\"team\""},
+        {"sv_chat", MessageBuilder{}.number(2).number(3).string("psst"),
+         "team=2 client_id=3 message=\"psst\"*"},
+        {"sv_chat", MessageBuilder{}.number(3).number(3).string("psst"),
+         "team=3 client_id=3 message=\"psst\"*"},
+        {"sv_chat", MessageBuilder{}.number(0).number(-1).string("Use '/load a' to continue"),
+         "team=0 client_id=-1 message=\"Use '/load a' to continue\"*"},
+        {"sv_chat", MessageBuilder{}.number(0).number(4).string("what is /load?"),
+         "team=0 client_id=4 message=\"what is /load?\""},
+        {"cl_say", MessageBuilder{}.number(0).string("/timeout abc"),
+         "team=no message=\"/timeout abc\"*"},
+        {"cl_say", MessageBuilder{}.number(0).string("/pause"), "team=no message=\"/pause\""},
+    };
+    for (const auto& row : rows) {
+        CHECK(decoded(row.message, row.body) == row.text);
+    }
+}
+
+TEST_CASE("chat commands with a secret are found however they are spelt") {
+    struct Row {
+        std::string_view line;
+        bool secret;
+    };
+
+    const Row rows[] = {
+        {"/timeout abcdefgh", true},
+        {"/TimeOut abcdefgh", true},
+        {"/w tee hi", true},
+        {"/whisper tee hi", true},
+        {"/c hi", true},
+        {"/converse hi", true},
+        {"/msg tee hi", true},
+        {"/login me pw", true},
+        {"/claim x", true},
+        {"/w", true},
+        {"  /w tee hi", true},
+        {"/ w tee hi", true},
+        {"\t/w tee hi", true},
+        {"\xC2\xA0/w tee hi", true},
+        {"/w\ttee hi", true},
+        {"/mc;timeout abc", true},
+        {"/pause; Login a b", true},
+        {"/save code", true},
+        {"/load code", true},
+        {"/pause", false},
+        {"/team 3", false},
+        {"hello", false},
+        {"", false},
+        {"/", false},
+        {"//w x", false},
+        {"look: /timeout", false},
+        {"w tee hi", false},
+        {"/weapons", false},
+        {"/creset", false},
+        {"/;;;", false},
+        {"/emote happy 5", false},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.line);
+        CHECK(is_secret_chat(std::as_bytes(std::span{row.line.data(), row.line.size()})) ==
+              row.secret);
+    }
+}
+
+TEST_CASE("random bytes decode without harm and in bounded space, and nothing is left over") {
+    std::mt19937 random{6};
+    DecodedFields fields;
+    for (int round = 0; round < 200; ++round) {
+        Bytes body(random() % 200);
+        for (auto& byte : body) {
+            // Small values more often, so that lengths and counts are sometimes right.
+            const auto value = random();
+            byte = static_cast<std::byte>((value & 0x100U) != 0 ? value & 0x0FU : value & 0xFFU);
+        }
+        for (const auto& spec : message_table()) {
+            decode_fields(spec, body, fields);
+            CHECK(is_balanced(fields));
+            CHECK(fields.values.size() <= 2 * body.size() + 16);
+            if (!fields.error && !fields.trailing.empty()) {
+                CHECK(fields.trailing.data() + fields.trailing.size() == body.data() + body.size());
+            }
+        }
+    }
+}
+
+TEST_CASE("decoding again needs no more memory") {
+    DecodedFields fields;
+    const auto body = numbers({1, 2, 40, -1, 2, 3, 0, 5, 0, 7, 8, 9, 10});
+    const auto& spec = message_named("input");
+    decode_fields(spec, body.bytes(), fields);
+    const auto* const where = fields.values.data();
+    const auto room = fields.values.capacity();
+    for (int i = 0; i < 10; ++i) {
+        decode_fields(spec, body.bytes(), fields);
+    }
+    CHECK(fields.values.data() == where);
+    CHECK(fields.values.capacity() == room);
+}
+
+} // namespace tw::wire::test
