@@ -1,6 +1,7 @@
 // A headless client (npm library `teeworlds`) that walks about, and remembers each snapshot as the library decoded it.
+import './need.mjs';
 import { createRequire } from 'node:module';
-import { waitUntil } from './process.mjs';
+import { Child, waitUntil } from './process.mjs';
 
 const require = createRequire(import.meta.url);
 const { Client } = require('teeworlds');
@@ -39,8 +40,11 @@ Snapshot.prototype.unpackSnapshot = function (body, deltaTick, tick, crc) {
 };
 
 export class Bot {
+    static all = new Set();
+
     /** @param keep remember every snapshot in `snapshots` */
     constructor(port, name, { seed = 1, keep = false, options = {} } = {}) {
+        Bot.all.add(this);
         this.name = name;
         this.snapshots = [];
         this.online = false;
@@ -63,6 +67,7 @@ export class Bot {
     get port() { return this.client.socket.address().port; }
 
     async join(ms = JOIN_MS) {
+        this.online = false;
         await this.client.connect();
         await waitUntil(`${this.name} to be in the game`, () => this.online || this.left, ms);
         if (this.left) throw new Error(`${this.name} did not get in: ${this.left.reason}`);
@@ -93,8 +98,26 @@ export class Bot {
         this.stopWalking();
         // The library rejects where nobody can catch it when the server has closed already.
         if (this.client.State !== OFFLINE) await this.client.Disconnect();
+        this.vanish();
+    }
+
+    /** Leaves without a word. */
+    vanish() {
+        this.stopWalking();
         this.client.clearAllIntervals();
+        this.client.socket?.close();
+        this.client.socket = undefined;
+    }
+
+    /** Says goodbye but keeps its address, so that it can come back from there. */
+    async stepOut() {
+        this.stopWalking();
+        await this.client._Disconnect(false);
     }
 }
 
-export { OFFLINE };
+/** Ends what a failed test may have left running; otherwise the test program would never end. */
+export function endPeers() {
+    for (const child of Child.all) child.signal('SIGKILL');
+    for (const bot of Bot.all) bot.vanish();
+}

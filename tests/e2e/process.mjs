@@ -46,12 +46,15 @@ export function freePort() {
 
 /** A child process in a group of its own, so that Ctrl-C reaches only us and we decide the order of ending. */
 export class Child {
+    static all = new Set();
+
     /** @param options spawn options, and `show`: its output goes to our terminal instead of `this.output` */
     constructor(name, command, args, { show = false, ...options } = {}) {
         this.name = name;
         this.output = '';
         this.errors = '';
         this.status = null;
+        Child.all.add(this);
         const [file, ...rest] = [...WITH_PARENT, command, ...args];
         const out = show ? 'inherit' : 'pipe';
         this.process = spawn(file, rest, { detached: true, stdio: ['ignore', out, out], ...options });
@@ -92,8 +95,11 @@ export class Child {
     }
 }
 
-/** A temporary folder that is removed when this process ends, however it ends (but for SIGKILL). */
+/** A temporary folder that is removed when this process ends, on SIGINT and SIGTERM too. */
 export function temporaryFolder() {
+    for (const signal of ['SIGINT', 'SIGTERM']) {
+        if (process.listenerCount(signal) === 0) process.once(signal, () => process.exit(1));
+    }
     const folder = mkdtempSync(join(tmpdir(), 'twscope-'));
     process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
     return folder;

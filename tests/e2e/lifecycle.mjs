@@ -1,0 +1,170 @@
+// What happens around the game: map changes, leaving and coming back, ending, and everything that is not there.
+//   node lifecycle.mjs TWSCOPE
+import assert from 'node:assert/strict';
+import dgram from 'node:dgram';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { Bot, endPeers } from './bot.mjs';
+import { GameMap } from './map_reader.mjs';
+import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { startProxy, TWSCOPE } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+
+const SNAPSHOTS = 25; // about one second of play
+const WAIT_MS = 10000;
+
+after(endPeers);
+const folder = temporaryFolder();
+let files = 0;
+const recordsFile = () => join(folder, `records-${files += 1}.jsonl`);
+
+/** Runs `body` with a server and twscope before it; both end with it. */
+async function withServer(body, args = []) {
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const proxy = await startProxy({ server: server.port, records: recordsFile(), args: ['--maps', MAPS, ...args] });
+    try {
+        await body({ server, proxy });
+    } finally {
+        await proxy.child.stop();
+        await server.stop();
+    }
+}
+
+const snapshotsSeen = (bot, count) => waitUntil(`${bot.name} to see ${count} snapshots`,
+    () => bot.snapshots.length >= count, WAIT_MS);
+
+async function enter(proxy, name, seed = 1) {
+    const bot = await new Bot(proxy.port, name, { seed, keep: true }).join();
+    await snapshotsSeen(bot.walk(), SNAPSHOTS);
+    return bot;
+}
+
+const of = (records, type) => records.filter((record) => record.type === type);
+const bad = (records) => of(records, 'snapshot').filter((record) => !record.ok);
+
+/** Runs twscope with these arguments until it ends. */
+async function run(...args) {
+    const child = new Child('twscope', TWSCOPE, args);
+    await waitUntil(`twscope ${args.join(' ')} to end`, () => !child.running, WAIT_MS);
+    return child;
+}
+
+/** One line on stderr that says what, nothing on stdout, exit code 2. */
+function refused(child, what) {
+    assert.equal(child.status, 2, child.log);
+    assert.equal(child.output, '');
+    assert.match(child.errors, /^[^\n]+\n$/);
+    assert.match(child.errors, what);
+}
+
+test('a map change in the middle of play: the new map is found, and every snapshot before and after is right', () =>
+    withServer(async ({ server, proxy }) => {
+        const bots = [await enter(proxy, 'anna', 1), await enter(proxy, 'bob', 2)];
+        const before = bots.map((bot) => bot.snapshots.length);
+        await server.command('change_map ctf5');
+        for (const [index, bot] of bots.entries()) {
+            await waitUntil(`${bot.name} to play on the new map`, () => bot.snapshots.slice(before[index])
+                .filter((snapshot) => snapshot.tick < bot.snapshots[before[index] - 1].tick).length > SNAPSHOTS, WAIT_MS);
+        }
+        for (const bot of bots) await bot.leave();
+        assert.equal(await proxy.drain(), 0);
+        const records = proxy.records();
+        assert.deepEqual(bad(records), []);
+        for (const session of [1, 2]) {
+            const maps = of(records, 'map').filter((record) => record.session === session);
+            assert.deepEqual(maps.map(({ name, crc, source }) => [name, crc, source]), ['ctf1', 'ctf5']
+                .map((name) => [name, new GameMap(join(MAPS, `${name}.map`)).crc, 'folder']));
+        }
+    }));
+
+test('a client that leaves and comes back is followed both times', () =>
+    withServer(async ({ proxy }) => {
+        const first = await enter(proxy, 'anna');
+        await first.leave();
+        const again = await enter(proxy, 'anna');
+        const port = again.port;
+        await again.stepOut();
+        assert.equal(again.port, port);
+        const seen = again.snapshots.length;
+        await again.join();
+        await snapshotsSeen(again, seen + SNAPSHOTS);
+        await again.leave();
+        assert.equal(await proxy.drain(), 0);
+        const records = proxy.records();
+        assert.deepEqual(bad(records), []);
+        assert.equal(of(records, 'session').filter((record) => record.event === 'established').length, 3);
+        assert.ok(of(records, 'snapshot').length >= 3 * SNAPSHOTS);
+    }));
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+    test(`${signal} in the middle of play: exit code 0, and the summaries are written`, () =>
+        withServer(async ({ proxy }) => {
+            const bot = await enter(proxy, 'anna');
+            assert.equal(await proxy.drain(signal), 0);
+            const records = proxy.records();
+            assert.deepEqual(of(records, 'summary').map((record) => record.session).sort(), [0, 1]);
+            assert.equal(of(records, 'session').filter((record) => record.event === 'close').length, 1);
+            bot.vanish();
+        }));
+}
+
+test('no server behind it: the client is not answered, twscope stays, and serves when the server comes', async () => {
+    const port = await freePort();
+    const proxy = await startProxy({ server: port, records: recordsFile(), args: ['--maps', MAPS] });
+    const lost = new Bot(proxy.port, 'lost');
+    await assert.rejects(lost.join(2000), /waited 2000 ms/);
+    lost.vanish();
+    assert.ok(proxy.child.running);
+    const server = await startServer({ folder, port, map: 'ctf1' });
+    const bot = await enter(proxy, 'found');
+    await bot.leave();
+    assert.equal(await proxy.drain(), 0);
+    await server.stop();
+});
+
+test('the server dies in the middle of play: twscope stays and ends cleanly', () =>
+    withServer(async ({ server, proxy }) => {
+        const bot = await enter(proxy, 'anna');
+        await server.child.stop('SIGKILL');
+        const sent = of(proxy.records(), 'snapshot').length;
+        await new Promise((resolve) => { setTimeout(resolve, 500); });
+        assert.ok(proxy.child.running, proxy.child.log);
+        await bot.leave();
+        assert.equal(await proxy.drain(), 0);
+        assert.ok(of(proxy.records(), 'snapshot').length >= sent);
+    }));
+
+test('a port in use: one line, exit code 2', async () => {
+    const socket = dgram.createSocket('udp4');
+    await new Promise((resolve) => { socket.bind(0, '127.0.0.1', resolve); });
+    const { port } = socket.address();
+    refused(await run('proxy', '-s', '127.0.0.1:1', '-l', `127.0.0.1:${port}`, '-o', recordsFile()), new RegExp(`${port}`));
+    socket.close();
+});
+
+test('what cannot be: one line, exit code 2', async () => {
+    const noise = join(folder, 'noise');
+    writeFileSync(noise, Buffer.from('this is neither a capture nor a map, but it is long enough to be read as one'));
+    const listen = ['-l', `127.0.0.1:${await freePort()}`];
+    refused(await run('proxy', ...listen, '-s', 'no-such-host.invalid:8303', '-o', recordsFile()), /no-such-host\.invalid/);
+    refused(await run('proxy', ...listen, '-s', '127.0.0.1:1', '--maps', join(folder, 'nowhere'), '-o', recordsFile()), /nowhere/);
+    refused(await run('proxy', ...listen, '-s', '127.0.0.1:1', '-o', join(folder, 'nowhere', 'x.jsonl')), /nowhere/);
+    refused(await run('decode', join(folder, 'missing.pcap')), /missing\.pcap/);
+    refused(await run('decode', noise), /noise/);
+    refused(await run('map', noise), /noise/);
+    refused(await run('map', join(folder, 'missing.map')), /missing\.map/);
+});
+
+test('a disk that is full: recording stops with one line, the game goes on', async () => {
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const proxy = await startProxy({ server: server.port, records: '/dev/full', args: ['--maps', MAPS, '--items', 'all'] });
+    const bot = await enter(proxy, 'anna');
+    await snapshotsSeen(bot, 3 * SNAPSHOTS);
+    assert.ok(proxy.child.running, proxy.child.log);
+    await bot.leave();
+    await proxy.drain();
+    await server.stop();
+    const complaints = proxy.child.errors.split('\n').filter((line) => /error/i.test(line));
+    assert.equal(complaints.length, 1, proxy.child.errors);
+});

@@ -1,0 +1,188 @@
+// Four clients play for 20 seconds through twscope on a real server: what it let through, rebuilt, placed and wrote.
+//   node play.mjs TWSCOPE
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { Bot, endPeers } from './bot.mjs';
+import { GameMap } from './map_reader.mjs';
+import { Child, delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+import { Tap } from './tap.mjs';
+
+const MAP = 'Tutorial';
+const NAMES = ['anna', 'bob', 'cleo', 'dora'];
+const PLAY_MS = 20000;
+const CHAT_MS = 2000;
+const SNAPSHOTS_A_SECOND = 25; // what the server sends
+// After a client has gone the server's last snapshots still pass; the client has not seen them.
+const LATE_SNAPSHOTS = 10;
+const CHARACTER = 9;
+const ITEMS_COMPARED_IN_FULL = 20; // as many differing lines in a message are enough
+
+after(endPeers);
+
+/** Plays, and returns everything that the tests look at. */
+async function play(folder) {
+    const server = await startServer({ folder, port: await freePort(), map: MAP });
+    const behind = await Tap.open(server.port);
+    const proxy = await startProxy({ server: behind.port, records: join(folder, 'live.jsonl'),
+        args: ['--maps', MAPS, '--items', 'all', '--raw'] });
+    const front = await Tap.open(proxy.port);
+    const bots = NAMES.map((name, index) => new Bot(front.port, name, { seed: index + 1, keep: true }));
+    await Promise.all(bots.map((bot) => bot.join()));
+    for (const bot of bots) bot.ports = { client: bot.port, seen: front.flows.get(bot.port).upstreamPort };
+    for (const bot of bots) bot.walk();
+    for (let passed = 0; passed < PLAY_MS; passed += CHAT_MS) {
+        await delay(CHAT_MS);
+        bots[(passed / CHAT_MS) % bots.length].say(`${passed + CHAT_MS} ms, "quoted" and \u00e4\u00f6\u00fc`);
+    }
+    for (const bot of bots) await bot.leave();
+    await waitUntil('what is under way to arrive', () => front.count === behind.count, 5000);
+    const status = await proxy.drain();
+    const serverStatus = await server.stop();
+    front.close();
+    behind.close();
+    return { front, behind, bots, proxy, status, serverStatus, records: proxy.records() };
+}
+
+const keyed = (items) => new Map(items.map(({ type_id, id, data }) => [`${type_id}:${id}`, data.join(' ')]));
+
+/** What differs between two lists of items, as lines. */
+function differences(got, wanted) {
+    const [left, right] = [keyed(got), keyed(wanted)];
+    const lines = got.length === left.size ? [] : ['an item is listed twice'];
+    for (const key of new Set([...left.keys(), ...right.keys()])) {
+        if (left.get(key) !== right.get(key)) {
+            lines.push(`item ${key}: twscope ${left.get(key) ?? 'has none'}, client ${right.get(key) ?? 'has none'}`);
+        }
+    }
+    return lines;
+}
+
+/** What of a record must not depend on whether it was live: everything but times and why a session ended. */
+const timeless = ({ t, ...record }) => JSON.stringify(record);
+
+const folder = temporaryFolder();
+const game = await play(folder);
+const map = new GameMap(join(MAPS, `${MAP}.map`));
+const of = (type) => game.records.filter((record) => record.type === type);
+const sessionOf = (bot) => of('session').find((record) =>
+    record.event === 'open' && record.client === `127.0.0.1:${bot.ports.seen}`)?.session;
+
+test('twscope drains on SIGINT and exits 0', () => {
+    assert.equal(game.status, 0, game.proxy.child.log);
+    assert.equal(game.serverStatus, 0);
+});
+
+test('each client has one session, opened, established and closed, and a summary', () => {
+    for (const bot of game.bots) {
+        const session = sessionOf(bot);
+        assert.ok(session > 0, `no session of ${bot.name}`);
+        const mine = game.records.filter((record) => record.session === session);
+        const events = mine.filter((record) => record.type === 'session').map((record) => record.event);
+        assert.deepEqual(events, ['open', 'established', 'close']);
+        assert.equal(mine.filter((record) => record.type === 'summary').length, 1);
+    }
+    assert.equal(of('summary').filter((record) => record.session === 0).length, 1);
+});
+
+test('every snapshot is rebuilt and its checksum agrees', () => {
+    const snapshots = of('snapshot');
+    assert.ok(snapshots.length >= NAMES.length * SNAPSHOTS_A_SECOND * PLAY_MS / 1000 * 0.9, `only ${snapshots.length}`);
+    assert.deepEqual(snapshots.filter((record) => record.ok !== true).map(timeless), []);
+    for (const record of snapshots) {
+        if (record.crc_wanted !== null) assert.equal(record.crc_got, record.crc_wanted);
+        assert.equal(record.items.length, record.num_items);
+    }
+});
+
+test('nothing odd is found in honest traffic', () => {
+    const bad = of('finding').filter((record) => /^(snapshot|map|packet|chunk|inspect)\./.test(record.id));
+    assert.deepEqual(bad.slice(0, 5), []);
+});
+
+test('each item of each snapshot equals what the client decoded on its own, tick by tick', () => {
+    let compared = 0;
+    for (const bot of game.bots) {
+        assert.deepEqual(bot.snapshots.filter((snapshot) => snapshot.failed).map(({ tick }) => tick), []);
+        const recorded = of('snapshot').filter((record) => record.session === sessionOf(bot));
+        const ticks = bot.snapshots.map(({ tick }) => tick);
+        assert.deepEqual(recorded.slice(0, ticks.length).map(({ tick }) => tick), ticks, `ticks of ${bot.name}`);
+        assert.ok(recorded.length - ticks.length <= LATE_SNAPSHOTS, `${recorded.length} recorded, ${ticks.length} seen`);
+        for (const [index, snapshot] of bot.snapshots.entries()) {
+            assert.equal(recorded[index].delta_tick, snapshot.deltaTick);
+            const lines = differences(recorded[index].items, snapshot.items);
+            assert.deepEqual(lines.slice(0, ITEMS_COMPARED_IN_FULL), [], `${bot.name}, tick ${snapshot.tick}`);
+            compared += snapshot.items.length;
+        }
+    }
+    assert.ok(compared > 20000, `only ${compared} items were compared`);
+});
+
+test('the map is found by its checksum', () => {
+    for (const bot of game.bots) {
+        const maps = of('map').filter((record) => record.session === sessionOf(bot));
+        assert.equal(maps.length, 1);
+        const { name, crc, size, sha256, source, width, height } = maps[0];
+        assert.deepEqual({ name, crc, size, sha256, source, width, height }, { name: MAP, crc: map.crc, size: map.size,
+            sha256: map.sha256, source: 'folder', width: map.width, height: map.height });
+    }
+});
+
+test('each tee stands where an independent look at the map says', () => {
+    let tees = 0;
+    const tiles = new Set();
+    for (const { items, tick } of of('snapshot')) {
+        for (const { data, at } of items.filter((item) => item.type_id === CHARACTER)) {
+            const [x, y] = [data[1], data[2]];
+            assert.ok(at, `a tee without a place at tick ${tick}`);
+            assert.deepEqual([at.x, at.y], [x, y]);
+            assert.deepEqual(at.tile, map.tileAt(x, y));
+            assert.equal(at.index, map.idAt('game', x, y));
+            for (const layer of ['front', 'tele', 'speedup', 'switch', 'tune']) {
+                const id = map.idAt(layer, x, y);
+                assert.equal(Boolean(at[layer]), id !== 0, `${layer} under ${x},${y}: ${JSON.stringify(at)}`);
+                if (id !== 0 && at[layer].index !== undefined) assert.equal(at[layer].index, id);
+            }
+            tees += 1;
+            tiles.add(at.tile.join());
+        }
+    }
+    assert.ok(tees > 1000 && tiles.size > 10, `${tees} tees on ${tiles.size} tiles`);
+});
+
+test('the traffic is the same on both sides, byte for byte and in order', () => {
+    const behind = [...game.behind.flows.values()];
+    assert.equal(behind.length, NAMES.length);
+    for (const bot of game.bots) {
+        const flow = game.front.flows.get(bot.ports.client);
+        assert.ok(flow.datagrams.length > 500, `${flow.datagrams.length} datagrams of ${bot.name}`);
+        const same = behind.filter((other) => ['c2s', 's2c'].every((dir) => other.wire(dir) === flow.wire(dir)));
+        assert.equal(same.length, 1, `flows behind twscope that equal ${bot.name}'s`);
+    }
+});
+
+test('decoded from a capture of the same traffic: the same records but for times, and twice the same bytes', async () => {
+    const capture = join(folder, 'front.pcap');
+    game.front.writePcap(capture, game.behind.port);
+    const runs = [];
+    for (const name of ['one.jsonl', 'two.jsonl']) {
+        const file = join(folder, name);
+        const child = new Child('twscope decode', TWSCOPE, ['decode', capture, '--server', `127.0.0.1:${game.behind.port}`,
+            '--maps', MAPS, '--items', 'all', '--raw', '-o', file]);
+        assert.equal(await child.ended, 0, child.log);
+        runs.push(readRecords(file));
+    }
+    assert.deepEqual(runs[0], runs[1]);
+    for (const bot of game.bots) {
+        for (const dir of ['c2s', 's2c']) {
+            const lines = (records) => records.filter((record) => record.session === sessionOf(bot) && record.dir === dir
+                && ['message', 'map', 'snapshot', 'finding'].includes(record.type)).map(timeless);
+            const [live, decoded] = [lines(game.records), lines(runs[0])];
+            const first = live.findIndex((line, index) => line !== decoded[index]);
+            assert.equal(decoded[first], live[first], `${bot.name} ${dir}, record ${first}`);
+            assert.equal(decoded.length, live.length);
+        }
+    }
+});

@@ -1,0 +1,121 @@
+// A transparent stretch of wire: passes datagrams on as they are and remembers them, per client and direction.
+// One in front of twscope and one behind it show what it let through, and need no privilege.
+import dgram from 'node:dgram';
+import { closeSync, openSync, writeSync } from 'node:fs';
+
+const LOOPBACK = '127.0.0.1';
+const PCAP_IPV4 = 228; // link type: packets begin with the IPv4 header
+const SOCKET_BYTES = 4 << 20;
+
+class Flow {
+    /** @param port where the client of this flow sends from */
+    constructor(port) {
+        this.port = port;
+        this.datagrams = []; // { time (ms), dir, bytes } in the order they passed
+    }
+
+    /** All datagrams of a direction as one string, so that two flows can be compared at once. */
+    wire(dir) {
+        return this.datagrams.filter((datagram) => datagram.dir === dir)
+            .map(({ bytes }) => bytes.toString('hex')).join('\n');
+    }
+}
+
+export class Tap {
+    constructor(target) {
+        this.target = target;
+        this.flows = new Map(); // client port -> Flow
+        this.sockets = [];
+    }
+
+    static async open(target) {
+        const tap = new Tap(target);
+        tap.socket = await tap.#bound((bytes, client) => tap.#fromClient(bytes, client));
+        tap.port = tap.socket.address().port;
+        return tap;
+    }
+
+    #bound(onMessage) {
+        const socket = dgram.createSocket({ type: 'udp4', recvBufferSize: SOCKET_BYTES });
+        this.sockets.push(socket);
+        socket.on('message', onMessage);
+        return new Promise((resolve, reject) => {
+            socket.once('error', reject);
+            socket.bind(0, LOOPBACK, () => resolve(socket));
+        });
+    }
+
+    #fromClient(bytes, client) {
+        let flow = this.flows.get(client.port);
+        if (!flow) {
+            flow = new Flow(client.port);
+            this.flows.set(client.port, flow);
+            flow.upstream = this.#bound((answer) => {
+                this.#remember(flow, 's2c', answer);
+                this.socket.send(answer, client.port, LOOPBACK);
+            });
+        }
+        this.#remember(flow, 'c2s', bytes);
+        flow.upstream.then((socket) => {
+            flow.upstreamPort = socket.address().port;
+            socket.send(bytes, this.target, LOOPBACK);
+        });
+    }
+
+    #remember(flow, dir, bytes) {
+        flow.datagrams.push({ time: performance.timeOrigin + performance.now(), dir, bytes });
+    }
+
+    get count() {
+        return [...this.flows.values()].reduce((sum, flow) => sum + flow.datagrams.length, 0);
+    }
+
+    /** Writes all that passed as a capture in which clients have the ports that `target` saw and the server has `serverPort`. */
+    writePcap(file, serverPort) {
+        const all = [...this.flows.values()]
+            .flatMap((flow) => flow.datagrams.map((datagram) => ({ ...datagram, client: flow.upstreamPort })))
+            .sort((a, b) => a.time - b.time);
+        const out = openSync(file, 'w');
+        const head = Buffer.alloc(24);
+        head.writeUInt32LE(0xa1b2c3d4, 0);
+        head.writeUInt16LE(2, 4);
+        head.writeUInt16LE(4, 6);
+        head.writeUInt32LE(65535, 16);
+        head.writeUInt32LE(PCAP_IPV4, 20);
+        writeSync(out, head);
+        for (const { time, dir, bytes, client } of all) {
+            const [from, to] = dir === 'c2s' ? [client, serverPort] : [serverPort, client];
+            const packet = ipv4Udp(from, to, bytes);
+            const record = Buffer.alloc(16);
+            record.writeUInt32LE(Math.floor(time / 1000), 0);
+            record.writeUInt32LE(Math.floor((time % 1000) * 1000), 4);
+            record.writeUInt32LE(packet.length, 8);
+            record.writeUInt32LE(packet.length, 12);
+            writeSync(out, record);
+            writeSync(out, packet);
+        }
+        closeSync(out);
+    }
+
+    close() {
+        for (const socket of this.sockets) socket.close();
+    }
+}
+
+function ipv4Udp(from, to, bytes) {
+    const head = Buffer.alloc(28);
+    head[0] = 0x45;
+    head.writeUInt16BE(28 + bytes.length, 2);
+    head[8] = 64;
+    head[9] = 17;
+    head.set([127, 0, 0, 1], 12);
+    head.set([127, 0, 0, 1], 16);
+    let sum = 0;
+    for (let at = 0; at < 20; at += 2) sum += head.readUInt16BE(at);
+    while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
+    head.writeUInt16BE(~sum & 0xffff, 10);
+    head.writeUInt16BE(from, 20);
+    head.writeUInt16BE(to, 22);
+    head.writeUInt16BE(8 + bytes.length, 24); // checksum 0: not computed, which UDP allows
+    return Buffer.concat([head, bytes]);
+}
