@@ -1,1 +1,108 @@
-#include <cstddef>
+#include "proxy/relay/ring.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tw::relay {
+
+namespace {
+
+/// The payload of an `open` record.
+struct OpenPayload {
+    Endpoint client;
+    Endpoint upstream;
+    Endpoint server;
+};
+
+} // namespace
+
+Ring::Ring(std::size_t bytes)
+    : capacity_{std::bit_ceil(std::max(bytes, kMinBytes))},
+      // Not zeroed: pages the ring never reaches stay the kernel's.
+      bytes_{new std::byte[capacity_]} {}
+
+std::byte* Ring::reserve(std::size_t size) noexcept {
+    const std::size_t offset = producer_.tail & (capacity_ - 1);
+    const std::size_t to_end = capacity_ - offset;
+    const std::size_t padding = size > to_end ? to_end : 0;
+    const auto fits = [&] { return producer_.tail + padding + size - producer_.head <= capacity_; };
+    if (!fits()) {
+        producer_.head = head_.load(std::memory_order_acquire);
+        if (!fits()) {
+            return nullptr;
+        }
+    }
+    if (padding != 0) {
+        Header header{};
+        header.size = static_cast<std::uint32_t>(padding);
+        header.kind = kPadding;
+        std::memcpy(bytes_.get() + offset, &header, sizeof header);
+        producer_.tail += padding;
+    }
+    std::byte* const at = bytes_.get() + (producer_.tail & (capacity_ - 1));
+    producer_.tail += size;
+    return at;
+}
+
+bool Ring::has_room(std::size_t bytes) noexcept {
+    // At worst the event is written behind a padding of nearly its own size.
+    const std::size_t size = 2 * (sizeof(Header) + bytes + kAlign);
+    if (producer_.tail + size - producer_.head <= capacity_) {
+        return true;
+    }
+    producer_.head = head_.load(std::memory_order_acquire);
+    return producer_.tail + size - producer_.head <= capacity_;
+}
+
+bool Ring::try_push(const Event& event) noexcept {
+    const OpenPayload open{event.client, event.upstream, event.server};
+    const bool is_open = event.kind == EventKind::open;
+    const std::size_t length = is_open ? sizeof open : event.bytes.size();
+    assert(length <= kMinBytes / 4);
+    const std::size_t size = (sizeof(Header) + length + kAlign - 1) / kAlign * kAlign;
+    std::byte* const at = reserve(size);
+    if (at == nullptr) {
+        dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        return false;
+    }
+    const Header header{
+        .size = static_cast<std::uint32_t>(size),
+        .length = static_cast<std::uint32_t>(length),
+        .session = event.session,
+        .kind = static_cast<std::uint8_t>(event.kind),
+        .direction = static_cast<std::uint8_t>(event.direction),
+        .reason = static_cast<std::uint8_t>(event.reason),
+        .unused = 0,
+        .time = event.time,
+        .lost = event.lost,
+    };
+    std::memcpy(at, &header, sizeof header);
+    if (is_open) {
+        std::memcpy(at + sizeof header, &open, sizeof open);
+    } else if (length != 0) {
+        std::memcpy(at + sizeof header, event.bytes.data(), length);
+    }
+    return true;
+}
+
+Event Ring::to_event(const Record& record) noexcept {
+    Event event;
+    event.kind = static_cast<EventKind>(record.header.kind);
+    event.direction = static_cast<Direction>(record.header.direction);
+    event.reason = static_cast<CloseReason>(record.header.reason);
+    event.session = record.header.session;
+    event.time = record.header.time;
+    event.lost = record.header.lost;
+    if (event.kind == EventKind::open) {
+        OpenPayload open;
+        std::memcpy(&open, record.payload, sizeof open);
+        event.client = open.client;
+        event.upstream = open.upstream;
+        event.server = open.server;
+    } else {
+        event.bytes = {record.payload, record.header.length};
+    }
+    return event;
+}
+
+} // namespace tw::relay

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace tw::relay {
+
+/// Totals of one direction.
+template <typename Number>
+struct DirectionTotals {
+    Number datagrams{};   ///< passed on
+    Number bytes{};       ///< payload bytes passed on
+    Number dropped{};     ///< not passed on: the socket's buffer was full
+    Number send_errors{}; ///< not passed on: the system refused (too long, no route, filtered)
+    Number copies_lost{}; ///< passed on, but the observer's ring was full
+};
+
+/// Totals of the relay since its start.
+template <typename Number>
+struct Totals {
+    std::array<DirectionTotals<Number>, 2> directions{}; ///< indexed by Direction
+    Number sessions_opened{};
+    Number sessions_closed{};
+    Number sessions_refused{}; ///< datagrams of new clients turned away: max_sessions reached
+    Number sessions_failed{};  ///< datagrams of new clients lost: no upstream socket to be had
+    Number icmp_refused{};     ///< "port unreachable" from either side; ends nothing
+    Number receive_errors{};   ///< other errors of a receive call
+    Number truncated{};        ///< datagrams longer than the receive buffer; none is expected
+    Number kernel_dropped{};   ///< arrived while a socket's receive buffer was full
+};
+
+/// As read at one moment.
+using Counters = Totals<std::uint64_t>;
+
+/// A number one thread adds to and any thread reads.
+class Counter {
+  public:
+    void add(std::uint64_t n) noexcept {
+        value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    }
+
+    [[nodiscard]] std::uint64_t value() const noexcept {
+        return value_.load(std::memory_order_relaxed);
+    }
+
+  private:
+    std::atomic<std::uint64_t> value_{0};
+};
+
+/// One relay thread's own totals.
+using LiveCounters = Totals<Counter>;
+
+/// Adds a thread's totals as they are now.
+void accumulate(Counters& sum, const LiveCounters& live) noexcept;
+
+} // namespace tw::relay

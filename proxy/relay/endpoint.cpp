@@ -1,0 +1,51 @@
+#include "proxy/relay/endpoint.h"
+
+#include <cstring>
+
+#include <arpa/inet.h>
+
+namespace tw::relay {
+
+std::string to_string(const Endpoint& endpoint) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    inet_ntop(endpoint.v6 ? AF_INET6 : AF_INET, endpoint.address.data(), text.data(), text.size());
+    std::string result = endpoint.v6 ? "[" : "";
+    result += text.data();
+    if (endpoint.scope != 0) {
+        result += '%' + std::to_string(endpoint.scope);
+    }
+    result += endpoint.v6 ? "]:" : ":";
+    return result + std::to_string(endpoint.port);
+}
+
+Endpoint endpoint_from(const sockaddr* address) noexcept {
+    Endpoint endpoint;
+    SocketAddress name{};
+    if (address->sa_family == AF_INET) {
+        std::memcpy(&name.v4, address, sizeof name.v4);
+        std::memcpy(endpoint.address.data(), &name.v4.sin_addr, sizeof name.v4.sin_addr);
+        endpoint.port = ntohs(name.v4.sin_port);
+    } else if (address->sa_family == AF_INET6) {
+        std::memcpy(&name.v6, address, sizeof name.v6);
+        endpoint.port = ntohs(name.v6.sin6_port);
+        if (IN6_IS_ADDR_V4MAPPED(&name.v6.sin6_addr)) {
+            std::memcpy(endpoint.address.data(), &name.v6.sin6_addr.s6_addr[12], 4);
+        } else {
+            std::memcpy(endpoint.address.data(), &name.v6.sin6_addr, endpoint.address.size());
+            endpoint.scope = name.v6.sin6_scope_id;
+            endpoint.v6 = true;
+        }
+    }
+    return endpoint;
+}
+
+bool is_loopback(const Endpoint& endpoint) noexcept {
+    if (!endpoint.v6) {
+        return endpoint.address[0] == std::byte{127};
+    }
+    std::array<std::byte, 16> one{};
+    one.back() = std::byte{1};
+    return endpoint.address == one;
+}
+
+} // namespace tw::relay

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace tw::relay {
+
+/// An IPv4 or IPv6 address with a UDP port, as a plain value that may be copied through the ring.
+///
+/// Layout:  network byte order in `address`; IPv4 uses the first four bytes, the rest are zero.
+///          IPv4-mapped IPv6 addresses are kept as the IPv4 address they stand for.
+struct Endpoint {
+    std::array<std::byte, 16> address{};
+    std::uint32_t scope = 0; ///< IPv6 scope id (link-local addresses), else 0
+    std::uint16_t port = 0;
+    bool v6 = false;
+
+    friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+/// `192.0.2.1:8303` or `[2001:db8::1]:8303`, with `%scope` where there is one.
+[[nodiscard]] std::string to_string(const Endpoint& endpoint);
+
+/// The endpoint a socket address names; an empty endpoint for other families.
+[[nodiscard]] Endpoint endpoint_from(const sockaddr* address) noexcept;
+
+/// Room for either family; smaller than sockaddr_storage, so that 64 of them stay in cache.
+union SocketAddress {
+    sockaddr base;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+};
+
+/// Whether the address is 127.0.0.0/8 or ::1.
+[[nodiscard]] bool is_loopback(const Endpoint& endpoint) noexcept;
+
+} // namespace tw::relay

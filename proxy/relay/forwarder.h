@@ -1,0 +1,91 @@
+#pragma once
+
+#include "proxy/relay/counters.h"
+#include "proxy/relay/session.h"
+
+#include <atomic>
+#include <span>
+
+namespace tw::relay {
+
+/// What all relay threads share.
+struct Shared {
+    UpstreamFactory upstreams;
+    std::size_t max_sessions;
+    std::chrono::milliseconds idle_timeout;
+    std::atomic<std::size_t> sessions{0};
+    std::atomic<std::uint32_t> last_session{0};
+};
+
+/// A socket clients send to; not owned.
+struct Listener {
+    int socket = 0;
+    bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must name their address
+};
+
+/// Moves datagrams between listening and upstream sockets, in batches: received, sent on, and only
+/// then shown to the observer. One thread's; it never waits.
+class Forwarder {
+  public:
+    /// `ring` may be null.
+    Forwarder(Shared& shared, std::span<const Listener> listeners, Ring* ring);
+    ~Forwarder();
+    Forwarder(const Forwarder&) = delete;
+    Forwarder& operator=(const Forwarder&) = delete;
+    Forwarder(Forwarder&&) = delete;
+    Forwarder& operator=(Forwarder&&) = delete;
+
+    /// One batch of each listener; returns how many datagrams came.
+    std::size_t read_clients();
+
+    /// What the ready upstream sockets hold, up to a batch of each; returns how many came.
+    std::size_t read_servers();
+
+    /// Readable when an upstream socket is.
+    [[nodiscard]] int upstream_set() const noexcept { return ready_set_.get(); }
+
+    /// Closes idle sessions and catches up on the account of the ring.
+    void sweep(Session::Clock::time_point now);
+
+    /// Closes all sessions, telling the observer; waits for room in its ring up to a time limit.
+    void close_all();
+
+    [[nodiscard]] const LiveCounters& counters() const noexcept { return counters_; }
+
+  private:
+    /// Upstream sockets taken from one look at the set; the rest stay ready.
+    static constexpr std::size_t kReady = 256;
+    /// Fewer free buffers than this are not worth a receive call.
+    static constexpr std::size_t kMinFree = 16;
+
+    std::size_t read_listener(std::uint8_t index);
+    [[nodiscard]] Session* session_of(std::size_t i, std::uint8_t listener, Timestamp now);
+    [[nodiscard]] Session* open_session(std::size_t i, const Endpoint& client,
+                                        std::uint8_t listener, Timestamp now);
+    [[nodiscard]] std::unique_ptr<Session> make_session(const Endpoint& client);
+    void chain(Session& session, std::size_t i) noexcept;
+    void send_upstream(Session& session) noexcept;
+    void send_to_clients(std::size_t count);
+    void note_receive_error(int error) noexcept;
+    void note_kernel_drops(int socket, std::uint32_t& seen) noexcept;
+    void close(Session& session, Timestamp now, CloseReason reason);
+    void offer(std::size_t count, Timestamp now, Direction direction);
+
+    Shared& shared_;
+    std::vector<Listener> listeners_;
+    std::vector<std::uint32_t> listener_drops_;
+    UniqueFd ready_set_;
+    Tap tap_;
+    Sessions sessions_;
+    LiveCounters counters_;
+
+    Batch batch_;
+    std::array<Session*, Batch::kDatagrams> owner_{}; ///< of each datagram of the batch, or null
+    std::array<std::uint8_t, Batch::kDatagrams> next_{};
+    std::array<mmsghdr, Batch::kDatagrams> outgoing_{};
+};
+
+/// The time now.
+[[nodiscard]] Timestamp now_utc() noexcept;
+
+} // namespace tw::relay

@@ -1,0 +1,166 @@
+#include "proxy/relay/relay.h"
+
+#include "proxy/relay/shard.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+namespace tw::relay {
+
+namespace {
+
+using Udp = boost::asio::ip::udp;
+
+constexpr unsigned kMaxThreads = 64;
+/// Listeners are numbered in a byte.
+constexpr std::size_t kMaxListeners = 16;
+
+Udp::endpoint resolve(const std::string& host, std::uint16_t port) {
+    boost::asio::io_context io;
+    boost::system::error_code error;
+    Udp::resolver resolver{io};
+    const auto found =
+        resolver.resolve(host, std::to_string(port), Udp::resolver::numeric_service, error);
+    if (error || found.empty()) {
+        throw StartError{"cannot resolve the server's name '" + host + "': " + error.message()};
+    }
+    const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& entry) {
+        return entry.endpoint().address().is_v4();
+    });
+    return v4 != found.end() ? v4->endpoint() : found.begin()->endpoint();
+}
+
+ClientAddress choose_mode(ClientAddress wanted, const Endpoint& server) {
+    const bool possible = !server.v6 && is_loopback(server);
+    if (wanted == ClientAddress::automatic) {
+        return possible ? ClientAddress::loopback : ClientAddress::shared;
+    }
+    if (wanted == ClientAddress::loopback && !possible) {
+        throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
+                         to_string(server)};
+    }
+    return wanted;
+}
+
+void check_transparent(const Udp::endpoint& server) {
+    const UniqueFd probe{::socket(server.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    const int on = 1;
+    const int result = server.address().is_v6()
+                           ? ::setsockopt(probe.get(), SOL_IPV6, IPV6_TRANSPARENT, &on, sizeof on)
+                           : ::setsockopt(probe.get(), SOL_IP, IP_TRANSPARENT, &on, sizeof on);
+    if (result != 0) {
+        throw StartError{"client address mode 'transparent' needs CAP_NET_ADMIN: " +
+                         std::system_category().message(errno)};
+    }
+}
+
+/// A relay that is its own server would send each datagram in circles for ever.
+void check_not_own(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
+    for (const auto& own : listen) {
+        const bool reaches = own.address() == server.address() ||
+                             (own.address().is_unspecified() && server.address().is_loopback());
+        if (reaches && own.port() == server.port()) {
+            throw StartError{"the server's address " + to_string(endpoint_from(server.data())) +
+                             " is the one the proxy listens on"};
+        }
+    }
+}
+
+void check(const Options& options, std::span<Ring* const> rings) {
+    if (options.listen.empty() || options.listen.size() > kMaxListeners) {
+        throw StartError{"the number of addresses to listen on must be from 1 to " +
+                         std::to_string(kMaxListeners)};
+    }
+    if (options.threads == 0 || options.threads > kMaxThreads) {
+        throw StartError{"the number of relay threads must be from 1 to " +
+                         std::to_string(kMaxThreads)};
+    }
+    if (options.server_port == 0) {
+        throw StartError{"the server's port is missing"};
+    }
+    if (!rings.empty() && rings.size() != options.threads) {
+        throw StartError{"there must be one ring for each relay thread"};
+    }
+}
+
+} // namespace
+
+struct Relay::State {
+    State(const Udp::endpoint& server, ClientAddress mode, const Options& options)
+        : shared{.upstreams{server, mode, options.socket_buffer_bytes},
+                 .max_sessions = options.max_sessions,
+                 .idle_timeout = options.idle_timeout} {}
+
+    Shared shared;
+    std::vector<Udp::endpoint> listen;
+    std::vector<std::unique_ptr<Shard>> shards;
+    std::vector<std::thread> threads;
+};
+
+Relay::Relay(const Options& options, std::span<Ring* const> rings) {
+    check(options, rings);
+    const Udp::endpoint server = resolve(options.server_host, options.server_port);
+    const ClientAddress mode = choose_mode(options.client_address, endpoint_from(server.data()));
+    if (mode == ClientAddress::transparent) {
+        check_transparent(server);
+    }
+    state_ = std::make_unique<State>(server, mode, options);
+    state_->listen = options.listen;
+    for (unsigned i = 0; i < options.threads; ++i) {
+        Ring* const ring = rings.empty() ? nullptr : rings[i];
+        state_->shards.push_back(
+            std::make_unique<Shard>(options, state_->listen, state_->shared, ring));
+    }
+    check_not_own(server, state_->listen);
+}
+
+Relay::~Relay() {
+    stop();
+    join();
+}
+
+void Relay::start() {
+    for (auto& shard : state_->shards) {
+        state_->threads.emplace_back([&shard = *shard] { shard.run(); });
+    }
+}
+
+void Relay::stop() {
+    for (auto& shard : state_->shards) {
+        shard->stop();
+    }
+}
+
+void Relay::join() {
+    for (auto& thread : state_->threads) {
+        thread.join();
+    }
+    state_->threads.clear();
+}
+
+const std::vector<Udp::endpoint>& Relay::listen_endpoints() const noexcept {
+    return state_->listen;
+}
+
+Endpoint Relay::server_endpoint() const noexcept {
+    return state_->shared.upstreams.server();
+}
+
+ClientAddress Relay::client_address() const noexcept {
+    return state_->shared.upstreams.mode();
+}
+
+std::size_t Relay::num_sessions() const noexcept {
+    return state_->shared.sessions.load(std::memory_order_relaxed);
+}
+
+Counters Relay::counters() const noexcept {
+    Counters sum;
+    for (const auto& shard : state_->shards) {
+        accumulate(sum, shard->counters());
+    }
+    return sum;
+}
+
+} // namespace tw::relay

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "proxy/relay/counters.h"
+#include "proxy/relay/options.h"
+#include "proxy/relay/ring.h"
+
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+namespace tw::relay {
+
+/// The relay cannot start; what() is one line for the user.
+class StartError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+/// Passes UDP datagrams between clients and one server, each client by an own socket, and shows
+/// copies to observers. Knows nothing of what the datagrams say.
+class Relay {
+  public:
+    /// Resolves the server and binds the listening sockets; datagrams wait there until start().
+    ///
+    /// `rings`: one for each thread (that thread is its producer), or none when nobody looks. They
+    ///          must outlive the relay.
+    /// Errors:  throws StartError: a name that does not resolve, a port in use, a server address
+    ///          that is the relay's own, a client_address mode the system or the server's address
+    ///          does not allow.
+    explicit Relay(const Options& options, std::span<Ring* const> rings = {});
+    /// Stops and joins.
+    ~Relay();
+    Relay(const Relay&) = delete;
+    Relay& operator=(const Relay&) = delete;
+    Relay(Relay&&) = delete;
+    Relay& operator=(Relay&&) = delete;
+
+    /// Starts the threads; once.
+    void start();
+
+    /// Asks the threads to end; from any thread, returns at once. What has already been received is
+    /// passed on, sessions are closed and the observers told.
+    void stop();
+
+    /// Waits for the threads to end. After it, everything the relay had to tell is in the rings.
+    void join();
+
+    /// The addresses in use, with the ports the system chose.
+    [[nodiscard]] const std::vector<boost::asio::ip::udp::endpoint>&
+    listen_endpoints() const noexcept;
+
+    [[nodiscard]] Endpoint server_endpoint() const noexcept;
+
+    /// The mode in use: never `automatic`.
+    [[nodiscard]] ClientAddress client_address() const noexcept;
+
+    /// Sessions open now.
+    [[nodiscard]] std::size_t num_sessions() const noexcept;
+
+    /// Totals over all threads; from any thread at any time.
+    [[nodiscard]] Counters counters() const noexcept;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+} // namespace tw::relay

@@ -1,0 +1,165 @@
+#pragma once
+
+#include "proxy/relay/endpoint.h"
+
+#include <atomic>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+
+namespace tw::relay {
+
+/// c2s: from the game client to the server; s2c: the other way.
+enum class Direction : std::uint8_t { c2s, s2c };
+
+/// Nanoseconds since the Unix epoch, UTC.
+using Timestamp = std::int64_t;
+
+enum class CloseReason : std::uint8_t { idle, shutdown };
+
+enum class EventKind : std::uint8_t {
+    open,     ///< a session began; always before anything else of the session
+    datagram, ///< a datagram that was passed on (or tried to)
+    close,    ///< the session's last event
+    gap,      ///< copies did not fit into the ring: `lost` datagrams are missing here
+};
+
+/// What the relay tells its observer.
+struct Event {
+    EventKind kind = EventKind::datagram;
+    Direction direction = Direction::c2s;   ///< datagram, gap
+    CloseReason reason = CloseReason::idle; ///< close
+    std::uint32_t session = 0;              ///< from 1; 0 only in a gap: sessions never told of
+    Timestamp time = 0;
+    std::uint64_t lost = 0;           ///< gap: how many datagrams
+    Endpoint client;                  ///< open: who
+    Endpoint upstream;                ///< open: the relay's own address towards the server
+    Endpoint server;                  ///< open: to whom
+    std::span<const std::byte> bytes; ///< datagram: valid only during the handler's call
+};
+
+/// A bounded ring of events between one relay thread (producer) and one observer thread (consumer).
+///
+/// Never blocks, never allocates after construction. Pushed events become visible with `commit`, so
+/// that a batch of datagrams costs one release store.
+///
+/// Layout:  records of 32 bytes (header) and up, aligned to 32, each in one piece; what does not
+/// fit
+///          before the ring's end is padded over.
+class Ring {
+  public:
+    /// Large enough for any datagram twice: once as padding, once as record.
+    static constexpr std::size_t kMinBytes = std::size_t{1} << 18U;
+
+    /// `bytes` is rounded up to a power of two of at least kMinBytes.
+    explicit Ring(std::size_t bytes);
+
+    // Producer.
+
+    /// Writes an event behind the others; false when there is no room, which counts as dropped.
+    [[nodiscard]] bool try_push(const Event& event) noexcept;
+
+    /// Whether an event of that many bytes is sure to fit.
+    [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
+
+    /// Shows the consumer all that was pushed.
+    void commit() noexcept { tail_.store(producer_.tail, std::memory_order_release); }
+
+    // Consumer.
+
+    /// Hands up to `max` events in order to `handler(const Event&)`; returns how many.
+    template <typename Handler>
+    std::size_t consume(Handler&& handler,
+                        std::size_t max = std::numeric_limits<std::size_t>::max()) {
+        std::uint64_t head = head_.load(std::memory_order_relaxed);
+        const std::uint64_t tail = tail_.load(std::memory_order_acquire);
+        std::size_t count = 0;
+        std::uint64_t released = head;
+        while (head != tail && count < max) {
+            const Record record = record_at(head);
+            head += record.header.size;
+            if (record.header.kind == kPadding) {
+                continue;
+            }
+            handler(to_event(record));
+            ++count;
+            if (head - released >= kReleaseBytes) {
+                head_.store(head, std::memory_order_release);
+                released = head;
+            }
+        }
+        head_.store(head, std::memory_order_release);
+        return count;
+    }
+
+    // Anyone.
+
+    /// Events that found no room so far.
+    [[nodiscard]] std::uint64_t dropped() const noexcept {
+        return dropped_.load(std::memory_order_relaxed);
+    }
+
+    [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+    /// Bytes written and not yet consumed: how far the observer is behind.
+    [[nodiscard]] std::size_t used() const noexcept {
+        const auto head = head_.load(std::memory_order_acquire);
+        return static_cast<std::size_t>(tail_.load(std::memory_order_acquire) - head);
+    }
+
+  private:
+    static constexpr std::size_t kAlign = 32;
+    static constexpr std::size_t kCacheLine = 64;
+    /// The consumer frees room at least this often, so that a long batch does not starve the relay.
+    static constexpr std::uint64_t kReleaseBytes = 16 * 1024;
+    static constexpr std::uint8_t kPadding = 0xff;
+
+    struct Header {
+        std::uint32_t size;   ///< of the whole record
+        std::uint32_t length; ///< of the payload
+        std::uint32_t session;
+        std::uint8_t kind;
+        std::uint8_t direction;
+        std::uint8_t reason;
+        std::uint8_t unused;
+        Timestamp time;
+        std::uint64_t lost;
+    };
+
+    static_assert(sizeof(Header) == kAlign);
+
+    struct Record {
+        Header header;
+        const std::byte* payload;
+    };
+
+    /// The producer's own view: its position, and the consumer's as last read.
+    struct Producer {
+        std::uint64_t tail = 0;
+        std::uint64_t head = 0;
+    };
+
+    [[nodiscard]] Record record_at(std::uint64_t position) const noexcept {
+        const std::byte* at = bytes_.get() + (position & (capacity_ - 1));
+        Record record{};
+        std::memcpy(&record.header, at, sizeof record.header);
+        record.payload = at + sizeof(Header);
+        return record;
+    }
+
+    [[nodiscard]] static Event to_event(const Record& record) noexcept;
+    [[nodiscard]] std::byte* reserve(std::size_t size) noexcept;
+
+    const std::size_t capacity_;
+    const std::unique_ptr<std::byte[]> bytes_;
+    alignas(kCacheLine) std::atomic<std::uint64_t> tail_{0};
+    alignas(kCacheLine) Producer producer_;
+    std::atomic<std::uint64_t> dropped_{0};
+    alignas(kCacheLine) std::atomic<std::uint64_t> head_{0};
+};
+
+} // namespace tw::relay

@@ -1,0 +1,185 @@
+#include "proxy/relay/shard.h"
+
+#include "proxy/relay/relay.h"
+
+#include <algorithm>
+
+#include <boost/asio/ip/v6_only.hpp>
+
+namespace tw::relay {
+
+namespace {
+
+using boost::asio::detail::socket_option::boolean;
+using ReusePort = boolean<SOL_SOCKET, SO_REUSEPORT>;
+using PacketInfo4 = boolean<IPPROTO_IP, IP_PKTINFO>;
+using PacketInfo6 = boolean<IPPROTO_IPV6, IPV6_RECVPKTINFO>;
+
+constexpr std::chrono::milliseconds kShortestSweep{5};
+constexpr std::chrono::milliseconds kLongestSweep{1000};
+/// A session is closed at most this part of the timeout too late.
+constexpr int kSweepsPerTimeout = 8;
+
+/// Rounds before timers and the stop signal get their turn: a few milliseconds under full load.
+constexpr int kMaxRounds = 64;
+/// A round with fewer datagrams than this has emptied the sockets, or nearly: time to wait.
+constexpr std::size_t kBusyRound = 16;
+
+/// With busy_poll: how long to spin without a datagram before sleeping, in game time one tick and
+/// a half, so that a single client keeps the relay awake.
+constexpr std::chrono::milliseconds kSpinTime{30};
+/// Spins between two looks at the clock and at Asio.
+constexpr int kSpinsPerLook = 256;
+
+/// What has come before a stop is passed on, but a flood shall not keep us from ending.
+constexpr std::chrono::milliseconds kDrainTime{100};
+
+} // namespace
+
+Shard::Shard(const Options& options, std::vector<Udp::endpoint>& listen, Shared& shared, Ring* ring)
+    : sweep_interval_{std::clamp(options.idle_timeout / kSweepsPerTimeout, kShortestSweep,
+                                 kLongestSweep)},
+      busy_poll_{options.busy_poll} {
+    const bool v6_only = std::any_of(listen.begin(), listen.end(),
+                                     [](const auto& e) { return e.address().is_v4(); });
+    std::vector<Listener> listeners;
+    for (auto& endpoint : listen) {
+        open_listener(options, endpoint, v6_only);
+        listeners.push_back({sockets_.back().native_handle(), endpoint.address().is_unspecified()});
+    }
+    forwarder_ = std::make_unique<Forwarder>(shared, listeners, ring);
+    upstream_set_.assign(::dup(forwarder_->upstream_set()));
+}
+
+void Shard::open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only) {
+    boost::system::error_code error;
+    const auto check = [&](const char* what) {
+        if (error) {
+            throw StartError{std::string{"cannot "} + what + ' ' +
+                             to_string(endpoint_from(endpoint.data())) + ": " + error.message()};
+        }
+    };
+    Udp::socket& socket = sockets_.emplace_back(io_);
+    socket.open(endpoint.protocol(), error);
+    check("open a socket for");
+    if (endpoint.address().is_v6()) {
+        socket.set_option(boost::asio::ip::v6_only{v6_only}, error);
+        check("set up");
+    }
+    if (options.threads > 1) {
+        socket.set_option(ReusePort{true}, error);
+        check("share between threads");
+    }
+    if (endpoint.address().is_unspecified()) {
+        // A socket for both families takes both options; one of them is enough for either.
+        endpoint.address().is_v6() ? socket.set_option(PacketInfo6{true}, error)
+                                   : socket.set_option(PacketInfo4{true}, error);
+        check("set up");
+    }
+    set_socket_buffers(socket.native_handle(), options.socket_buffer_bytes);
+    socket.bind(endpoint, error);
+    check("listen on");
+    socket.native_non_blocking(true, error);
+    check("set up");
+    endpoint = socket.local_endpoint();
+}
+
+void Shard::wait_for_clients(std::size_t listener) {
+    sockets_[listener].async_wait(Udp::socket::wait_read,
+                                  [this, listener](boost::system::error_code error) {
+                                      if (error == boost::asio::error::operation_aborted) {
+                                          return;
+                                      }
+                                      forward();
+                                      wait_for_clients(listener);
+                                  });
+}
+
+void Shard::wait_for_servers() {
+    upstream_set_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                             [this](boost::system::error_code error) {
+                                 if (error == boost::asio::error::operation_aborted) {
+                                     return;
+                                 }
+                                 forward();
+                                 wait_for_servers();
+                             });
+}
+
+void Shard::wait_for_sweep() {
+    sweep_timer_.expires_after(sweep_interval_);
+    sweep_timer_.async_wait([this](boost::system::error_code error) {
+        if (error) {
+            return;
+        }
+        forwarder_->sweep(Session::Clock::now());
+        wait_for_sweep();
+    });
+}
+
+void Shard::forward() {
+    woken_ = true;
+    for (int round = 0; round < kMaxRounds; ++round) {
+        if (forwarder_->read_clients() + forwarder_->read_servers() < kBusyRound) {
+            return;
+        }
+    }
+}
+
+void Shard::spin() {
+    auto last_seen = Session::Clock::now();
+    bool seen = false;
+    int spins = 0;
+    while (!stopping_.load(std::memory_order_relaxed)) {
+        seen |= forwarder_->read_clients() + forwarder_->read_servers() != 0;
+        if (++spins < kSpinsPerLook) {
+            continue;
+        }
+        const auto now = Session::Clock::now();
+        io_.poll();
+        if (seen) {
+            last_seen = now;
+        } else if (now - last_seen > kSpinTime) {
+            sleep();
+            last_seen = Session::Clock::now();
+        }
+        seen = false;
+        spins = 0;
+    }
+}
+
+void Shard::sleep() {
+    woken_ = false;
+    while (!woken_ && !stopping_.load(std::memory_order_relaxed)) {
+        io_.run_one();
+    }
+}
+
+void Shard::drain() {
+    const auto deadline = Session::Clock::now() + kDrainTime;
+    while (forwarder_->read_clients() + forwarder_->read_servers() != 0 &&
+           Session::Clock::now() < deadline) {
+    }
+}
+
+void Shard::run() {
+    for (std::size_t i = 0; i < sockets_.size(); ++i) {
+        wait_for_clients(i);
+    }
+    wait_for_servers();
+    wait_for_sweep();
+    if (busy_poll_) {
+        spin();
+    } else {
+        io_.run();
+    }
+    drain();
+    forwarder_->close_all();
+}
+
+void Shard::stop() {
+    stopping_.store(true, std::memory_order_relaxed);
+    io_.stop();
+}
+
+} // namespace tw::relay

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "proxy/relay/ring.h"
+
+#include <array>
+#include <vector>
+
+namespace tw::relay {
+
+/// What the tap remembers of one session.
+struct TapSession {
+    std::uint32_t id = 0;
+    Timestamp opened = 0;
+    Endpoint client;
+    Endpoint upstream;
+    Endpoint server;
+    bool announced = false;              ///< the observer knows the session
+    std::array<std::uint64_t, 2> lost{}; ///< copies dropped since the last gap event, by direction
+};
+
+/// One relay thread's side of the ring: offers copies, and keeps the account of what did not fit.
+///
+/// What the observer may rely on, however full the ring was:
+/// - Every session it hears of begins with `open` and ends with exactly one `close`.
+/// - Between them the session's datagrams are in order, and wherever some are missing a `gap` of
+///   that session and direction stands in their place, with their exact number.
+/// - Sessions that began and ended while the ring was full appear as one `gap` of session 0.
+///
+/// An open that did not fit is tried again with the session's next datagram; a close that did not
+/// fit waits in a list. No session is announced while a close waits, so the list never holds more
+/// than the sessions that were announced at one time: `max_sessions`.
+class Tap {
+  public:
+    /// `ring` may be null: nobody looks, everything is a no-op.
+    Tap(Ring* ring, std::size_t max_sessions);
+
+    void open(TapSession& session, Timestamp time);
+    void datagram(TapSession& session, Timestamp time, Direction direction,
+                  std::span<const std::byte> bytes);
+    void close(TapSession& session, Timestamp time, CloseReason reason);
+
+    /// Ends a batch: shows the observer what was pushed.
+    void commit() noexcept;
+
+    /// Tries again what is still to be told; true when nothing is.
+    [[nodiscard]] bool settle(Timestamp time);
+
+    /// Datagrams whose copy did not fit.
+    [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
+
+  private:
+    struct PendingClose {
+        std::uint32_t session;
+        CloseReason reason;
+        Timestamp time;
+        std::array<std::uint64_t, 2> lost;
+    };
+
+    [[nodiscard]] bool announce(TapSession& session, Timestamp time);
+    [[nodiscard]] bool tell_gaps(std::uint32_t session, Timestamp time,
+                                 std::array<std::uint64_t, 2>& lost);
+    [[nodiscard]] bool tell_close(PendingClose& pending);
+    [[nodiscard]] bool tell_pending(Timestamp time);
+
+    Ring* ring_;
+    std::vector<PendingClose> pending_;
+    std::array<std::uint64_t, 2> unknown_lost_{}; ///< of sessions that were never announced
+    std::uint64_t lost_ = 0;
+    bool behind_ = false; ///< something is pending; one test on the fast path
+};
+
+} // namespace tw::relay

@@ -1,0 +1,148 @@
+#include "proxy/relay/upstream.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace tw::relay {
+
+namespace {
+
+constexpr std::uint32_t kFirstLoopback = 0x7f400000; // 127.64.0.0
+constexpr std::uint32_t kLoopbackCount = 0x00400000; // up to 127.127.255.255
+constexpr std::uint32_t kLastOctet = 0xff;
+
+/// FNV-1a: the same client must meet the same address in the next run too.
+std::uint32_t stable_hash(const Endpoint& client) {
+    std::uint32_t hash = 2166136261U;
+    for (const auto byte : client.address) {
+        hash = (hash ^ std::to_integer<std::uint32_t>(byte)) * 16777619U;
+    }
+    return hash;
+}
+
+/// A last octet of 0 or 255 looks like a network to some tools that read the server's log.
+bool is_usable(std::uint32_t address) {
+    return (address & kLastOctet) != 0 && (address & kLastOctet) != kLastOctet;
+}
+
+SocketAddress name_of(const Endpoint& endpoint, socklen_t& length) {
+    SocketAddress name{};
+    if (endpoint.v6) {
+        name.v6.sin6_family = AF_INET6;
+        name.v6.sin6_port = htons(endpoint.port);
+        name.v6.sin6_scope_id = endpoint.scope;
+        std::memcpy(&name.v6.sin6_addr, endpoint.address.data(), sizeof name.v6.sin6_addr);
+        length = sizeof name.v6;
+    } else {
+        name.v4.sin_family = AF_INET;
+        name.v4.sin_port = htons(endpoint.port);
+        std::memcpy(&name.v4.sin_addr, endpoint.address.data(), sizeof name.v4.sin_addr);
+        length = sizeof name.v4;
+    }
+    return name;
+}
+
+std::error_code last_error() {
+    return {errno, std::system_category()};
+}
+
+bool enable(int socket, int level, int option) {
+    const int on = 1;
+    return ::setsockopt(socket, level, option, &on, sizeof on) == 0;
+}
+
+/// Binds to the client's own address, which is not ours.
+bool bind_transparent(int socket, const Endpoint& client) {
+    const bool allowed = client.v6 ? enable(socket, SOL_IPV6, IPV6_TRANSPARENT)
+                                   : enable(socket, SOL_IP, IP_TRANSPARENT);
+    if (!allowed || !enable(socket, SOL_SOCKET, SO_REUSEADDR)) {
+        return false;
+    }
+    socklen_t length = 0;
+    const SocketAddress name = name_of(client, length);
+    return ::bind(socket, &name.base, length) == 0;
+}
+
+bool bind_loopback(int socket, std::uint32_t address) {
+    SocketAddress name{};
+    name.v4.sin_family = AF_INET;
+    name.v4.sin_addr.s_addr = htonl(address);
+    return ::bind(socket, &name.base, sizeof name.v4) == 0;
+}
+
+} // namespace
+
+void set_socket_buffers(int socket, int bytes) noexcept {
+    ::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+std::optional<std::uint32_t> LoopbackAddresses::take(const Endpoint& client) {
+    const std::scoped_lock lock{mutex_};
+    const std::uint32_t start = stable_hash(client) % kLoopbackCount;
+    for (std::uint32_t step = 0; step < kLoopbackCount; ++step) {
+        const std::uint32_t address = kFirstLoopback + (start + step) % kLoopbackCount;
+        if (is_usable(address) && taken_.insert(address).second) {
+            return address;
+        }
+    }
+    return std::nullopt;
+}
+
+void LoopbackAddresses::give_back(std::uint32_t address) {
+    const std::scoped_lock lock{mutex_};
+    taken_.erase(address);
+}
+
+UpstreamFactory::UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode,
+                                 int buffer_bytes)
+    : server_name_{std::move(server)}, server_{endpoint_from(server_name_.data())}, mode_{mode},
+      buffer_bytes_{buffer_bytes} {}
+
+Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
+    error.clear();
+    Upstream upstream;
+    const int family = server_name_.protocol().family();
+    upstream.socket = UniqueFd{::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    if (!upstream.socket.valid()) {
+        error = last_error();
+        return upstream;
+    }
+    const int socket = upstream.socket.get();
+    set_socket_buffers(socket, buffer_bytes_);
+    bool bound = true;
+    if (mode_ == ClientAddress::transparent) {
+        bound = bind_transparent(socket, client);
+    } else if (mode_ == ClientAddress::loopback) {
+        upstream.loopback = addresses_.take(client);
+        if (!upstream.loopback) {
+            error = std::make_error_code(std::errc::address_not_available);
+            return upstream;
+        }
+        bound = bind_loopback(socket, *upstream.loopback);
+    }
+    const auto length = static_cast<socklen_t>(server_name_.size());
+    if (!bound || ::connect(socket, server_name_.data(), length) != 0) {
+        error = last_error();
+        close(upstream);
+        return upstream;
+    }
+    SocketAddress local{};
+    socklen_t local_length = sizeof local;
+    ::getsockname(socket, &local.base, &local_length);
+    upstream.local = endpoint_from(&local.base);
+    return upstream;
+}
+
+void UpstreamFactory::close(Upstream& upstream) {
+    upstream.socket = UniqueFd{};
+    if (upstream.loopback) {
+        addresses_.give_back(*upstream.loopback);
+        upstream.loopback.reset();
+    }
+}
+
+} // namespace tw::relay

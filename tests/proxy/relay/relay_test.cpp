@@ -1,0 +1,411 @@
+#include "proxy/relay/relay.h"
+#include "tests/proxy/relay/udp_peers.h"
+
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::relay;
+using namespace tw::relay::test;
+using boost::asio::ip::address_v4;
+using boost::asio::ip::address_v6;
+using boost::asio::ip::make_address;
+
+constexpr std::size_t kRingBytes = std::size_t{4} << 20U;
+constexpr std::size_t kC2s = 0;
+constexpr std::size_t kS2c = 1;
+
+std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
+    return static_cast<std::size_t>(
+        std::count_if(events.begin(), events.end(),
+                      [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
+}
+
+TEST_CASE("datagrams of every size pass both ways unchanged and in order") {
+    for (const char* address : {"127.0.0.1", "::1"}) {
+        CAPTURE(address);
+        EchoServer server{make_address(address)};
+        Ring ring{kRingBytes};
+        Ring* const rings[] = {&ring};
+        Relay relay{options_for(server.endpoint()), rings};
+        relay.start();
+        Peer client{make_address(address)};
+        std::vector<Bytes> sent;
+        for (const std::size_t size : {0U, 1U, 33U, 1399U, 1400U, 1401U, 1500U, 2048U, 2049U, 9000U,
+                                       65'000U, 65'507U, 7U, 0U, 12U}) {
+            sent.push_back(payload(size, static_cast<std::uint32_t>(size)));
+            client.send(sent.back(), relay.listen_endpoints()[0]);
+        }
+        for (const auto& bytes : sent) {
+            CAPTURE(bytes.size());
+            const auto echoed = client.receive();
+            REQUIRE(echoed);
+            CHECK((*echoed == bytes));
+            CHECK(client.sender() == relay.listen_endpoints()[0]);
+        }
+        relay.stop();
+        relay.join();
+
+        const auto events = take_all(ring);
+        REQUIRE(events.size() == 2 * sent.size() + 2);
+        CHECK(events.front().event.kind == EventKind::open);
+        CHECK(events.front().event.client == endpoint_from(client.endpoint().data()));
+        CHECK(events.front().event.server == endpoint_from(server.endpoint().data()));
+        CHECK(events.back().event.kind == EventKind::close);
+        CHECK(events.back().event.reason == CloseReason::shutdown);
+        std::array<std::size_t, 2> seen{};
+        for (const auto& kept : events) {
+            if (kept.event.kind == EventKind::datagram) {
+                auto& number = seen[static_cast<std::size_t>(kept.event.direction)];
+                CHECK((kept.bytes == sent[number]));
+                CHECK(kept.event.session == 1);
+                ++number;
+            }
+        }
+        CHECK(seen[kC2s] == sent.size());
+        CHECK(seen[kS2c] == sent.size());
+        const auto counters = relay.counters();
+        CHECK(counters.directions[kC2s].datagrams == sent.size());
+        CHECK(counters.directions[kS2c].datagrams == sent.size());
+        CHECK(counters.truncated == 0);
+    }
+}
+
+TEST_CASE("each client has a session of its own and gets only its own datagrams, in order") {
+    EchoServer server;
+    Relay relay{options_for(server.endpoint())};
+    relay.start();
+    constexpr std::uint32_t kClients = 50;
+    constexpr std::uint32_t kDatagrams = 40;
+    std::vector<std::unique_ptr<Peer>> clients;
+    for (std::uint32_t c = 0; c < kClients; ++c) {
+        clients.push_back(std::make_unique<Peer>());
+    }
+    for (std::uint32_t d = 0; d < kDatagrams; ++d) {
+        for (std::uint32_t c = 0; c < kClients; ++c) {
+            clients[c]->send(payload(1 + (c * 31 + d) % 1400, c * 1000 + d),
+                             relay.listen_endpoints()[0]);
+        }
+    }
+    for (std::uint32_t c = 0; c < kClients; ++c) {
+        for (std::uint32_t d = 0; d < kDatagrams; ++d) {
+            const auto echoed = clients[c]->receive();
+            REQUIRE(echoed);
+            CHECK((*echoed == payload(1 + (c * 31 + d) % 1400, c * 1000 + d)));
+        }
+    }
+    CHECK(relay.num_sessions() == kClients);
+    CHECK(relay.counters().sessions_opened == kClients);
+}
+
+TEST_CASE("several threads share the clients, and each client stays with one") {
+    EchoServer server;
+    Options options = options_for(server.endpoint());
+    options.threads = 2;
+    Ring first{kRingBytes};
+    Ring second{kRingBytes};
+    Ring* const rings[] = {&first, &second};
+    Relay relay{options, rings};
+    relay.start();
+    constexpr std::uint32_t kClients = 32;
+    for (std::uint32_t c = 0; c < kClients; ++c) {
+        Peer client;
+        for (std::uint32_t d = 0; d < 3; ++d) {
+            client.send(payload(100, c + d), relay.listen_endpoints()[0]);
+            REQUIRE(client.receive());
+        }
+    }
+    relay.stop();
+    relay.join();
+    std::set<std::uint32_t> sessions;
+    for (Ring* ring : rings) {
+        const auto events = take_all(*ring);
+        CHECK(count_of(events, EventKind::open) == count_of(events, EventKind::close));
+        for (const auto& kept : events) {
+            if (kept.event.kind == EventKind::open) {
+                CHECK(sessions.insert(kept.event.session).second);
+            }
+        }
+    }
+    CHECK(sessions.size() == kClients);
+    CHECK(*sessions.begin() == 1);
+    CHECK(*sessions.rbegin() == kClients);
+}
+
+TEST_CASE("clients beyond the limit are refused and counted, the others play on") {
+    EchoServer server;
+    Options options = options_for(server.endpoint());
+    options.max_sessions = 2;
+    Relay relay{options};
+    relay.start();
+    Peer a;
+    Peer b;
+    Peer late;
+    for (Peer* client : {&a, &b}) {
+        client->send(payload(10, 1), relay.listen_endpoints()[0]);
+        REQUIRE(client->receive());
+    }
+    late.send(payload(10, 2), relay.listen_endpoints()[0]);
+    CHECK(eventually([&] { return relay.counters().sessions_refused == 1; }));
+    a.send(payload(10, 3), relay.listen_endpoints()[0]);
+    CHECK(a.receive() == payload(10, 3));
+    CHECK(relay.num_sessions() == 2);
+}
+
+TEST_CASE("an idle session is closed and its place is free again") {
+    EchoServer server;
+    Options options = options_for(server.endpoint());
+    options.max_sessions = 1;
+    options.idle_timeout = std::chrono::milliseconds{40};
+    Ring ring{kRingBytes};
+    Ring* const rings[] = {&ring};
+    Relay relay{options, rings};
+    relay.start();
+    Peer first;
+    first.send(payload(10, 1), relay.listen_endpoints()[0]);
+    REQUIRE(first.receive());
+    CHECK(eventually([&] { return relay.counters().sessions_closed == 1; }));
+    CHECK(eventually([&] { return ring.used() != 0; }));
+    Peer second;
+    second.send(payload(10, 2), relay.listen_endpoints()[0]);
+    CHECK(second.receive() == payload(10, 2));
+    relay.stop();
+    relay.join();
+    const auto events = take_all(ring);
+    CHECK(count_of(events, EventKind::open) == 2);
+    CHECK(count_of(events, EventKind::close) == 2);
+    const auto close = std::find_if(events.begin(), events.end(), [](const KeptEvent& kept) {
+        return kept.event.kind == EventKind::close;
+    });
+    CHECK(close->event.session == 1);
+    CHECK(close->event.reason == CloseReason::idle);
+}
+
+TEST_CASE("a server that refuses ends nothing: the session works when it is back") {
+    std::uint16_t port = 0;
+    {
+        const Peer reserved;
+        port = reserved.endpoint().port();
+    }
+    Relay relay{options_for(Udp::endpoint{address_v4::loopback(), port})};
+    relay.start();
+    Peer client;
+    CHECK(eventually([&] {
+        client.send(payload(10, 1), relay.listen_endpoints()[0]);
+        return relay.counters().icmp_refused >= 2;
+    }));
+    Peer server{address_v4::loopback(), port};
+    client.send(payload(20, 2), relay.listen_endpoints()[0]);
+    auto got = server.receive();
+    while (got && *got != payload(20, 2)) { // an older one may still have been on its way
+        got = server.receive();
+    }
+    REQUIRE(got);
+    server.send(payload(30, 3), server.sender());
+    CHECK(client.receive() == payload(30, 3));
+    CHECK(relay.counters().sessions_opened == 1);
+    CHECK(relay.counters().sessions_closed == 0);
+}
+
+TEST_CASE("a client that is gone ends nothing for the others") {
+    Peer server;
+    Relay relay{options_for(server.endpoint())};
+    relay.start();
+    Peer stays;
+    stays.send(payload(10, 2), relay.listen_endpoints()[0]);
+    REQUIRE(server.receive());
+    const auto to_stays = server.sender();
+    Udp::endpoint to_gone;
+    {
+        Peer gone;
+        gone.send(payload(10, 1), relay.listen_endpoints()[0]);
+        REQUIRE(server.receive());
+        to_gone = server.sender();
+    }
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        server.send(payload(50, i), to_gone);
+        server.send(payload(60, i), to_stays);
+    }
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        CHECK(stays.receive() == payload(60, i));
+    }
+}
+
+TEST_CASE("what was received before a stop is still passed on") {
+    Peer server;
+    Ring ring{kRingBytes};
+    Ring* const rings[] = {&ring};
+    Relay relay{options_for(server.endpoint()), rings};
+    Peer client;
+    constexpr std::uint32_t kDatagrams = 500;
+    for (std::uint32_t i = 0; i < kDatagrams; ++i) {
+        client.send(payload(64, i), relay.listen_endpoints()[0]);
+    }
+    relay.stop(); // before it has even started: all of it is still waiting
+    relay.start();
+    relay.join();
+    for (std::uint32_t i = 0; i < kDatagrams; ++i) {
+        REQUIRE(server.receive() == payload(64, i));
+    }
+    const auto events = take_all(ring);
+    CHECK(count_of(events, EventKind::datagram) == kDatagrams);
+    CHECK(events.back().event.kind == EventKind::close);
+}
+
+TEST_CASE(
+    "a full ring harms nothing: datagrams pass and the gap says how many copies are missing") {
+    EchoServer server;
+    Ring ring{Ring::kMinBytes};
+    Ring* const rings[] = {&ring};
+    Relay relay{options_for(server.endpoint()), rings};
+    relay.start();
+    Peer client;
+    constexpr std::uint32_t kDatagrams = 1000; // of 1000 bytes, both ways: eight times the ring
+    for (std::uint32_t i = 0; i < kDatagrams; ++i) {
+        client.send(payload(1000, i), relay.listen_endpoints()[0]);
+        REQUIRE(client.receive() == payload(1000, i));
+    }
+    auto events = take_all(ring);
+    client.send(payload(10, 1), relay.listen_endpoints()[0]);
+    REQUIRE(client.receive());
+    relay.stop();
+    relay.join();
+    const auto rest = take_all(ring);
+    events.insert(events.end(), rest.begin(), rest.end());
+    std::array<std::uint64_t, 2> total{};
+    for (const auto& kept : events) {
+        auto& sum = total[static_cast<std::size_t>(kept.event.direction)];
+        if (kept.event.kind == EventKind::datagram) {
+            ++sum;
+        } else if (kept.event.kind == EventKind::gap) {
+            CHECK(kept.event.session == 1);
+            sum += kept.event.lost;
+        }
+    }
+    CHECK(rest.front().event.kind == EventKind::gap);
+    CHECK(total[kC2s] == kDatagrams + 1);
+    CHECK(total[kS2c] == kDatagrams + 1);
+    CHECK(ring.dropped() > 0);
+    CHECK(relay.counters().directions[kC2s].copies_lost > 0);
+}
+
+TEST_CASE("busy polling relays the same, and wakes again after sleeping") {
+    EchoServer server;
+    Options options = options_for(server.endpoint());
+    options.busy_poll = true;
+    Relay relay{options};
+    relay.start();
+    Peer client;
+    for (std::uint32_t i = 0; i < 20; ++i) {
+        client.send(payload(100, i), relay.listen_endpoints()[0]);
+        CHECK(client.receive() == payload(100, i));
+        if (i % 10 == 0) { // longer than it spins
+            std::this_thread::sleep_for(std::chrono::milliseconds{60});
+        }
+    }
+}
+
+TEST_CASE(
+    "with loopback addresses each session has its own, and a client meets its old one again") {
+    EchoServer server;
+    Options options = options_for(server.endpoint());
+    options.client_address = ClientAddress::automatic;
+    options.idle_timeout = std::chrono::milliseconds{200};
+    Ring ring{kRingBytes};
+    Ring* const rings[] = {&ring};
+    Relay relay{options, rings};
+    CHECK(relay.client_address() == ClientAddress::loopback);
+    relay.start();
+    constexpr std::size_t kClients = 16;
+    for (int round = 0; round < 2; ++round) {
+        std::vector<std::unique_ptr<Peer>> clients;
+        for (std::size_t c = 0; c < kClients; ++c) {
+            clients.push_back(std::make_unique<Peer>());
+            clients.back()->send(payload(10, 1), relay.listen_endpoints()[0]);
+            REQUIRE(clients.back()->receive());
+        }
+        CHECK(eventually([&] { return relay.num_sessions() == 0; }));
+    }
+    relay.stop();
+    relay.join();
+    std::vector<std::string> seen;
+    for (const auto& kept : take_all(ring)) {
+        if (kept.event.kind == EventKind::open) {
+            const std::string text = to_string(kept.event.upstream);
+            CHECK(is_loopback(kept.event.upstream));
+            seen.push_back(text.substr(0, text.find(':')));
+        }
+    }
+    REQUIRE(seen.size() == 2 * kClients);
+    const std::set<std::string> first(seen.begin(), seen.begin() + kClients);
+    CHECK(first.size() == kClients);
+    CHECK((first == std::set<std::string>(seen.begin() + kClients, seen.end())));
+}
+
+TEST_CASE("a relay on all addresses answers from the one it was asked at") {
+    EchoServer server;
+    Options options = options_for(server.endpoint());
+    options.listen = {Udp::endpoint{address_v6::any(), 0}};
+    Relay relay{options};
+    relay.start();
+    const auto port = relay.listen_endpoints()[0].port();
+    for (const char* address : {"127.0.0.1", "127.0.0.77", "::1"}) {
+        CAPTURE(address);
+        Peer client{make_address(address).is_v4() ? make_address("127.0.0.1")
+                                                  : make_address("::1")};
+        const Udp::endpoint asked{make_address(address), port};
+        client.send(payload(10, 1), asked);
+        CHECK(client.receive() == payload(10, 1));
+        CHECK(client.sender() == asked);
+    }
+}
+
+TEST_CASE("a relay that cannot start says why in one line") {
+    Peer taken;
+    const auto good = options_for(Udp::endpoint{address_v4::loopback(), 8303});
+
+    struct Row {
+        std::string name;
+        std::string says;
+        Options options;
+    };
+
+    std::vector<Row> rows{
+        {"port in use", "cannot listen on 127.0.0.1:", good},
+        {"no such name", "cannot resolve", good},
+        {"no server port", "port is missing", good},
+        {"no threads", "threads", good},
+        {"nothing to listen on", "listen on", good},
+        {"its own server", "is the one the proxy listens on", good},
+        {"loopback mode elsewhere", "loopback", good},
+    };
+    rows[0].options.listen = {taken.endpoint()};
+    rows[1].options.server_host = "no such name";
+    rows[2].options.server_port = 0;
+    rows[3].options.threads = 0;
+    rows[4].options.listen.clear();
+    {
+        const Peer free;
+        rows[5].options.listen = {free.endpoint()};
+        rows[5].options.server_port = free.endpoint().port();
+    }
+    rows[6].options.server_host = "192.0.2.1";
+    rows[6].options.client_address = ClientAddress::loopback;
+    for (const auto& row : rows) {
+        CAPTURE(row.name);
+        std::string said;
+        try {
+            const Relay relay{row.options};
+        } catch (const StartError& error) {
+            said = error.what();
+        }
+        CAPTURE(said);
+        CHECK(said.find(row.says) != std::string::npos);
+        CHECK(said.find('\n') == std::string::npos);
+    }
+}
+
+} // namespace

@@ -1,0 +1,88 @@
+#include "tests/proxy/relay/udp_peers.h"
+
+#include <array>
+
+#include <boost/asio/buffer.hpp>
+#include <poll.h>
+
+namespace tw::relay::test {
+
+bool eventually(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > deadline) {
+            return false;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    return true;
+}
+
+Bytes payload(std::size_t size, std::uint32_t number) {
+    Bytes bytes(size);
+    std::uint32_t state = number * 2654435761U + 1;
+    for (auto& byte : bytes) {
+        state = state * 1664525U + 1013904223U;
+        byte = static_cast<std::byte>(state >> 24U);
+    }
+    return bytes;
+}
+
+Peer::Peer(const boost::asio::ip::address& address, std::uint16_t port) {
+    const Udp::endpoint local{address, port};
+    socket_.open(local.protocol());
+    socket_.set_option(boost::asio::socket_base::receive_buffer_size{4 * 1024 * 1024});
+    socket_.bind(local);
+}
+
+void Peer::send(const Bytes& bytes, const Udp::endpoint& to) {
+    boost::system::error_code refused; // of an earlier datagram; the test decides what matters
+    socket_.send_to(boost::asio::buffer(bytes), to, 0, refused);
+}
+
+std::optional<Bytes> Peer::receive(std::chrono::milliseconds patience) {
+    static constexpr std::size_t kMaxDatagram = 65'536;
+    pollfd poll{socket_.native_handle(), POLLIN, 0};
+    if (::poll(&poll, 1, static_cast<int>(patience.count())) != 1) {
+        return std::nullopt;
+    }
+    Bytes bytes(kMaxDatagram);
+    boost::system::error_code error;
+    bytes.resize(socket_.receive_from(boost::asio::buffer(bytes), sender_, 0, error));
+    return error ? std::nullopt : std::optional{bytes};
+}
+
+EchoServer::EchoServer(const boost::asio::ip::address& address)
+    : peer_{address}, thread_{[this] { run(); }} {}
+
+EchoServer::~EchoServer() {
+    stopping_ = true;
+    thread_.join();
+}
+
+void EchoServer::run() {
+    while (!stopping_) {
+        if (const auto bytes = peer_.receive(std::chrono::milliseconds{5})) {
+            peer_.send(*bytes, peer_.sender());
+        }
+    }
+}
+
+Options options_for(const Udp::endpoint& server) {
+    Options options;
+    options.listen = {Udp::endpoint{server.address(), 0}};
+    options.server_host = server.address().to_string();
+    options.server_port = server.port();
+    return options;
+}
+
+std::vector<KeptEvent> take_all(Ring& ring) {
+    std::vector<KeptEvent> events;
+    ring.consume([&](const Event& event) {
+        events.push_back({event, {event.bytes.begin(), event.bytes.end()}});
+        events.back().event.bytes = {};
+    });
+    return events;
+}
+
+} // namespace tw::relay::test

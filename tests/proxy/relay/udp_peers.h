@@ -1,0 +1,84 @@
+#pragma once
+
+#include "proxy/relay/relay.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/udp.hpp>
+
+namespace tw::relay::test {
+
+using Udp = boost::asio::ip::udp;
+using Bytes = std::vector<std::byte>;
+
+/// How long a test waits for what must happen; it goes on as soon as it did.
+inline constexpr std::chrono::seconds kPatience{10};
+
+/// Checks `condition` until it holds or patience ends; returns whether it holds.
+bool eventually(const std::function<bool()>& condition);
+
+/// `size` bytes that differ from those of any other `number`.
+Bytes payload(std::size_t size, std::uint32_t number);
+
+/// A blocking UDP socket on loopback with a port of the system's choice.
+class Peer {
+  public:
+    explicit Peer(const boost::asio::ip::address& address = boost::asio::ip::address_v4::loopback(),
+                  std::uint16_t port = 0);
+
+    [[nodiscard]] Udp::endpoint endpoint() const { return socket_.local_endpoint(); }
+
+    void send(const Bytes& bytes, const Udp::endpoint& to);
+    /// The next datagram, or nothing when patience ends.
+    std::optional<Bytes> receive(std::chrono::milliseconds patience = kPatience);
+
+    /// Whom the last datagram came from.
+    [[nodiscard]] const Udp::endpoint& sender() const { return sender_; }
+
+    [[nodiscard]] Udp::socket& socket() { return socket_; }
+
+  private:
+    boost::asio::io_context io_;
+    Udp::socket socket_{io_};
+    Udp::endpoint sender_;
+};
+
+/// Sends back what it gets, until destroyed.
+class EchoServer {
+  public:
+    explicit EchoServer(
+        const boost::asio::ip::address& address = boost::asio::ip::address_v4::loopback());
+    ~EchoServer();
+    EchoServer(const EchoServer&) = delete;
+    EchoServer& operator=(const EchoServer&) = delete;
+
+    [[nodiscard]] Udp::endpoint endpoint() const { return peer_.endpoint(); }
+
+  private:
+    void run();
+
+    Peer peer_;
+    std::atomic<bool> stopping_{false};
+    std::thread thread_;
+};
+
+/// Options for one listener on the server's loopback address and a port of the system's choice.
+Options options_for(const Udp::endpoint& server);
+
+/// An event, kept beyond the handler's call.
+struct KeptEvent {
+    Event event;
+    Bytes bytes;
+};
+
+/// Takes everything out of the ring.
+std::vector<KeptEvent> take_all(Ring& ring);
+
+} // namespace tw::relay::test
