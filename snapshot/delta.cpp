@@ -20,12 +20,13 @@ tl::unexpected<DecodeError> error(DecodeErrc code, std::size_t offset,
 }
 
 Result<void> decode_ints(std::span<const std::byte> body, std::vector<std::int32_t>& ints) {
-    ints.resize(std::min(body.size(), kMaxDeltaInts));
+    // Most bodies have room enough to be decoded fast; a longer one holds too many ints or long ones.
+    ints.resize(std::min(body.size(), kMaxDeltaInts) + kVarintsSlack);
     const VarintsDecoded decoded = decode_varints(body, ints);
+    if (decoded.count > kMaxDeltaInts) {
+        return error(DecodeErrc::too_many_ints, kMaxDeltaInts);
+    }
     if (decoded.bytes < body.size()) {
-        if (decoded.count == kMaxDeltaInts) {
-            return error(DecodeErrc::too_many_ints, kMaxDeltaInts);
-        }
         return error(DecodeErrc::truncated, body.size());
     }
     ints.resize(decoded.count);

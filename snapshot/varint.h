@@ -38,6 +38,9 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
     return used;
 }
 
+/// Room that `decode_varints` wants behind one int for each byte, to go fast.
+inline constexpr std::size_t kVarintsSlack = 16;
+
 /// How far `decode_varints` came.
 struct VarintsDecoded {
     std::size_t bytes = 0; ///< bytes read; less than there were: the rest does not fit or is cut
