@@ -11,15 +11,18 @@ namespace tw::wire {
 
 /// A connless packet: server info requests and answers, masters' packets. No effect on sessions.
 struct ConnlessSpec {
-    std::string_view magic;  ///< four ASCII characters behind ff ff ff ff
-    std::string_view name;   ///< "info_extended"
+    std::string_view magic; ///< four ASCII characters behind ff ff ff ff
+    std::string_view name;  ///< "info_extended"
     std::span<const MessageField> fields;
 };
 
 [[nodiscard]] std::span<const ConnlessSpec> connless_table();
 /// Null when the payload names none that is known.
 [[nodiscard]] const ConnlessSpec* find_connless(std::span<const std::byte> payload);
-/// Values as decode_fields gives them; players are a struct array named "clients".
+/// Values as decode_fields gives them, offsets counting behind the magic; players are a struct
+/// array named "clients", servers one of "address" and "port". A number in text that is none reads
+/// as 0 and is marked out of range. `token` of get_info has the 16 bits of an extended header above
+/// its own 8.
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out);
 
 } // namespace tw::wire

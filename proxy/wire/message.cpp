@@ -4,7 +4,7 @@
 #include "proxy/wire/secrets.h"
 #include "snapshot/varint.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace tw::wire {
 namespace {
@@ -13,6 +13,35 @@ constexpr std::int32_t kMaxMessageNumber = 65535;
 
 tl::unexpected<WireError> invalid_id(std::size_t offset) {
     return tl::unexpected{WireError{.code = WireErrc::message_id_invalid, .offset = offset}};
+}
+
+/// The hot path: built in place, since a result is large enough for copies to show.
+Result<MessageHead> classic_head(std::span<const std::byte> payload, std::uint32_t first,
+                                 std::size_t used) {
+    Result<MessageHead> head{tl::in_place};
+    head->system = (first & 1U) != 0;
+    head->number = static_cast<std::uint16_t>(first >> 1U);
+    head->spec = find_message(head->system, head->number);
+    head->head_size = used;
+    head->body = payload.subspan(used);
+    return head;
+}
+
+Result<MessageHead> extended_head(std::span<const std::byte> payload, std::uint32_t first,
+                                  std::size_t used) {
+    snapshot::Uuid uuid{};
+    if (payload.size() - used < uuid.size()) {
+        return invalid_id(used);
+    }
+    std::memcpy(uuid.data(), payload.data() + used, uuid.size());
+    Result<MessageHead> head{tl::in_place};
+    head->system = (first & 1U) != 0;
+    head->uuid = uuid;
+    // One bot library sends game messages with the system bit: the UUID alone decides.
+    head->spec = find_message(uuid);
+    head->head_size = used + uuid.size();
+    head->body = payload.subspan(head->head_size);
+    return head;
 }
 
 } // namespace
@@ -24,27 +53,8 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload) {
     if (used == 0 || first < 0 || first >> 1 > kMaxMessageNumber) {
         return invalid_id(0);
     }
-    MessageHead head;
-    head.system = (first & 1) != 0;
-    head.number = static_cast<std::uint16_t>(first >> 1);
-    head.head_size = used;
-    if (head.number != 0) {
-        head.spec = find_message(head.system, head.number);
-    } else {
-        auto& uuid = head.uuid.emplace();
-        if (payload.size() - used < uuid.size()) {
-            return invalid_id(used);
-        }
-        std::transform(payload.begin() + static_cast<std::ptrdiff_t>(used),
-                       payload.begin() + static_cast<std::ptrdiff_t>(used + uuid.size()),
-                       uuid.begin(),
-                       [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
-        head.head_size = used + uuid.size();
-        // One bot library sends game messages with the system bit: the UUID alone decides.
-        head.spec = find_message(uuid);
-    }
-    head.body = payload.subspan(head.head_size);
-    return head;
+    const auto bits = static_cast<std::uint32_t>(first);
+    return bits > 1 ? classic_head(payload, bits, used) : extended_head(payload, bits, used);
 }
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out) {

@@ -18,24 +18,49 @@ enum class Direction : std::uint8_t { c2s, s2c };
 /// Well-known messages the rest of the program acts on; every other one is only named.
 enum class MessageId : std::uint8_t {
     other,
-    info, map_change, map_data, con_ready, snap, snap_empty, snap_single, input_timing,
-    ready, enter_game, input, rcon_auth, rcon_cmd, request_map_data,
-    map_details, capabilities, client_version,
-    sv_tune_params, sv_ready_to_enter, sv_chat, cl_say, cl_start_info,
+    info,
+    map_change,
+    map_data,
+    con_ready,
+    snap,
+    snap_empty,
+    snap_single,
+    input_timing,
+    ready,
+    enter_game,
+    input,
+    rcon_auth,
+    rcon_cmd,
+    request_map_data,
+    map_details,
+    capabilities,
+    client_version,
+    sv_tune_params,
+    sv_ready_to_enter,
+    sv_chat,
+    cl_say,
+    cl_start_info,
 };
 
 enum class FieldType : std::uint8_t {
-    integer, boolean, tick, string,
-    raw,             ///< as many bytes as the integer field before it says
-    uuid, sha256,
-    integers_until_end, strings_until_end,
-    object,          ///< ints laid out as an object of snapshot/objects.h; the field before: bytes
-    decimal_string,  ///< connless: a number in ASCII
-    server_addresses, clients,
-    objects,           ///< an array of objects; the field before: how many
-    u8, u16_be,        ///< connless: one byte; two bytes, big-endian
-    request_token,     ///< connless: one byte, above it 16 bits of an extended header
-    clients_extended,  ///< connless: as clients, every record with one more string, "reserved"
+    integer,
+    boolean,
+    tick,
+    string,
+    raw, ///< as many bytes as the integer field before it says
+    uuid,
+    sha256,
+    integers_until_end,
+    strings_until_end,
+    object,         ///< ints laid out as an object of snapshot/objects.h; the field before: bytes
+    decimal_string, ///< connless: a number in ASCII
+    server_addresses,
+    clients,
+    objects, ///< an array of objects; the field before: how many
+    u8,
+    u16_be,           ///< connless: one byte; two bytes, big-endian
+    request_token,    ///< connless: one byte, above it 16 bits of an extended header
+    clients_extended, ///< connless: as clients, every record with one more string, "reserved"
 };
 
 /// What must not be shown unless asked for.
@@ -46,11 +71,11 @@ struct MessageField {
     FieldType type = FieldType::integer;
     bool optional = false;
     Secrecy secrecy = Secrecy::open;
-    std::int64_t min = INT32_MIN;  ///< what the reference reader accepts
+    std::int64_t min = INT32_MIN; ///< what the reference reader accepts
     std::int64_t max = INT32_MAX;
     const snapshot::NameTable* names = nullptr;
-    std::uint8_t sanitize = 0;     ///< string cleaning flags of section 3.2
-    std::string_view object{};      ///< for FieldType::object: its name in the object table
+    std::uint8_t sanitize = 0; ///< string cleaning flags of section 3.2
+    std::string_view object{}; ///< for FieldType::object: its name in the object table
     /// What readers take for an optional integer that is not there; without one it is left out.
     std::optional<std::int32_t> default_value{};
 };
@@ -60,7 +85,7 @@ enum class Who : std::uint8_t { c2s, s2c, both, none };
 /// All that is known of one message. The table is the only place that knows.
 struct MessageSpec {
     MessageId id = MessageId::other;
-    std::uint16_t number = 0;    ///< classic id, 0 for those with a UUID
+    std::uint16_t number = 0; ///< classic id, 0 for those with a UUID
     bool system = false;
     Who direction = Who::both;
     bool vital = false;
@@ -77,11 +102,11 @@ struct MessageSpec {
 /// The head of a chunk's payload.
 struct MessageHead {
     bool system = false;
-    std::uint16_t number = 0;               ///< 0: extended
+    std::uint16_t number = 0; ///< 0: extended
     std::optional<snapshot::Uuid> uuid{};
-    const MessageSpec* spec = nullptr;      ///< null: unknown id or UUID
-    std::span<const std::byte> body{};      ///< the fields
-    std::size_t head_size = 0;              ///< bytes before the body
+    const MessageSpec* spec = nullptr; ///< null: unknown id or UUID
+    std::span<const std::byte> body{}; ///< the fields
+    std::size_t head_size = 0;         ///< bytes before the body
 };
 
 /// Errors: message_id_invalid (also for an extended head without 16 bytes of UUID).
@@ -92,23 +117,30 @@ struct MessageHead {
 /// named values, end.
 struct FieldValue {
     enum class Kind : std::uint8_t {
-        integer, boolean, string, raw, uuid, array_begin, object_begin, end,
+        integer,
+        boolean,
+        string,
+        raw,
+        uuid,
+        array_begin,
+        object_begin,
+        end,
     };
 
     Kind kind = Kind::integer;
     Secrecy secrecy = Secrecy::open;
     std::string_view name{};
     std::int64_t integer = 0;
-    std::span<const std::byte> bytes{};            ///< string (without NUL), raw, uuid
-    const snapshot::NameTable* names = nullptr;    ///< names behind the integer
-    bool out_of_range = false;                     ///< outside what the reference reader accepts
-    std::uint16_t offset = 0;                      ///< byte offset in the body
+    std::span<const std::byte> bytes{};         ///< string (without NUL), raw, uuid
+    const snapshot::NameTable* names = nullptr; ///< names behind the integer
+    bool out_of_range = false;                  ///< outside what the reference reader accepts
+    std::uint16_t offset = 0;                   ///< byte offset in the body
 };
 
 struct DecodedFields {
-    std::vector<FieldValue> values;   ///< reused; cleared by decode_fields
-    std::span<const std::byte> trailing;  ///< bytes behind the last field; readers ignore them
-    std::optional<snapshot::DecodeError> error;  ///< decoding stopped; values hold what came before
+    std::vector<FieldValue> values;      ///< reused; cleared by decode_fields
+    std::span<const std::byte> trailing; ///< bytes behind the last field; readers ignore them
+    std::optional<snapshot::DecodeError> error; ///< decoding stopped; values hold what came before
 };
 
 /// Decodes the body of a known message; never fails outright: what could be read stands in `out`.
