@@ -1,0 +1,40 @@
+#include "proxy/wire/connless.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+/// A connless packet: four bytes of the extended header, then the payload. The number of values is
+/// bounded by the bytes there are, and brackets are balanced.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using tw::wire::FieldValue;
+    constexpr std::size_t kExtraSize = 4;
+    const auto bytes = std::as_bytes(std::span{data, size});
+    tw::wire::Packet packet;
+    packet.kind = tw::wire::PacketKind::connless;
+    packet.connless_extra = bytes.first(std::min(size, kExtraSize));
+    packet.payload = bytes.subspan(packet.connless_extra.size());
+    const auto* const spec = tw::wire::find_connless(packet.payload);
+    if (spec == nullptr) {
+        return 0;
+    }
+    tw::wire::DecodedFields fields;
+    tw::wire::decode_connless(*spec, packet, fields);
+    int depth = 0;
+    for (const auto& value : fields.values) {
+        depth += value.kind == FieldValue::Kind::array_begin ||
+                         value.kind == FieldValue::Kind::object_begin
+                     ? 1
+                     : 0;
+        depth -= value.kind == FieldValue::Kind::end ? 1 : 0;
+        if (depth < 0) {
+            std::abort();
+        }
+    }
+    if (depth != 0 || fields.values.size() > 3 * size + 16) {
+        std::abort();
+    }
+    return 0;
+}

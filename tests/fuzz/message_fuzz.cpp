@@ -1,0 +1,57 @@
+#include "proxy/wire/message.h"
+#include "proxy/wire/text.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+/// A chunk's payload: head, fields and the cleaning of its strings. Whatever comes, brackets are
+/// balanced, every value lies inside the input, and cleaned strings are UTF-8.
+namespace {
+
+using tw::wire::FieldValue;
+
+void demand(bool condition) {
+    if (!condition) {
+        std::abort();
+    }
+}
+
+void check(const tw::wire::DecodedFields& fields, std::span<const std::byte> body) {
+    int depth = 0;
+    for (const auto& value : fields.values) {
+        depth += value.kind == FieldValue::Kind::array_begin ||
+                         value.kind == FieldValue::Kind::object_begin
+                     ? 1
+                     : 0;
+        depth -= value.kind == FieldValue::Kind::end ? 1 : 0;
+        demand(depth >= 0);
+        if (!value.bytes.empty()) {
+            demand(value.bytes.data() >= body.data());
+            demand(value.bytes.data() + value.bytes.size() <= body.data() + body.size());
+        }
+        if (value.kind == FieldValue::Kind::string) {
+            for (const std::uint8_t flags : {0, 1, 2, 6}) {
+                const auto shown = tw::wire::sanitize_string(value.bytes, flags);
+                demand(tw::wire::is_utf8(std::as_bytes(std::span{shown})));
+            }
+        }
+    }
+    demand(depth == 0);
+    demand(!fields.error || fields.error->offset <= body.size());
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto payload = std::as_bytes(std::span{data, size});
+    const auto head = tw::wire::decode_message_head(payload);
+    if (!head || head->spec == nullptr) {
+        return 0;
+    }
+    tw::wire::DecodedFields fields;
+    tw::wire::decode_fields(*head->spec, head->body, fields);
+    check(fields, head->body);
+    return 0;
+}
