@@ -1,1 +1,117 @@
-#include <string_view>
+#include "map/identity.h"
+
+#include "map/datafile.h"
+#include "map/text.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <openssl/evp.h>
+#include <zlib.h>
+
+namespace tw::map {
+namespace {
+
+/// Longest map name on the wire. Source: CMsg map change, 128 bytes with its NUL.
+constexpr std::size_t kMaxNameBytes = 127;
+
+constexpr std::string_view kRefusedChars = "\\/|:*?<>\"";
+
+constexpr std::string_view kReservedNames[] = {
+    "con",  "prn",  "aux",  "nul",  "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7",
+    "com8", "com9", "lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9"};
+
+/// White space beyond ASCII, which would make two names look alike.
+bool is_wide_space(char32_t c) {
+    return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200f) || c == 0x2028 ||
+           c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000 || c == 0xfeff;
+}
+
+/// Windows takes what stands before the first dot for a device if it bears its name.
+bool is_reserved(std::string_view name) {
+    std::string stem{name.substr(0, name.find('.'))};
+    std::transform(stem.begin(), stem.end(), stem.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return std::find(std::begin(kReservedNames), std::end(kReservedNames), stem) !=
+           std::end(kReservedNames);
+}
+
+} // namespace
+
+Identity identify(std::span<const std::byte> file) {
+    Identity identity{.size = file.size()};
+    const auto* const data = reinterpret_cast<const Bytef*>(file.data());
+    identity.crc = static_cast<std::uint32_t>(crc32_z(crc32_z(0, nullptr, 0), data, file.size()));
+    EVP_Digest(file.data(), file.size(), identity.sha256.data(), nullptr, EVP_sha256(), nullptr);
+    return identity;
+}
+
+std::string to_hex(const Sha256& sha256) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string hex;
+    for (const std::uint8_t byte : sha256) {
+        hex.push_back(kDigits[byte >> 4U]);
+        hex.push_back(kDigits[byte & 15U]);
+    }
+    return hex;
+}
+
+std::string to_hex(std::uint32_t crc) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string hex;
+    for (int shift = 28; shift >= 0; shift -= 4) {
+        hex.push_back(kDigits[crc >> static_cast<unsigned>(shift) & 15U]);
+    }
+    return hex;
+}
+
+bool is_valid_map_name(std::string_view name) {
+    if (name.empty() || name.size() > kMaxNameBytes || name.front() == ' ' || name.back() == ' ' ||
+        name.back() == '.' || name.find("  ") != std::string_view::npos || is_reserved(name)) {
+        return false;
+    }
+    while (!name.empty()) {
+        const auto c = take_code_point(name);
+        if (!c || *c < 32 || *c == 127 || is_wide_space(*c) ||
+            (*c < 128 && kRefusedChars.find(static_cast<char>(*c)) != std::string_view::npos)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::optional<std::filesystem::path> find_map(std::span<const std::filesystem::path> folders,
+                                              std::string_view name, std::uint32_t crc,
+                                              const std::optional<Sha256>& sha256,
+                                              std::vector<WrongMap>* wrong, const Limits& limits) {
+    if (!is_valid_map_name(name)) {
+        return std::nullopt;
+    }
+    const std::string base{name};
+    std::vector<std::string> names{base + ".map"};
+    if (sha256) {
+        names.push_back(base + "_" + to_hex(*sha256) + ".map");
+    }
+    names.push_back(base + "_" + to_hex(crc) + ".map");
+    for (const std::filesystem::path& folder : folders) {
+        for (const char* const subfolder : {"", "maps", "downloadedmaps"}) {
+            for (const std::string& file : names) {
+                std::filesystem::path path = folder / subfolder / file;
+                const auto bytes = read_file(path, limits.max_file_bytes);
+                if (!bytes) {
+                    continue;
+                }
+                const Identity identity = identify(*bytes);
+                if (sha256 ? identity.sha256 == *sha256 : identity.crc == crc) {
+                    return path;
+                }
+                if (wrong != nullptr) {
+                    wrong->push_back({std::move(path), identity});
+                }
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace tw::map

@@ -1,0 +1,192 @@
+#include "map/game_layer.h"
+
+#include "map/layers.h"
+#include "map/little_endian.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tw::map {
+namespace {
+
+/// Half of the tee's box. Source: CCharacterCore::PhysicalSize() 28.
+constexpr int kTeeHalf = 14;
+/// How far below its feet a tee feels for ground. Source: CCharacter::IsGrounded.
+constexpr int kGroundProbe = kTeeHalf + 5;
+/// Distance of the points that die. Source: CCharacter::HandleTiles, GetProximityRadius() / 3.
+constexpr float kDeathProbe = 28.0F / 3.0F;
+/// Tiles outside the map at which the game kills. Source: CCharacter::GameLayerClipped.
+constexpr int kBorderTiles = 200;
+
+/// Floats that still fit an int once they are whole.
+constexpr float kIntLimit = 2147483520.0F;
+
+int to_int(float value) noexcept {
+    if (std::isnan(value)) {
+        return 0;
+    }
+    if (value >= kIntLimit) {
+        return std::numeric_limits<int>::max();
+    }
+    return value <= -kIntLimit ? std::numeric_limits<int>::min() : static_cast<int>(value);
+}
+
+/// A double no float can hold becomes an infinity instead of undefined behaviour.
+float to_float(double value) noexcept {
+    constexpr double kMax = std::numeric_limits<float>::max();
+    return static_cast<float>(std::isnan(value) ? value : std::clamp(value, -kMax, kMax));
+}
+
+/// Switch tiles that mean something; the game turns all others up to 107 into air when it loads.
+constexpr std::uint8_t kLastFilteredSwitch = 107;
+
+constexpr bool keeps_switch_index(std::uint8_t index) {
+    return index > kLastFilteredSwitch || (index >= 7 && index <= 95) || index == 98 || index == 99;
+}
+
+/// Where the id byte stands in a record.
+constexpr std::array<std::size_t, kPhysicsLayers> kIndexAt = {0, 0, 1, 2, 1, 1};
+
+bool on_border_side(int tile, int tiles) noexcept {
+    return tile < -kBorderTiles || tile > tiles + kBorderTiles;
+}
+
+} // namespace
+
+int round_to_int(double value) noexcept {
+    const float f = to_float(value);
+    return to_int(f > 0 ? f + 0.5F : f - 0.5F);
+}
+
+int truncate_to_int(double value) noexcept {
+    return to_int(to_float(value));
+}
+
+TilePos Physics::clamp(TilePos tile) const noexcept {
+    return {std::clamp(tile.x, 0, planes_.width - 1), std::clamp(tile.y, 0, planes_.height - 1)};
+}
+
+std::size_t Physics::cell(TilePos tile) const noexcept {
+    return static_cast<std::size_t>(tile.y) * static_cast<std::size_t>(planes_.width) +
+           static_cast<std::size_t>(tile.x);
+}
+
+TilePos Physics::tile_at(WorldPos position) const noexcept {
+    return clamp({position.x / kTileSize, position.y / kTileSize});
+}
+
+TilePos Physics::tile_at(double x, double y) const noexcept {
+    return tile_at(WorldPos{round_to_int(x), round_to_int(y)});
+}
+
+TilePos Physics::effect_tile_at(double x, double y) const noexcept {
+    return tile_at(WorldPos{truncate_to_int(x), truncate_to_int(y)});
+}
+
+bool Physics::is_outside(WorldPos position) const noexcept {
+    return position.x < 0 || position.y < 0 || position.x / kTileSize >= planes_.width ||
+           position.y / kTileSize >= planes_.height;
+}
+
+Location Physics::locate(WorldPos position) const noexcept {
+    Location found = at(tile_at(position));
+    found.position = position;
+    found.outside = is_outside(position);
+    return found;
+}
+
+Location Physics::locate(double x, double y) const noexcept {
+    return locate(WorldPos{round_to_int(x), round_to_int(y)});
+}
+
+std::uint8_t Physics::index(Layer layer, TilePos tile) const noexcept {
+    if (!has(layer)) {
+        return kTileAir;
+    }
+    const std::size_t at =
+        cell(clamp(tile)) * record_size(layer) + kIndexAt[static_cast<std::size_t>(layer)];
+    return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);
+}
+
+Location Physics::at(TilePos tile) const noexcept {
+    Location found;
+    found.tile = clamp(tile);
+    found.position = {found.tile.x * kTileSize, found.tile.y * kTileSize};
+    const std::size_t number = cell(found.tile);
+    const auto byte = [&](Layer layer, std::size_t i) {
+        const std::size_t at = number * record_size(layer) + i;
+        return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);
+    };
+    found.game = byte(Layer::game, 0);
+    found.game_flags = byte(Layer::game, 1);
+    if (has(Layer::front)) {
+        found.front = byte(Layer::front, 0);
+        found.front_flags = byte(Layer::front, 1);
+    }
+    if (has(Layer::tele)) {
+        found.tele = {byte(Layer::tele, 0), byte(Layer::tele, 1)};
+    }
+    if (has(Layer::speedup)) {
+        const std::size_t at = number * record_size(Layer::speedup);
+        found.speedup = {byte(Layer::speedup, 0), byte(Layer::speedup, 1), byte(Layer::speedup, 2),
+                         read_i16(plane(Layer::speedup).bytes(), at + 4)};
+    }
+    if (has(Layer::switch_)) {
+        found.switch_ = {byte(Layer::switch_, 0), byte(Layer::switch_, 1), byte(Layer::switch_, 2),
+                         byte(Layer::switch_, 3)};
+        if (!keeps_switch_index(found.switch_.index)) {
+            found.switch_.index = kTileAir;
+        }
+    }
+    if (has(Layer::tune)) {
+        found.tune = {byte(Layer::tune, 0), byte(Layer::tune, 1)};
+    }
+    return found;
+}
+
+bool Physics::is_solid(WorldPos position) const noexcept {
+    return is_wall(index(Layer::game, tile_at(position)));
+}
+
+bool Physics::is_solid(double x, double y) const noexcept {
+    return is_wall(index(Layer::game, tile_at(x, y)));
+}
+
+bool Physics::tee_in_solid(WorldPos centre) const noexcept {
+    const double x = centre.x;
+    const double y = centre.y;
+    return is_solid(x - kTeeHalf, y - kTeeHalf) || is_solid(x + kTeeHalf, y - kTeeHalf) ||
+           is_solid(x - kTeeHalf, y + kTeeHalf) || is_solid(x + kTeeHalf, y + kTeeHalf);
+}
+
+bool Physics::tee_on_ground(WorldPos centre) const noexcept {
+    const double x = centre.x;
+    const double y = centre.y;
+    return is_solid(x + kTeeHalf, y + kGroundProbe) || is_solid(x - kTeeHalf, y + kGroundProbe);
+}
+
+bool Physics::tee_touches_death(WorldPos centre, Layer layer) const noexcept {
+    const auto x = static_cast<float>(centre.x);
+    const auto y = static_cast<float>(centre.y);
+    for (const float dx : {kDeathProbe, -kDeathProbe}) {
+        for (const float dy : {kDeathProbe, -kDeathProbe}) {
+            const TilePos tile = tile_at(static_cast<double>(x + dx), static_cast<double>(y + dy));
+            if (index(layer, tile) == kTileDeath) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool Physics::tee_in_death(WorldPos centre) const noexcept {
+    return tee_touches_death(centre, Layer::game) || tee_touches_death(centre, Layer::front);
+}
+
+bool Physics::beyond_border(WorldPos position) const noexcept {
+    return on_border_side(position.x / kTileSize, planes_.width) ||
+           on_border_side(position.y / kTileSize, planes_.height);
+}
+
+} // namespace tw::map

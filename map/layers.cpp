@@ -1,0 +1,155 @@
+#include "map/layers.h"
+
+#include "map/text.h"
+
+#include <array>
+#include <utility>
+
+namespace tw::map {
+namespace {
+
+constexpr std::size_t kGroupInts = 7;
+constexpr std::size_t kGroupClipInts = 12;
+constexpr std::size_t kGroupNameAt = 12;
+constexpr std::size_t kLayerHeadInts = 3;
+constexpr std::size_t kTileLayerInts = 15;
+constexpr std::size_t kQuadLayerInts = 7;
+constexpr std::size_t kSoundLayerInts = 7;
+constexpr std::size_t kNameInts = 3;
+
+using Ints = std::span<const std::int32_t>;
+
+std::optional<std::string> name_at(Ints ints, std::size_t at) {
+    if (ints.size() < at + kNameInts) {
+        return std::nullopt;
+    }
+    return decode_int_text(ints.subspan(at, kNameInts));
+}
+
+/// A name is decoration: one that is not UTF-8 is dropped instead of failing.
+std::optional<std::string> clean_name_at(Ints ints, std::size_t at) {
+    auto name = name_at(ints, at);
+    if (name && !is_utf8(*name)) {
+        name->clear();
+    }
+    return name;
+}
+
+TileLayer decode_tiles(Ints ints) {
+    TileLayer layer;
+    layer.version = ints[3];
+    layer.width = ints[4];
+    layer.height = ints[5];
+    layer.flags = ints[6];
+    layer.color = {ints[7], ints[8], ints[9], ints[10]};
+    layer.color_envelope = ints[11];
+    layer.color_envelope_offset = ints[12];
+    layer.image = ints[13];
+    layer.data = ints[14];
+    std::size_t indices_at = kTileLayerInts;
+    if (layer.version >= 3) {
+        layer.name = name_at(ints, kTileLayerInts);
+        layer.name_is_utf8 = !layer.name || is_utf8(*layer.name);
+        if (!layer.name_is_utf8) {
+            layer.name->clear();
+        }
+        indices_at += kNameInts;
+    }
+    const std::array indices = {&layer.tele, &layer.speedup, &layer.front, &layer.switch_,
+                                &layer.tune};
+    for (std::size_t i = 0; i < indices.size() && indices_at + i < ints.size(); ++i) {
+        *indices.at(i) = ints[indices_at + i];
+    }
+    return layer;
+}
+
+} // namespace
+
+std::optional<Group> decode_group(Ints ints) {
+    if (ints.size() < kGroupInts) {
+        return std::nullopt;
+    }
+    Group group;
+    group.version = ints[0];
+    group.offset_x = ints[1];
+    group.offset_y = ints[2];
+    group.parallax_x = ints[3];
+    group.parallax_y = ints[4];
+    group.first_layer = ints[5];
+    group.num_layers = ints[6];
+    if (ints.size() >= kGroupClipInts) {
+        group.clipping = ints[7] != 0;
+        group.clip_x = ints[8];
+        group.clip_y = ints[9];
+        group.clip_width = ints[10];
+        group.clip_height = ints[11];
+    }
+    group.name = clean_name_at(ints, kGroupNameAt);
+    return group;
+}
+
+std::optional<MapLayer> decode_layer(Ints ints) {
+    if (ints.size() < kLayerHeadInts) {
+        return std::nullopt;
+    }
+    MapLayer layer{.type = ints[1],
+                   .flags = ints[2],
+                   .detail = (ints[2] & 1) != 0,
+                   .item_ints = ints.size(),
+                   .content = {}};
+    if (layer.type == kLayerTiles && ints.size() >= kTileLayerInts) {
+        layer.content = decode_tiles(ints);
+    } else if (layer.type == kLayerQuads && ints.size() >= kQuadLayerInts) {
+        layer.content = QuadLayer{ints[3], ints[4], ints[5], ints[6], clean_name_at(ints, 7)};
+    } else if ((layer.type == kLayerSounds || layer.type == kLayerOldSounds) &&
+               ints.size() >= kSoundLayerInts) {
+        layer.content =
+            SoundLayer{layer.type == kLayerOldSounds, ints[3], ints[4], ints[5], ints[6],
+                       clean_name_at(ints, 7)};
+    }
+    return layer;
+}
+
+std::optional<Layer> physics_layer_of(std::int32_t flags) {
+    switch (flags & kPhysicsFlags) {
+    case kFlagGame:
+        return Layer::game;
+    case kFlagTele:
+        return Layer::tele;
+    case kFlagSpeedup:
+        return Layer::speedup;
+    case kFlagFront:
+        return Layer::front;
+    case kFlagSwitch:
+        return Layer::switch_;
+    case kFlagTune:
+        return Layer::tune;
+    default:
+        return std::nullopt;
+    }
+}
+
+std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind) {
+    switch (kind) {
+    case Layer::game:
+        return layer.data;
+    case Layer::front:
+        return layer.front;
+    case Layer::tele:
+        return layer.tele;
+    case Layer::speedup:
+        return layer.speedup;
+    case Layer::switch_:
+        return layer.switch_;
+    case Layer::tune:
+        return layer.tune;
+    }
+    return std::nullopt;
+}
+
+std::size_t record_size(Layer kind) {
+    constexpr std::array<std::size_t, kPhysicsLayers> kSizes = {4, 4, 2, 6, 4, 2};
+    return kSizes.at(static_cast<std::size_t>(kind));
+}
+
+} // namespace tw::map

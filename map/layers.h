@@ -1,0 +1,125 @@
+#pragma once
+
+#include "map/tiles.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+
+namespace tw::map {
+
+/// Which of the seven kinds a tile layer is: the bits of its flags.
+inline constexpr std::int32_t kFlagGame = 1;
+inline constexpr std::int32_t kFlagTele = 2;
+inline constexpr std::int32_t kFlagSpeedup = 4;
+inline constexpr std::int32_t kFlagFront = 8;
+inline constexpr std::int32_t kFlagSwitch = 16;
+inline constexpr std::int32_t kFlagTune = 32;
+inline constexpr std::int32_t kPhysicsFlags = 63;
+
+/// Values of a layer item's type.
+inline constexpr std::int32_t kLayerTiles = 2;
+inline constexpr std::int32_t kLayerQuads = 3;
+inline constexpr std::int32_t kLayerOldSounds = 9;
+inline constexpr std::int32_t kLayerSounds = 10;
+
+struct Color {
+    std::int32_t r = 0, g = 0, b = 0, a = 0;
+
+    friend bool operator==(const Color&, const Color&) = default;
+};
+
+/// A group of layers that move and are clipped together.
+///
+/// Units:  offsets and clip in pixels, parallax in percent.
+struct Group {
+    std::int32_t version = 0;
+    std::int32_t offset_x = 0, offset_y = 0;
+    std::int32_t parallax_x = 0, parallax_y = 0;
+    std::int32_t first_layer = 0; ///< index among the layers
+    std::int32_t num_layers = 0;
+    bool clipping = false;
+    std::int32_t clip_x = 0, clip_y = 0, clip_width = 0, clip_height = 0;
+    std::optional<std::string> name; ///< absent before version 3
+
+    friend bool operator==(const Group&, const Group&) = default;
+};
+
+/// A layer of tiles, plain or physics. References are the raw ints; -1 is none.
+struct TileLayer {
+    std::int32_t version = 0; ///< of the tilemap: 2, 3 or 4 (packed)
+    std::int32_t width = 0, height = 0;
+    std::int32_t flags = 0;
+    Color color;
+    std::int32_t color_envelope = -1;
+    std::int32_t color_envelope_offset = 0; ///< ms
+    std::int32_t image = -1;
+    std::int32_t data = -1;
+    std::optional<std::string> name; ///< absent before version 3; empty if it is not UTF-8
+    bool name_is_utf8 = true;
+    /// Data blocks of DDNet's layers; absent if the item ends before them.
+    std::optional<std::int32_t> tele, speedup, front, switch_, tune;
+
+    friend bool operator==(const TileLayer&, const TileLayer&) = default;
+};
+
+struct QuadLayer {
+    std::int32_t version = 0;
+    std::int32_t num_quads = 0;
+    std::int32_t data = -1;
+    std::int32_t image = -1;
+    std::optional<std::string> name;
+
+    friend bool operator==(const QuadLayer&, const QuadLayer&) = default;
+};
+
+struct SoundLayer {
+    bool old_format = false; ///< layer type 9, sources of 36 bytes
+    std::int32_t version = 0;
+    std::int32_t num_sources = 0;
+    std::int32_t data = -1;
+    std::int32_t sound = -1;
+    std::optional<std::string> name;
+
+    friend bool operator==(const SoundLayer&, const SoundLayer&) = default;
+};
+
+/// A layer of a type nobody here knows, or too short to be what it says; its ints stay in the item.
+struct UnknownLayer {
+    friend bool operator==(const UnknownLayer&, const UnknownLayer&) = default;
+};
+
+struct MapLayer {
+    std::int32_t type = 0;
+    std::int32_t flags = 0;
+    bool detail = false; ///< left out by clients that want to draw less
+    std::size_t item_ints = 0;
+    std::variant<UnknownLayer, TileLayer, QuadLayer, SoundLayer> content;
+
+    friend bool operator==(const MapLayer&, const MapLayer&) = default;
+};
+
+/// Reads a group item. Nothing if it has fewer than the 7 ints of version 1.
+///
+/// Layout:  FORMAT.md, section 3.
+[[nodiscard]] std::optional<Group> decode_group(std::span<const std::int32_t> ints);
+
+/// Reads a layer item. Nothing if it has no head; UnknownLayer if what follows the head is short.
+///
+/// Layout:  FORMAT.md, section 4. Fields are read by the item's length, the version only says where
+///          the name stands.
+[[nodiscard]] std::optional<MapLayer> decode_layer(std::span<const std::int32_t> ints);
+
+/// The one physics layer these flags name; nothing for none or several.
+[[nodiscard]] std::optional<Layer> physics_layer_of(std::int32_t flags);
+
+/// The data block with a physics layer's own records; absent if the item ends before it.
+[[nodiscard]] std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind);
+
+/// Bytes of one tile record of a physics layer.
+[[nodiscard]] std::size_t record_size(Layer kind);
+
+} // namespace tw::map

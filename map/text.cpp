@@ -1,0 +1,116 @@
+#include "map/text.h"
+
+#include <algorithm>
+
+namespace tw::map {
+namespace {
+
+struct Lead {
+    std::size_t more;
+    char32_t bits;
+    char32_t least;
+};
+
+std::optional<Lead> read_lead(unsigned char byte) {
+    if (byte < 0x80U) {
+        return Lead{0, byte, 0};
+    }
+    if (byte >= 0xc2U && byte < 0xe0U) {
+        return Lead{1, byte & 0x1fU, 0x80};
+    }
+    if (byte >= 0xe0U && byte < 0xf0U) {
+        return Lead{2, byte & 0x0fU, 0x800};
+    }
+    if (byte >= 0xf0U && byte < 0xf5U) {
+        return Lead{3, byte & 0x07U, 0x10000};
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+std::optional<char32_t> take_code_point(std::string_view& text) {
+    const auto lead = read_lead(static_cast<unsigned char>(text.front()));
+    if (!lead || text.size() <= lead->more) {
+        return std::nullopt;
+    }
+    char32_t value = lead->bits;
+    for (std::size_t i = 1; i <= lead->more; ++i) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        if ((byte & 0xc0U) != 0x80U) {
+            return std::nullopt;
+        }
+        value = value << 6U | (byte & 0x3fU);
+    }
+    if (value < lead->least || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
+        return std::nullopt;
+    }
+    text.remove_prefix(lead->more + 1);
+    return value;
+}
+
+bool is_utf8(std::string_view text) {
+    while (!text.empty()) {
+        if (!take_code_point(text)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::string decode_int_text(std::span<const std::int32_t> ints) {
+    std::string text;
+    for (const std::int32_t value : ints) {
+        for (const unsigned shift : {24U, 16U, 8U, 0U}) {
+            const unsigned byte = static_cast<std::uint32_t>(value) >> shift & 0xffU;
+            text.push_back(static_cast<char>(static_cast<unsigned char>((byte - 128U) & 0xffU)));
+        }
+    }
+    if (!text.empty()) {
+        text.back() = '\0';
+        text.resize(text.find('\0'));
+    }
+    return text;
+}
+
+void encode_int_text(std::string_view text, std::span<std::int32_t> ints) {
+    const std::size_t room = ints.size() * 4;
+    for (std::size_t i = 0; i < ints.size(); ++i) {
+        std::uint32_t value = 0;
+        for (std::size_t k = i * 4; k < i * 4 + 4; ++k) {
+            const unsigned char c =
+                k < text.size() && k + 1 < room ? static_cast<unsigned char>(text[k]) : 0;
+            value = value << 8U | ((c + 128U) & 0xffU);
+        }
+        // The very last byte is a plain NUL, not 0 + 128: that is what the reference writes.
+        ints[i] = static_cast<std::int32_t>(i + 1 == ints.size() ? value & 0xffffff00U : value);
+    }
+}
+
+std::optional<std::string> decode_block_text(std::span<const std::byte> block) {
+    if (block.empty() || block.back() != std::byte{0}) {
+        return std::nullopt;
+    }
+    std::string text;
+    text.reserve(block.size() - 1);
+    for (const std::byte byte : block.first(block.size() - 1)) {
+        text.push_back(static_cast<char>(byte));
+    }
+    if (text.find('\0') != std::string::npos || !is_utf8(text)) {
+        return std::nullopt;
+    }
+    return text;
+}
+
+std::string truncate_utf8(std::string text, std::size_t max_bytes) {
+    if (text.size() > max_bytes) {
+        std::size_t end = max_bytes;
+        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) {
+            --end;
+        }
+        text.resize(end);
+    }
+    return text;
+}
+
+} // namespace tw::map

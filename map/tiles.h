@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tw::map {
+
+/// The layers that take part in the game's physics.
+enum class Layer : std::uint8_t { game, front, tele, speedup, switch_, tune };
+inline constexpr int kPhysicsLayers = 6;
+
+/// "game", "front", "tele", "speedup", "switch", "tune".
+[[nodiscard]] std::string_view layer_name(Layer layer);
+
+/// The name of a tile: DDNet's constant in lower case without TILE_, for example "freeze" or
+/// "entity_spawn". Empty for an index that means nothing in that layer.
+///
+/// Source:  DDNet game/mapitems.h.
+[[nodiscard]] std::string_view tile_name(Layer layer, std::uint8_t index);
+
+/// Indices the physics ask for by name.
+inline constexpr std::uint8_t kTileAir = 0;
+inline constexpr std::uint8_t kTileSolid = 1;
+inline constexpr std::uint8_t kTileDeath = 2;
+inline constexpr std::uint8_t kTileNohook = 3;
+inline constexpr std::uint8_t kTileNolaser = 4;
+/// Tiles of the game, front and switch layer from here on create entities.
+inline constexpr std::uint8_t kFirstEntity = 192;
+
+/// True for the two walls of the game layer; no other index stops a tee, in any layer.
+[[nodiscard]] constexpr bool is_wall(std::uint8_t game_index) {
+    return game_index == kTileSolid || game_index == kTileNohook;
+}
+
+/// What lines and tees collide with: wall, death, unhookable wall, laser stop; 0 for all else.
+[[nodiscard]] constexpr std::uint8_t collision_index(std::uint8_t game_index) {
+    return game_index >= kTileSolid && game_index <= kTileNolaser ? game_index : kTileAir;
+}
+
+} // namespace tw::map

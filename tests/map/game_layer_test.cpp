@@ -1,0 +1,174 @@
+#include "map/game_layer.h"
+#include "map/identity.h"
+#include "map/layers.h"
+#include "map/map.h"
+#include "tests/map/truth.h"
+
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace tw::map {
+namespace {
+
+namespace json = boost::json;
+
+Map open_map(const test::Truth& truth) {
+    auto map = Map::open(truth.path);
+    REQUIRE(map.has_value());
+    return std::move(*map);
+}
+
+Physics load_physics(const Map& map) {
+    auto physics = map.physics();
+    REQUIRE(physics.has_value());
+    return std::move(*physics);
+}
+
+std::map<std::string, std::int64_t> count_indices(const Physics& physics, Layer layer) {
+    std::map<std::string, std::int64_t> histogram;
+    for (int y = 0; y < physics.height(); ++y) {
+        for (int x = 0; x < physics.width(); ++x) {
+            ++histogram[std::to_string(physics.index(layer, {x, y}))];
+        }
+    }
+    return histogram;
+}
+
+std::map<std::string, std::int64_t> histogram_of(const json::object& layer) {
+    std::map<std::string, std::int64_t> histogram;
+    for (const auto& [index, count] : layer.at("histogram").as_object()) {
+        histogram[std::string{index}] = count.as_int64();
+    }
+    return histogram;
+}
+
+} // namespace
+
+TEST_CASE("the installed real maps are all there") {
+    CHECK(test::truths().size() == 37);
+}
+
+TEST_CASE("a real map has the checksum and size it is known for") {
+    for (const auto& truth : test::truths()) {
+        CAPTURE(truth.label);
+        const Map map = open_map(truth);
+        const Identity identity = identify(map.datafile().bytes());
+        CHECK(to_hex(identity.crc) == truth.entry.at("crc32").as_string());
+        CHECK(to_hex(identity.sha256) == truth.entry.at("sha256").as_string());
+        CHECK(identity.size == truth.entry.at("size").to_number<std::uint64_t>());
+        CHECK_FALSE(map.oddities().first_strict().has_value());
+    }
+}
+
+TEST_CASE("every tile of a real map's game layer is the known one") {
+    for (const auto& truth : test::truths()) {
+        CAPTURE(truth.label);
+        const Physics physics = load_physics(open_map(truth));
+        const auto& game = truth.entry.at("game_layer").as_object();
+        CHECK(physics.width() == game.at("width").as_int64());
+        CHECK(physics.height() == game.at("height").as_int64());
+        std::vector<std::byte> indices;
+        std::vector<std::byte> flags;
+        for (int y = 0; y < physics.height(); ++y) {
+            for (int x = 0; x < physics.width(); ++x) {
+                const Location tile = physics.at({x, y});
+                indices.push_back(std::byte{tile.game});
+                flags.push_back(std::byte{tile.game_flags});
+            }
+        }
+        CHECK(to_hex(identify(indices).sha256) == game.at("index_sha256").as_string());
+        CHECK(to_hex(identify(flags).sha256) == game.at("flags_sha256").as_string());
+        CHECK(count_indices(physics, Layer::game) == histogram_of(game));
+    }
+}
+
+TEST_CASE("every tile of a real map's other physics layers is the known one") {
+    for (const auto& truth : test::truths()) {
+        CAPTURE(truth.label);
+        const Physics physics = load_physics(open_map(truth));
+        const auto* const layers = truth.entry.if_contains("ddnet_layers");
+        for (const Layer kind :
+             {Layer::front, Layer::tele, Layer::speedup, Layer::switch_, Layer::tune}) {
+            CAPTURE(layer_name(kind));
+            const auto* const layer =
+                layers != nullptr ? layers->as_object().if_contains(layer_name(kind)) : nullptr;
+            REQUIRE(physics.has(kind) == (layer != nullptr));
+            if (layer != nullptr) {
+                CHECK(count_indices(physics, kind) == histogram_of(layer->as_object()));
+            }
+        }
+    }
+}
+
+TEST_CASE("a position falls on the known tile of a real map") {
+    for (const auto& truth : test::truths()) {
+        CAPTURE(truth.label);
+        const Physics physics = load_physics(open_map(truth));
+        for (const auto& row : truth.entry.at("points").as_array()) {
+            const auto& point = row.as_array();
+            CAPTURE(json::serialize(row));
+            const auto x = point.at(0).to_number<double>();
+            const auto y = point.at(1).to_number<double>();
+            const Location found = physics.locate(x, y);
+            CHECK(found.tile.x == point.at(2).as_int64());
+            CHECK(found.tile.y == point.at(3).as_int64());
+            CHECK(found.game == point.at(4).as_int64());
+            CHECK(collision_index(found.game) == point.at(5).as_int64());
+            CHECK(physics.is_solid(x, y) == (point.at(6).as_int64() == 1));
+            CHECK((physics.has(Layer::front) ? int{found.front} : -1) == point.at(7).as_int64());
+            const TilePos effect = physics.effect_tile_at(x, y);
+            CHECK(effect.x == point.at(8).as_int64());
+            CHECK(effect.y == point.at(9).as_int64());
+        }
+    }
+}
+
+TEST_CASE("a tee stands, sticks and dies where it is known to in a real map") {
+    for (const auto& truth : test::truths()) {
+        CAPTURE(truth.label);
+        const Physics physics = load_physics(open_map(truth));
+        for (const auto& row : truth.entry.at("boxes").as_array()) {
+            const auto& box = row.as_array();
+            CAPTURE(json::serialize(row));
+            const WorldPos centre{box.at(0).to_number<int>(), box.at(1).to_number<int>()};
+            CHECK(physics.tee_in_solid(centre) == (box.at(2).as_int64() == 1));
+            CHECK(physics.tee_on_ground(centre) == (box.at(3).as_int64() == 1));
+            CHECK(physics.tee_touches_death(centre, Layer::game) == (box.at(4).as_int64() == 1));
+            CHECK(physics.tee_touches_death(centre, Layer::front) == (box.at(5).as_int64() == 1));
+        }
+    }
+}
+
+TEST_CASE("rounding is the reference's: in float, halves away from zero, never undefined") {
+    struct Row {
+        double value;
+        int rounded;
+        int truncated;
+    };
+
+    const Row rows[] = {
+        {0, 0, 0},
+        {31.49, 31, 31},
+        {31.5, 32, 31},
+        {-0.49, 0, 0},
+        {-0.5, -1, 0},
+        {-31.5, -32, -31},
+        {1e300, std::numeric_limits<int>::max(), std::numeric_limits<int>::max()},
+        {-1e300, std::numeric_limits<int>::min(), std::numeric_limits<int>::min()},
+        {std::numeric_limits<double>::infinity(), std::numeric_limits<int>::max(),
+         std::numeric_limits<int>::max()},
+        {std::numeric_limits<double>::quiet_NaN(), 0, 0},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.value);
+        CHECK(round_to_int(row.value) == row.rounded);
+        CHECK(truncate_to_int(row.value) == row.truncated);
+    }
+}
+
+} // namespace tw::map

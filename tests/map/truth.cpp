@@ -1,0 +1,45 @@
+#include "tests/map/truth.h"
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string_view>
+
+namespace tw::map::test {
+namespace {
+
+constexpr std::string_view kPackageRoot = "/usr/share/games/";
+
+/// The sets are named PACKAGE/FOLDER; a package keeps its files in games/NAME/data.
+std::filesystem::path folder_of(std::string_view set) {
+    const std::string_view package = set.substr(0, set.find('/'));
+    const std::string_view folder = set.substr(set.find('/') + 1);
+    return std::filesystem::path{kPackageRoot} / package.substr(0, package.find('-')) / "data" /
+           folder;
+}
+
+std::vector<Truth> load() {
+    std::ifstream file{TW_TEST_DATA "/spec/maps-truth.json"};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    const auto document = boost::json::parse(text);
+    std::vector<Truth> found;
+    for (const auto& value : document.at("maps").as_array()) {
+        const auto& entry = value.as_object();
+        const std::string set{entry.at("set").as_string().c_str()};
+        const std::string name{entry.at("file").as_string().c_str()};
+        std::filesystem::path path = folder_of(set) / name;
+        if (std::filesystem::exists(path)) {
+            found.push_back({set + "/" + name, entry, std::move(path)});
+        }
+    }
+    return found;
+}
+
+} // namespace
+
+const std::vector<Truth>& truths() {
+    static const std::vector<Truth> kTruths = load();
+    return kTruths;
+}
+
+} // namespace tw::map::test

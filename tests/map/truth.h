@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/json.hpp>
+
+namespace tw::map::test {
+
+/// One entry of the file with the known contents of real maps.
+struct Truth {
+    std::string label; ///< set and file name
+    boost::json::object entry;
+    std::filesystem::path path; ///< where the distribution's package puts the file
+};
+
+/// All entries whose file is installed. The packages are ddnet-data and teeworlds-data.
+[[nodiscard]] const std::vector<Truth>& truths();
+
+} // namespace tw::map::test
