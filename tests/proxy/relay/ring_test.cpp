@@ -1,0 +1,169 @@
+#include "proxy/relay/ring.h"
+#include "tests/proxy/relay/udp_peers.h"
+
+#include <random>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::relay;
+using namespace tw::relay::test;
+
+Event datagram(std::uint32_t session, std::span<const std::byte> bytes, Timestamp time = 0) {
+    Event event;
+    event.session = session;
+    event.time = time;
+    event.direction = Direction::s2c;
+    event.bytes = bytes;
+    return event;
+}
+
+TEST_CASE("every kind of event comes out as it went in") {
+    Ring ring{Ring::kMinBytes};
+    const Bytes bytes = payload(1400, 1);
+    Event open;
+    open.kind = EventKind::open;
+    open.session = 7;
+    open.time = 1'700'000'000'123'456'789;
+    open.client.port = 4711;
+    open.client.address[0] = std::byte{127};
+    open.upstream.port = 4712;
+    open.server.port = 8303;
+    open.server.v6 = true;
+    Event gap;
+    gap.kind = EventKind::gap;
+    gap.session = 7;
+    gap.direction = Direction::s2c;
+    gap.lost = std::uint64_t{1} << 40U;
+    Event close;
+    close.kind = EventKind::close;
+    close.session = 7;
+    close.reason = CloseReason::shutdown;
+    REQUIRE(ring.try_push(open));
+    REQUIRE(ring.try_push(datagram(7, bytes, 5)));
+    REQUIRE(ring.try_push(datagram(7, {})));
+    REQUIRE(ring.try_push(gap));
+    REQUIRE(ring.try_push(close));
+    ring.commit();
+
+    const auto events = take_all(ring);
+    REQUIRE(events.size() == 5);
+    CHECK(events[0].event.kind == EventKind::open);
+    CHECK(events[0].event.session == 7);
+    CHECK(events[0].event.time == open.time);
+    CHECK(events[0].event.client == open.client);
+    CHECK(events[0].event.upstream == open.upstream);
+    CHECK(events[0].event.server == open.server);
+    CHECK(events[1].event.kind == EventKind::datagram);
+    CHECK(events[1].event.direction == Direction::s2c);
+    CHECK(events[1].event.time == 5);
+    CHECK((events[1].bytes == bytes));
+    CHECK(events[2].bytes.empty());
+    CHECK(events[3].event.kind == EventKind::gap);
+    CHECK(events[3].event.lost == gap.lost);
+    CHECK(events[4].event.kind == EventKind::close);
+    CHECK(events[4].event.reason == CloseReason::shutdown);
+}
+
+TEST_CASE("what is pushed shows only when committed") {
+    Ring ring{Ring::kMinBytes};
+    REQUIRE(ring.try_push(datagram(1, {})));
+    CHECK(take_all(ring).empty());
+    ring.commit();
+    CHECK(take_all(ring).size() == 1);
+    CHECK(take_all(ring).empty());
+}
+
+TEST_CASE("a consumer takes no more than it asks for") {
+    Ring ring{Ring::kMinBytes};
+    for (std::uint32_t i = 0; i < 10; ++i) {
+        REQUIRE(ring.try_push(datagram(i, {})));
+    }
+    ring.commit();
+    std::vector<std::uint32_t> seen;
+    const auto note = [&](const Event& event) { seen.push_back(event.session); };
+    CHECK(ring.consume(note, 3) == 3);
+    CHECK(ring.consume(note, 100) == 7);
+    CHECK((seen == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST_CASE("a full ring refuses and counts, and takes again what fits once there is room") {
+    Ring ring{1};
+    CHECK(ring.capacity() == Ring::kMinBytes);
+    const Bytes bytes = payload(1000, 1);
+    std::size_t fitted = 0;
+    while (ring.try_push(datagram(1, bytes))) {
+        ++fitted;
+    }
+    CHECK(fitted >= Ring::kMinBytes / 1100);
+    CHECK(ring.dropped() == 1);
+    CHECK_FALSE(ring.has_room(bytes.size()));
+    CHECK_FALSE(ring.try_push(datagram(1, bytes)));
+    CHECK(ring.dropped() == 2);
+    ring.commit();
+    CHECK(take_all(ring).size() == fitted);
+    CHECK(ring.used() == 0);
+    CHECK(ring.has_room(65'507));
+    CHECK(ring.try_push(datagram(1, bytes)));
+}
+
+TEST_CASE("the longest datagram fits an empty ring at every position") {
+    Ring ring{Ring::kMinBytes};
+    const Bytes longest = payload(65'527, 1);
+    for (std::uint32_t i = 0; i < 1000; ++i) {
+        REQUIRE(ring.try_push(datagram(i, std::span{longest}.first(i * 37 % 3000))));
+        ring.commit();
+        REQUIRE(take_all(ring).size() == 1);
+        REQUIRE(ring.has_room(longest.size()));
+        REQUIRE(ring.try_push(datagram(i, longest)));
+        ring.commit();
+        const auto events = take_all(ring);
+        REQUIRE(events.size() == 1);
+        REQUIRE((events[0].bytes == longest));
+    }
+}
+
+TEST_CASE("between two threads nothing is lost, torn or out of order") {
+    Ring ring{Ring::kMinBytes};
+    constexpr std::uint32_t kEvents = 200'000;
+    std::thread producer{[&] {
+        std::minstd_rand random{1};
+        Bytes bytes;
+        for (std::uint32_t i = 1; i <= kEvents;) {
+            const std::size_t size = random() % 300;
+            bytes.assign(size, static_cast<std::byte>(i));
+            while (!ring.try_push(datagram(i, bytes, i * 3))) {
+                ring.commit();
+                std::this_thread::yield();
+            }
+            if (random() % 8 == 0 || i == kEvents) {
+                ring.commit();
+            }
+            ++i;
+        }
+    }};
+    std::uint32_t expected = 1;
+    std::uint32_t wrong = 0;
+    while (expected <= kEvents) {
+        const auto taken = ring.consume(
+            [&](const Event& event) {
+                bool right = event.session == expected && event.time == Timestamp{expected} * 3;
+                for (const auto byte : event.bytes) {
+                    right = right && byte == static_cast<std::byte>(expected);
+                }
+                wrong += right ? 0 : 1;
+                ++expected;
+            },
+            500);
+        if (taken == 0) {
+            std::this_thread::yield();
+        }
+    }
+    producer.join();
+    CHECK(wrong == 0);
+    CHECK(ring.used() == 0);
+}
+
+} // namespace

@@ -1,0 +1,187 @@
+#include "proxy/relay/tap.h"
+#include "tests/proxy/relay/udp_peers.h"
+
+#include <map>
+#include <random>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::relay;
+using namespace tw::relay::test;
+
+TapSession session(std::uint32_t id) {
+    TapSession made;
+    made.id = id;
+    made.client.port = static_cast<std::uint16_t>(id);
+    return made;
+}
+
+/// Leaves no room for even the smallest event.
+void fill(Ring& ring) {
+    Event event;
+    while (ring.try_push(event)) {
+    }
+    ring.commit();
+}
+
+TEST_CASE("an open that did not fit is told with the first datagram that does, the gap behind it") {
+    Ring ring{Ring::kMinBytes};
+    Tap tap{&ring, 4};
+    fill(ring);
+    TapSession one = session(1);
+    const Bytes bytes = payload(50, 1);
+    tap.open(one, 100);
+    tap.datagram(one, 101, Direction::c2s, bytes);
+    tap.datagram(one, 102, Direction::s2c, bytes);
+    tap.datagram(one, 103, Direction::s2c, bytes);
+    tap.commit();
+    CHECK(tap.lost() == 3);
+    take_all(ring);
+    tap.datagram(one, 104, Direction::c2s, bytes);
+    tap.commit();
+    const auto events = take_all(ring);
+    REQUIRE(events.size() == 4);
+    CHECK(events[0].event.kind == EventKind::open);
+    CHECK(events[0].event.time == 100);
+    CHECK(events[0].event.client.port == 1);
+    CHECK(events[1].event.kind == EventKind::gap);
+    CHECK(events[1].event.direction == Direction::c2s);
+    CHECK(events[1].event.lost == 1);
+    CHECK(events[2].event.kind == EventKind::gap);
+    CHECK(events[2].event.direction == Direction::s2c);
+    CHECK(events[2].event.lost == 2);
+    CHECK(events[3].event.kind == EventKind::datagram);
+    CHECK(events[3].event.time == 104);
+}
+
+TEST_CASE("a close that did not fit is told later, before anything else, with what was lost") {
+    Ring ring{Ring::kMinBytes};
+    Tap tap{&ring, 4};
+    TapSession one = session(1);
+    tap.open(one, 1);
+    fill(ring);
+    tap.datagram(one, 2, Direction::s2c, {});
+    tap.close(one, 3, CloseReason::idle);
+    CHECK_FALSE(tap.settle(4));
+    take_all(ring);
+    TapSession two = session(2);
+    tap.open(two, 5);
+    tap.commit();
+    const auto events = take_all(ring);
+    REQUIRE(events.size() == 3);
+    CHECK(events[0].event.kind == EventKind::gap);
+    CHECK(events[0].event.session == 1);
+    CHECK(events[0].event.lost == 1);
+    CHECK(events[1].event.kind == EventKind::close);
+    CHECK(events[1].event.session == 1);
+    CHECK(events[1].event.time == 3);
+    CHECK(events[2].event.kind == EventKind::open);
+    CHECK(events[2].event.session == 2);
+    CHECK(tap.settle(6));
+}
+
+TEST_CASE("sessions that came and went while the ring was full appear as one gap of session 0") {
+    Ring ring{Ring::kMinBytes};
+    Tap tap{&ring, 4};
+    fill(ring);
+    for (std::uint32_t id = 1; id <= 100; ++id) {
+        TapSession gone = session(id);
+        tap.open(gone, 1);
+        tap.datagram(gone, 2, Direction::c2s, {});
+        tap.close(gone, 3, CloseReason::idle);
+    }
+    take_all(ring);
+    CHECK(tap.settle(4));
+    const auto events = take_all(ring);
+    REQUIRE(events.size() == 1);
+    CHECK(events[0].event.kind == EventKind::gap);
+    CHECK(events[0].event.session == 0);
+    CHECK(events[0].event.lost == 100);
+}
+
+TEST_CASE("without a ring nothing happens") {
+    Tap tap{nullptr, 4};
+    TapSession one = session(1);
+    tap.open(one, 1);
+    tap.datagram(one, 2, Direction::c2s, {});
+    tap.close(one, 3, CloseReason::idle);
+    CHECK(tap.settle(4));
+    CHECK(tap.lost() == 0);
+}
+
+/// What an observer makes of the events, checking the order the tap promises.
+struct Account {
+    std::map<std::uint32_t, bool> open; ///< false: closed again
+    std::uint64_t datagrams = 0;
+    std::uint64_t lost = 0;
+    std::uint32_t violations = 0;
+
+    void take(const Event& event) {
+        const auto known = open.find(event.session);
+        const bool is_open = known != open.end() && known->second;
+        datagrams += event.kind == EventKind::datagram ? 1 : 0;
+        lost += event.lost;
+        if (event.kind == EventKind::open) {
+            violations += known != open.end() ? 1U : 0U;
+            open[event.session] = true;
+        } else if (event.session != 0 || event.kind != EventKind::gap) {
+            violations += is_open ? 0U : 1U;
+            if (event.kind == EventKind::close) {
+                open[event.session] = false;
+            }
+        }
+    }
+};
+
+TEST_CASE("whatever happens when, every datagram is seen or counted and every open has its close") {
+    constexpr std::size_t kSessions = 16;
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+        CAPTURE(seed);
+        std::minstd_rand random{seed};
+        Ring ring{Ring::kMinBytes};
+        Tap tap{&ring, kSessions};
+        std::vector<TapSession> live;
+        Account account;
+        const Bytes bytes = payload(2000, seed);
+        std::uint32_t next_id = 0;
+        std::uint64_t offered = 0;
+        for (int step = 0; step < 20'000; ++step) {
+            const auto dice = random() % 1000;
+            const auto at = live.empty() ? 0 : random() % live.size();
+            if (dice < 50 && live.size() < kSessions) {
+                live.push_back(session(++next_id));
+                tap.open(live.back(), step);
+            } else if (dice < 80 && !live.empty()) {
+                tap.close(live[at], step, CloseReason::idle);
+                live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+            } else if (dice < 85) {
+                tap.commit();
+                ring.consume([&](const Event& event) { account.take(event); }, random() % 200);
+            } else if (!live.empty()) {
+                ++offered;
+                tap.datagram(live[at], step, Direction{static_cast<std::uint8_t>(dice & 1U)},
+                             std::span{bytes}.first(random() % bytes.size()));
+            }
+        }
+        for (auto& left : live) {
+            tap.close(left, 0, CloseReason::shutdown);
+        }
+        for (int tries = 0; tries < 2; ++tries) {
+            ring.consume([&](const Event& event) { account.take(event); });
+            static_cast<void>(tap.settle(0));
+        }
+        ring.consume([&](const Event& event) { account.take(event); });
+        CHECK(tap.settle(0));
+        CHECK(account.violations == 0);
+        CHECK(account.datagrams + account.lost == offered);
+        CHECK(account.lost == tap.lost());
+        CHECK(account.lost > 0);
+        for (const auto& [id, is_open] : account.open) {
+            CHECK_FALSE(is_open);
+        }
+    }
+}
+
+} // namespace
