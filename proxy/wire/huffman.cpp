@@ -93,28 +93,40 @@ const Tree& tree() {
     return instance;
 }
 
-/// The decoder looks at this many bits at once. Codes are 1 to 15 bits long, the common ones 1 to
-/// 6; a table for 12 is 32 KiB and mostly stays in the first cache.
-constexpr std::uint32_t kTableBits = 12;
+/// The decoder looks at this many bits at once, and at the rest of a code that is longer in a
+/// second step. Measured: at 13 bits and 4 bytes the table just fits the first cache (32 KiB) and
+/// hardly a code needs the second step; wider or fatter tables lose more to misses than they save
+/// in steps.
+constexpr std::uint32_t kTableBits = 13;
+constexpr std::uint32_t kLongestCode = 15;
+constexpr std::uint32_t kRestBits = kLongestCode - kTableBits;
 
-/// All symbols whose codes stand completely in kTableBits bits, in one word so that a step is one
-/// load and one store.
+/// The symbols whose codes stand completely in a window of bits, in one word, so that a step is one
+/// load and one store of eight bytes.
 ///
-/// Layout: bits 0..7 bits used, 8..15 number of symbols, 16..63 the symbols, first one lowest.
-///         Only six fit, but behind them come zeros, so an entry may also count zero bytes there:
-///         runs of zeros, the shortest code, are what snapshots have most.
-///         A code that is longer, the end symbol among them: 0 bits, 0 symbols.
+/// Layout: bits 0..7 bits used, 8..15 number of symbols, 16..31 the first two symbols. Behind them
+///         come zeros in the store, so an entry may also count zero bytes there: runs of zeros, the
+///         shortest code, are what snapshots have most, and other symbols rarely stand together.
+///         The code is longer than the window: 0 symbols, in 16..31 where its second step begins.
+///         The end symbol: all bits 0 (second step only).
 class Entry {
   public:
+    /// As many as one store writes.
     static constexpr std::uint32_t kMaxSymbols = 8;
 
+    static Entry long_code(std::size_t second_step) {
+        Entry entry;
+        entry.word_ = static_cast<std::uint32_t>(second_step << 16U);
+        return entry;
+    }
+
     /// False when there is no room.
-    bool append(std::uint16_t symbol, std::uint32_t length) {
-        if (count() >= kMaxSymbols || (count() >= 6 && symbol != 0)) {
+    bool append(std::uint32_t symbol, std::uint32_t length) {
+        if (count() >= kMaxSymbols || (count() >= 2 && symbol != 0)) {
             return false;
         }
         if (symbol != 0) {
-            word_ |= std::uint64_t{symbol} << (16 + 8 * count());
+            word_ |= symbol << (16 + 8 * count());
         }
         word_ += 0x100U + length;
         return true;
@@ -124,18 +136,39 @@ class Entry {
 
     [[nodiscard]] std::uint32_t count() const { return word_ >> 8U & 0xFFU; }
 
-    [[nodiscard]] std::uint64_t symbols() const { return word_ >> 16U; }
+    [[nodiscard]] std::uint32_t symbols() const { return word_ >> 16U; }
 
   private:
-    std::uint64_t word_ = 0;
+    std::uint32_t word_ = 0;
 };
 
-using Table = std::array<Entry, std::size_t{1} << kTableBits>;
+struct Tables {
+    std::array<Entry, std::size_t{1} << kTableBits> first;
+    /// 2^kRestBits entries for each window that begins a longer code.
+    std::vector<Entry> second;
+};
 
-Table build_table(const Tree& tree) {
-    Table table{};
-    for (std::uint32_t window = 0; window < table.size(); ++window) {
-        Entry& entry = table[window];
+/// The entries behind a node that kTableBits bits lead to.
+void append_second_step(const Tree& tree, std::uint16_t node, Tables& tables) {
+    for (std::uint32_t window = 0; window < 1U << kRestBits; ++window) {
+        std::uint16_t leaf = node;
+        std::uint32_t length = kTableBits;
+        while (leaf >= kNumSymbols) {
+            leaf = tree.children[leaf][window >> (length - kTableBits) & 1U];
+            ++length;
+        }
+        Entry entry;
+        if (leaf != kEndSymbol) {
+            entry.append(leaf, length);
+        }
+        tables.second.push_back(entry);
+    }
+}
+
+Tables build_tables(const Tree& tree) {
+    Tables tables;
+    for (std::uint32_t window = 0; window < tables.first.size(); ++window) {
+        Entry& entry = tables.first[window];
         std::uint16_t node = tree.root;
         std::uint32_t length = 0;
         for (std::uint32_t used = 0; used < kTableBits; ++used) {
@@ -144,145 +177,152 @@ Table build_table(const Tree& tree) {
             if (node >= kNumSymbols) {
                 continue;
             }
-            if (node == kEndSymbol || !entry.append(node, length)) {
+            if (!entry.append(node, length)) {
                 break;
             }
             node = tree.root;
             length = 0;
         }
+        if (entry.count() == 0) {
+            entry = Entry::long_code(tables.second.size());
+            append_second_step(tree, node, tables);
+        }
     }
-    return table;
+    return tables;
 }
 
-const Table& table() {
-    static const Table instance = build_table(tree());
+const Tables& tables() {
+    static const Tables instance = build_tables(tree());
     return instance;
 }
 
-/// The next bits of the input, lowest first. Behind the end of the input come zeros; `left` tells.
-class BitReader {
-  public:
-    explicit BitReader(std::span<const std::byte> in)
-        : next_{in.data()}, end_{in.data() + in.size()}, begin_{in.data()} {}
-
-    [[nodiscard]] bool can_load_word() const { return end_ - next_ >= 8; }
-
-    /// Fills up to at least 56 bits. Precondition: can_load_word().
-    void fill_word() {
-        std::uint64_t word = 0;
-        std::memcpy(&word, next_, sizeof word);
-        if constexpr (std::endian::native == std::endian::big) {
-            word = __builtin_bswap64(word);
-        }
-        bits_ |= word << available_;
-        next_ += (63U - available_) >> 3U;
-        available_ |= 56U;
-    }
-
-    /// Fills what there is, up to at least 56 bits.
-    void fill() {
-        if (can_load_word()) {
-            fill_word();
-            return;
-        }
-        while (available_ < 56 && next_ != end_) {
-            bits_ |= std::to_integer<std::uint64_t>(*next_++) << available_;
-            available_ += 8;
-        }
-    }
-
-    [[nodiscard]] std::uint64_t bits() const { return bits_; }
-
-    [[nodiscard]] std::uint32_t available() const { return available_; }
-
-    /// Precondition: count <= available().
-    void skip(std::uint32_t count) {
-        bits_ >>= count;
-        available_ -= count;
-    }
-
-    /// Bytes of which at least one bit was used.
-    [[nodiscard]] std::size_t bytes_used() const {
-        return static_cast<std::size_t>(next_ - begin_) - available_ / 8;
-    }
-
-  private:
-    const std::byte* next_;
-    const std::byte* end_;
-    const std::byte* begin_;
-    std::uint64_t bits_ = 0;
-    std::uint32_t available_ = 0;
-};
-
-void store_symbols(std::byte* out, const Entry& entry) {
-    std::uint64_t symbols = entry.symbols();
-    if constexpr (std::endian::native == std::endian::big) {
-        symbols = __builtin_bswap64(symbols);
-    }
-    std::memcpy(out, &symbols, sizeof symbols);
+/// Little-endian, whatever the machine.
+std::uint64_t load_word(const std::byte* from) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, sizeof word);
+    return std::endian::native == std::endian::little ? word : __builtin_bswap64(word);
 }
 
-/// Reads one symbol bit by bit; nothing when the input ends before it does.
-std::optional<std::uint16_t> read_symbol(BitReader& in) {
+void store_word(std::byte* to, std::uint64_t word) {
+    word = std::endian::native == std::endian::little ? word : __builtin_bswap64(word);
+    std::memcpy(to, &word, sizeof word);
+}
+
+constexpr std::ptrdiff_t kWordSize = 8;
+
+/// Where decompression stands. `bits` holds the next `available` bits, lowest first, already taken
+/// from the bytes before `next`.
+struct Position {
+    const std::byte* next;
+    const std::byte* end;
+    std::byte* to;
+    std::byte* limit;
+    std::uint64_t bits = 0;
+    std::uint32_t available = 0;
+
+    /// Bits of the input still to be read; negative when some behind its end were.
+    [[nodiscard]] std::ptrdiff_t bits_left() const { return (end - next) * 8 + available; }
+};
+
+/// Decompresses while there is plenty of input (up to `readable`) and of room, so that nothing
+/// needs a check but the code's length. True when it met the end symbol.
+bool decompress_freely(Position& position, const std::byte* readable) {
+    constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
+    constexpr std::uint32_t kRestMask = (1U << kRestBits) - 1;
+    constexpr std::ptrdiff_t kStepsPerFill = 4;
+    // After a fill there are 56 bits: enough for four steps, and for a long code as the fourth.
+    static_assert(kStepsPerFill * kTableBits <= 56);
+    static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
+    const Tables& table = tables();
+    Position at = position; // a copy, as stores through `to` could change what is referred to
+    bool ended = false;
+    while (!ended && readable - at.next >= kWordSize &&
+           at.limit - at.to >= kStepsPerFill * Entry::kMaxSymbols) {
+        // Bits above `available` are set again with the same value by the next fill.
+        at.bits |= load_word(at.next) << at.available;
+        at.next += (63U - at.available) >> 3U;
+        at.available |= 56U;
+        for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
+            Entry entry = table.first[at.bits & kMask];
+            const bool is_long = entry.count() == 0;
+            if (is_long) [[unlikely]] {
+                entry = table.second[entry.symbols() + (at.bits >> kTableBits & kRestMask)];
+                if (entry.count() == 0) {
+                    at.bits >>= kLongestCode;
+                    at.available -= kLongestCode;
+                    ended = true;
+                    break;
+                }
+            }
+            store_word(at.to, entry.symbols());
+            at.to += entry.count();
+            at.bits >>= entry.bits();
+            at.available -= entry.bits();
+            if (is_long) [[unlikely]] {
+                break;
+            }
+        }
+    }
+    position = at;
+    return ended;
+}
+
+/// One symbol, bit by bit; nothing when the input ends before it does.
+std::optional<std::uint16_t> read_symbol(Position& at) {
+    while (at.available < 56 && at.next < at.end) {
+        at.bits |= std::to_integer<std::uint64_t>(*at.next++) << at.available;
+        at.available += 8;
+    }
     const Tree& codes = tree();
     std::uint16_t node = codes.root;
     std::uint32_t length = 0;
     while (node >= kNumSymbols) {
-        if (length == in.available()) {
-            return std::nullopt;
-        }
-        node = codes.children[node][in.bits() >> length & 1U];
+        node = codes.children[node][at.bits >> length & 1U];
         ++length;
     }
-    in.skip(length);
+    if (static_cast<std::ptrdiff_t>(length) > at.bits_left()) {
+        return std::nullopt;
+    }
+    at.bits >>= length;
+    at.available -= length;
     return node;
 }
 
 } // namespace
 
 Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<std::byte> out) {
-    constexpr std::uint32_t kStepsPerFill = 56 / kTableBits;
-    constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
-    const Table& entries = table();
-    BitReader reader{in};
-    std::byte* to = out.data();
-    std::byte* const end = to + out.size();
+    const auto truncated = tl::unexpected{WireError{WireErrc::huffman_truncated, in.size()}};
+    const auto written = [&](const Position& at) {
+        return static_cast<std::size_t>(at.to - out.data());
+    };
+    Position at{in.data(), in.data() + in.size(), out.data(), out.data() + out.size()};
+    if (decompress_freely(at, at.end)) {
+        return written(at);
+    }
+    // The last bytes go on in a copy with zeros behind it, so that whole words can be loaded there
+    // too. Three words of it outlast the seven bytes and the bits at hand.
+    std::array<std::byte, 3 * kWordSize> tail{};
+    if (at.end - at.next < kWordSize) {
+        const auto last = std::copy(at.next, at.end, tail.data());
+        at.next = tail.data();
+        at.end = last;
+        if (decompress_freely(at, tail.data() + tail.size())) {
+            return at.bits_left() >= 0 ? Result<std::size_t>{written(at)} : truncated;
+        }
+    }
     for (;;) {
-        // While there is plenty of both: no checks. A step on a long code changes nothing, so only
-        // the last one needs a look.
-        while (reader.can_load_word() && end - to >= kStepsPerFill * Entry::kMaxSymbols) {
-            reader.fill_word();
-            Entry entry;
-            for (std::uint32_t step = 0; step < kStepsPerFill; ++step) {
-                entry = entries[reader.bits() & kMask];
-                store_symbols(to, entry);
-                to += entry.count();
-                reader.skip(entry.bits());
-            }
-            if (entry.count() == 0) {
-                break;
-            }
-        }
-        reader.fill();
-        const Entry entry = entries[reader.bits() & kMask];
-        if (entry.count() != 0 && entry.bits() <= reader.available() &&
-            end - to >= Entry::kMaxSymbols) {
-            store_symbols(to, entry);
-            to += entry.count();
-            reader.skip(entry.bits());
-            continue;
-        }
-        const auto symbol = read_symbol(reader);
+        const auto symbol = read_symbol(at);
         if (!symbol) {
-            return tl::unexpected{WireError{WireErrc::huffman_truncated, in.size()}};
+            return truncated;
         }
         if (*symbol == kEndSymbol) {
-            return static_cast<std::size_t>(to - out.data());
+            return written(at);
         }
-        if (to == end) {
-            return tl::unexpected{WireError{WireErrc::huffman_overflow, reader.bytes_used()}};
+        if (at.to == at.limit) {
+            const auto left = static_cast<std::size_t>(at.bits_left()) / 8;
+            return tl::unexpected{WireError{WireErrc::huffman_overflow, in.size() - left}};
         }
-        *to++ = static_cast<std::byte>(*symbol);
+        *at.to++ = static_cast<std::byte>(*symbol);
     }
 }
 
