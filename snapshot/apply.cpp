@@ -98,34 +98,44 @@ class ItemMarks {
     std::array<std::uint64_t, kMaxItems / 64> words_{};
 };
 
-/// Finds keys in the base. Writers list the items of one type in ascending order, types mixed, so
-/// the next key of a type is mostly a few items behind the last one.
+/// Finds keys in the base. Writers list the items of one type in ascending or descending order, the
+/// types mixed. So a key stands about as far from the last one of its type as their ids differ.
 class BaseIndex {
   public:
     explicit BaseIndex(std::span<const std::uint32_t> keys) : keys_{keys} {}
 
     [[nodiscard]] std::size_t find(std::uint32_t key) {
-        std::uint16_t& hint = hints_[(key >> 16U) % hints_.size()];
-        std::size_t at = hint;
-        const std::size_t last = std::min(keys_.size(), at + kSteps);
-        while (at < last && keys_[at] < key) {
-            ++at;
+        std::uint16_t& last = last_of_type_[(key >> 16U) % last_of_type_.size()];
+        if (last >= keys_.size()) {
+            return kNewItem; // an empty base
         }
-        if (at == last || keys_[at] != key) {
-            const auto found = std::lower_bound(keys_.begin(), keys_.end(), key);
-            at = static_cast<std::size_t>(found - keys_.begin());
+        std::size_t at = last + std::size_t{key} - keys_[last]; // wraps when it lies before
+        if (at >= keys_.size() || keys_[at] != key) {
+            at = search(at, key);
             if (at == keys_.size() || keys_[at] != key) {
                 return kNewItem;
             }
         }
-        hint = static_cast<std::uint16_t>(at + 1);
+        last = static_cast<std::uint16_t>(at);
         return at;
     }
 
   private:
-    static constexpr std::size_t kSteps = 4;
+    static constexpr std::size_t kNear = 4;
+
+    [[nodiscard]] std::size_t search(std::size_t guess, std::uint32_t key) const {
+        auto first = keys_.begin();
+        auto last = keys_.end();
+        if (guess >= kNear && guess < keys_.size() - std::min(kNear, keys_.size()) &&
+            keys_[guess - kNear] < key && key < keys_[guess + kNear]) {
+            first += static_cast<std::ptrdiff_t>(guess - kNear);
+            last = first + 2 * kNear;
+        }
+        return static_cast<std::size_t>(std::lower_bound(first, last, key) - keys_.begin());
+    }
+
     std::span<const std::uint32_t> keys_;
-    std::array<std::uint16_t, 64> hints_{};
+    std::array<std::uint16_t, 64> last_of_type_{};
 };
 
 /// What a delta does to its base. The long arrays are not initialised on purpose.

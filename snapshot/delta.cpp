@@ -19,8 +19,9 @@ tl::unexpected<DecodeError> error(DecodeErrc code, std::size_t offset,
         DecodeError{.code = code, .offset = offset, .key = key, .ddnet_code = ddnet_code}};
 }
 
-Result<void> decode_ints(std::span<const std::byte> body, std::vector<std::int32_t>& ints) {
-    // Most bodies have room enough to be decoded fast; a longer one holds too many ints or long ones.
+Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t>& ints) {
+    // Most bodies have room enough to be decoded fast; a longer one holds too many ints or long
+    // ones.
     ints.resize(std::min(body.size(), kMaxDeltaInts) + kVarintsSlack);
     const VarintsDecoded decoded = decode_varints(body, ints);
     if (decoded.count > kMaxDeltaInts) {

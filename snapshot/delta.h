@@ -2,6 +2,7 @@
 
 #include "snapshot/error.h"
 #include "snapshot/item.h"
+#include "snapshot/raw_vector.h"
 #include "snapshot/snapshot.h"
 
 #include <array>
@@ -25,7 +26,7 @@ struct DeltaUpdate {
 
 /// A decoded delta body. Reused from snapshot to snapshot so that decoding does not allocate.
 struct Delta {
-    std::vector<std::int32_t> ints;        ///< the whole body, varints decoded
+    RawVector<std::int32_t> ints;          ///< the whole body, varints decoded
     std::span<const std::int32_t> deleted; ///< packed keys, in wire order; points into ints
     std::vector<DeltaUpdate> updates;      ///< in wire order
     std::size_t surplus_ints = 0; ///< ints behind the last counted update; clients ignore them

@@ -108,7 +108,7 @@ void History::grow(std::size_t size) {
     }
     // An eighth more than needed: what is kept varies, and a gap stays at the end of the ring.
     const std::size_t wanted = kept + size;
-    std::vector<std::int32_t> ring(std::min(wanted + wanted / 8, kMaxRingInts));
+    RawVector<std::int32_t> ring(std::min(wanted + wanted / 8, kMaxRingInts));
     std::size_t at = 0;
     for (std::size_t i = first_; i < entries_.size(); ++i) {
         Entry& entry = entries_[i];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "snapshot/item.h"
+#include "snapshot/raw_vector.h"
 #include "snapshot/snapshot.h"
 
 #include <cstddef>
@@ -63,11 +64,11 @@ class History {
     void grow(std::size_t size);
     void drop_first();
 
-    std::vector<std::int32_t> ring_;
+    RawVector<std::int32_t> ring_;
     std::vector<Entry> entries_; ///< in the order of storing; those before first_ are gone
     std::size_t first_ = 0;
-    std::vector<std::int32_t> spare_; ///< a copy of a snapshot that was in the ring itself
-    Tick newest_ = 0;                 ///< of the entries, if there are any
+    RawVector<std::int32_t> spare_; ///< a copy of a snapshot that was in the ring itself
+    Tick newest_ = 0;               ///< of the entries, if there are any
 };
 
 } // namespace tw::snapshot

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "snapshot/item.h"
+#include "snapshot/raw_vector.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 namespace tw::snapshot {
 
@@ -67,9 +67,9 @@ class Snapshot {
   private:
     friend class SnapshotWriter; // delta.cpp: fills in runs of items at once
 
-    std::vector<std::uint32_t> keys_;
-    std::vector<std::uint32_t> ends_;
-    std::vector<std::int32_t> data_;
+    RawVector<std::uint32_t> keys_;
+    RawVector<std::uint32_t> ends_;
+    RawVector<std::int32_t> data_;
 };
 
 } // namespace tw::snapshot

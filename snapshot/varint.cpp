@@ -90,7 +90,7 @@ std::int32_t value_in(std::uint64_t word, unsigned size) {
 }
 
 struct BlockReader {
-    std::size_t at;     // first byte of the block that is not read yet; may lie behind its end
+    std::size_t at; // first byte of the block that is not read yet; may lie behind its end
     std::int32_t* out;
 
     void read_single_bytes(const std::byte* block, std::size_t end) {
@@ -131,8 +131,8 @@ struct BlockReader {
 VarintsDecoded decode_slowly(std::span<const std::byte> data, std::span<std::int32_t> out,
                              VarintsDecoded done) {
     while (done.bytes < data.size() && done.count < out.size()) {
-        const std::size_t used = decode_varint(data.data() + done.bytes, data.size() - done.bytes,
-                                               out[done.count]);
+        const std::size_t used =
+            decode_varint(data.data() + done.bytes, data.size() - done.bytes, out[done.count]);
         if (used == 0) {
             break;
         }
@@ -151,8 +151,7 @@ VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::in
     std::size_t begin = 0;
     BlockReader reader{0, out.data()};
     const auto done = [&] {
-        return VarintsDecoded{begin + reader.at,
-                              static_cast<std::size_t>(reader.out - out.data())};
+        return VarintsDecoded{begin + reader.at, static_cast<std::size_t>(reader.out - out.data())};
     };
     for (; data.size() - begin >= kBlock + kWide; begin += kBlock, reader.at -= kBlock) {
         if (!reader.read(data.data() + begin, kBlock)) {

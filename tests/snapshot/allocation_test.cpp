@@ -1,0 +1,108 @@
+// A program of its own, because it counts every allocation.
+
+#include "snapshot/delta.h"
+#include "snapshot/history.h"
+#include "snapshot/parts.h"
+
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+std::size_t allocations = 0;
+
+} // namespace
+
+void* operator new(std::size_t size) {
+    ++allocations;
+    if (void* const memory = std::malloc(size)) {
+        return memory;
+    }
+    throw std::bad_alloc{};
+}
+
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+
+using namespace tw::snapshot;
+
+namespace {
+
+Snapshot players(std::uint16_t count, std::int32_t step) {
+    Snapshot snapshot;
+    for (std::uint16_t id = 0; id < count; ++id) {
+        std::vector<std::int32_t> data(22, step * id);
+        snapshot.append({9, id}, data);
+    }
+    for (std::uint16_t id = 0; id < step % 7; ++id) {
+        snapshot.append({14, id}, std::vector<std::int32_t>{step, id});
+    }
+    return snapshot;
+}
+
+/// All that decoding a session needs, as a session owns it.
+struct Session {
+    PartAssembler parts;
+    Delta delta;
+    Snapshot built;
+    History history;
+
+    bool receive(Tick tick, Tick base_tick, std::int32_t crc, std::span<const std::byte> body) {
+        const auto size = static_cast<std::int32_t>(body.size());
+        const std::int32_t num_parts = size / static_cast<std::int32_t>(kMaxPartSize) + 1;
+        auto status = PartStatus::incomplete;
+        for (std::int32_t part = 0; part < num_parts; ++part) {
+            const auto left = body.subspan(static_cast<std::size_t>(part) * kMaxPartSize);
+            status = parts.add({tick, base_tick, num_parts, part, crc,
+                                left.first(std::min(left.size(), kMaxPartSize))});
+        }
+        const auto base = history.find(base_tick).value_or(SnapshotView{});
+        DeltaOddities oddities;
+        if (status != PartStatus::complete || !decode_delta(parts.assembled().body, delta) ||
+            !apply_delta(base, delta, built, oddities) || built.view().checksum() != crc) {
+            return false;
+        }
+        history.store(tick, built.view());
+        return true;
+    }
+};
+
+} // namespace
+
+TEST_CASE("decoding allocates nothing once it has warmed up") {
+    struct Datagram {
+        Tick tick;
+        Tick base;
+        std::int32_t crc;
+        std::vector<std::byte> body;
+    };
+
+    std::vector<Datagram> stream;
+    Snapshot last;
+    for (Tick tick = 2; tick < 2500; tick += 2) {
+        const Snapshot next = players(64, tick / 2);
+        stream.push_back({tick, tick == 2 ? kNoBase : tick - 2, next.view().checksum(),
+                          encode_delta(last.view(), next.view())});
+        last = next;
+    }
+    Session session;
+    std::size_t warm = 0;
+    for (const auto& each : stream) {
+        if (each.tick == 1200) {
+            warm = allocations;
+        }
+        const bool received = session.receive(each.tick, each.base, each.crc, each.body);
+        REQUIRE(received);
+    }
+    CHECK(warm > 0);
+    // REQUIRE itself allocates nothing on success.
+    CHECK(allocations == warm);
+}

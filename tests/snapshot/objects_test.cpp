@@ -1,0 +1,252 @@
+#include "snapshot/error.h"
+#include "snapshot/names.h"
+#include "snapshot/objects.h"
+
+#include <set>
+#include <string>
+
+#include "vectors.h"
+#include <doctest/doctest.h>
+
+using namespace tw::snapshot;
+using namespace tw::snapshot::test;
+
+namespace {
+
+std::string text_of(const Uuid& uuid) {
+    const auto text = format_uuid(uuid);
+    return {text.begin(), text.end()};
+}
+
+const ObjectSpec* find_by_name(std::string_view name) {
+    for (const auto& object : object_table()) {
+        if (object.name == name) {
+            return &object;
+        }
+    }
+    return nullptr;
+}
+
+const NameTable* find_names(std::string_view name) {
+    for (const NameTable* table : {&names::weapon,
+                                   &names::weapon_special,
+                                   &names::powerup,
+                                   &names::emote,
+                                   &names::emoticon,
+                                   &names::hook_state,
+                                   &names::team,
+                                   &names::authed,
+                                   &names::sound,
+                                   &names::entityclass,
+                                   &names::lasertype,
+                                   &names::laserdraggertype,
+                                   &names::laserguntype,
+                                   &names::flag_carrier_special,
+                                   &names::spectator_special,
+                                   &names::savestate,
+                                   &names::playerflag,
+                                   &names::gameflag,
+                                   &names::gamestateflag,
+                                   &names::characterflag,
+                                   &names::explayerflag,
+                                   &names::gameinfoflag,
+                                   &names::gameinfoflag2,
+                                   &names::projectileflag,
+                                   &names::legacyprojectileflag,
+                                   &names::laserflag,
+                                   &names::pickupflag,
+                                   &names::servercapflag}) {
+        if (table->name == name) {
+            return table;
+        }
+    }
+    return nullptr;
+}
+
+// The table that a note of the specification names: "enum sound", "flags gameflag; ...".
+std::string table_in_note(const boost::json::object& field) {
+    const auto* const note = field.if_contains("note");
+    const std::string text = note != nullptr ? std::string{note->as_string()} : std::string{};
+    for (const std::string prefix : {"enum ", "flags "}) {
+        if (text.rfind(prefix, 0) == 0 && text.find('/') == std::string::npos) {
+            return text.substr(prefix.size(), text.find(';') - prefix.size());
+        }
+    }
+    return {};
+}
+
+} // namespace
+
+TEST_CASE("the table of objects says what the specification says") {
+    const auto& objects = spec_file("gamenet-0.6-ddnet.json").at("snapshot_objects").as_array();
+    CHECK(object_table().size() == objects.size() + 2);
+    for (const auto& value : objects) {
+        const auto& wanted = value.as_object();
+        const std::string name{wanted.at("name").as_string()};
+        CAPTURE(name);
+        const ObjectSpec* const object = find_by_name(name);
+        REQUIRE(object != nullptr);
+        CHECK(object->size == wanted.at("size_ints").to_number<std::size_t>());
+        CHECK((object->kind == ObjectKind::event) == (wanted.at("kind").as_string() == "event"));
+        if (const auto* const type = wanted.if_contains("type")) {
+            CHECK(object->type == type->to_number<std::uint16_t>());
+            CHECK(agreed_size(object->type) == object->size);
+            CHECK(find_object(object->type) == object);
+        } else {
+            CHECK(object->type == 0);
+            CHECK(text_of(object->uuid) == wanted.at("uuid").as_string());
+            CHECK(object->uuid_name == std::string_view{wanted.at("uuid_name").as_string()});
+            CHECK(object->min_size ==
+                  wanted.at("min_ints_current_reader").to_number<std::size_t>());
+            CHECK(find_object(object->uuid) == object);
+        }
+        const auto& fields = wanted.at("fields").as_array();
+        REQUIRE(object->fields.size() == fields.size());
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            const auto& field = fields[i].as_object();
+            const FieldSpec& got = object->fields[i];
+            CAPTURE(i);
+            CHECK(got.name == std::string_view{field.at("name").as_string()});
+            CHECK(got.offset == field.at("offset").to_number<std::size_t>());
+            const auto* const count = field.if_contains("count");
+            CHECK(got.count == (count != nullptr ? count->to_number<std::size_t>() : 1));
+            CHECK((got.kind == FieldKind::int_string) ==
+                  (field.at("type").as_string() == "int_string"));
+            CHECK((got.kind == FieldKind::named) == (got.names != nullptr));
+            if (const auto table = table_in_note(field); !table.empty()) {
+                REQUIRE(got.names != nullptr);
+                CHECK(got.names->name == table);
+            }
+        }
+    }
+}
+
+TEST_CASE("every enum and flag word has the specification's names") {
+    for (const bool flags : {false, true}) {
+        const auto& groups =
+            spec_file("gamenet-0.6-ddnet.json").at(flags ? "flags" : "enums").as_object();
+        for (const auto& group : groups) {
+            const std::string name{group.key()};
+            if (name == "control_message" || name == "chunk" || name == "packet_byte0") {
+                continue; // not in snapshots
+            }
+            CAPTURE(name);
+            const NameTable* const table = find_names(name);
+            REQUIRE(table != nullptr);
+            CHECK(table->flags == flags);
+            const auto& values = group.value().as_object();
+            REQUIRE(table->values.size() == values.size());
+            for (const auto& each : table->values) {
+                CHECK(values.at(each.name).to_number<std::int64_t>() == each.value);
+                CHECK(table->find(static_cast<std::int32_t>(each.value)).has_value() == !flags);
+            }
+        }
+    }
+    CHECK(names::weapon.find(4) == "laser");
+    CHECK_FALSE(names::weapon.find(-1));
+    CHECK(names::kill_weapon.find(-3) == "game");
+}
+
+TEST_CASE("no two objects share a name, a type or a UUID, and fields stay inside") {
+    std::set<std::string_view> names;
+    std::set<Uuid> uuids;
+    std::set<std::uint16_t> types;
+    for (const auto& object : object_table()) {
+        CAPTURE(object.name);
+        CHECK(names.insert(object.name).second);
+        CHECK((object.type != 0 ? types.insert(object.type).second
+                                : uuids.insert(object.uuid).second));
+        CHECK(object.min_size <= object.size);
+        std::size_t next = 0;
+        for (const auto& field : object.fields) {
+            CHECK(field.offset == next);
+            next += field.count;
+        }
+        CHECK((object.fields.empty() || next == object.size));
+    }
+    CHECK(find_object(std::uint16_t{0}) == nullptr);
+    CHECK(find_object(std::uint16_t{21}) == nullptr);
+    CHECK(find_object(std::uint16_t{0x7fff}) == nullptr);
+    CHECK(find_object(Uuid{}) == nullptr);
+}
+
+TEST_CASE("positions stand where the game puts them") {
+    struct Row {
+        const char* object;
+        std::vector<std::int32_t> data;
+        bool found;
+        int x;
+        int per_unit;
+    };
+
+    const Row rows[] = {
+        {"character", std::vector<std::int32_t>(22), true, 1, 1},
+        {"character", {0, 1}, false, 0, 0},
+        {"character", {}, false, 0, 0},
+        {"laser", std::vector<std::int32_t>(5), true, 0, 1},
+        {"ddnet_laser", std::vector<std::int32_t>(7), true, 0, 1},
+        {"spectator_info", {-1, 5, 6}, true, 1, 1},
+        {"sound_world", {1, 2, 3}, true, 0, 1},
+        {"sound_global", {1, 2, 3}, false, 0, 0},
+        {"player_info", std::vector<std::int32_t>(5), false, 0, 0},
+        {"ddrace_projectile", std::vector<std::int32_t>(6), true, 0, 100},
+        {"ddnet_projectile", std::vector<std::int32_t>(10), true, 0, 100},
+        {"projectile", {1, 2, 97, -22, 1, 5}, true, 0, 1},
+        {"projectile", {1, 2, 97, 512, 1, 5}, true, 0, 100},
+        {"projectile", {1, 2, 97, 0x3f03, 1, 5}, true, 0, 100},
+        {"projectile", {1, 2, 97, -1, 1, 5}, true, 0, 1},
+        {"projectile", {1, 2, 97, 100, 1, 5}, true, 0, 1},
+        {"projectile", {1, 2, 97}, true, 0, 1},
+        {"pickup", {1}, false, 0, 0},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.object);
+        CAPTURE(row.data.size());
+        const auto position = position_of(*find_by_name(row.object), row.data);
+        REQUIRE(position.has_value() == row.found);
+        if (position) {
+            CHECK(position->x == row.x);
+            CHECK(position->y == row.x + 1);
+            CHECK(position->per_unit == row.per_unit);
+        }
+    }
+}
+
+TEST_CASE("descriptors carry UUIDs") {
+    for (const auto& row : vectors("uuid")) {
+        const auto ints = ints_of(row.at("item_ints"));
+        const auto uuid = descriptor_uuid(ints);
+        REQUIRE(uuid);
+        CHECK(text_of(*uuid) == row.at("uuid").as_string());
+        CHECK_FALSE(descriptor_uuid(std::span{ints}.first(3)));
+        auto longer = ints;
+        longer.push_back(7);
+        CHECK(descriptor_uuid(longer) == uuid);
+    }
+}
+
+TEST_CASE("int strings hold four bytes an int but the last") {
+    for (const auto& row : vectors("int_strings")) {
+        const auto ints = ints_of(row.at("ints"));
+        std::string text(4 * ints.size(), '?');
+        text.resize(decode_int_string(ints, text));
+        CHECK(text == std::string_view{row.at("text").as_string()});
+        std::string small(2, '?');
+        CHECK(decode_int_string(ints, small) == std::min<std::size_t>(text.size(), 2));
+    }
+    std::string text(8, '?');
+    CHECK(decode_int_string({}, text) == 0);
+    CHECK(decode_int_string(std::vector<std::int32_t>{0, 0}, text) == 7);
+}
+
+TEST_CASE("every error has a name and a sentence of its own") {
+    std::set<std::string_view> names;
+    for (const auto& info : error_table()) {
+        CHECK(names.insert(info.name).second);
+        CHECK(info.sentence.size() > 10);
+        CHECK(info.sentence.back() == '.');
+        CHECK(&error_info(info.code) == &info);
+        CHECK(info.ddnet_code <= 0);
+    }
+    CHECK(error_table().size() == static_cast<std::size_t>(DecodeErrc::too_many_bytes) + 1);
+}

@@ -1,0 +1,186 @@
+#include "snapshot/cursor.h"
+#include "snapshot/delta.h"
+#include "snapshot/parts.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "vectors.h"
+#include <doctest/doctest.h>
+
+using namespace tw::snapshot;
+using namespace tw::snapshot::test;
+
+namespace {
+
+// Bytes that tell one part of one tick from any other.
+std::vector<std::byte> content(Tick tick, std::int32_t part, std::size_t size = kMaxPartSize) {
+    std::vector<std::byte> bytes(size, static_cast<std::byte>(tick * 7 + part));
+    return bytes;
+}
+
+struct Script {
+    PartAssembler parts;
+    std::vector<std::byte> data;
+
+    PartStatus add(Tick tick, std::int32_t num_parts, std::int32_t part,
+                   std::size_t size = kMaxPartSize, std::int32_t crc = 0) {
+        data = content(tick, part, size);
+        return parts.add({tick, kNoBase, num_parts, part, crc, data});
+    }
+};
+
+} // namespace
+
+TEST_CASE("parts out of order, with a duplicate, make the snapshot that was cut up") {
+    const auto& file = spec_file("vectors.json").at("snapshot_parts").as_object();
+    PartAssembler parts;
+    std::size_t completed = 0;
+    for (const auto& message : file.at("messages").as_array()) {
+        const auto bytes = from_hex(message.as_string());
+        Cursor in{bytes};
+        CHECK(in.var_int() == 5 * 2 + 1);
+        Part part;
+        part.tick = in.var_int();
+        part.delta_tick = part.tick - in.var_int();
+        part.num_parts = in.var_int();
+        part.part = in.var_int();
+        part.crc = in.var_int();
+        part.data = in.raw(in.var_int());
+        REQUIRE_FALSE(in.failed());
+        if (parts.add(part) != PartStatus::complete) {
+            continue;
+        }
+        ++completed;
+        const auto& delta = parts.assembled();
+        CHECK(delta.tick == file.at("tick").to_number<std::int32_t>());
+        CHECK(delta.delta_tick == kNoBase);
+        CHECK(delta.num_parts == file.at("num_parts").to_number<std::int32_t>());
+        Delta decoded;
+        Snapshot snapshot;
+        DeltaOddities oddities;
+        REQUIRE(decode_delta(delta.body, decoded));
+        REQUIRE(apply_delta({}, decoded, snapshot, oddities));
+        CHECK(snapshot.view().checksum() == file.at("crc").to_number<std::int32_t>());
+        CHECK(snapshot.view().checksum() == delta.crc);
+    }
+    CHECK(completed == 1);
+}
+
+TEST_CASE("numbers outside the limits are refused") {
+    struct Row {
+        const char* name;
+        std::int32_t num_parts;
+        std::int32_t part;
+        std::size_t size;
+        PartStatus status;
+    };
+
+    constexpr std::int32_t kMax = std::numeric_limits<std::int32_t>::max();
+    using S = PartStatus;
+    const Row rows[] = {
+        {"no parts", 0, 0, 5, S::out_of_range},
+        {"negative parts", -1, -2, 5, S::out_of_range},
+        {"too many parts", 65, 0, 900, S::out_of_range},
+        {"most parts", 64, 0, 900, S::incomplete},
+        {"last of most parts", 64, 63, 0, S::incomplete},
+        {"negative part", 2, -1, 900, S::out_of_range},
+        {"part behind the last", 2, 2, 900, S::out_of_range},
+        {"huge numbers", kMax, kMax - 1, 900, S::out_of_range},
+        {"too large", 2, 1, 901, S::out_of_range},
+        {"too large alone", 1, 0, 901, S::out_of_range},
+        {"short, not last", 2, 0, 899, S::out_of_range},
+        {"largest alone", 1, 0, 900, S::complete},
+        {"empty alone", 1, 0, 0, S::complete},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.name);
+        Script script;
+        CHECK(script.add(100, row.num_parts, row.part, row.size) == row.status);
+        CHECK(script.parts.lost().empty());
+    }
+}
+
+TEST_CASE("a late tick is completed while newer ones are") {
+    Script script;
+    CHECK(script.add(100, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add(102, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add(102, 2, 1, 10) == PartStatus::complete);
+    CHECK(script.add(104, 1, 0, 10) == PartStatus::complete);
+    CHECK(script.add(100, 2, 1, 20) == PartStatus::complete);
+    const auto& delta = script.parts.assembled();
+    CHECK(delta.tick == 100);
+    REQUIRE(delta.body.size() == 920);
+    CHECK(std::equal(delta.body.begin(), delta.body.begin() + 900, content(100, 0).begin()));
+    CHECK(delta.body[900] == content(100, 1)[0]);
+}
+
+TEST_CASE("a part that comes again changes nothing") {
+    Script script;
+    CHECK(script.add(100, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add(100, 2, 0) == PartStatus::duplicate);
+    CHECK(script.add(100, 2, 1, 5) == PartStatus::complete);
+    CHECK(script.add(100, 2, 1, 5) == PartStatus::duplicate);
+    CHECK(script.add(100, 2, 0) == PartStatus::duplicate);
+    CHECK(script.parts.lost().empty());
+}
+
+TEST_CASE("a part that contradicts the earlier ones replaces them") {
+    struct Row {
+        const char* name;
+        std::int32_t num_parts;
+        std::int32_t part;
+        std::size_t size;
+        std::int32_t crc;
+    };
+
+    const Row rows[] = {{"parts", 4, 0, 900, 0}, {"crc", 3, 0, 900, 1}, {"size", 3, 2, 11, 0}};
+    for (const auto& row : rows) {
+        CAPTURE(row.name);
+        Script script;
+        CHECK(script.add(100, 3, 1) == PartStatus::incomplete);
+        CHECK(script.add(100, 3, 2, 10) == PartStatus::incomplete);
+        CHECK(script.add(100, row.num_parts, row.part, row.size, row.crc) ==
+              PartStatus::inconsistent);
+        REQUIRE(script.parts.lost().size() == 1);
+        CHECK(script.parts.lost()[0].num_parts == 3);
+        CHECK(script.parts.lost()[0].have == 2);
+        CHECK(script.add(100, row.num_parts, row.part, row.size, row.crc) == PartStatus::duplicate);
+    }
+}
+
+TEST_CASE("ticks are given up when they are too old or too many") {
+    Script script;
+    CHECK(script.add(100, 3, 0) == PartStatus::incomplete);
+    CHECK(script.add(100 + kMaxPartAge, 1, 0, 5) == PartStatus::complete);
+    CHECK(script.parts.lost().empty());
+    CHECK(script.add(101 + kMaxPartAge, 1, 0, 5) == PartStatus::complete);
+    REQUIRE(script.parts.lost().size() == 1);
+    CHECK(script.parts.lost()[0].tick == 100);
+    CHECK(script.parts.lost()[0].have == 1);
+    CHECK(script.add(100, 3, 1) == PartStatus::too_old);
+    CHECK(script.parts.lost().empty());
+
+    for (Tick tick = 0; tick < static_cast<Tick>(kMaxOpenTicks); ++tick) {
+        CHECK(script.add(127 + tick, 2, 0) == PartStatus::incomplete);
+    }
+    CHECK(script.add(126, 2, 0) == PartStatus::too_old);
+    CHECK(script.add(140, 2, 0) == PartStatus::incomplete);
+    REQUIRE(script.parts.lost().size() == 1);
+    CHECK(script.parts.lost()[0].tick == 127);
+    CHECK(script.parts.reset().size() == kMaxOpenTicks);
+    CHECK(script.parts.reset().empty());
+    CHECK(script.add(1, 1, 0, 5) == PartStatus::complete);
+}
+
+TEST_CASE("extreme ticks overflow nothing") {
+    constexpr Tick kLow = std::numeric_limits<Tick>::min();
+    constexpr Tick kHigh = std::numeric_limits<Tick>::max();
+    Script script;
+    CHECK(script.add(kLow, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add(-5, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add(kHigh, 2, 0) == PartStatus::incomplete);
+    CHECK(script.parts.lost().size() == 1);
+    CHECK(script.add(kLow, 2, 1) == PartStatus::too_old);
+    CHECK(script.add(kHigh, 2, 1) == PartStatus::complete);
+}
