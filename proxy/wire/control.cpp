@@ -1,4 +1,5 @@
 #include "proxy/wire/packet.h"
+#include "proxy/wire/text.h"
 
 #include <algorithm>
 
@@ -26,35 +27,6 @@ Token to_token(Bytes data) {
 
 bool ends_with(Bytes data, const std::optional<Token>& token) {
     return token && data.size() >= kTokenSize && to_token(data.last(kTokenSize)) == *token;
-}
-
-/// At most one character sequence of up to three bytes: enough for what asks.
-bool is_utf8(Bytes text) {
-    std::size_t i = 0;
-    while (i < text.size()) {
-        const auto lead = std::to_integer<std::uint32_t>(text[i]);
-        std::size_t length = 1;
-        if (lead >= 0xC2 && lead <= 0xDF) {
-            length = 2;
-        } else if (lead >= 0xE0 && lead <= 0xEF) {
-            length = 3;
-        } else if (lead >= 0x80) {
-            return false;
-        }
-        if (text.size() - i < length) {
-            return false;
-        }
-        for (std::size_t k = 1; k < length; ++k) {
-            const auto next = std::to_integer<std::uint32_t>(text[i + k]);
-            const bool overlong = k == 1 && lead == 0xE0 && next < 0xA0;
-            const bool surrogate = k == 1 && lead == 0xED && next >= 0xA0;
-            if ((next & 0xC0U) != 0x80 || overlong || surrogate) {
-                return false;
-            }
-        }
-        i += length;
-    }
-    return true;
 }
 
 std::string_view text_before_nul(Bytes data) {

@@ -1,6 +1,7 @@
 #include "proxy/wire/message.h"
 #include "proxy/wire/text.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +33,7 @@ void check(const tw::wire::DecodedFields& fields, std::span<const std::byte> bod
             demand(value.bytes.data() + value.bytes.size() <= body.data() + body.size());
         }
         if (value.kind == FieldValue::Kind::string) {
-            for (const std::uint8_t flags : {0, 1, 2, 6}) {
+            for (const auto flags : std::to_array<std::uint8_t>({0, 1, 2, 6})) {
                 const auto shown = tw::wire::sanitize_string(value.bytes, flags);
                 demand(tw::wire::is_utf8(std::as_bytes(std::span{shown})));
             }

@@ -1,0 +1,60 @@
+#include "snapshot/delta.h"
+#include "tests/fuzz/demand.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+/// Two delta bodies: the first two bytes are the length of the first, which makes the base out of
+/// nothing; the second is applied to it. What was built obeys the limits, and the delta we make
+/// between both leads to the same snapshot.
+namespace {
+
+using namespace tw::snapshot;
+using tw::fuzz::demand;
+
+bool build(const SnapshotView& base, std::span<const std::byte> body, Snapshot& out) {
+    Delta delta;
+    if (const auto decoded = decode_delta(body, delta); !decoded) {
+        demand(decoded.error().code != DecodeErrc::none);
+        return false;
+    }
+    DeltaOddities oddities;
+    if (const auto applied = apply_delta(base, delta, out, oddities); !applied) {
+        demand(applied.error().code != DecodeErrc::none);
+        demand(applied.error().offset <= delta.ints.size());
+        return false;
+    }
+    const SnapshotView view = out.view();
+    const auto keys = view.keys();
+    demand(view.size() <= kMaxItems && view.size_bytes() <= kMaxSnapshotBytes);
+    demand(std::is_sorted(keys.begin(), keys.end()));
+    demand(std::adjacent_find(keys.begin(), keys.end()) == keys.end());
+    demand(view.ends().size() == keys.size());
+    demand(keys.empty() || view.ends().back() == view.data().size());
+    return true;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 2) {
+        return 0;
+    }
+    const auto bytes = std::as_bytes(std::span{data + 2, size - 2});
+    const std::size_t first_size =
+        std::min<std::size_t>(data[0] | std::size_t{data[1]} << 8U, bytes.size());
+    Snapshot base;
+    if (!build({}, bytes.first(first_size), base)) {
+        return 0;
+    }
+    Snapshot next;
+    if (!build(base.view(), bytes.subspan(first_size), next)) {
+        return 0;
+    }
+    Snapshot again;
+    demand(build(base.view(), encode_delta(base.view(), next.view()), again));
+    demand(again == next && again.view().checksum() == next.view().checksum());
+    return 0;
+}

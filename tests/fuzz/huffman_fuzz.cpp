@@ -1,0 +1,62 @@
+#include "proxy/wire/huffman.h"
+#include "tests/fuzz/demand.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// The first two bytes are the room for the output, the rest is compressed data. The code is
+/// unambiguous, so what was decoded must compress to the very bits that were read.
+namespace {
+
+using namespace tw::wire;
+using tw::fuzz::demand;
+using Bytes = std::vector<std::byte>;
+
+constexpr std::size_t kMaxRoom = 2048;
+
+void check_decoding(std::span<const std::byte> in, std::size_t room) {
+    Bytes out(room);
+    const auto size = huffman_decompress(in, out);
+    if (!size) {
+        demand(size.error().code == WireErrc::huffman_truncated ||
+               size.error().code == WireErrc::huffman_overflow);
+        demand(size.error().offset <= in.size());
+        return;
+    }
+    demand(*size <= room);
+    out.resize(*size);
+    const Bytes again = huffman_compress(out, HuffmanEnding::without_zero_byte);
+    demand(again.size() <= in.size());
+    demand(std::equal(again.begin(), again.end() - 1, in.begin()));
+    Bytes exact(*size);
+    demand(huffman_decompress(in, exact) == *size && exact == out);
+    if (!exact.empty()) {
+        exact.pop_back();
+        const auto overflow = huffman_decompress(in, exact);
+        demand(!overflow && overflow.error().code == WireErrc::huffman_overflow);
+    }
+}
+
+void check_round_trip(std::span<const std::byte> plain) {
+    for (const auto ending : {HuffmanEnding::without_zero_byte, HuffmanEnding::with_zero_byte}) {
+        const Bytes compressed = huffman_compress(plain, ending);
+        Bytes out(plain.size());
+        demand(huffman_decompress(compressed, out) == plain.size());
+        demand(std::equal(out.begin(), out.end(), plain.begin(), plain.end()));
+    }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 2) {
+        return 0;
+    }
+    const auto in = std::as_bytes(std::span{data + 2, size - 2});
+    check_decoding(in, (data[0] | std::size_t{data[1]} << 8U) % kMaxRoom);
+    check_round_trip(in);
+    return 0;
+}
