@@ -1,0 +1,74 @@
+#include "proxy/wire/huffman.h"
+#include "proxy/wire/packet.h"
+#include "tests/support/capture.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+namespace tw::wire {
+
+namespace {
+
+std::string capture_path(std::int64_t players) {
+    return TW_TEST_DATA "/captures/bench-" + std::to_string(players) + ".pcap.gz";
+}
+
+/// The compressed payloads of a capture, one after the other as they came.
+std::vector<std::vector<std::byte>> compressed_payloads(std::int64_t players) {
+    std::vector<std::vector<std::byte>> payloads;
+    for (const auto& datagram : test::read_capture(capture_path(players))) {
+        PacketScratch scratch;
+        const auto packet = decode_packet(datagram.payload, Protocol::unknown, scratch);
+        if (packet && packet->compressed) {
+            payloads.emplace_back(datagram.payload.begin() + kHeaderSize, datagram.payload.end());
+        }
+    }
+    return payloads;
+}
+
+/// Argument: players in the capture. Bytes per second count what comes out.
+void decompress_capture(benchmark::State& state) {
+    const auto payloads = compressed_payloads(state.range(0));
+    PacketScratch scratch;
+    const std::span limit = std::span{scratch}.first(kMaxPayloadSize);
+    std::size_t bytes = 0;
+    std::size_t packets = 0;
+    for (auto _ : state) {
+        for (const auto& payload : payloads) {
+            const auto size = huffman_decompress(payload, limit);
+            benchmark::DoNotOptimize(scratch);
+            bytes += size.value_or(0);
+        }
+        packets += payloads.size();
+    }
+    state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+    state.SetItemsProcessed(static_cast<std::int64_t>(packets));
+    state.counters["out_per_packet"] = static_cast<double>(bytes) / static_cast<double>(packets);
+    state.counters["per_packet"] = benchmark::Counter(
+        static_cast<double>(packets), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+BENCHMARK(decompress_capture)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
+
+void decode_packets_of_capture(benchmark::State& state) {
+    const auto datagrams = test::read_capture(capture_path(state.range(0)));
+    PacketScratch scratch;
+    std::size_t packets = 0;
+    for (auto _ : state) {
+        for (const auto& datagram : datagrams) {
+            benchmark::DoNotOptimize(decode_packet(datagram.payload, Protocol::six, scratch));
+        }
+        packets += datagrams.size();
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(packets));
+}
+
+BENCHMARK(decode_packets_of_capture)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
+
+} // namespace
+
+} // namespace tw::wire
