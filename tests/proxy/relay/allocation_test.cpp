@@ -1,4 +1,5 @@
 #include "proxy/relay/relay.h"
+#include "tests/proxy/relay/allocation_count.h"
 #include "tests/proxy/relay/udp_peers.h"
 
 #include <cstdlib>
@@ -6,47 +7,6 @@
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
-
-// A program of its own: these replace the allocation functions of the whole program.
-
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-
-void* counted(std::size_t size) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    void* const memory = std::malloc(size == 0 ? 1 : size);
-    if (memory == nullptr) {
-        throw std::bad_alloc{};
-    }
-    return memory;
-}
-
-} // namespace
-
-void* operator new(std::size_t size) {
-    return counted(size);
-}
-
-void* operator new[](std::size_t size) {
-    return counted(size);
-}
-
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-
-void operator delete[](void* memory) noexcept {
-    std::free(memory);
-}
-
-void operator delete(void* memory, std::size_t /*size*/) noexcept {
-    std::free(memory);
-}
-
-void operator delete[](void* memory, std::size_t /*size*/) noexcept {
-    std::free(memory);
-}
 
 namespace {
 
@@ -83,7 +43,7 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
         for (int i = 0; i < 100; ++i) {
             REQUIRE(round_trip(c, s, buffer));
         }
-        const auto before = allocations.load();
+        const auto before = allocation_count();
         bool passed = true;
         std::uint64_t observed = 0;
         for (int i = 0; i < 2000; ++i) {
@@ -92,7 +52,7 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
                 observed += ring.consume([](const Event&) {});
             }
         }
-        const auto after = allocations.load();
+        const auto after = allocation_count();
         CHECK(passed);
         CHECK(observed > 1000);
         CHECK(ring.dropped() > 0);
