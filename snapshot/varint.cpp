@@ -71,21 +71,24 @@ void widen(const std::byte* data, std::int32_t* out) {
 
 #endif
 
-constexpr std::uint64_t little_endian(const std::byte* data) {
+std::uint64_t little_endian(const std::byte* data) {
     std::uint64_t word = 0;
-    for (unsigned i = 0; i < 8; ++i) {
-        word |= std::to_integer<std::uint64_t>(data[i]) << 8U * i;
+    if constexpr (std::endian::native == std::endian::little) {
+        std::memcpy(&word, data, sizeof(word));
+    } else {
+        for (unsigned i = 0; i < sizeof(word); ++i) {
+            word |= std::to_integer<std::uint64_t>(data[i]) << 8U * i;
+        }
     }
     return word;
 }
 
-// The value in the first `size` bytes of a little-endian word. No branches: which of the longer
+// The value whose bytes are the lowest of a word, the others zero. No branches: which of the longer
 // values come next is close to random.
-std::int32_t value_in(std::uint64_t word, unsigned size) {
-    const std::uint64_t mine = word & (~std::uint64_t{0} >> (64U - 8U * size));
-    const std::uint64_t bits = (mine & 0x3FU) | (mine >> 2U & 0x1FC0U) | (mine >> 3U & 0xFE000U) |
-                               (mine >> 4U & 0x7F00000U) | (mine >> 5U & 0x78000000U);
-    const auto sign = 0U - static_cast<std::uint32_t>(mine >> 6U & 1U);
+std::int32_t value_in(std::uint64_t word) {
+    const std::uint64_t bits = (word & 0x3FU) | (word >> 2U & 0x1FC0U) | (word >> 3U & 0xFE000U) |
+                               (word >> 4U & 0x7F00000U) | (word >> 5U & 0x78000000U);
+    const auto sign = 0U - static_cast<std::uint32_t>(word >> 6U & 1U);
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(bits) ^ sign);
 }
 
@@ -94,7 +97,9 @@ struct BlockReader {
     std::int32_t* out;
 
     void read_single_bytes(const std::byte* block, std::size_t end) {
-        for (std::size_t i = at; i < end; i += kWide) {
+        // Mostly there are fewer than kWide, and as often none: better too much than a branch.
+        widen(block + at, out);
+        for (std::size_t i = at + kWide; i < end; i += kWide) {
             widen(block + i, out + (i - at));
         }
         out += end - at;
@@ -117,9 +122,8 @@ struct BlockReader {
             if (last == 0) {
                 return false;
             }
-            const auto size = static_cast<unsigned>(std::countr_zero(last)) / 8 + 1;
-            *out++ = value_in(word, size);
-            at += size;
+            *out++ = value_in(word & (last ^ (last - 1))); // the bytes up to the last one
+            at += static_cast<unsigned>(std::countr_zero(last)) / 8 + 1;
         }
         if (at < end) {
             read_single_bytes(block, end);

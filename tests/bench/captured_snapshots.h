@@ -1,0 +1,30 @@
+#pragma once
+
+#include "snapshot/parts.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tw::bench {
+
+/// One snapshot of a capture, its parts put together.
+struct CapturedSnapshot {
+    std::size_t session = 0;
+    snapshot::Tick tick = 0;
+    snapshot::Tick delta_tick = snapshot::kNoBase;
+    std::optional<std::int32_t> crc; ///< nothing: an empty one, a copy of its base
+    std::vector<std::byte> body;
+};
+
+struct Capture {
+    std::size_t num_sessions = 0;
+    std::vector<CapturedSnapshot> snapshots; ///< of all sessions, in the order they came
+};
+
+/// The snapshots in tests/data/captures/NAME. Throws std::runtime_error.
+Capture read_snapshots(const std::string& name);
+
+} // namespace tw::bench
