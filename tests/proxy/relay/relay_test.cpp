@@ -111,10 +111,10 @@ TEST_CASE("several threads share the clients, and each client stays with one") {
     Relay relay{options, rings};
     relay.start();
     constexpr std::uint32_t kClients = 32;
-    for (std::uint32_t c = 0; c < kClients; ++c) {
-        Peer client;
+    std::array<Peer, kClients> clients; // all at once, or two might get the same port in turn
+    for (auto& client : clients) {
         for (std::uint32_t d = 0; d < 3; ++d) {
-            client.send(payload(100, c + d), relay.listen_endpoints()[0]);
+            client.send(payload(100, d), relay.listen_endpoints()[0]);
             REQUIRE(client.receive());
         }
     }
@@ -308,41 +308,35 @@ TEST_CASE("busy polling relays the same, and wakes again after sleeping") {
     }
 }
 
-TEST_CASE(
-    "with loopback addresses each session has its own, and a client meets its old one again") {
+TEST_CASE("with loopback addresses each session has its own, the same ones in the next run") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.client_address = ClientAddress::automatic;
-    options.idle_timeout = std::chrono::milliseconds{200};
-    Ring ring{kRingBytes};
-    Ring* const rings[] = {&ring};
-    Relay relay{options, rings};
-    CHECK(relay.client_address() == ClientAddress::loopback);
-    relay.start();
     constexpr std::size_t kClients = 16;
-    for (int round = 0; round < 2; ++round) {
-        std::vector<std::unique_ptr<Peer>> clients;
-        for (std::size_t c = 0; c < kClients; ++c) {
-            clients.push_back(std::make_unique<Peer>());
-            clients.back()->send(payload(10, 1), relay.listen_endpoints()[0]);
-            REQUIRE(clients.back()->receive());
+    std::array<std::set<std::string>, 2> seen;
+    for (auto& addresses : seen) {
+        Ring ring{kRingBytes};
+        Ring* const rings[] = {&ring};
+        Relay relay{options, rings};
+        CHECK(relay.client_address() == ClientAddress::loopback);
+        relay.start();
+        std::array<Peer, kClients> clients;
+        for (auto& client : clients) {
+            client.send(payload(10, 1), relay.listen_endpoints()[0]);
+            REQUIRE(client.receive());
         }
-        CHECK(eventually([&] { return relay.num_sessions() == 0; }));
-    }
-    relay.stop();
-    relay.join();
-    std::vector<std::string> seen;
-    for (const auto& kept : take_all(ring)) {
-        if (kept.event.kind == EventKind::open) {
-            const std::string text = to_string(kept.event.upstream);
-            CHECK(is_loopback(kept.event.upstream));
-            seen.push_back(text.substr(0, text.find(':')));
+        relay.stop();
+        relay.join();
+        for (const auto& kept : take_all(ring)) {
+            if (kept.event.kind == EventKind::open) {
+                const std::string text = to_string(kept.event.upstream);
+                CHECK(is_loopback(kept.event.upstream));
+                addresses.insert(text.substr(0, text.find(':')));
+            }
         }
+        CHECK(addresses.size() == kClients);
     }
-    REQUIRE(seen.size() == 2 * kClients);
-    const std::set<std::string> first(seen.begin(), seen.begin() + kClients);
-    CHECK(first.size() == kClients);
-    CHECK((first == std::set<std::string>(seen.begin() + kClients, seen.end())));
+    CHECK((seen[0] == seen[1]));
 }
 
 TEST_CASE("a relay on all addresses answers from the one it was asked at") {
