@@ -34,7 +34,7 @@ int to_int(float value) noexcept {
 
 /// A double no float can hold becomes an infinity instead of undefined behaviour.
 float to_float(double value) noexcept {
-    constexpr double kMax = std::numeric_limits<float>::max();
+    constexpr auto kMax = static_cast<double>(std::numeric_limits<float>::max());
     return static_cast<float>(std::isnan(value) ? value : std::clamp(value, -kMax, kMax));
 }
 

@@ -38,11 +38,17 @@ bool is_reserved(std::string_view name) {
 
 } // namespace
 
+Sha256 sha256_of(std::span<const std::byte> bytes) {
+    Sha256 sha256{};
+    EVP_Digest(bytes.data(), bytes.size(), sha256.data(), nullptr, EVP_sha256(), nullptr);
+    return sha256;
+}
+
 Identity identify(std::span<const std::byte> file) {
     Identity identity{.size = file.size()};
     const auto* const data = reinterpret_cast<const Bytef*>(file.data());
     identity.crc = static_cast<std::uint32_t>(crc32_z(crc32_z(0, nullptr, 0), data, file.size()));
-    EVP_Digest(file.data(), file.size(), identity.sha256.data(), nullptr, EVP_sha256(), nullptr);
+    identity.sha256 = sha256_of(file);
     return identity;
 }
 

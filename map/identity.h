@@ -25,6 +25,7 @@ struct Identity {
     friend bool operator==(const Identity&, const Identity&) = default;
 };
 
+[[nodiscard]] Sha256 sha256_of(std::span<const std::byte> bytes);
 [[nodiscard]] Identity identify(std::span<const std::byte> file);
 
 /// 64 lower-case hex digits.

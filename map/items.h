@@ -1,0 +1,138 @@
+#pragma once
+
+#include "map/layers.h"
+#include "map/map.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tw::map {
+
+/// Who made the map, and the console commands it brings along.
+struct Info {
+    std::size_t item_ints = 0;
+    std::int32_t version = 0;
+    std::optional<std::string> author;      ///< at most 31 bytes
+    std::optional<std::string> map_version; ///< at most 15 bytes
+    std::optional<std::string> credits;     ///< at most 127 bytes
+    std::optional<std::string> license;     ///< at most 31 bytes
+    /// Console commands in order, not necessarily UTF-8; absent if the map has none.
+    std::optional<std::vector<std::string>> settings;
+};
+
+/// Nothing if the map has no info item, as every fourth real one. A text that is not UTF-8 or not
+/// one NUL-terminated string is absent, one that is too long is cut.
+[[nodiscard]] std::optional<Info> read_info(const Map& map);
+
+struct Image {
+    std::int32_t version = 0;
+    std::int32_t width = 0, height = 0;
+    bool external = false;           ///< in the client's mapres folder, not in the map
+    std::optional<std::string> name; ///< absent if it is unreadable or could leave a folder
+    std::int32_t data = -1;
+    std::optional<std::int32_t> format; ///< version 2: 1 is RGBA, 0 RGB
+};
+
+[[nodiscard]] std::size_t image_count(const Map& map);
+[[nodiscard]] std::optional<Image> read_image(const Map& map, std::size_t index);
+/// The pixels of an embedded image: 4 * width * height bytes, RGBA, rows from the top.
+///
+/// Errors:  wrong_record_size, layer_bad_dimensions for a side below 1, those of Datafile::block.
+[[nodiscard]] Result<Block> read_pixels(const Map& map, const Image& image);
+
+struct Sound {
+    std::int32_t version = 0;
+    bool external = false;
+    std::optional<std::string> name;
+    std::int32_t data = -1;
+    std::int32_t data_size = 0; ///< bytes; Opus
+};
+
+[[nodiscard]] std::size_t sound_count(const Map& map);
+[[nodiscard]] std::optional<Sound> read_sound(const Map& map, std::size_t index);
+
+/// How the value runs from one envelope point to the next. What is none of these is linear.
+enum class Curve : std::uint8_t { step, linear, slow, fast, smooth, bezier };
+
+struct Envelope {
+    std::size_t item_ints = 0;
+    std::int32_t version = 0;
+    std::int32_t channels = 0; ///< 1 sound, 3 position, 4 colour
+    std::int32_t first_point = 0;
+    std::int32_t num_points = 0;
+    std::optional<std::string> name; ///< absent in the oldest form of 5 ints
+    bool synchronized = false;       ///< runs by the server's time
+};
+
+[[nodiscard]] std::size_t envelope_count(const Map& map);
+[[nodiscard]] std::optional<Envelope> read_envelope(const Map& map, std::size_t index);
+
+/// Tangents of a bezier point, one a channel. Units: dx in ms, dy in 22.10 fixed point.
+struct Tangents {
+    std::array<std::int32_t, 4> in_dx{}, in_dy{}, out_dx{}, out_dy{};
+
+    friend bool operator==(const Tangents&, const Tangents&) = default;
+};
+
+/// Units:  time in ms; values in 22.10 fixed point: colours and volumes 1024 = full, positions in
+///         pixels, rotations in degrees.
+struct EnvelopePoint {
+    std::int32_t time = 0;
+    Curve curve = Curve::linear;
+    std::array<std::int32_t, 4> values{};
+    std::optional<Tangents> tangents;
+};
+
+/// The points of all envelopes, wherever their tangents stand: in points of 22 ints as soon as one
+/// envelope has version 3 (Teeworlds 0.7), or in an item of DDNet's with 16 ints a point.
+[[nodiscard]] std::vector<EnvelopePoint> read_envelope_points(const Map& map);
+
+struct FixedPoint {
+    std::int32_t x = 0, y = 0;
+
+    friend bool operator==(const FixedPoint&, const FixedPoint&) = default;
+};
+
+/// Units:  positions in 22.10 fixed point pixels, texture coordinates in 22.10, offsets in ms.
+struct Quad {
+    std::array<FixedPoint, 4> corners; ///< top left, top right, bottom left, bottom right
+    FixedPoint pivot;
+    std::array<Color, 4> colors;
+    std::array<FixedPoint, 4> texture;
+    std::int32_t position_envelope = -1, position_envelope_offset = 0;
+    std::int32_t color_envelope = -1, color_envelope_offset = 0;
+};
+
+/// Errors:  wrong_record_size, those of Datafile::block.
+[[nodiscard]] Result<std::vector<Quad>> read_quads(const Map& map, const QuadLayer& layer);
+
+/// Units:  position and size in 22.10 fixed point pixels, delay in s, offsets in ms.
+struct SoundSource {
+    FixedPoint position;
+    bool looping = false;
+    bool panning = false;
+    std::int32_t delay = 0;
+    std::int32_t falloff = 0;
+    std::int32_t position_envelope = -1, position_envelope_offset = 0;
+    std::int32_t sound_envelope = -1, sound_envelope_offset = 0;
+    bool circle = false;
+    std::int32_t width = 0; ///< of a circle: its radius
+    std::int32_t height = 0;
+};
+
+/// The sources of a sounds layer; those of the old type 9 are circles that pan.
+///
+/// Errors:  wrong_record_size, those of Datafile::block.
+[[nodiscard]] Result<std::vector<SoundSource>> read_sources(const Map& map,
+                                                            const SoundLayer& layer);
+
+/// The tiles of a plain or game layer: 4 bytes each, packed ones expanded.
+///
+/// Errors:  those of load_tiles.
+[[nodiscard]] Result<Block> read_tiles(const Map& map, const TileLayer& layer);
+
+} // namespace tw::map

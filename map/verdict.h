@@ -1,0 +1,21 @@
+#pragma once
+
+#include "map/map.h"
+
+#include <string>
+
+namespace tw::map {
+
+/// What two kinds of reader make of a map: "accepts", or "rejects:" and the name of the first error
+/// or oddity that speaks against it.
+struct Verdict {
+    std::string strict;  ///< DDNet master
+    std::string lenient; ///< a reader that only resolves positions
+};
+
+/// Inflates the physics layers to find out.
+[[nodiscard]] Verdict judge(const Map& map);
+/// Of a file that is not even a map: both reject it.
+[[nodiscard]] Verdict judge(const MapError& error);
+
+} // namespace tw::map

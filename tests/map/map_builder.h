@@ -1,0 +1,49 @@
+#pragma once
+
+#include "map/layers.h"
+#include "map/writer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tw::map::test {
+
+/// Puts small maps together for tests: version item, one group, and the layers that are asked for.
+class MapBuilder {
+  public:
+    MapBuilder(int width, int height) : width_{width}, height_{height} {}
+
+    /// Tile records of a physics layer, `record_size(kind)` bytes each, zero where not set.
+    MapBuilder& set(Layer kind, int x, int y, std::span<const std::uint8_t> record);
+    MapBuilder& set_game(int x, int y, std::uint8_t index, std::uint8_t flags = 0);
+    /// An empty layer of that kind, other than `set` also in other dimensions.
+    MapBuilder& add_layer(Layer kind, int width, int height);
+    /// Tilemap version of all layers; 4 packs the game layer one tile an entry.
+    MapBuilder& tilemap_version(int version);
+    MapBuilder& settings(std::string_view nul_terminated_lines);
+
+    [[nodiscard]] std::vector<std::byte> build(int datafile_version = 4) const;
+    /// The same, still open for more items and blocks.
+    [[nodiscard]] DatafileWriter writer(int datafile_version = 4) const;
+
+  private:
+    struct Plane {
+        Layer kind;
+        int width, height;
+        std::vector<std::byte> records;
+    };
+
+    Plane& plane(Layer kind);
+    [[nodiscard]] std::vector<std::int32_t> layer_ints(DatafileWriter& writer,
+                                                       const Plane& plane) const;
+
+    int width_, height_;
+    int tilemap_version_ = 3;
+    std::string_view settings_;
+    std::vector<Plane> planes_;
+};
+
+} // namespace tw::map::test
