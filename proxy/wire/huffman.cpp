@@ -326,6 +326,10 @@ Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<
     }
 }
 
+std::uint8_t huffman_code_length(std::byte byte) {
+    return static_cast<std::uint8_t>(tree().codes[std::to_integer<std::size_t>(byte)].length);
+}
+
 std::vector<std::byte> huffman_compress(std::span<const std::byte> in, HuffmanEnding ending) {
     const Tree& codes = tree();
     std::vector<std::byte> out;

@@ -3,6 +3,7 @@
 #include "proxy/wire/error.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace tw::wire {
 /// Source: protocol sheet, section 2.
 [[nodiscard]] Result<std::size_t> huffman_decompress(std::span<const std::byte> in,
                                                      std::span<std::byte> out);
+
+/// Bits that this byte takes in a compressed payload.
+[[nodiscard]] std::uint8_t huffman_code_length(std::byte byte);
 
 enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
 
