@@ -1,1 +1,60 @@
-#include <cstddef>
+#include "proxy/inspect/inspector.h"
+
+#include <utility>
+
+namespace tw::inspect {
+
+void Inspector::on_open(std::uint64_t key, Timestamp time, std::string client, std::string server) {
+    const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
+    auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
+                                             *maps_, *sink_);
+    session->open(time);
+    sessions_.insert_or_assign(key, std::move(session));
+    ++seen_;
+}
+
+void Inspector::on_datagram(std::uint64_t key, Timestamp time, Direction direction,
+                            std::span<const std::byte> bytes) {
+    const auto found = sessions_.find(key);
+    if (found != sessions_.end()) {
+        found->second->on_datagram(time, direction, bytes, workspace_);
+    }
+}
+
+void Inspector::on_gap(std::uint64_t key, Timestamp time, std::uint64_t lost) {
+    if (const auto found = sessions_.find(key); found != sessions_.end()) {
+        found->second->on_gap(time, lost);
+        return;
+    }
+    for (auto& [key_, session] : sessions_) {
+        // Nobody knows whose they were; the run's total counts them once.
+        session->on_gap(time, 0);
+    }
+    closed_.gap_lost += lost;
+}
+
+void Inspector::on_close(std::uint64_t key, Timestamp time, std::string_view reason) {
+    const auto found = sessions_.find(key);
+    if (found == sessions_.end()) {
+        return;
+    }
+    found->second->close(time, reason);
+    closed_.merge(found->second->totals());
+    sessions_.erase(found);
+}
+
+void Inspector::finish(Timestamp time, std::string_view reason) {
+    while (!sessions_.empty()) {
+        on_close(sessions_.begin()->first, time, reason);
+    }
+}
+
+SessionStats Inspector::totals() const {
+    SessionStats totals = closed_;
+    for (const auto& [unused, session] : sessions_) {
+        totals.merge(session->totals());
+    }
+    return totals;
+}
+
+} // namespace tw::inspect

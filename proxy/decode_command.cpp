@@ -1,0 +1,206 @@
+#include "proxy/capture_file.h"
+#include "proxy/capture_sessions.h"
+#include "proxy/commands.h"
+#include "proxy/map_folders.h"
+#include "proxy/pipeline.h"
+#include "proxy/record/console.h"
+#include "proxy/record/file_output.h"
+#include "proxy/record_flags.h"
+#include "proxy/settings.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <fmt/format.h>
+
+namespace tw {
+
+namespace {
+
+struct DecodeFlags {
+    std::vector<std::string> captures;
+    std::string server;
+    RecordFlags records;
+};
+
+/// Shows warnings and errors on standard error as they come.
+class FindingPrinter final : public inspect::RecordSink {
+  public:
+    void on_record(const inspect::Record& record) override {
+        const auto* const* finding = std::get_if<const inspect::FindingRecord*>(&record);
+        if (finding == nullptr ||
+            inspect::finding_info((*finding)->id).severity == inspect::Severity::info) {
+            return;
+        }
+        // The rest stands in the records and the totals.
+        constexpr std::uint64_t kMaxShown = 20;
+        if (++seen_ <= kMaxShown) {
+            fmt::print(stderr, "{}\n", record::describe(**finding));
+        } else if (seen_ == kMaxShown + 1) {
+            fmt::print(stderr, "further findings are only counted and recorded\n");
+        }
+    }
+
+  private:
+    std::uint64_t seen_ = 0;
+};
+
+void set_server(ServerGuess& guess, const std::string& text) {
+    if (text.empty()) {
+        return;
+    }
+    const HostPort server = parse_host_port(text, "--server");
+    std::optional<boost::asio::ip::address> address;
+    if (!server.host.empty()) {
+        boost::system::error_code error;
+        address = boost::asio::ip::make_address(server.host, error);
+        if (error) {
+            throw UsageError{fmt::format("--server {}: captures know addresses, not names; give "
+                                         "ADDRESS:PORT or :PORT",
+                                         text)};
+        }
+    }
+    guess.only(server.port, address);
+}
+
+void print_totals(const std::vector<std::string>& captures, const inspect::SessionStats& totals,
+                  std::uint32_t sessions) {
+    fmt::print("{}: {} {}, {} datagrams\n", fmt::join(captures, ", "), sessions,
+               sessions == 1 ? "session" : "sessions",
+               totals.directions[0].datagrams + totals.directions[1].datagrams);
+    fmt::print("snapshots: {}, {} verified", totals.snapshots, totals.verified);
+    const std::pair<std::string_view, std::uint64_t> failures[] = {
+        {"with another checksum", totals.mismatched},
+        {"undecodable", totals.undecodable},
+        {"on an unknown base", totals.unknown_base},
+        {"incomplete", totals.incomplete},
+        {"repeated", totals.repeated},
+    };
+    for (const auto& [what, count] : failures) {
+        if (count != 0) {
+            fmt::print(", {} {}", count, what);
+        }
+    }
+    fmt::print("\n");
+    for (const inspect::FindingInfo& info : inspect::finding_table()) {
+        if (const auto count = totals.findings[static_cast<std::size_t>(info.id)]; count != 0) {
+            fmt::print("{:7} {:30} {:6}  {}\n", inspect::severity_name(info.severity), info.name,
+                       count, info.sentence);
+        }
+    }
+}
+
+void report_capture(const std::string& path, const CaptureCounts& counts,
+                    const CaptureSessions& sessions) {
+    const std::pair<std::string_view, std::uint64_t> oddities[] = {
+        {"IP fragments (not put together)", counts.fragments},
+        {"datagrams recorded shorter than they were (capture with -s 0)", counts.cut},
+        {"datagrams of new sessions beyond the limit", sessions.refused()},
+    };
+    for (const auto& [what, count] : oddities) {
+        if (count != 0) {
+            fmt::print(stderr, "twscope: {}: {} {}\n", path, count, what);
+        }
+    }
+    if (counts.ended_early) {
+        fmt::print(stderr, "twscope: {}: ends inside a frame; what came before it counts\n", path);
+    }
+    if (counts.datagrams == 0) {
+        fmt::print(stderr, "twscope: {}: no UDP datagram in {} frames\n", path, counts.frames);
+    } else if (sessions.ignored() == counts.datagrams) {
+        fmt::print(stderr,
+                   "twscope: {}: none of {} datagrams is of the server given with "
+                   "--server\n",
+                   path, counts.datagrams);
+    }
+}
+
+int run_decode(const DecodeFlags& flags) {
+    const FailOn fail_on{flags.records.fail_on};
+    MapFolders maps{{flags.records.maps.begin(), flags.records.maps.end()}};
+    ServerGuess guess;
+    set_server(guess, flags.server);
+    std::vector<std::unique_ptr<CaptureFile>> captures;
+    for (const std::string& path : flags.captures) {
+        captures.push_back(std::make_unique<CaptureFile>(path));
+    }
+    std::optional<record::FileOutput> file;
+    std::optional<record::JsonLines> json;
+    FindingPrinter findings;
+    Fanout sinks;
+    sinks.add(findings);
+    if (!flags.records.output.empty()) {
+        try {
+            file.emplace(flags.records.output);
+        } catch (const std::system_error& error) {
+            throw UsageError{fmt::format("--output {}: {}; name a file in a folder that exists and "
+                                         "may be written",
+                                         flags.records.output, error.code().message())};
+        }
+        sinks.add(json.emplace(flags.records.json(), *file));
+    }
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{
+        {.messages = json.has_value() && !flags.records.no_messages}, maps, sinks, numbers};
+    CaptureSessions sessions{inspector, guess, {}};
+    for (std::size_t i = 0; i < captures.size(); ++i) {
+        CapturedDatagram datagram;
+        while (captures[i]->next(datagram)) {
+            sessions.on_datagram(datagram);
+        }
+        report_capture(flags.captures[i], captures[i]->counts(), sessions);
+    }
+    sessions.finish();
+    const inspect::SessionStats totals = inspector.totals();
+    if (json) {
+        const inspect::SummaryRecord summary{.head = {.time = sessions.now()},
+                                             .stats = &totals,
+                                             .sessions = inspector.sessions_seen()};
+        json->on_record(&summary);
+        json->flush();
+    }
+    if (file && file->failed()) {
+        fmt::print(stderr, "twscope: --output {}: {}; {} records are missing\n",
+                   flags.records.output, std::generic_category().message(file->error()),
+                   file->lost_lines());
+        return kExitFailed;
+    }
+    if (!json) {
+        print_totals(flags.captures, totals, inspector.sessions_seen());
+    }
+    if (const std::string_view failing = fail_on.check(totals); !failing.empty()) {
+        fmt::print(stderr, "twscope: --fail-on: {} occurred\n", failing);
+        return kExitFinding;
+    }
+    return 0;
+}
+
+} // namespace
+
+Action add_decode_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "decode", "Read captures (pcap or pcapng) as if their traffic had passed the proxy");
+    auto flags = std::make_shared<DecodeFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    command->add_option("captures", flags->captures, "Capture files; - is standard input")
+        ->type_name("CAPTURE...")
+        ->required();
+    command
+        ->add_option("--server", flags->server,
+                     "Look only at this server's traffic (otherwise servers are recognised by what "
+                     "they send)")
+        ->type_name("[ADDRESS]:PORT");
+    flags->records.add_to(*command);
+    return [flags, settings] {
+        settings->complete();
+        return run_decode(*flags);
+    };
+}
+
+} // namespace tw

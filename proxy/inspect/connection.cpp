@@ -1,0 +1,171 @@
+#include "proxy/inspect/connection.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tw::inspect {
+
+namespace {
+
+std::optional<wire::Token> token_in(std::span<const std::byte> bytes) {
+    if (bytes.size() != wire::kTokenSize) {
+        return std::nullopt;
+    }
+    wire::Token token;
+    std::memcpy(token.data(), bytes.data(), token.size());
+    return token;
+}
+
+} // namespace
+
+wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
+    if (!synced_) {
+        if (resend) {
+            return wire::VitalClass::old;
+        }
+        synced_ = true;
+        last_ = sequence;
+        return wire::VitalClass::next;
+    }
+    const wire::VitalClass what = wire::classify_sequence(last_, sequence);
+    if (what == wire::VitalClass::next) {
+        last_ = sequence;
+        gap_ = false;
+    } else if (what == wire::VitalClass::gap) {
+        gap_ = true;
+    }
+    return what;
+}
+
+void VitalOrder::acknowledged(std::uint16_t ack) {
+    const unsigned ahead = (static_cast<unsigned>(ack) - last_) % wire::kSequenceModulus;
+    if (gap_ && ahead != 0 && ahead < wire::kSequenceModulus / 2) {
+        last_ = ack;
+        gap_ = false;
+    }
+}
+
+void VitalOrder::reset(bool synced) {
+    last_ = 0;
+    synced_ = synced;
+    gap_ = false;
+}
+
+std::string_view Connection::protocol_name() const {
+    if (protocol_ == wire::Protocol::seven) {
+        return "0.7";
+    }
+    switch (form_) {
+    case TokenForm::none:
+        return "0.6";
+    case TokenForm::ddnet:
+        return "0.6+ddnet";
+    case TokenForm::vanilla:
+        return "0.6+token";
+    case TokenForm::unknown:
+        break;
+    }
+    return "";
+}
+
+void Connection::resynchronise() {
+    for (VitalOrder& order : order_) {
+        order.reset(false);
+    }
+}
+
+ConnectionChange Connection::establish(bool from_start) {
+    established_ = true;
+    protocol_ = wire::Protocol::six;
+    stranger_.reset();
+    handshake_ = {};
+    for (VitalOrder& order : order_) {
+        order.reset(from_start);
+    }
+    return from_start ? ConnectionChange::established : ConnectionChange::midway;
+}
+
+ConnectionChange Connection::on_control(Direction direction, const wire::Packet& packet,
+                                        const wire::Control& control) {
+    const bool c2s = direction == Direction::c2s;
+    if (control.kind == wire::ControlKind::connect && c2s) {
+        protocol_ = wire::Protocol::six;
+        handshake_ = {.connect = true,
+                      .token = control.vanilla_token ? control.token : std::nullopt};
+        return ConnectionChange::none;
+    }
+    if (control.kind == wire::ControlKind::connectaccept && !c2s) {
+        handshake_.answered = true;
+        handshake_.token = control.token;
+        handshake_.form = packet.header_token       ? TokenForm::vanilla
+                          : control.has_token_magic ? TokenForm::ddnet
+                                                    : TokenForm::none;
+        return ConnectionChange::none;
+    }
+    if (control.kind == wire::ControlKind::accept && c2s && handshake_.answered &&
+        handshake_.form == TokenForm::ddnet && control.token == handshake_.token) {
+        form_ = handshake_.form;
+        token_ = handshake_.token;
+        return establish(true);
+    }
+    return ConnectionChange::none;
+}
+
+bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byte> rest) const {
+    switch (form_) {
+    case TokenForm::ddnet:
+        return token_in(rest) == token_;
+    case TokenForm::vanilla:
+        return packet.header_token == token_;
+    case TokenForm::none:
+    case TokenForm::unknown:
+        break;
+    }
+    return !packet.header_token;
+}
+
+ConnectionChange Connection::on_chunks(Direction direction, const wire::Packet& packet,
+                                       std::span<const std::byte> rest, const wire::Chunk* first) {
+    if (handshake_.answered && handshake_.form == TokenForm::none && !packet.header_token) {
+        // Without a token the first vital chunk of the new connection is all there is to go by.
+        const bool starts = first != nullptr && first->vital && first->sequence == 1;
+        if (!established_ || (starts && packet.ack == 0)) {
+            form_ = TokenForm::none;
+            token_.reset();
+            return establish(true);
+        }
+    }
+    if (handshake_.answered && handshake_.form == TokenForm::vanilla &&
+        direction == Direction::c2s && packet.header_token &&
+        packet.header_token == handshake_.token) {
+        form_ = TokenForm::vanilla;
+        token_ = handshake_.token;
+        return establish(true);
+    }
+    if (!established_ || !token_fits(packet, rest)) {
+        return adopt(direction, packet, rest);
+    }
+    return ConnectionChange::none;
+}
+
+ConnectionChange Connection::adopt(Direction direction, const wire::Packet& packet,
+                                   std::span<const std::byte> rest) {
+    const auto token = packet.header_token ? packet.header_token : token_in(rest);
+    if (established_) {
+        // One packet with a strange token is a leftover or forged; both directions agreeing on it
+        // are a connection whose handshake passed unseen.
+        if (!token || stranger_ != token || stranger_direction_ == direction) {
+            stranger_ = token;
+            stranger_direction_ = direction;
+            return ConnectionChange::none;
+        }
+    } else if (handshake_.answered && token != handshake_.token) {
+        return ConnectionChange::none; // leftovers of an older connection; wait for the new one
+    }
+    const bool from_start = handshake_.answered;
+    form_ = packet.header_token ? TokenForm::vanilla : token ? TokenForm::ddnet : TokenForm::none;
+    token_ = token;
+    return establish(from_start);
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "proxy/inspect/session.h"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace tw::inspect {
+
+/// All sessions of one worker. Live traffic, captures and tests enter here, as time, session,
+/// direction and bytes; the same bytes give the same records.
+class Inspector {
+  public:
+    /// `numbers` counts sessions over all workers of a run.
+    Inspector(const Options& options, MapSource& maps, RecordSink& sink,
+              std::atomic<std::uint32_t>& numbers)
+        : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {}
+
+    /// `key` names the session for the calls that follow; it must not be in use.
+    void on_open(std::uint64_t key, Timestamp time, std::string client, std::string server);
+    void on_datagram(std::uint64_t key, Timestamp time, Direction direction,
+                     std::span<const std::byte> bytes);
+    /// Copies were lost: of one session, or with key 0 of any.
+    void on_gap(std::uint64_t key, Timestamp time, std::uint64_t lost);
+    void on_close(std::uint64_t key, Timestamp time, std::string_view reason);
+    /// Closes what is open, in order of appearance.
+    void finish(Timestamp time, std::string_view reason);
+
+    /// Totals of all sessions of this worker, open ones included.
+    [[nodiscard]] SessionStats totals() const;
+
+    [[nodiscard]] std::size_t open_sessions() const { return sessions_.size(); }
+
+    [[nodiscard]] std::uint32_t sessions_seen() const { return seen_; }
+
+  private:
+    Options options_;
+    MapSource* maps_;
+    RecordSink* sink_;
+    std::atomic<std::uint32_t>* numbers_;
+    Workspace workspace_;
+    std::map<std::uint64_t, std::unique_ptr<Session>> sessions_;
+    SessionStats closed_;
+    std::uint32_t seen_ = 0;
+};
+
+} // namespace tw::inspect

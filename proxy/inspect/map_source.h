@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tw::map {
+class Physics;
+} // namespace tw::map
+
+namespace tw::inspect {
+
+/// The map a server announces.
+struct MapAnnouncement {
+    std::string name{};
+    std::uint32_t crc = 0;
+    std::int64_t size = 0;
+    std::optional<std::array<std::uint8_t, 32>> sha256{};
+
+    friend bool operator==(const MapAnnouncement&, const MapAnnouncement&) = default;
+};
+
+enum class MapStatus : std::uint8_t {
+    found,
+    not_found,
+    other_version, ///< the name is there, the checksum is not
+    unreadable,
+    name_invalid,
+};
+
+struct FoundMap {
+    MapStatus status = MapStatus::not_found;
+    std::shared_ptr<const map::Physics> physics{}; ///< set when found
+    std::optional<std::array<std::uint8_t, 32>> sha256{};
+    std::string detail{}; ///< what is wrong, for people
+};
+
+/// Finds and reads maps; files are its business, not the inspector's.
+class MapSource {
+  public:
+    MapSource() = default;
+    MapSource(const MapSource&) = delete;
+    MapSource& operator=(const MapSource&) = delete;
+    MapSource(MapSource&&) = delete;
+    MapSource& operator=(MapSource&&) = delete;
+    virtual ~MapSource() = default;
+
+    [[nodiscard]] virtual FoundMap find(const MapAnnouncement& announcement) = 0;
+};
+
+} // namespace tw::inspect

@@ -1,0 +1,462 @@
+#include "proxy/inspect/snapshots.h"
+
+#include "proxy/inspect/mismatch.h"
+#include "snapshot/cursor.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tw::inspect {
+
+using snapshot::SnapshotView;
+using snapshot::Tick;
+
+namespace {
+
+/// From here on a limit counts as near: 90 % of it.
+constexpr std::int64_t near_limit(std::int64_t limit) {
+    return limit - limit / 10;
+}
+
+constexpr std::uint16_t kCharacterType = 9;
+
+/// Tick of the base that a distance on the wire names: any negative one means none.
+struct Base {
+    Tick tick = snapshot::kNoBase;
+    bool odd = false; ///< negative, but not -1
+};
+
+Base base_tick(Tick tick, std::int32_t distance) {
+    const std::int64_t base = std::int64_t{tick} - distance;
+    if (base < 0) {
+        return {.tick = snapshot::kNoBase, .odd = base != snapshot::kNoBase};
+    }
+    // A negative distance names a base of the future; it will not be found.
+    constexpr std::int64_t kLast = std::numeric_limits<Tick>::max();
+    return {.tick = static_cast<Tick>(std::min(base, kLast)), .odd = false};
+}
+
+/// The part of a body that holds this byte, and where in it.
+struct InPart {
+    int part = 0;
+    std::size_t offset = 0;
+    std::span<const std::byte> bytes;
+};
+
+InPart locate_in_parts(std::span<const std::byte> body, std::size_t offset) {
+    const std::size_t at = std::min(offset, body.empty() ? 0 : body.size() - 1);
+    const std::size_t begin = at / snapshot::kMaxPartSize * snapshot::kMaxPartSize;
+    return {.part = static_cast<int>(begin / snapshot::kMaxPartSize),
+            .offset = offset - begin,
+            .bytes = body.subspan(begin, std::min(snapshot::kMaxPartSize, body.size() - begin))};
+}
+
+} // namespace
+
+void SnapshotTracker::on_message(wire::MessageId id, std::span<const std::byte> body,
+                                 Reporter& reporter, SnapshotWorkspace& workspace) {
+    snapshot::Cursor in{body};
+    snapshot::Part part;
+    part.tick = in.var_int();
+    const Base base = base_tick(part.tick, in.var_int());
+    part.delta_tick = base.tick;
+    if (id == wire::MessageId::snap) {
+        part.num_parts = in.var_int();
+        part.part = in.var_int();
+    }
+    if (id != wire::MessageId::snap_empty) {
+        part.crc = in.var_int();
+        const std::int32_t size = in.var_int();
+        part.data = in.raw(size);
+    }
+    if (in.failed()) {
+        return; // told as message.truncated by whoever decodes the fields
+    }
+    if (part.tick < 0) {
+        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
+                          .tick = part.tick,
+                          .offset = 0,
+                          .detail = "negative tick"});
+        return;
+    }
+    if (base.odd) {
+        reporter.finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
+    }
+    if (id == wire::MessageId::snap_empty) {
+        on_empty(part.tick, part.delta_tick, reporter, workspace);
+    } else {
+        on_part(part, reporter, workspace);
+    }
+}
+
+void SnapshotTracker::on_part(const snapshot::Part& part, Reporter& reporter,
+                              SnapshotWorkspace& workspace) {
+    ++reporter.stats.parts;
+    if (history_.contains(part.tick)) {
+        ++reporter.stats.repeated;
+        return;
+    }
+    const snapshot::PartStatus status = parts_.add(part);
+    report_lost(parts_.lost(), reporter);
+    switch (status) {
+    case snapshot::PartStatus::complete:
+        on_complete(parts_.assembled(), reporter, workspace);
+        break;
+    case snapshot::PartStatus::out_of_range:
+        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
+                          .tick = part.tick,
+                          .value = part.num_parts,
+                          .limit = snapshot::kMaxParts,
+                          .part = part.part,
+                          .detail = "number of parts, part or size"});
+        break;
+    case snapshot::PartStatus::inconsistent:
+        reporter.finding(
+            {.id = FindingId::snapshot_part_inconsistent, .tick = part.tick, .part = part.part});
+        break;
+    case snapshot::PartStatus::duplicate:
+    case snapshot::PartStatus::too_old:
+        ++reporter.stats.repeated;
+        break;
+    case snapshot::PartStatus::incomplete:
+        break;
+    }
+}
+
+std::optional<SnapshotView> SnapshotTracker::base_of(const SnapshotRecord& record,
+                                                     Reporter& reporter) {
+    if (record.delta_tick == snapshot::kNoBase) {
+        ++reporter.stats.full;
+        return SnapshotView{};
+    }
+    reporter.stats.delta_distance.add(std::int64_t{record.tick} - record.delta_tick);
+    return history_.find(record.delta_tick);
+}
+
+void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter,
+                               SnapshotWorkspace& workspace) {
+    if (history_.contains(tick)) {
+        ++reporter.stats.repeated;
+        return;
+    }
+    ++reporter.stats.snapshots;
+    ++reporter.stats.empty;
+    SnapshotRecord record{.head = reporter.head(), .tick = tick, .delta_tick = base_tick};
+    note_arrival(record, reporter);
+    const auto base = base_of(record, reporter);
+    if (!base) {
+        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        return;
+    }
+    record.crc_got = base->checksum();
+    // The history must not copy from itself while it makes room.
+    workspace.result.clear();
+    for (std::size_t i = 0; i < base->size(); ++i) {
+        workspace.result.append((*base)[i].key, (*base)[i].data);
+    }
+    accept(record, workspace.result.view(), reporter);
+}
+
+void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporter& reporter,
+                                  SnapshotWorkspace& workspace) {
+    ++reporter.stats.snapshots;
+    reporter.stats.delta_bytes += delta.body.size();
+    SnapshotRecord record{.head = reporter.head(),
+                          .tick = delta.tick,
+                          .delta_tick = delta.delta_tick,
+                          .crc_wanted = delta.crc,
+                          .bytes = delta.body.size(),
+                          .parts = delta.num_parts};
+    note_arrival(record, reporter);
+    const auto base = base_of(record, reporter);
+    if (!base) {
+        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        return;
+    }
+    if (const auto decoded = snapshot::decode_delta(delta.body, workspace.delta); !decoded) {
+        fail_decode(record, decoded.error(), delta.body, reporter);
+        return;
+    }
+    snapshot::DeltaOddities oddities;
+    if (const auto applied =
+            snapshot::apply_delta(*base, workspace.delta, workspace.result, oddities);
+        !applied) {
+        fail_decode(record, applied.error(), delta.body, reporter);
+        return;
+    }
+    report_oddities(delta, oddities, reporter);
+    if (workspace.delta.surplus_ints != 0) {
+        reporter.finding({.id = FindingId::snapshot_surplus_ints,
+                          .tick = delta.tick,
+                          .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
+    }
+    record.crc_got = workspace.result.view().checksum();
+    if (record.crc_got != record.crc_wanted) {
+        fail_checksum(record, delta.body, *base, oddities, workspace, reporter);
+        return;
+    }
+    accept(record, workspace.result.view(), reporter);
+}
+
+void SnapshotTracker::note_arrival(const SnapshotRecord& record, Reporter& reporter) {
+    const bool full = record.delta_tick == snapshot::kNoBase;
+    const Arrival arrival = cadence_.arrived(record.tick, record.head.time, full);
+    reporter.stats.ticks_skipped += arrival.skipped;
+    reporter.stats.missed += arrival.missed;
+    if (arrival.reordered) {
+        ++reporter.direction_stats().reordered;
+        // It was taken for missed when the younger one came.
+        if (arrival.filled != 0 && reporter.stats.missed != 0) {
+            --reporter.stats.missed;
+            reporter.stats.ticks_skipped -=
+                std::min<std::uint64_t>(arrival.filled, reporter.stats.ticks_skipped);
+        }
+    }
+    if (arrival.deviation_us) {
+        reporter.direction_stats().jitter_us.add(*arrival.deviation_us);
+    }
+}
+
+void SnapshotTracker::accept(SnapshotRecord& record, const SnapshotView& items,
+                             Reporter& reporter) {
+    history_.store(record.tick, items);
+    const auto stored = history_.find(record.tick);
+    if (!stored) {
+        // Further behind the newest than the history reaches; nobody can build on it.
+        ++reporter.stats.repeated;
+        return;
+    }
+    failure_.reset();
+    SessionStats& stats = reporter.stats;
+    ++stats.verified;
+    stats.items.add(static_cast<std::int64_t>(stored->size()));
+    stats.snapshot_bytes.add(static_cast<std::int64_t>(stored->size_bytes()));
+    if (last_arrival_) {
+        stats.snapshot_interval_us.add((record.head.time - *last_arrival_) / 1000);
+    }
+    last_arrival_ = record.head.time;
+
+    types_.learn(*stored);
+    record.ok = true;
+    record.rebuilt = true;
+    record.items = *stored;
+    record.previous = previous_ ? history_.find(*previous_) : std::nullopt;
+    record.ordinal = ordinal_++;
+    record.types = &types_;
+    record.world = world_.get();
+    previous_ = record.tick;
+    check_limits(record, reporter);
+    check_descriptors(record, reporter);
+    check_world(record, reporter);
+    reporter.emit(record);
+}
+
+void SnapshotTracker::fail(SnapshotRecord& record, FindingRecord finding, Reporter& reporter) {
+    finding.tick = record.tick;
+    finding.delta_tick = record.delta_tick;
+    finding.crc_wanted = record.crc_wanted;
+    finding.crc_got = record.crc_got;
+    const bool first = !failure_ || failure_->why != finding.id;
+    if (first) {
+        failure_ = Failure{.since = record.tick, .lost = 0, .why = finding.id};
+    }
+    ++failure_->lost;
+    finding.since_tick = failure_->since;
+    finding.lost = failure_->lost;
+    if (finding.id == FindingId::snapshot_unknown_base) {
+        // Every delta until the next full snapshot fails alike: said once.
+        ++reporter.stats.unknown_base;
+        if (first) {
+            reporter.finding_once(finding);
+        } else {
+            reporter.count(finding.id);
+        }
+    } else {
+        ++(finding.id == FindingId::snapshot_crc_mismatch ? reporter.stats.mismatched
+                                                          : reporter.stats.undecodable);
+        reporter.finding(finding);
+    }
+    reporter.emit(record);
+}
+
+void SnapshotTracker::fail_decode(SnapshotRecord& record, const snapshot::DecodeError& error,
+                                  std::span<const std::byte> body, Reporter& reporter) {
+    const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
+                                   ? error.offset
+                                   : snapshot::byte_offset_of_int(body, error.offset);
+    const InPart at = locate_in_parts(body, offset);
+    const snapshot::ErrorInfo& info = snapshot::error_info(error.code);
+    FindingRecord finding{.id = finding_of(error.code),
+                          .offset = at.offset,
+                          .part = at.part,
+                          .name = info.name,
+                          .detail = info.sentence,
+                          .bytes = at.bytes};
+    if (info.ddnet_code != 0) {
+        finding.ddnet_code = info.ddnet_code;
+    }
+    if (error.key) {
+        finding.item = name_item(*error.key);
+    }
+    fail(record, finding, reporter);
+}
+
+void SnapshotTracker::fail_checksum(SnapshotRecord& record, std::span<const std::byte> body,
+                                    const SnapshotView& base,
+                                    const snapshot::DeltaOddities& oddities,
+                                    const SnapshotWorkspace& workspace, Reporter& reporter) {
+    const auto previous = previous_ ? history_.find(*previous_) : std::nullopt;
+    const MismatchCause cause = explain_mismatch({.body = body,
+                                                  .delta = &workspace.delta,
+                                                  .base = base,
+                                                  .previous = previous.value_or(base),
+                                                  .result = workspace.result.view(),
+                                                  .oddities = &oddities,
+                                                  .wanted = *record.crc_wanted,
+                                                  .got = *record.crc_got});
+    const std::size_t offset =
+        cause.int_index ? snapshot::byte_offset_of_int(body, *cause.int_index) : 0;
+    const InPart at = locate_in_parts(body, offset);
+    FindingRecord finding{.id = FindingId::snapshot_crc_mismatch,
+                          .value = std::int64_t{*record.crc_got} - *record.crc_wanted,
+                          .part = at.part,
+                          .name = cause.name,
+                          .detail = cause.sentence,
+                          .bytes = at.bytes};
+    if (cause.int_index) {
+        finding.offset = at.offset;
+    }
+    if (cause.key) {
+        finding.item = name_item(*cause.key);
+    }
+    fail(record, finding, reporter);
+}
+
+void SnapshotTracker::report_oddities(const snapshot::AssembledDelta& delta,
+                                      const snapshot::DeltaOddities& oddities, Reporter& reporter) {
+    for (const snapshot::DeltaOddityAt& oddity : oddities.list()) {
+        const InPart at =
+            locate_in_parts(delta.body, snapshot::byte_offset_of_int(delta.body, oddity.int_index));
+        reporter.finding({.id = finding_of(oddity.kind),
+                          .tick = delta.tick,
+                          .offset = at.offset,
+                          .item = name_item(oddity.key),
+                          .delta_tick = delta.delta_tick,
+                          .part = at.part});
+    }
+}
+
+void SnapshotTracker::report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
+    for (const snapshot::LostDelta& delta : lost) {
+        ++reporter.stats.incomplete;
+        reporter.finding({.id = FindingId::snapshot_part_missing,
+                          .tick = delta.tick,
+                          .delta_tick = delta.delta_tick,
+                          .value = delta.have,
+                          .limit = delta.num_parts});
+    }
+}
+
+void SnapshotTracker::check_limits(const SnapshotRecord& record, Reporter& reporter) {
+    struct Limit {
+        std::int64_t value;
+        std::int64_t limit;
+        std::string_view name;
+    };
+
+    const Limit limits[] = {
+        {static_cast<std::int64_t>(record.items.size()), snapshot::kMaxItems, "items"},
+        {static_cast<std::int64_t>(record.items.size_bytes()), snapshot::kMaxSnapshotBytes,
+         "bytes"},
+        {record.parts, snapshot::kMaxParts, "parts"},
+    };
+    bool near = false;
+    for (const Limit& limit : limits) {
+        if (limit.value < near_limit(limit.limit)) {
+            continue;
+        }
+        if (!near_cap_ && !near) {
+            reporter.finding({.id = FindingId::snapshot_item_cap,
+                              .tick = record.tick,
+                              .value = limit.value,
+                              .limit = limit.limit,
+                              .name = limit.name});
+        }
+        near = true;
+    }
+    near_cap_ = near;
+}
+
+void SnapshotTracker::check_descriptors(const SnapshotRecord& record, Reporter& reporter) {
+    const auto keys = record.items.keys();
+    const auto first_of = [&](std::uint32_t type) {
+        return std::lower_bound(keys.begin(), keys.end(), type << 16U);
+    };
+    for (auto at = first_of(snapshot::kFirstUuidType); at != keys.end();) {
+        const auto key = snapshot::ItemKey::from_packed(*at);
+        if (types_.find(key.type) == nullptr) {
+            reporter.finding_once({.id = FindingId::snapshot_missing_descriptor,
+                                   .tick = record.tick,
+                                   .item = name_item(key)});
+        }
+        at = first_of(std::uint32_t{key.type} + 1);
+    }
+}
+
+void SnapshotTracker::check_world(const SnapshotRecord& record, Reporter& reporter) {
+    if (record.world == nullptr) {
+        return;
+    }
+    const snapshot::ObjectSpec* character = snapshot::find_object(kCharacterType);
+    const auto keys = record.items.keys();
+    const auto first = std::lower_bound(keys.begin(), keys.end(), kCharacterType << 16U);
+    for (auto at = first; at != keys.end() && *at >> 16U == kCharacterType; ++at) {
+        const auto item = record.items[static_cast<std::size_t>(at - keys.begin())];
+        if (item.key.id >= kMaxClients || character == nullptr || !character->position) {
+            continue;
+        }
+        const Misplaced where = record.world->misplaced(item.data[character->position->x],
+                                                        item.data[character->position->y]);
+        if (where != Misplaced::no && !misplaced_.test(item.key.id)) {
+            reporter.finding({.id = where == Misplaced::inside_solid ? FindingId::world_inside_solid
+                                                                     : FindingId::world_outside_map,
+                              .tick = record.tick,
+                              .item = name_item(item.key),
+                              .place = record.world->place(*character, item.data)});
+        }
+        misplaced_.set(item.key.id, where != Misplaced::no);
+    }
+}
+
+FindingItem SnapshotTracker::name_item(snapshot::ItemKey key) const {
+    const snapshot::ObjectSpec* object = types_.object(key.type);
+    return {.type_id = key.type,
+            .id = key.id,
+            .type = object == nullptr ? std::string_view{} : object->name};
+}
+
+void SnapshotTracker::on_ack(Tick tick, Reporter& reporter) const {
+    const auto newest = history_.newest();
+    if (tick >= 0 && newest && *newest >= tick) {
+        reporter.stats.ack_lag_ticks.add(std::int64_t{*newest} - tick);
+    }
+}
+
+void SnapshotTracker::restart(Reporter& reporter) {
+    report_lost(parts_.reset(), reporter);
+    history_.clear();
+    previous_.reset();
+    ordinal_ = 0;
+    failure_.reset();
+    last_arrival_.reset();
+    cadence_ = {};
+    misplaced_.reset();
+    near_cap_ = false;
+}
+
+void SnapshotTracker::reset(Reporter& reporter) {
+    restart(reporter);
+    types_.clear();
+}
+
+} // namespace tw::inspect

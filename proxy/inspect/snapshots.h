@@ -1,0 +1,93 @@
+#pragma once
+
+#include "proxy/inspect/cadence.h"
+#include "proxy/inspect/reporter.h"
+#include "proxy/wire/message.h"
+#include "snapshot/delta.h"
+#include "snapshot/history.h"
+#include "snapshot/parts.h"
+#include "snapshot/snapshot.h"
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace tw::inspect {
+
+/// Buffers that decoding needs for the time of one call: shared by all sessions of a worker.
+struct SnapshotWorkspace {
+    snapshot::Delta delta;
+    snapshot::Snapshot result;
+};
+
+/// A connection's snapshots: parts are put together, deltas applied, checksums compared, the world
+/// looked at. What the client would drop is dropped here too, and said.
+class SnapshotTracker {
+  public:
+    /// A snap, snap_single or snap_empty message; `body` is what follows the message id.
+    void on_message(wire::MessageId id, std::span<const std::byte> body, Reporter& reporter,
+                    SnapshotWorkspace& workspace);
+    /// The client acknowledged this tick in an input.
+    void on_ack(snapshot::Tick tick, Reporter& reporter) const;
+
+    /// Map change: ticks and items start again, type numbers stay.
+    void restart(Reporter& reporter);
+    /// New connection: everything starts again.
+    void reset(Reporter& reporter);
+
+    void set_world(std::shared_ptr<const World> world) { world_ = std::move(world); }
+
+    [[nodiscard]] const TypeNames& types() const { return types_; }
+
+    [[nodiscard]] std::size_t memory_bytes() const { return history_.capacity_bytes(); }
+
+  private:
+    struct Failure {
+        snapshot::Tick since = 0;
+        std::uint64_t lost = 0;
+        FindingId why = FindingId::count;
+    };
+
+    void on_part(const snapshot::Part& part, Reporter& reporter, SnapshotWorkspace& workspace);
+    void on_complete(const snapshot::AssembledDelta& delta, Reporter& reporter,
+                     SnapshotWorkspace& workspace);
+    void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter,
+                  SnapshotWorkspace& workspace);
+    /// The base's items; nothing when it did not pass by (which is reported).
+    [[nodiscard]] std::optional<snapshot::SnapshotView> base_of(const SnapshotRecord& record,
+                                                                Reporter& reporter);
+    void note_arrival(const SnapshotRecord& record, Reporter& reporter);
+    void accept(SnapshotRecord& record, const snapshot::SnapshotView& items, Reporter& reporter);
+    void fail(SnapshotRecord& record, FindingRecord finding, Reporter& reporter);
+    void fail_decode(SnapshotRecord& record, const snapshot::DecodeError& error,
+                     std::span<const std::byte> body, Reporter& reporter);
+    void fail_checksum(SnapshotRecord& record, std::span<const std::byte> body,
+                       const snapshot::SnapshotView& base, const snapshot::DeltaOddities& oddities,
+                       const SnapshotWorkspace& workspace, Reporter& reporter);
+    void report_oddities(const snapshot::AssembledDelta& delta,
+                         const snapshot::DeltaOddities& oddities, Reporter& reporter);
+    void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
+    void check_limits(const SnapshotRecord& record, Reporter& reporter);
+    void check_descriptors(const SnapshotRecord& record, Reporter& reporter);
+    void check_world(const SnapshotRecord& record, Reporter& reporter);
+    [[nodiscard]] FindingItem name_item(snapshot::ItemKey key) const;
+
+    /// Characters beyond this id are not looked at for misplacement.
+    static constexpr std::size_t kMaxClients = 128;
+
+    snapshot::PartAssembler parts_;
+    snapshot::History history_;
+    TypeNames types_;
+    std::shared_ptr<const World> world_;
+    std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
+    std::uint64_t ordinal_ = 0;
+    std::optional<Failure> failure_;
+    std::optional<Timestamp> last_arrival_;
+    Cadence cadence_;
+    std::bitset<kMaxClients> misplaced_;
+    bool near_cap_ = false;
+};
+
+} // namespace tw::inspect

@@ -1,0 +1,101 @@
+#include "proxy/pipeline.h"
+
+#include "proxy/relay/idle.h"
+
+#include <chrono>
+
+namespace tw {
+
+namespace {
+
+/// Records wait at most this long before they reach the file, so that `tail -f` shows the game.
+constexpr std::chrono::milliseconds kFlushEvery{100};
+
+inspect::Timestamp now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+inspect::Direction direction_of(const relay::Event& event) {
+    return event.direction == relay::Direction::c2s ? inspect::Direction::c2s
+                                                    : inspect::Direction::s2c;
+}
+
+} // namespace
+
+Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
+               std::atomic<std::uint32_t>& numbers)
+    : ring_{options.ring_bytes}, inspector_{options.inspect, maps, sinks_, numbers} {
+    if (options.console != nullptr) {
+        sinks_.add(console_.emplace(*options.console));
+    }
+    if (options.records != nullptr) {
+        sinks_.add(json_.emplace(options.json, *options.records));
+    }
+}
+
+Worker::~Worker() {
+    finish();
+}
+
+void Worker::start() {
+    thread_ = std::thread{[this] { run(); }};
+}
+
+void Worker::finish() {
+    if (thread_.joinable()) {
+        ending_.store(true, std::memory_order_release);
+        thread_.join();
+    }
+}
+
+void Worker::run() {
+    relay::IdleStrategy idle;
+    auto flushed = std::chrono::steady_clock::now();
+    while (true) {
+        // Read before the ring, so that nothing the relay told before it ended is missed.
+        const bool ending = ending_.load(std::memory_order_acquire);
+        constexpr std::size_t kBatch = 256;
+        const std::size_t seen =
+            ring_.consume([this](const relay::Event& event) { look_at(event); }, kBatch);
+        if (const auto time = std::chrono::steady_clock::now(); time - flushed >= kFlushEvery) {
+            flushed = time;
+            if (json_) {
+                json_->flush();
+            }
+        }
+        if (seen != 0) {
+            idle.reset();
+        } else if (ending) {
+            break;
+        } else {
+            idle.idle();
+        }
+    }
+    inspector_.finish(now(), "shutdown");
+    if (json_) {
+        json_->flush();
+    }
+}
+
+void Worker::look_at(const relay::Event& event) {
+    switch (event.kind) {
+    case relay::EventKind::open:
+        inspector_.on_open(event.session, event.time, relay::to_string(event.client),
+                           relay::to_string(event.server));
+        break;
+    case relay::EventKind::datagram:
+        inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes);
+        break;
+    case relay::EventKind::close:
+        inspector_.on_close(event.session, event.time,
+                            event.reason == relay::CloseReason::idle ? "idle" : "shutdown");
+        break;
+    case relay::EventKind::gap:
+        inspector_.on_gap(event.session, event.time, event.lost);
+        break;
+    }
+}
+
+} // namespace tw

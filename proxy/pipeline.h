@@ -1,0 +1,77 @@
+#pragma once
+
+#include "proxy/inspect/inspector.h"
+#include "proxy/record/console.h"
+#include "proxy/record/json_lines.h"
+#include "proxy/relay/ring.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace tw {
+
+/// Hands every record to several sinks in order.
+class Fanout final : public inspect::RecordSink {
+  public:
+    void add(inspect::RecordSink& sink) { sinks_.push_back(&sink); }
+
+    void on_record(const inspect::Record& record) override {
+        for (inspect::RecordSink* sink : sinks_) {
+            sink->on_record(record);
+        }
+    }
+
+  private:
+    std::vector<inspect::RecordSink*> sinks_;
+};
+
+/// What the workers of a run have in common.
+struct PipelineOptions {
+    inspect::Options inspect;
+    record::JsonOptions json;
+    record::Output* records = nullptr;  ///< null: nothing is written
+    record::Console* console = nullptr; ///< null: nothing is shown
+    std::size_t ring_bytes = 0;
+};
+
+/// Looks at one relay thread's copies, on a thread of its own: ring, inspector, sinks.
+class Worker {
+  public:
+    Worker(const PipelineOptions& options, inspect::MapSource& maps,
+           std::atomic<std::uint32_t>& numbers);
+    ~Worker();
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+    Worker(Worker&&) = delete;
+    Worker& operator=(Worker&&) = delete;
+
+    [[nodiscard]] relay::Ring& ring() { return ring_; }
+
+    void start();
+    /// To be called when the relay has ended: looks at all that is left, closes the sessions.
+    void finish();
+
+    /// Totals; only after finish.
+    [[nodiscard]] inspect::SessionStats totals() const { return inspector_.totals(); }
+
+    [[nodiscard]] std::uint32_t sessions_seen() const { return inspector_.sessions_seen(); }
+
+  private:
+    void run();
+    void look_at(const relay::Event& event);
+
+    relay::Ring ring_;
+    Fanout sinks_;
+    std::optional<record::JsonLines> json_;
+    std::optional<record::ConsoleTap> console_;
+    inspect::Inspector inspector_;
+    std::atomic<bool> ending_{false};
+    std::thread thread_;
+};
+
+} // namespace tw

@@ -1,0 +1,335 @@
+#include "proxy/commands.h"
+#include "proxy/map_folders.h"
+#include "proxy/pipeline.h"
+#include "proxy/record/file_output.h"
+#include "proxy/record_flags.h"
+#include "proxy/relay/relay.h"
+#include "proxy/settings.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+namespace tw {
+
+namespace {
+
+namespace asio = boost::asio;
+
+struct ProxyFlags {
+    std::string server;
+    std::vector<std::string> listen{"127.0.0.1:8303"};
+    RecordFlags records;
+    double idle_timeout = 60;
+    std::size_t max_sessions = 1024;
+    unsigned threads = 1;
+    std::size_t ring_mib = 16;
+    double duration = 0;
+    bool busy_poll = false;
+    bool no_inspect = false;
+    bool quiet = false;
+    std::string log_level = "info";
+};
+
+void add_flags(CLI::App& command, ProxyFlags& flags) {
+    command.add_option("-s,--server", flags.server, "The game server behind the proxy")
+        ->type_name("HOST:PORT");
+    command
+        .add_option("-l,--listen", flags.listen,
+                    "Where clients connect (repeatable); port 0: the system chooses")
+        ->type_name("ADDR:PORT")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->capture_default_str();
+    flags.records.add_to(command);
+    command
+        .add_option("--idle-timeout", flags.idle_timeout,
+                    "Seconds without a datagram after which a session ends")
+        ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
+    command
+        .add_option("--max-sessions", flags.max_sessions,
+                    "Clients at the same time; more are refused")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{60000}))
+        ->capture_default_str();
+    command
+        .add_option("--threads", flags.threads,
+                    "Relay threads, each with an inspecting one beside it")
+        ->check(CLI::Range(1U, 64U))
+        ->capture_default_str();
+    command
+        .add_option("--ring", flags.ring_mib,
+                    "MiB of copies that may wait to be looked at, for each thread")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
+        ->capture_default_str();
+    command.add_option("--duration", flags.duration, "Stop by itself after this many seconds")
+        ->check(CLI::PositiveNumber);
+    command.add_flag("--busy-poll", flags.busy_poll,
+                     "Spin instead of sleeping: lowest latency, takes a core");
+    command.add_flag("--no-inspect", flags.no_inspect, "Only forward, look at nothing");
+    command.add_flag("-q,--quiet", flags.quiet, "No line a second");
+    command.add_option("--log-level", flags.log_level, "What twscope says about itself on stderr")
+        ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
+        ->capture_default_str();
+}
+
+asio::ip::udp::endpoint listen_endpoint(const std::string& text) {
+    const HostPort where = parse_host_port(text, "--listen");
+    boost::system::error_code error;
+    const auto address = asio::ip::make_address(where.host.empty() ? "0.0.0.0" : where.host, error);
+    if (error) {
+        throw UsageError{fmt::format("--listen {}: expected an address like 127.0.0.1 or ::, not a "
+                                     "name",
+                                     text)};
+    }
+    return {address, where.port};
+}
+
+relay::Options relay_options(const ProxyFlags& flags) {
+    relay::Options options;
+    for (const std::string& listen : flags.listen) {
+        options.listen.push_back(listen_endpoint(listen));
+    }
+    const HostPort server = parse_host_port(flags.server, "--server");
+    if (server.host.empty() || server.port == 0) {
+        throw UsageError{fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8304",
+                                     flags.server)};
+    }
+    options.server_host = server.host;
+    options.server_port = server.port;
+    options.max_sessions = flags.max_sessions;
+    options.idle_timeout =
+        std::chrono::milliseconds{static_cast<std::int64_t>(flags.idle_timeout * 1000)};
+    options.threads = flags.threads;
+    options.busy_poll = flags.busy_poll;
+    return options;
+}
+
+/// One run of the proxy, from start-up to the last written record.
+class ProxyRun {
+  public:
+    explicit ProxyRun(const ProxyFlags& flags);
+    [[nodiscard]] int run();
+
+  private:
+    void every_second(const boost::system::error_code& error);
+    void show(bool last);
+    void check_disk();
+    void stop(std::string_view why);
+    [[nodiscard]] int finish();
+
+    ProxyFlags flags_;
+    FailOn fail_on_;
+    MapFolders maps_;
+    std::optional<record::FileOutput> file_;
+    std::optional<record::QueuedOutput> queue_;
+    std::optional<record::Console> console_;
+    std::FILE* console_file_ = stdout;
+    std::atomic<std::uint32_t> numbers_{0};
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::optional<relay::Relay> relay_;
+    asio::io_context io_{1};
+    asio::steady_timer timer_{io_};
+    asio::signal_set signals_{io_, SIGINT, SIGTERM};
+    std::chrono::steady_clock::time_point started_;
+    std::chrono::steady_clock::time_point shown_;
+    bool disk_error_told_ = false;
+};
+
+inspect::Timestamp now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+ProxyRun::ProxyRun(const ProxyFlags& flags)
+    : flags_{flags}, fail_on_{flags.records.fail_on}, maps_{{flags.records.maps.begin(),
+                                                             flags.records.maps.end()}} {
+    const relay::Options options = relay_options(flags);
+    if (!flags.records.output.empty()) {
+        try {
+            file_.emplace(flags.records.output);
+        } catch (const std::system_error& error) {
+            throw UsageError{fmt::format("--output {}: {}; name a file in a folder that exists and "
+                                         "may be written",
+                                         flags.records.output, error.code().message())};
+        }
+        queue_.emplace(*file_);
+    }
+    // Records on standard output must not be mixed with anything.
+    console_file_ = flags.records.output == "-" ? stderr : stdout;
+    if (!flags.quiet && !flags.no_inspect) {
+        console_.emplace(::isatty(::fileno(console_file_)) == 1);
+    }
+    constexpr std::size_t kMiB = std::size_t{1} << 20U;
+    const PipelineOptions pipeline{
+        .inspect = {.messages = queue_.has_value() && !flags.records.no_messages},
+        .json = flags.records.json(),
+        .records = queue_ ? &*queue_ : nullptr,
+        .console = console_ ? &*console_ : nullptr,
+        .ring_bytes = flags.ring_mib * kMiB};
+    std::vector<relay::Ring*> rings;
+    for (unsigned i = 0; i < flags.threads && !flags.no_inspect; ++i) {
+        workers_.push_back(std::make_unique<Worker>(pipeline, maps_, numbers_));
+        rings.push_back(&workers_.back()->ring());
+    }
+    relay_.emplace(options, rings);
+}
+
+int ProxyRun::run() {
+    for (const auto& endpoint : relay_->listen_endpoints()) {
+        spdlog::info("listening on {}:{}, forwarding to {}", endpoint.address().to_string(),
+                     endpoint.port(), relay::to_string(relay_->server_endpoint()));
+    }
+    for (const auto& worker : workers_) {
+        worker->start();
+    }
+    relay_->start();
+    started_ = shown_ = std::chrono::steady_clock::now();
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+        if (!error) {
+            stop(signal == SIGINT ? "interrupted" : "terminated");
+        }
+    });
+    timer_.expires_after(std::chrono::seconds{1});
+    timer_.async_wait([this](const auto& error) { every_second(error); });
+    io_.run();
+    return finish();
+}
+
+void ProxyRun::every_second(const boost::system::error_code& error) {
+    if (error) {
+        return;
+    }
+    show(false);
+    check_disk();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started_;
+    if (flags_.duration > 0 && elapsed.count() >= flags_.duration) {
+        stop("the time given with --duration is over");
+        return;
+    }
+    timer_.expires_at(timer_.expiry() + std::chrono::seconds{1});
+    timer_.async_wait([this](const auto& next) { every_second(next); });
+}
+
+void ProxyRun::show(bool last) {
+    if (!console_) {
+        return;
+    }
+    const auto time = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> elapsed = time - shown_;
+    shown_ = time;
+    auto lines = console_->lines(now(), std::max(elapsed.count(), 0.001));
+    if (last) {
+        lines.pop_back(); // the state of things after all has ended says nothing
+    }
+    for (const std::string& line : lines) {
+        fmt::print(console_file_, "{}\n", line);
+    }
+    std::fflush(console_file_);
+}
+
+void ProxyRun::check_disk() {
+    if (file_ && file_->failed() && !disk_error_told_) {
+        disk_error_told_ = true;
+        spdlog::error("recording to {} stopped: {}; forwarding goes on", flags_.records.output,
+                      std::generic_category().message(file_->error()));
+    }
+}
+
+void ProxyRun::stop(std::string_view why) {
+    spdlog::info("stopping: {}", why);
+    signals_.cancel();
+    timer_.cancel();
+}
+
+int ProxyRun::finish() {
+    relay_->stop();
+    relay_->join();
+    inspect::SessionStats totals;
+    std::uint32_t sessions = 0;
+    for (const auto& worker : workers_) {
+        worker->finish();
+        totals.merge(worker->totals());
+        sessions += worker->sessions_seen();
+    }
+    show(true);
+    if (queue_) {
+        record::JsonLines last{flags_.records.json(), *queue_};
+        const inspect::SummaryRecord summary{
+            .head = {.time = now()}, .stats = &totals, .sessions = sessions};
+        last.on_record(&summary);
+        last.flush();
+        const std::uint64_t dropped = queue_->dropped_lines();
+        queue_.reset();
+        check_disk();
+        if (const std::uint64_t lost = dropped + file_->lost_lines(); lost != 0) {
+            spdlog::error("{} records could not be written", lost);
+        }
+    }
+    const relay::Counters counters = relay_->counters();
+    spdlog::info(
+        "{} sessions, {} datagrams to the server, {} to clients, {} snapshots, {} verified",
+        counters.sessions_opened, counters.directions[0].datagrams,
+        counters.directions[1].datagrams, totals.snapshots, totals.verified);
+    if (const std::string_view failing = fail_on_.check(totals); !failing.empty()) {
+        spdlog::error("--fail-on: {} occurred", failing);
+        return kExitFinding;
+    }
+    return 0;
+}
+
+int run_proxy(const ProxyFlags& flags) {
+    if (flags.server.empty()) {
+        throw UsageError{
+            "proxy needs the game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
+    }
+    auto logger = spdlog::stderr_color_mt("twscope");
+    logger->set_pattern("%H:%M:%S %^%l%$ %v");
+    logger->set_level(spdlog::level::from_str(flags.log_level));
+    spdlog::set_default_logger(std::move(logger));
+    std::unique_ptr<ProxyRun> run;
+    try {
+        run = std::make_unique<ProxyRun>(flags);
+    } catch (const relay::StartError& error) {
+        throw UsageError{error.what()};
+    }
+    try {
+        return run->run();
+    } catch (const std::exception& error) {
+        spdlog::error("{}", error.what());
+        return kExitFailed;
+    }
+}
+
+} // namespace
+
+Action add_proxy_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "proxy", "Stand between clients and a server: forward everything, record what happens");
+    auto flags = std::make_shared<ProxyFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    add_flags(*command, *flags);
+    return [flags, settings] {
+        settings->complete();
+        return run_proxy(*flags);
+    };
+}
+
+} // namespace tw

@@ -1,0 +1,210 @@
+#include "proxy/record/console.h"
+
+#include "proxy/record/json_buffer.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace tw::record {
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::uint16_t kCharacterType = 9;
+constexpr std::uint16_t kPlayerInfoType = 10;
+constexpr std::uint16_t kClientInfoType = 11;
+constexpr std::size_t kNameInts = 4;
+
+std::string player_name(const snapshot::SnapshotView& items, std::uint16_t client) {
+    const auto info = items.find({kClientInfoType, client});
+    if (!info) {
+        return fmt::format("#{}", client);
+    }
+    std::array<char, 4 * kNameInts> text{};
+    const std::size_t length =
+        snapshot::decode_int_string(items[*info].data.first(kNameInts), text);
+    return terminal_text({text.data(), length});
+}
+
+/// The client id of the receiver's own tee: the player_info that says "local".
+std::optional<std::uint16_t> own_client(const snapshot::SnapshotView& items) {
+    const auto keys = items.keys();
+    const auto first = std::lower_bound(keys.begin(), keys.end(), kPlayerInfoType << 16U);
+    for (auto at = first; at != keys.end() && *at >> 16U == kPlayerInfoType; ++at) {
+        const auto item = items[static_cast<std::size_t>(at - keys.begin())];
+        if (item.data.front() != 0) {
+            return item.key.id;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string place_of(const inspect::SnapshotRecord& record, std::uint16_t client) {
+    const auto character = record.items.find({kCharacterType, client});
+    const snapshot::ObjectSpec* spec = snapshot::find_object(kCharacterType);
+    if (!character || spec == nullptr) {
+        return "not in the game";
+    }
+    const auto data = record.items[*character].data;
+    if (record.world != nullptr) {
+        if (const auto place = record.world->place(*spec, data)) {
+            return fmt::format("({},{}) {}", place->tile_x, place->tile_y, place->game);
+        }
+    }
+    const auto position = inspect::world_position(*spec, data);
+    return position ? fmt::format("x={} y={}", position->x, position->y) : "";
+}
+
+} // namespace
+
+std::string terminal_text(std::string_view text) {
+    JsonBuffer json;
+    json.append_string(text);
+    // JSON's own escapes are harmless on a terminal; only the quotes are taken off.
+    const std::string_view quoted = json.view();
+    return std::string{quoted.substr(1, quoted.size() - 2)};
+}
+
+std::string describe(const inspect::FindingRecord& record) {
+    const inspect::FindingInfo& info = inspect::finding_info(record.id);
+    std::string line = fmt::format("{} {}: session {}", inspect::severity_name(info.severity),
+                                   info.name, record.head.session);
+    if (record.tick) {
+        line += fmt::format(", tick {}", *record.tick);
+    }
+    if (record.item) {
+        line += fmt::format(", {} {}",
+                            record.item->type.empty() ? fmt::format("type {}", record.item->type_id)
+                                                      : std::string{record.item->type},
+                            record.item->id);
+    }
+    if (record.crc_wanted && record.crc_got) {
+        line += fmt::format(", checksum {} instead of {}", *record.crc_got, *record.crc_wanted);
+    }
+    if (!record.name.empty()) {
+        line += fmt::format(", {}", terminal_text(record.name));
+    }
+    line += fmt::format(". {}", info.sentence);
+    if (!record.detail.empty()) {
+        line += fmt::format(" ({})", terminal_text(record.detail));
+    }
+    return line;
+}
+
+void Console::set_tee(std::uint32_t session, Tee tee) {
+    const std::lock_guard lock{mutex_};
+    tees_.insert_or_assign(session, std::move(tee));
+}
+
+void Console::forget(std::uint32_t session) {
+    const std::lock_guard lock{mutex_};
+    tees_.erase(session);
+}
+
+void Console::add_finding(std::string line, inspect::Severity severity) {
+    const std::lock_guard lock{mutex_};
+    ++findings_total_;
+    if (severity == inspect::Severity::info) {
+        return;
+    }
+    if (findings_.size() < kMaxFindingLines) {
+        findings_.push_back(
+            colour(severity == inspect::Severity::error ? "31" : "33", std::move(line)));
+    } else {
+        ++findings_unshown_;
+    }
+}
+
+void Console::count(std::uint64_t snapshots, std::uint64_t verified) {
+    snapshots_.fetch_add(snapshots, std::memory_order_relaxed);
+    verified_.fetch_add(verified, std::memory_order_relaxed);
+}
+
+std::string Console::colour(std::string_view code, std::string text) const {
+    return colours_ ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);
+}
+
+std::vector<std::string> Console::lines(inspect::Timestamp now, double seconds) {
+    const std::lock_guard lock{mutex_};
+    std::vector<std::string> lines{findings_.begin(), findings_.end()};
+    findings_.clear();
+    if (const auto unshown = std::exchange(findings_unshown_, 0); unshown != 0) {
+        lines.push_back(fmt::format("and {} findings more", unshown));
+    }
+    const auto snapshots = static_cast<double>(snapshots_.exchange(0)) / seconds;
+    const auto verified = static_cast<double>(verified_.exchange(0)) / seconds;
+    std::string line = fmt::format(
+        "{:%H:%M:%S}  {} {}, {:.0f} snapshots/s, {}, {} findings",
+        fmt::localtime(static_cast<std::time_t>(now / kSecond)), tees_.size(),
+        tees_.size() == 1 ? "session" : "sessions", snapshots,
+        colour(verified < snapshots ? "31" : "32", fmt::format("{:.0f} verified", verified)),
+        findings_total_);
+    std::size_t shown = 0;
+    for (const auto& [session, tee] : tees_) {
+        if (++shown > kMaxTees) {
+            line += fmt::format(" | and {} more", tees_.size() - kMaxTees);
+            break;
+        }
+        line += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
+                                 : fmt::format(" | {} {}", colour("1", tee.name), tee.place);
+    }
+    lines.push_back(std::move(line));
+    return lines;
+}
+
+void ConsoleTap::on_record(const inspect::Record& record) {
+    if (const auto* const* session = std::get_if<const inspect::SessionRecord*>(&record)) {
+        see(**session);
+    } else if (const auto* const* snapshot = std::get_if<const inspect::SnapshotRecord*>(&record)) {
+        see(**snapshot);
+    } else if (const auto* const* finding = std::get_if<const inspect::FindingRecord*>(&record)) {
+        see(**finding);
+    }
+}
+
+void ConsoleTap::see(const inspect::SessionRecord& record) {
+    const std::uint32_t session = record.head.session;
+    switch (record.event) {
+    case inspect::SessionEvent::open:
+        console_->set_tee(session, {.name = {}, .place = {}, .state = "connecting"});
+        break;
+    case inspect::SessionEvent::established:
+        console_->set_tee(
+            session, {.name = {}, .place = {}, .state = "speaks " + std::string{record.protocol}});
+        break;
+    case inspect::SessionEvent::close:
+        console_->forget(session);
+        shown_.erase(session);
+        break;
+    }
+}
+
+void ConsoleTap::see(const inspect::SnapshotRecord& record) {
+    console_->count(1, record.ok ? 1 : 0);
+    if (!record.rebuilt) {
+        return;
+    }
+    inspect::Timestamp& shown = shown_[record.head.session];
+    if (record.head.time - shown < kSecond) {
+        return;
+    }
+    shown = record.head.time;
+    if (const auto client = own_client(record.items)) {
+        console_->set_tee(record.head.session, {.name = player_name(record.items, *client),
+                                                .place = place_of(record, *client),
+                                                .state = {}});
+    }
+}
+
+void ConsoleTap::see(const inspect::FindingRecord& record) {
+    const inspect::Severity severity = inspect::finding_info(record.id).severity;
+    console_->add_finding(severity == inspect::Severity::info ? std::string{} : describe(record),
+                          severity);
+}
+
+} // namespace tw::record

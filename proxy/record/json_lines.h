@@ -1,0 +1,58 @@
+#pragma once
+
+#include "proxy/inspect/records.h"
+#include "proxy/record/json_buffer.h"
+#include "proxy/record/json_items.h"
+#include "proxy/record/output.h"
+
+#include <cstdint>
+#include <string>
+
+namespace tw::record {
+
+/// What the JSON lines hold.
+struct JsonOptions {
+    ItemChoice items = ItemChoice::changed;
+    bool raw = false;          ///< `data` of every item, not only of unknown ones
+    bool show_secrets = false; ///< passwords, codes and whispers in clear
+};
+
+/// Writes records as JSON, one object a line (RECORDS.md describes every key). Whole lines are
+/// handed to the output in blocks.
+class JsonLines final : public inspect::RecordSink {
+  public:
+    JsonLines(const JsonOptions& options, Output& output);
+
+    void on_record(const inspect::Record& record) override;
+    /// Hands over what is gathered.
+    void flush();
+
+  private:
+    /// Lines are gathered up to here before they are handed over.
+    static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
+
+    void write(const inspect::SessionRecord& record);
+    void write(const inspect::MessageRecord& record);
+    void write(const inspect::MapRecord& record);
+    void write(const inspect::SnapshotRecord& record);
+    void write(const inspect::FindingRecord& record);
+    void write(const inspect::SummaryRecord& record);
+    void head(std::string_view type, const inspect::RecordHead& head);
+    void time(inspect::Timestamp time);
+    void values(std::span<const wire::FieldValue> values);
+    void value_names(std::span<const wire::FieldValue> values);
+
+    void key(std::string_view name);
+    void text(std::string_view name, std::string_view value);
+    void number(std::string_view name, std::int64_t value);
+    void boolean(std::string_view name, bool value);
+
+    JsonOptions options_;
+    Output* output_;
+    JsonBuffer out_;
+    ItemWriter items_;
+    std::int64_t second_ = -1; ///< of the time text kept in `second_text_`
+    std::string second_text_;
+};
+
+} // namespace tw::record

@@ -1,0 +1,68 @@
+#include "proxy/record_flags.h"
+
+#include "proxy/settings.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw {
+
+void RecordFlags::add_to(CLI::App& command) {
+    command
+        .add_option("--maps", maps,
+                    "Folder to look for maps in (repeatable): NAME.map, NAME_CRC.map or "
+                    "NAME_SHA256.map, there or in its maps/ and downloadedmaps/")
+        ->type_name("DIR")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command.add_option("-o,--output", output, "Write records as JSON lines; - is standard output")
+        ->type_name("FILE");
+    command.add_option("--items", items, "Which items of each snapshot are written")
+        ->check(CLI::IsMember({"none", "changed", "all"}))
+        ->capture_default_str();
+    command.add_flag("--raw", raw, "Write every item's raw ints, too");
+    command.add_flag("--no-messages", no_messages, "Leave out the records of single messages");
+    command.add_flag("--show-secrets", show_secrets,
+                     "Write passwords, codes and whispers in clear instead of [redacted]");
+    command
+        .add_option("--fail-on", fail_on,
+                    "Exit with 1 if one of these findings occurred: ids, or info, warning, error")
+        ->type_name("ID,...")
+        ->delimiter(',');
+}
+
+record::JsonOptions RecordFlags::json() const {
+    const auto choice = items == "none"  ? record::ItemChoice::none
+                        : items == "all" ? record::ItemChoice::all
+                                         : record::ItemChoice::changed;
+    return {.items = choice, .raw = raw, .show_secrets = show_secrets};
+}
+
+FailOn::FailOn(const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+        const auto id = inspect::find_finding(word);
+        const auto severity = inspect::find_severity(word);
+        if (!id && !severity) {
+            throw UsageError{fmt::format("--fail-on {}: no finding and no severity of this name "
+                                         "('twscope findings' lists them)",
+                                         word)};
+        }
+        for (const inspect::FindingInfo& info : inspect::finding_table()) {
+            if (info.id == id || (severity && info.severity >= *severity)) {
+                fails_[static_cast<std::size_t>(info.id)] = true;
+            }
+        }
+    }
+}
+
+std::string_view FailOn::check(const inspect::SessionStats& totals) const {
+    for (const inspect::FindingInfo& info : inspect::finding_table()) {
+        const auto index = static_cast<std::size_t>(info.id);
+        if (fails_[index] && totals.findings[index] != 0) {
+            return info.name;
+        }
+    }
+    return {};
+}
+
+} // namespace tw

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "proxy/inspect/findings.h"
+#include "proxy/inspect/stats.h"
+#include "proxy/record/json_lines.h"
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tw {
+
+/// The flags that `proxy` and `decode` share: where maps are, what is written, what is a failure.
+struct RecordFlags {
+    std::vector<std::string> maps;
+    std::string output; ///< empty: no records
+    std::string items = "changed";
+    bool raw = false;
+    bool no_messages = false;
+    bool show_secrets = false;
+    std::vector<std::string> fail_on;
+
+    void add_to(CLI::App& command);
+    [[nodiscard]] record::JsonOptions json() const;
+};
+
+/// The findings that make a run fail: ids or severities ("warning" means warning and worse).
+class FailOn {
+  public:
+    /// Errors: UsageError for what is neither.
+    explicit FailOn(const std::vector<std::string>& words);
+
+    /// Name of the first finding of these totals that counts as failure; empty if none does.
+    [[nodiscard]] std::string_view check(const inspect::SessionStats& totals) const;
+
+  private:
+    std::array<bool, inspect::kFindingCount> fails_{};
+};
+
+} // namespace tw
