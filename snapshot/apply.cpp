@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
+#include <limits>
+#include <utility>
 
 namespace tw::snapshot {
 
@@ -111,8 +112,13 @@ class BaseIndex {
         }
         std::size_t at = last + std::size_t{key} - keys_[last]; // wraps when it lies before
         if (at >= keys_.size() || keys_[at] != key) {
+            if (gap_.first < key && key < gap_.second) {
+                return kNewItem;
+            }
             at = search(at, key);
             if (at == keys_.size() || keys_[at] != key) {
+                gap_ = {at == 0 ? 0 : keys_[at - 1],
+                        at == keys_.size() ? std::numeric_limits<std::uint32_t>::max() : keys_[at]};
                 return kNewItem;
             }
         }
@@ -136,6 +142,8 @@ class BaseIndex {
 
     std::span<const std::uint32_t> keys_;
     std::array<std::uint16_t, 64> last_of_type_{};
+    /// Two keys with nothing between them in the base: new items come in groups, too.
+    std::pair<std::uint32_t, std::uint32_t> gap_{};
 };
 
 /// What a delta does to its base. The long arrays are not initialised on purpose.
@@ -286,9 +294,11 @@ void merge(const SnapshotView& base, const Delta& delta, const Plan& plan, Snaps
     const auto add_before = [&](std::uint64_t key, std::size_t item) {
         for (; next < plan.num_added && plan.added[next] >> 32U < key; ++next) {
             const auto added = static_cast<std::uint32_t>(plan.added[next] >> 32U);
-            const auto keys = base.keys().subspan(at, item - at);
-            const auto behind = std::lower_bound(keys.begin(), keys.end(), added) - keys.begin();
-            copy_until(at + static_cast<std::size_t>(behind));
+            if (at < item && base.keys()[at] < added) {
+                const auto keys = base.keys().subspan(at, item - at);
+                const auto behind = std::lower_bound(keys.begin(), keys.end(), added);
+                copy_until(at + static_cast<std::size_t>(behind - keys.begin()));
+            }
             const DeltaUpdate& update = update_of(delta, plan.added[next]);
             out.add(added, std::span{delta.ints}.subspan(update.begin, update.size));
         }
