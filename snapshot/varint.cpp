@@ -5,10 +5,6 @@
 #include <bit>
 #include <cstring>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 namespace tw::snapshot {
 
 namespace {
@@ -19,68 +15,50 @@ namespace {
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kWide = 16;
 
-#ifdef __SSE2__
-
-__m128i load_wide(const std::byte* data) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(data));
+std::uint64_t load_word(const std::byte* data) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, data, sizeof(word));
+    return word;
 }
 
 // Bit i: byte i says that its value goes on.
 std::uint64_t more_bits(const std::byte* data) {
     std::uint64_t bits = 0;
-    for (unsigned i = 0; i < kBlock; i += kWide) {
-        const auto part = static_cast<unsigned>(_mm_movemask_epi8(load_wide(data + i)));
-        bits |= std::uint64_t{part} << i;
+    for (unsigned i = 0; i < kBlock; i += 8) {
+        // The factor moves the lowest bit of byte j to bit 56 + j.
+        const std::uint64_t more = load_word(data + i) >> 7U & 0x0101010101010101U;
+        bits |= (more * 0x0102040810204080U) >> 56U << i;
     }
     return bits;
 }
 
-// Sixteen bytes as sixteen values of one byte each.
+// Vectors of GCC and clang: they need no header and become what the target has.
+using Bytes [[gnu::vector_size(kWide)]] = std::int8_t;
+using Shorts [[gnu::vector_size(kWide)]] = std::int16_t;
+
+// Sixteen bytes as sixteen values of one byte each: a value's sign is repeated above it, first to
+// two bytes, then to four.
 void widen(const std::byte* data, std::int32_t* out) {
-    const __m128i bytes = load_wide(data);
-    const __m128i sign = _mm_set1_epi8(0x40);
-    const __m128i negative = _mm_cmpeq_epi8(_mm_and_si128(bytes, sign), sign);
-    const __m128i low = _mm_xor_si128(_mm_and_si128(bytes, _mm_set1_epi8(0x3F)), negative);
-    const __m128i low16 = _mm_unpacklo_epi8(low, negative);
-    const __m128i high16 = _mm_unpackhi_epi8(low, negative);
-    const __m128i low_sign = _mm_unpacklo_epi8(negative, negative);
-    const __m128i high_sign = _mm_unpackhi_epi8(negative, negative);
-    auto* const wide = reinterpret_cast<__m128i*>(out);
-    _mm_storeu_si128(wide, _mm_unpacklo_epi16(low16, low_sign));
-    _mm_storeu_si128(wide + 1, _mm_unpackhi_epi16(low16, low_sign));
-    _mm_storeu_si128(wide + 2, _mm_unpacklo_epi16(high16, high_sign));
-    _mm_storeu_si128(wide + 3, _mm_unpackhi_epi16(high16, high_sign));
-}
-
-#else
-
-std::uint64_t more_bits(const std::byte* data) {
-    std::uint64_t bits = 0;
-    for (unsigned i = 0; i < kBlock; ++i) {
-        bits |= std::to_integer<std::uint64_t>(data[i] >> 7) << i;
-    }
-    return bits;
-}
-
-void widen(const std::byte* data, std::int32_t* out) {
-    for (unsigned i = 0; i < kWide; ++i) {
-        const auto byte = std::to_integer<std::int32_t>(data[i]);
-        out[i] = (byte & 0x3F) ^ -(byte >> 6 & 1);
-    }
-}
-
-#endif
-
-std::uint64_t little_endian(const std::byte* data) {
-    std::uint64_t word = 0;
-    if constexpr (std::endian::native == std::endian::little) {
-        std::memcpy(&word, data, sizeof(word));
-    } else {
-        for (unsigned i = 0; i < sizeof(word); ++i) {
-            word |= std::to_integer<std::uint64_t>(data[i]) << 8U * i;
-        }
-    }
-    return word;
+    Bytes bytes;
+    std::memcpy(&bytes, data, sizeof(bytes));
+    const Bytes sign = (bytes & 0x40) != 0;
+    const Bytes value = (bytes & 0x3F) ^ sign;
+    const auto store = [out](std::size_t index, Shorts low, Shorts high) {
+        const Shorts first = __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11);
+        const Shorts second = __builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15);
+        std::memcpy(out + index, &first, sizeof(first));
+        std::memcpy(out + index + 4, &second, sizeof(second));
+    };
+    const auto lower = [](Bytes a, Bytes b) {
+        return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
+                                       23);
+    };
+    const auto upper = [](Bytes a, Bytes b) {
+        return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
+                                       15, 31);
+    };
+    store(0, std::bit_cast<Shorts>(lower(value, sign)), std::bit_cast<Shorts>(lower(sign, sign)));
+    store(8, std::bit_cast<Shorts>(upper(value, sign)), std::bit_cast<Shorts>(upper(sign, sign)));
 }
 
 // The value whose bytes are the lowest of a word, the others zero. No branches: which of the longer
@@ -117,7 +95,7 @@ struct BlockReader {
         longer &= ~(longer << 1U);
         for (; longer != 0; longer &= longer - 1) {
             read_single_bytes(block, static_cast<std::size_t>(std::countr_zero(longer)));
-            const std::uint64_t word = little_endian(block + at);
+            const std::uint64_t word = load_word(block + at);
             const std::uint64_t last = ~word & 0x8080808080U;
             if (last == 0) {
                 return false;
@@ -149,7 +127,8 @@ VarintsDecoded decode_slowly(std::span<const std::byte> data, std::span<std::int
 } // namespace
 
 VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::int32_t> out) {
-    if (out.size() < data.size() + kVarintsSlack) {
+    // Blocks are read in the byte order of x86 and ARM.
+    if (std::endian::native != std::endian::little || out.size() < data.size() + kVarintsSlack) {
         return decode_slowly(data, out, {});
     }
     std::size_t begin = 0;
