@@ -21,7 +21,8 @@ using Control = std::array<std::byte, 64>;
 /// lie.
 class Batch {
   public:
-    /// As many as one system call takes; more showed no gain (tests/bench/PERFORMANCE.md).
+    /// As many as one system call takes: its cost is then spread thin, and the buffers stay in
+    /// cache.
     static constexpr std::size_t kDatagrams = 64;
     /// The longest UDP payload is 65,507 bytes over IPv4 and 65,527 over IPv6.
     static constexpr std::size_t kBufferBytes = 65'536;

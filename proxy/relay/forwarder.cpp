@@ -4,11 +4,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <thread>
 
 #include <linux/sock_diag.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 namespace tw::relay {
 

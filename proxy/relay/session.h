@@ -71,7 +71,7 @@ class Sessions {
     /// Seeded, so that nobody can choose addresses that collide.
     struct Hash {
         std::uint64_t seed;
-        using is_avalanching = void;
+        using is_avalanching = void; // NOLINT(readability-identifier-naming): Boost asks for it
 
         [[nodiscard]] std::size_t operator()(const Key& key) const noexcept;
     };

@@ -268,9 +268,9 @@ class Load {
         std::memcpy(&payload, batch_->buffers[k].data(), sizeof payload);
         client.outstanding -= client.outstanding > 0 ? 1 : 0;
         if (payload.sequence < client.expected) {
-            ++reordered_;
+            reordered_ += measuring_ ? 1 : 0;
         } else {
-            lost_ += payload.sequence - client.expected;
+            lost_ += measuring_ ? payload.sequence - client.expected : 0;
             client.expected = payload.sequence + 1;
         }
         if (measuring_) {
