@@ -282,12 +282,10 @@ void describe_ddnet_layers(Out& out, const Map& map) {
     print(out, "{}", before == ", " ? "}" : R"(, "ddnet_layers": {})");
 }
 
-void describe_verdict(Out& out, const Map& map) {
-    const Verdict verdict = judge(map);
+void describe_verdict(Out& out, const Oddities& oddities, const Result<Physics>& physics) {
+    const Verdict verdict = judge(oddities, physics);
     print(out, R"(, "verdict": {{"strict": "{}", "lenient": "{}"}}, "oddities": [)", verdict.strict,
           verdict.lenient);
-    Oddities oddities = map.oddities();
-    static_cast<void>(map.physics(&oddities));
     std::string_view comma;
     for (const Oddity& oddity : oddities.list()) {
         print(out, R"({}{{"id": "{}", "where": {}, "count": {}}})", comma,
@@ -343,8 +341,10 @@ std::string describe_json(const Map& map, const DescribeOptions& options) {
     describe_layers(out, map);
     describe_game_layer(out, map);
     describe_ddnet_layers(out, map);
-    describe_verdict(out, map);
-    if (const auto physics = map.physics()) {
+    Oddities oddities = map.oddities();
+    const auto physics = map.physics(&oddities);
+    describe_verdict(out, oddities, physics);
+    if (physics) {
         describe_points(out, *physics, options.points);
         describe_boxes(out, *physics, options.boxes);
     }

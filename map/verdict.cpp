@@ -12,6 +12,10 @@ std::string rejects(std::string_view why) {
 Verdict judge(const Map& map) {
     Oddities oddities = map.oddities();
     const auto physics = map.physics(&oddities);
+    return judge(oddities, physics);
+}
+
+Verdict judge(const Oddities& oddities, const Result<Physics>& physics) {
     if (!physics) {
         return judge(physics.error());
     }

@@ -15,6 +15,8 @@ struct Verdict {
 
 /// Inflates the physics layers to find out.
 [[nodiscard]] Verdict judge(const Map& map);
+/// The same where the physics are loaded already; `oddities` holds those of both.
+[[nodiscard]] Verdict judge(const Oddities& oddities, const Result<Physics>& physics);
 /// Of a file that is not even a map: both reject it.
 [[nodiscard]] Verdict judge(const MapError& error);
 

@@ -1,0 +1,345 @@
+#include "map/picture.h"
+
+#include "map/picture_font.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <new>
+#include <string_view>
+
+#include <png.h>
+
+namespace tw::map {
+namespace {
+
+/// Most pixels of a picture: one byte each, so 64 MiB, the tiles of the largest layer that is read.
+constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26U;
+/// What a picture may have if the scale was left to us: people look at it in a browser.
+constexpr std::int64_t kHandyPixels = std::int64_t{1} << 24U;
+constexpr int kMaxScale = 64;
+/// No picture is narrower, or the legend had no room.
+constexpr int kMinWidth = 360;
+
+/// One colour of the legend: the tiles from `first` to `last` of a layer have it, unless an earlier
+/// row takes them.
+struct Swatch {
+    Layer layer;
+    std::uint8_t first, last;
+    std::uint32_t rgb;
+    std::string_view label;
+};
+
+constexpr Swatch kSwatches[] = {
+    {Layer::game, 0, 0, 0x1d2127, "air"},
+    {Layer::game, 1, 1, 0xb08d57, "solid"},
+    {Layer::game, 2, 2, 0xe0242f, "death"},
+    {Layer::game, 3, 3, 0x8d99a6, "nohook"},
+    {Layer::game, 4, 4, 0x6d4b7d, "no laser"},
+    {Layer::game, 9, 9, 0x2f3c8f, "freeze"},
+    {Layer::game, 11, 11, 0x55b06a, "unfreeze"},
+    {Layer::game, 12, 12, 0x16205a, "deep freeze"},
+    {Layer::game, 13, 13, 0x8fd19e, "deep unfreeze"},
+    {Layer::game, 144, 144, 0x1f6f8f, "live freeze"},
+    {Layer::game, 145, 145, 0x7fd0e0, "live unfreeze"},
+    {Layer::game, 33, 33, 0xf4f4f4, "start"},
+    {Layer::game, 34, 34, 0xffd83d, "finish"},
+    {Layer::game, 35, 59, 0xc9b458, "time checkpoint"},
+    {Layer::game, 60, 62, 0xd9793f, "stopper"},
+    {Layer::game, 66, 67, 0x9c6b3f, "hook through"},
+    {Layer::game, 5, 6, 0x9c6b3f, "hook through"},
+    {Layer::game, 190, 191, 0x3a4048, "entities off"},
+    {Layer::game, 192, 194, 0x7dff5a, "spawn"},
+    {Layer::game, 195, 196, 0xff7de9, "flag stand"},
+    {Layer::game, 197, 202, 0xffa7b5, "pickup"},
+    {Layer::game, 203, 255, 0xb57dff, "entity"},
+    {Layer::game, 5, 189, 0x5f7f7a, "other tile"},
+    {Layer::tele, 27, 27, 0x3fe0ff, "tele out"},
+    {Layer::tele, 29, 30, 0x39a0c8, "tele checkpoint"},
+    {Layer::tele, 1, 255, 0x00b3ff, "tele in"},
+    {Layer::speedup, 1, 255, 0xff9a1f, "speedup"},
+    {Layer::switch_, 1, 255, 0xc6ff3f, "switch"},
+    {Layer::tune, 1, 255, 0xf05fb0, "tune zone"},
+};
+constexpr std::size_t kSwatchCount = std::size(kSwatches);
+
+/// Colours of the paths in turn, then those of the legend's text and ground.
+constexpr std::uint32_t kPathColors[] = {0xff3030, 0x30ff30, 0x40a0ff, 0xffff40,
+                                         0xff40ff, 0x40ffff, 0xff9040, 0xffffff};
+constexpr std::size_t kTextColor = kSwatchCount + std::size(kPathColors);
+constexpr std::size_t kGroundColor = kTextColor + 1;
+
+std::vector<std::uint8_t> make_palette() {
+    std::vector<std::uint8_t> palette;
+    const auto add = [&palette](std::uint32_t rgb) {
+        for (const unsigned shift : {16U, 8U, 0U}) {
+            palette.push_back(static_cast<std::uint8_t>(rgb >> shift & 0xffU));
+        }
+    };
+    for (const Swatch& swatch : kSwatches) {
+        add(swatch.rgb);
+    }
+    for (const std::uint32_t rgb : kPathColors) {
+        add(rgb);
+    }
+    add(0xe6e6e6);
+    add(0x101216);
+    return palette;
+}
+
+/// The colour of every tile; the front layer has those of the game layer.
+std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> make_colors() {
+    std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors{};
+    for (std::size_t i = kSwatchCount; i-- > 0;) {
+        const Swatch& swatch = kSwatches[i];
+        auto& of_layer = colors.at(static_cast<std::size_t>(swatch.layer));
+        std::fill(of_layer.begin() + swatch.first, of_layer.begin() + swatch.last + 1,
+                  static_cast<std::uint8_t>(i));
+    }
+    colors[static_cast<std::size_t>(Layer::front)] = colors[static_cast<std::size_t>(Layer::game)];
+    return colors;
+}
+
+int choose_scale(const Physics& physics, int wanted) {
+    if (wanted > 0) {
+        return std::min(wanted, kMaxScale);
+    }
+    const std::int64_t tiles = std::int64_t{physics.width()} * physics.height();
+    for (const int scale : {16, 8, 4, 2}) {
+        if (tiles * scale * scale <= kHandyPixels) {
+            return scale;
+        }
+    }
+    return 1;
+}
+
+/// Draws on one picture; everything is cut at its edges.
+class Painter {
+  public:
+    Painter(const Physics& physics, const PictureOptions& options, int scale)
+        : physics_{physics}, options_{options}, scale_{scale}, colors_{make_colors()} {}
+
+    [[nodiscard]] Result<Picture> run();
+
+  private:
+    void fill(int x, int y, int width, int height, std::uint8_t color);
+    void draw_tile(TilePos tile);
+    void draw_mark(TilePos tile, Layer layer, int order);
+    void draw_path(const Path& path, std::uint8_t color);
+    void draw_segment(WorldPos from, WorldPos to, std::uint8_t color);
+    void draw_legend(int top);
+    void draw_text(int x, int y, std::string_view text);
+
+    [[nodiscard]] bool wants(Layer layer) const {
+        return (options_.layers >> static_cast<unsigned>(layer) & 1U) != 0 && physics_.has(layer);
+    }
+
+    [[nodiscard]] int legend_columns() const;
+    [[nodiscard]] std::vector<std::size_t> used_swatches() const;
+
+    const Physics& physics_;
+    const PictureOptions& options_;
+    int scale_;
+    std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors_;
+    std::array<bool, kSwatchCount> used_{};
+    Picture out_;
+};
+
+constexpr int kTextScale = 2;
+constexpr int kLegendRow = 16;
+constexpr int kLegendColumn = 180;
+
+void Painter::fill(int x, int y, int width, int height, std::uint8_t color) {
+    const int right = std::min(x + width, out_.width);
+    const int bottom = std::min(y + height, out_.height);
+    for (int row = std::max(y, 0); row < bottom; ++row) {
+        for (int column = std::max(x, 0); column < right; ++column) {
+            out_.pixels[static_cast<std::size_t>(row) * static_cast<std::size_t>(out_.width) +
+                        static_cast<std::size_t>(column)] = color;
+        }
+    }
+}
+
+void Painter::draw_tile(TilePos tile) {
+    std::uint8_t index = wants(Layer::game) ? physics_.index(Layer::game, tile) : kTileAir;
+    // A front tile shows where the game layer is air, and as a frame's inside elsewhere.
+    const std::uint8_t front = wants(Layer::front) ? physics_.index(Layer::front, tile) : kTileAir;
+    const bool inside = index != kTileAir && front != kTileAir;
+    index = index == kTileAir ? front : index;
+    const std::uint8_t color = colors_[0][index];
+    used_.at(color) = true;
+    fill(tile.x * scale_, tile.y * scale_, scale_, scale_, color);
+    if (inside && scale_ >= 4) {
+        const std::uint8_t inner = colors_[0][front];
+        used_.at(inner) = true;
+        fill(tile.x * scale_ + scale_ / 4, tile.y * scale_ + scale_ / 4, scale_ / 2, scale_ / 2,
+             inner);
+    }
+    int order = 0;
+    for (const Layer layer : {Layer::tele, Layer::speedup, Layer::switch_, Layer::tune}) {
+        draw_mark(tile, layer, order++);
+    }
+}
+
+/// DDNet's other layers each have a quarter of the tile, so that one does not hide the other.
+void Painter::draw_mark(TilePos tile, Layer layer, int order) {
+    const std::uint8_t index = wants(layer) ? physics_.index(layer, tile) : kTileAir;
+    if (index == kTileAir) {
+        return;
+    }
+    const std::uint8_t color = colors_.at(static_cast<std::size_t>(layer))[index];
+    used_.at(color) = true;
+    const int size = std::max(scale_ / 2, 1);
+    const int step = scale_ - size;
+    fill(tile.x * scale_ + order % 2 * step, tile.y * scale_ + order / 2 * step, size, size, color);
+}
+
+void Painter::draw_segment(WorldPos from, WorldPos to, std::uint8_t color) {
+    const auto to_pixel = [this](int value, int tiles) {
+        const std::int64_t pixel = std::int64_t{value} * scale_ / kTileSize;
+        return static_cast<int>(std::clamp<std::int64_t>(pixel, -1, std::int64_t{tiles} * scale_));
+    };
+    const int x0 = to_pixel(from.x, physics_.width());
+    const int y0 = to_pixel(from.y, physics_.height());
+    const int x1 = to_pixel(to.x, physics_.width());
+    const int y1 = to_pixel(to.y, physics_.height());
+    const int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
+    const int thick = scale_ >= 8 ? 2 : 1;
+    for (int i = 0; i <= steps; ++i) {
+        const auto between = [i, steps](int a, int b) {
+            return static_cast<int>(a + (std::int64_t{b} - a) * i / steps);
+        };
+        const int y = between(y0, y1);
+        if (y < physics_.height() * scale_) { // the legend is no part of the world
+            fill(between(x0, x1), y, thick, thick, color);
+        }
+    }
+}
+
+void Painter::draw_path(const Path& path, std::uint8_t color) {
+    for (std::size_t i = 0; i < path.size(); ++i) {
+        draw_segment(path[i], path[i + 1 < path.size() ? i + 1 : i], color);
+    }
+}
+
+void Painter::draw_text(int x, int y, std::string_view text) {
+    for (const char c : text) {
+        const std::uint16_t dots = glyph(c);
+        for (int row = 0; row < kGlyphHeight; ++row) {
+            for (int column = 0; column < kGlyphWidth; ++column) {
+                if (glyph_dot(dots, column, row)) {
+                    fill(x + column * kTextScale, y + row * kTextScale, kTextScale, kTextScale,
+                         static_cast<std::uint8_t>(kTextColor));
+                }
+            }
+        }
+        x += (kGlyphWidth + 1) * kTextScale;
+    }
+}
+
+int Painter::legend_columns() const {
+    return std::max(out_.width / kLegendColumn, 1);
+}
+
+/// Swatches met, without those whose name another has as well.
+std::vector<std::size_t> Painter::used_swatches() const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < kSwatchCount; ++i) {
+        const bool told = std::any_of(found.begin(), found.end(), [i](std::size_t before) {
+            return kSwatches[before].label == kSwatches[i].label;
+        });
+        if (used_.at(i) && !told) {
+            found.push_back(i);
+        }
+    }
+    return found;
+}
+
+void Painter::draw_legend(int top) {
+    int place = 0;
+    for (const std::size_t swatch : used_swatches()) {
+        const int x = place % legend_columns() * kLegendColumn + 6;
+        const int y = top + place / legend_columns() * kLegendRow + 3;
+        fill(x - 1, y - 1, 16, 12, static_cast<std::uint8_t>(kTextColor));
+        fill(x, y, 14, 10, static_cast<std::uint8_t>(swatch));
+        draw_text(x + 22, y, kSwatches[swatch].label);
+        ++place;
+    }
+}
+
+Result<Picture> Painter::run() {
+    const std::int64_t map_width = std::int64_t{physics_.width()} * scale_;
+    const std::int64_t map_height = std::int64_t{physics_.height()} * scale_;
+    const std::int64_t width = std::max<std::int64_t>(map_width, options_.legend ? kMinWidth : 1);
+    const std::int64_t columns = std::max<std::int64_t>(width / kLegendColumn, 1);
+    const std::int64_t rows = (static_cast<std::int64_t>(kSwatchCount) + columns - 1) / columns;
+    const std::int64_t legend = options_.legend ? rows * kLegendRow + 8 : 0;
+    if (width > kMaxPixels || map_height > kMaxPixels ||
+        width * (map_height + legend) > kMaxPixels) {
+        return tl::unexpected{MapError{.code = MapErrc::picture_too_large}};
+    }
+    out_.width = static_cast<int>(width);
+    out_.height = static_cast<int>(map_height + legend);
+    out_.palette = make_palette();
+    out_.pixels.assign(static_cast<std::size_t>(width * (map_height + legend)),
+                       static_cast<std::uint8_t>(kGroundColor));
+    for (int y = 0; y < physics_.height(); ++y) {
+        for (int x = 0; x < physics_.width(); ++x) {
+            draw_tile({x, y});
+        }
+    }
+    for (std::size_t i = 0; i < options_.paths.size(); ++i) {
+        draw_path(options_.paths[i],
+                  static_cast<std::uint8_t>(kSwatchCount + i % std::size(kPathColors)));
+    }
+    if (options_.legend) {
+        draw_legend(static_cast<int>(map_height) + 4);
+        // Room was made for every swatch; what the map does not need is cut off again.
+        const auto used = static_cast<std::int64_t>(used_swatches().size());
+        out_.height =
+            static_cast<int>(map_height + (used + columns - 1) / columns * kLegendRow + 8);
+        out_.pixels.resize(static_cast<std::size_t>(out_.width) *
+                           static_cast<std::size_t>(out_.height));
+    }
+    return std::move(out_);
+}
+
+} // namespace
+
+Result<Picture> draw(const Physics& physics, const PictureOptions& options) {
+    try {
+        return Painter{physics, options, choose_scale(physics, options.scale)}.run();
+    } catch (const std::bad_alloc&) {
+        return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
+    }
+}
+
+Result<void> write_png(const Picture& picture, const std::filesystem::path& path) {
+    png_image image{};
+    image.version = PNG_IMAGE_VERSION;
+    image.width = static_cast<png_uint_32>(picture.width);
+    image.height = static_cast<png_uint_32>(picture.height);
+    image.format = PNG_FORMAT_RGB_COLORMAP;
+    image.colormap_entries = static_cast<png_uint_32>(picture.palette.size() / 3);
+    const int written = png_image_write_to_file(&image, path.c_str(), 0, picture.pixels.data(),
+                                                picture.width, picture.palette.data());
+    if (written == 0) {
+        return tl::unexpected{MapError{.code = MapErrc::cannot_write}};
+    }
+    return {};
+}
+
+Result<void> draw_png(const Map& map, const PictureOptions& options,
+                      const std::filesystem::path& path) {
+    const auto physics = map.physics();
+    if (!physics) {
+        return tl::unexpected{physics.error()};
+    }
+    const auto picture = draw(*physics, options);
+    if (!picture) {
+        return tl::unexpected{picture.error()};
+    }
+    return write_png(*picture, path);
+}
+
+} // namespace tw::map

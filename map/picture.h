@@ -1,0 +1,49 @@
+#pragma once
+
+#include "map/error.h"
+#include "map/game_layer.h"
+#include "map/map.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+namespace tw::map {
+
+/// A way through the world, drawn over the tiles.
+using Path = std::vector<WorldPos>;
+
+/// Which physics layers are drawn: bit n is layer n of `Layer`.
+inline constexpr unsigned kAllLayers = 0x3f;
+
+struct PictureOptions {
+    unsigned layers = kAllLayers;
+    int scale = 0;      ///< pixels a tile; 0 picks the largest of 16, 8, 4, 2, 1 that stays handy
+    bool legend = true; ///< names of the colours in use, below the map
+    std::span<const Path> paths;
+};
+
+/// A picture with at most 256 colours.
+struct Picture {
+    int width = 0, height = 0;         ///< pixels
+    std::vector<std::uint8_t> pixels;  ///< indices into the palette, rows from the top
+    std::vector<std::uint8_t> palette; ///< red, green, blue of each colour
+};
+
+/// Draws the physics layers as coloured squares: the game layer and the front layer fill a tile,
+/// the others stand in its middle.
+///
+/// Errors:  picture_too_large, out_of_memory.
+[[nodiscard]] Result<Picture> draw(const Physics& physics, const PictureOptions& options = {});
+
+/// Errors:  cannot_write.
+[[nodiscard]] Result<void> write_png(const Picture& picture, const std::filesystem::path& path);
+
+/// Draws a map into a PNG file.
+///
+/// Errors:  those of Map::physics, draw and write_png.
+[[nodiscard]] Result<void> draw_png(const Map& map, const PictureOptions& options,
+                                    const std::filesystem::path& path);
+
+} // namespace tw::map

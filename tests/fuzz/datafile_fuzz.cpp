@@ -1,0 +1,35 @@
+#include "map/datafile.h"
+#include "map/writer.h"
+#include "tests/fuzz/demand.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// A datafile: whatever comes, what is read and written again has the same items and data.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using tw::fuzz::demand;
+    const auto bytes = std::as_bytes(std::span{data, size});
+    tw::map::Limits limits;
+    limits.max_block_bytes = std::uint64_t{1} << 20U; // the fuzzer's memory, not the product's
+    const auto file = tw::map::Datafile::parse({bytes.begin(), bytes.end()}, limits);
+    if (!file) {
+        return 0;
+    }
+    std::size_t items = 0;
+    for (const auto& type : file->item_types()) {
+        items += type.num;
+    }
+    demand(items == file->item_count());
+    const auto again = tw::map::Datafile::parse(tw::map::rewrite(*file));
+    demand(again.has_value());
+    demand(again->item_count() == file->item_count());
+    demand(again->block_count() == file->block_count());
+    for (std::size_t i = 0; i < file->block_count(); ++i) {
+        const auto block = file->block(static_cast<std::int64_t>(i));
+        const auto copy = again->block(static_cast<std::int64_t>(i));
+        demand(!block || (copy && copy->size() == block->size()));
+    }
+    return 0;
+}

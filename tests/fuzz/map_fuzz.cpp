@@ -1,0 +1,81 @@
+#include "map/describe.h"
+#include "map/items.h"
+#include "map/map.h"
+#include "map/motion.h"
+#include "map/uuid_items.h"
+#include "tests/fuzz/demand.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <variant>
+#include <vector>
+
+namespace {
+
+using namespace tw::map;
+
+void read_layers(const Map& map) {
+    for (std::size_t i = 0; i < map.layer_count(); ++i) {
+        const auto layer = map.layer(i);
+        if (!layer) {
+            continue;
+        }
+        if (const auto* const tiles = std::get_if<TileLayer>(&layer->content)) {
+            static_cast<void>(read_tiles(map, *tiles));
+        } else if (const auto* const quads = std::get_if<QuadLayer>(&layer->content)) {
+            static_cast<void>(read_quads(map, *quads));
+        } else if (const auto* const sounds = std::get_if<SoundLayer>(&layer->content)) {
+            static_cast<void>(read_sources(map, *sounds));
+        }
+    }
+}
+
+void locate(const Physics& physics) {
+    constexpr int kMost = std::numeric_limits<int>::max();
+    for (const WorldPos position : {WorldPos{0, 0}, WorldPos{-kMost - 1, kMost},
+                                    WorldPos{kMost, -kMost - 1}, WorldPos{100, 70}}) {
+        const Location found = physics.locate(position);
+        tw::fuzz::demand(found.tile.x >= 0 && found.tile.x < physics.width());
+        tw::fuzz::demand(found.tile.y >= 0 && found.tile.y < physics.height());
+        static_cast<void>(physics.tee_in_solid(position));
+        static_cast<void>(physics.tee_on_ground(position));
+        static_cast<void>(physics.tee_in_death(position));
+        static_cast<void>(tee_corners(position));
+    }
+    static_cast<void>(intersect_line(physics, {-50, -50}, {300, 200}));
+}
+
+} // namespace
+
+/// A map: everything in it is read, described, and looked up at a few positions.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto bytes = std::as_bytes(std::span{data, size});
+    Limits limits; // the fuzzer's memory, not the product's
+    limits.max_block_bytes = std::uint64_t{1} << 20U;
+    limits.max_tiles = std::uint64_t{1} << 18U;
+    const auto map = Map::parse({bytes.begin(), bytes.end()}, limits);
+    if (!map) {
+        return 0;
+    }
+    read_layers(*map);
+    for (std::size_t i = 0; i < image_count(*map); ++i) {
+        if (const auto image = read_image(*map, i)) {
+            static_cast<void>(read_pixels(*map, *image));
+        }
+    }
+    static_cast<void>(read_envelope_points(*map));
+    static_cast<void>(read_automappers(map->datafile()));
+    if (const auto info = read_info(*map); info && info->settings) {
+        static_cast<void>(tune_commands(*info->settings));
+    }
+    if (const auto physics = map->physics()) {
+        locate(*physics);
+    }
+    const PointToDescribe points[] = {{1e300, -0.5}};
+    DescribeOptions options;
+    options.points = points;
+    tw::fuzz::demand(describe_json(*map, options).back() == '}');
+    return 0;
+}

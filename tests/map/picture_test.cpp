@@ -1,0 +1,111 @@
+#include "map/datafile.h"
+#include "map/picture.h"
+#include "tests/map/map_builder.h"
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace tw::map {
+namespace {
+
+using Rgb = std::array<std::uint8_t, 3>;
+
+Rgb color_at(const Picture& picture, int x, int y) {
+    const auto index = static_cast<std::size_t>(
+        picture.pixels.at(static_cast<std::size_t>(y) * static_cast<std::size_t>(picture.width) +
+                          static_cast<std::size_t>(x)));
+    return {picture.palette.at(index * 3), picture.palette.at(index * 3 + 1),
+            picture.palette.at(index * 3 + 2)};
+}
+
+Map small_map() {
+    test::MapBuilder builder{4, 3};
+    const std::uint8_t tele[] = {1, 26};
+    builder.set_game(1, 2, kTileSolid).set_game(2, 2, kTileDeath).set(Layer::tele, 0, 0, tele);
+    auto map = Map::parse(builder.build());
+    REQUIRE(map.has_value());
+    return std::move(*map);
+}
+
+} // namespace
+
+TEST_CASE("each tile has the colour of what it is, at any scale") {
+    const Map map = small_map();
+    const auto physics = map.physics();
+    for (const int scale : {1, 2, 4, 16}) {
+        CAPTURE(scale);
+        PictureOptions options;
+        options.scale = scale;
+        options.legend = false;
+        const auto picture = draw(*physics, options);
+        REQUIRE(picture.has_value());
+        CHECK(picture->width == 4 * scale);
+        CHECK(picture->height == 3 * scale);
+        const auto tile = [&](int x, int y) {
+            return color_at(*picture, x * scale + scale - 1, y * scale + scale - 1);
+        };
+        CHECK(tile(1, 2) != tile(2, 2));
+        CHECK(tile(1, 2) != tile(3, 2));
+        CHECK(tile(3, 2) == tile(3, 0));
+        CHECK(color_at(*picture, 0, 0) != tile(3, 0)); // the tele mark
+    }
+}
+
+TEST_CASE("layers that are not wanted are not drawn, and a legend needs room") {
+    const Map map = small_map();
+    const auto physics = map.physics();
+    PictureOptions options;
+    options.scale = 2;
+    options.legend = false;
+    options.layers = 1U << static_cast<unsigned>(Layer::game);
+    const auto plain = draw(*physics, options);
+    REQUIRE(plain.has_value());
+    CHECK(color_at(*plain, 0, 0) == color_at(*plain, 7, 0));
+    options.legend = true;
+    CHECK(draw(*physics, options)->height > plain->height);
+}
+
+TEST_CASE("a path is drawn wherever it leads") {
+    const Map map = small_map();
+    const auto physics = map.physics();
+    constexpr int kFar = 2147483647;
+    const Path paths[] = {
+        {{32, 32}, {64, 32}}, {{-kFar - 1, kFar}, {kFar, -kFar - 1}}, {{5, 5}}, {}};
+    PictureOptions options;
+    options.scale = 4;
+    options.legend = false;
+    options.paths = paths;
+    const auto with = draw(*physics, options);
+    options.paths = {};
+    const auto without = draw(*physics, options);
+    REQUIRE(with.has_value());
+    CHECK(color_at(*with, 6, 4) != color_at(*without, 6, 4));
+    CHECK(color_at(*with, 15, 11) == color_at(*without, 15, 11));
+}
+
+TEST_CASE("a picture that would be too large is refused") {
+    const auto map = Map::parse(test::MapBuilder{400, 400}.set_game(0, 0, 1).build());
+    REQUIRE(map.has_value());
+    PictureOptions options;
+    options.scale = 64;
+    CHECK(draw(*map->physics(), options).error().code == MapErrc::picture_too_large);
+}
+
+TEST_CASE("the file that is written is a PNG, and a folder that is not there is an error") {
+    const auto path = std::filesystem::temp_directory_path() / "twscope-picture-test.png";
+    REQUIRE(draw_png(small_map(), {}, path).has_value());
+    const auto bytes = read_file(path, 1 << 20U);
+    std::filesystem::remove(path);
+    REQUIRE(bytes.has_value());
+    constexpr std::array<unsigned, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    for (std::size_t i = 0; i < kSignature.size(); ++i) {
+        CHECK(std::to_integer<unsigned>(bytes->at(i)) == kSignature.at(i));
+    }
+    CHECK(draw_png(small_map(), {}, "/not there/map.png").error().code == MapErrc::cannot_write);
+}
+
+} // namespace tw::map
