@@ -66,8 +66,10 @@ export class Tap {
         flow.datagrams.push({ time: performance.timeOrigin + performance.now(), dir, bytes });
     }
 
-    get count() {
-        return [...this.flows.values()].reduce((sum, flow) => sum + flow.datagrams.length, 0);
+    /** How many passed in each direction: [c2s, s2c]. */
+    get counts() {
+        return ['c2s', 's2c'].map((wanted) => [...this.flows.values()].flatMap((flow) => flow.datagrams)
+            .filter(({ dir }) => dir === wanted).length);
     }
 
     /** Writes all that passed as a capture in which clients have the ports that `target` saw and the server has `serverPort`. */
