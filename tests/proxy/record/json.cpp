@@ -1,0 +1,2 @@
+// Boost.JSON, header-only: built once for this program.
+#include <boost/json/src.hpp>
