@@ -20,6 +20,7 @@ inline constexpr int kExitFailed = 3;  ///< failed while running
 [[nodiscard]] Action add_proxy_command(CLI::App& app);
 [[nodiscard]] Action add_decode_command(CLI::App& app);
 [[nodiscard]] Action add_map_command(CLI::App& app);
+[[nodiscard]] Action add_stats_command(CLI::App& app);
 [[nodiscard]] Action add_findings_command(CLI::App& app);
 
 } // namespace tw

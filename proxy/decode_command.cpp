@@ -1,5 +1,4 @@
-#include "proxy/capture_file.h"
-#include "proxy/capture_sessions.h"
+#include "proxy/capture_run.h"
 #include "proxy/commands.h"
 #include "proxy/map_folders.h"
 #include "proxy/pipeline.h"
@@ -16,7 +15,6 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 
 namespace tw {
@@ -24,8 +22,7 @@ namespace tw {
 namespace {
 
 struct DecodeFlags {
-    std::vector<std::string> captures;
-    std::string server;
+    CaptureFlags captures;
     RecordFlags records;
 };
 
@@ -50,24 +47,6 @@ class FindingPrinter final : public inspect::RecordSink {
   private:
     std::uint64_t seen_ = 0;
 };
-
-void set_server(ServerGuess& guess, const std::string& text) {
-    if (text.empty()) {
-        return;
-    }
-    const HostPort server = parse_host_port(text, "--server");
-    std::optional<boost::asio::ip::address> address;
-    if (!server.host.empty()) {
-        boost::system::error_code error;
-        address = boost::asio::ip::make_address(server.host, error);
-        if (error) {
-            throw UsageError{fmt::format("--server {}: captures know addresses, not names; give "
-                                         "ADDRESS:PORT or :PORT",
-                                         text)};
-        }
-    }
-    guess.only(server.port, address);
-}
 
 void print_totals(const std::vector<std::string>& captures, const inspect::SessionStats& totals,
                   std::uint32_t sessions) {
@@ -96,40 +75,10 @@ void print_totals(const std::vector<std::string>& captures, const inspect::Sessi
     }
 }
 
-void report_capture(const std::string& path, const CaptureCounts& counts,
-                    const CaptureSessions& sessions) {
-    const std::pair<std::string_view, std::uint64_t> oddities[] = {
-        {"IP fragments (not put together)", counts.fragments},
-        {"datagrams recorded shorter than they were (capture with -s 0)", counts.cut},
-        {"datagrams of new sessions beyond the limit", sessions.refused()},
-    };
-    for (const auto& [what, count] : oddities) {
-        if (count != 0) {
-            fmt::print(stderr, "twscope: {}: {} {}\n", path, count, what);
-        }
-    }
-    if (counts.ended_early) {
-        fmt::print(stderr, "twscope: {}: ends inside a frame; what came before it counts\n", path);
-    }
-    if (counts.datagrams == 0) {
-        fmt::print(stderr, "twscope: {}: no UDP datagram in {} frames\n", path, counts.frames);
-    } else if (sessions.ignored() == counts.datagrams) {
-        fmt::print(stderr,
-                   "twscope: {}: none of {} datagrams is of the server given with "
-                   "--server\n",
-                   path, counts.datagrams);
-    }
-}
-
 int run_decode(const DecodeFlags& flags) {
     const FailOn fail_on{flags.records.fail_on};
     MapFolders maps{{flags.records.maps.begin(), flags.records.maps.end()}};
-    ServerGuess guess;
-    set_server(guess, flags.server);
-    std::vector<std::unique_ptr<CaptureFile>> captures;
-    for (const std::string& path : flags.captures) {
-        captures.push_back(std::make_unique<CaptureFile>(path));
-    }
+    CaptureRun captures{flags.captures};
     std::optional<record::FileOutput> file;
     std::optional<record::JsonLines> json;
     FindingPrinter findings;
@@ -148,18 +97,10 @@ int run_decode(const DecodeFlags& flags) {
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
         {.messages = json.has_value() && !flags.records.no_messages}, maps, sinks, numbers};
-    CaptureSessions sessions{inspector, guess, {}};
-    for (std::size_t i = 0; i < captures.size(); ++i) {
-        CapturedDatagram datagram;
-        while (captures[i]->next(datagram)) {
-            sessions.on_datagram(datagram);
-        }
-        report_capture(flags.captures[i], captures[i]->counts(), sessions);
-    }
-    sessions.finish();
+    captures.read(inspector);
     const inspect::SessionStats totals = inspector.totals();
     if (json) {
-        const inspect::SummaryRecord summary{.head = {.time = sessions.now()},
+        const inspect::SummaryRecord summary{.head = {.time = captures.last()},
                                              .stats = &totals,
                                              .sessions = inspector.sessions_seen()};
         json->on_record(&summary);
@@ -172,7 +113,7 @@ int run_decode(const DecodeFlags& flags) {
         return kExitFailed;
     }
     if (!json) {
-        print_totals(flags.captures, totals, inspector.sessions_seen());
+        print_totals(flags.captures.paths, totals, inspector.sessions_seen());
     }
     if (const std::string_view failing = fail_on.check(totals); !failing.empty()) {
         fmt::print(stderr, "twscope: --fail-on: {} occurred\n", failing);
@@ -188,14 +129,7 @@ Action add_decode_command(CLI::App& app) {
         "decode", "Read captures (pcap or pcapng) as if their traffic had passed the proxy");
     auto flags = std::make_shared<DecodeFlags>();
     auto settings = std::make_shared<Settings>(*command);
-    command->add_option("captures", flags->captures, "Capture files; - is standard input")
-        ->type_name("CAPTURE...")
-        ->required();
-    command
-        ->add_option("--server", flags->server,
-                     "Look only at this server's traffic (otherwise servers are recognised by what "
-                     "they send)")
-        ->type_name("[ADDRESS]:PORT");
+    flags->captures.add_to(*command);
     flags->records.add_to(*command);
     return [flags, settings] {
         settings->complete();

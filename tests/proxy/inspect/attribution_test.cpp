@@ -1,0 +1,341 @@
+#include "proxy/inspect/attribution.h"
+#include "proxy/inspect/inspector.h"
+#include "proxy/wire/encode.h"
+#include "snapshot/delta.h"
+#include "snapshot/varint.h"
+#include "tests/support/capture.h"
+#include "tests/support/message_builder.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using inspect::ByteGroup;
+using inspect::BytePart;
+using wire::Direction;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+class NoMaps final : public inspect::MapSource {
+  public:
+    inspect::FoundMap find(const inspect::MapAnnouncement& /*unused*/) { return {}; }
+
+    inspect::FoundMap keep(const inspect::MapAnnouncement& /*unused*/, Bytes /*unused*/) {
+        return {};
+    }
+};
+
+class NoSink final : public inspect::RecordSink {
+  public:
+    void on_record(const inspect::Record& /*unused*/) override {}
+};
+
+/// Sessions whose bytes are booked.
+class Run {
+  public:
+    void datagram(std::uint64_t session, Direction direction, const Bytes& bytes) {
+        if (opened_.emplace(session, true).second) {
+            inspector_.on_open(session, time_, "client", "server");
+        }
+        payload_[direction == Direction::s2c ? 1 : 0] += bytes.size();
+        inspector_.on_datagram(session, time_ += 1'000'000, direction, bytes);
+    }
+
+    void finish() { inspector_.finish(time_, "end of test"); }
+
+    [[nodiscard]] std::uint64_t payload(Direction direction) const {
+        return payload_[direction == Direction::s2c ? 1 : 0];
+    }
+
+    [[nodiscard]] const inspect::Ledger& ledger() const { return ledger_; }
+
+    [[nodiscard]] inspect::SessionStats totals() const { return inspector_.totals(); }
+
+    [[nodiscard]] inspect::ByteCount find(Direction direction, ByteGroup group,
+                                          std::string_view name,
+                                          BytePart part = BytePart::whole) const {
+        for (const inspect::LedgerRow& row : ledger_.rows(direction)) {
+            if (row.group == group && row.name == name && row.part == part) {
+                return row.total;
+            }
+        }
+        return {};
+    }
+
+    void check_sums() const {
+        for (const Direction direction : {Direction::c2s, Direction::s2c}) {
+            CHECK(ledger_.total(direction).bits == 8 * payload(direction));
+        }
+    }
+
+  private:
+    NoMaps maps_;
+    NoSink sink_;
+    inspect::Ledger ledger_;
+    std::atomic<std::uint32_t> numbers_{0};
+    inspect::Inspector inspector_{{.messages = false, .ledger = &ledger_}, maps_, sink_, numbers_};
+    std::map<std::uint64_t, bool> opened_;
+    std::int64_t time_ = 0;
+    std::uint64_t payload_[2] = {};
+};
+
+/// More of a capture than this shows nothing new, and takes long without optimisation.
+constexpr std::size_t kMaxDatagrams = 6'000;
+
+/// Feeds a capture; `change` may alter, drop or double what passes.
+template <typename F>
+void feed_capture(Run& run, const std::string& name, F&& change) {
+    auto datagrams = test::read_capture(TW_TEST_DATA "/captures/" + name);
+    datagrams.resize(std::min(datagrams.size(), kMaxDatagrams));
+    std::map<std::uint16_t, std::size_t> ports;
+    for (const auto& datagram : datagrams) {
+        ++ports[datagram.source_port];
+        ++ports[datagram.destination_port];
+    }
+    // The server is who takes part in everything.
+    const auto server = std::max_element(ports.begin(), ports.end(), [](auto& a, auto& b) {
+                            return a.second < b.second;
+                        })->first;
+    for (const auto& datagram : datagrams) {
+        const bool s2c = datagram.source_port == server;
+        change(std::uint64_t{s2c ? datagram.destination_port : datagram.source_port} + 1,
+               s2c ? Direction::s2c : Direction::c2s, datagram.payload);
+    }
+    run.finish();
+}
+
+const wire::MessageSpec& spec_of(std::string_view name) {
+    const auto table = wire::message_table();
+    const auto found = std::find_if(table.begin(), table.end(),
+                                    [name](const auto& spec) { return spec.name == name; });
+    REQUIRE(found != table.end());
+    return *found;
+}
+
+Bytes packet_of(const Bytes& message, wire::PacketSpec spec = {}, bool vital = false,
+                std::uint16_t sequence = 0, bool resend = false) {
+    Bytes chunks;
+    wire::append_chunk(chunks, vital, sequence, resend, message);
+    spec.num_chunks = 1;
+    spec.chunks = chunks;
+    return wire::encode_packet(spec);
+}
+
+Bytes snap_single(std::int32_t tick, const Bytes& body) {
+    test::MessageBuilder message{spec_of("snap_single")};
+    message.number(tick).number(tick + 1).number(0).number(static_cast<std::int32_t>(body.size()));
+    return message.raw(body).bytes();
+}
+
+Bytes snap_part(std::int32_t tick, std::int32_t num_parts, std::int32_t part, const Bytes& data) {
+    test::MessageBuilder message{spec_of("snap")};
+    message.number(tick).number(tick + 1).number(num_parts).number(part).number(0);
+    return message.number(static_cast<std::int32_t>(data.size())).raw(data).bytes();
+}
+
+/// A deletion of type 3, an update of type 5 (three ints, agreed), one of an unknown type.
+Bytes small_delta() {
+    Bytes body;
+    for (const std::int32_t value :
+         {1, 2, 0, 0x30005, 5, 7, 100, -200, 300, 0x4001, 9, 2, 5, 6000}) {
+        snapshot::encode_varint(value, body);
+    }
+    return body;
+}
+
+} // namespace
+
+TEST_CASE("every bit of a capture is booked, and nothing twice") {
+    for (const char* name : {"bench-4.pcap.gz", "bench-64.pcap.gz"}) {
+        CAPTURE(name);
+        Run run;
+        feed_capture(run, name,
+                     [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
+                         run.datagram(session, direction, bytes);
+                     });
+        run.check_sums();
+        const auto totals = run.totals();
+        CHECK(totals.verified > 0);
+        CHECK(totals.verified == totals.snapshots);
+        CHECK(run.find(Direction::s2c, ByteGroup::item, "character", BytePart::fields).count > 0);
+        CHECK(run.find(Direction::s2c, ByteGroup::unused, "malformed").bits == 0);
+        CHECK(run.find(Direction::s2c, ByteGroup::delta, "damaged").bits == 0);
+        // What was decompressed is what the items, messages and the rest have in bytes.
+        const auto& s2c = totals.directions[1];
+        CHECK(run.ledger().total(Direction::s2c).bytes ==
+              s2c.bytes - s2c.compressed_bytes + s2c.decompressed_bytes);
+    }
+}
+
+TEST_CASE("every bit is booked when datagrams are lost, doubled, swapped, cut and damaged") {
+    std::mt19937 random{20240607}; // NOLINT(bugprone-random-generator-seed): repeatable
+    Run run;
+    Bytes held;
+    feed_capture(run, "bench-4.pcap.gz",
+                 [&](std::uint64_t session, Direction direction, const Bytes& original) {
+                     Bytes bytes = original;
+                     switch (random() % 20) {
+                     case 0:
+                         return;
+                     case 1:
+                         run.datagram(session, direction, bytes);
+                         break;
+                     case 2:
+                         bytes[random() % bytes.size()] ^= std::byte{0x10};
+                         break;
+                     case 3:
+                         bytes.resize(random() % bytes.size());
+                         break;
+                     case 4:
+                         bytes.resize(bytes.size() + random() % 8);
+                         break;
+                     case 5:
+                         std::swap(held, bytes);
+                         break;
+                     default:
+                         break;
+                     }
+                     run.datagram(session, direction, bytes);
+                 });
+    run.check_sums();
+    CHECK(run.totals().directions[1].duplicates > 0);
+    CHECK(run.totals().directions[1].reordered > 0);
+    CHECK(run.totals().missed > 0);
+}
+
+TEST_CASE("every bit of noise is booked") {
+    std::mt19937 random{7}; // NOLINT(bugprone-random-generator-seed): repeatable
+    Run run;
+    for (int i = 0; i < 20'000; ++i) {
+        Bytes bytes(random() % (i % 50 == 0 ? 1600 : 60));
+        std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(random()); });
+        if (bytes.size() > 2 && i % 2 == 0) {
+            bytes[0] &= std::byte{0x83}; // packets of chunks
+            bytes[2] &= std::byte{0x07};
+        }
+        run.datagram(1 + random() % 3, random() % 2 == 0 ? Direction::c2s : Direction::s2c, bytes);
+    }
+    run.finish();
+    run.check_sums();
+}
+
+TEST_CASE("a delta's bytes are booked on its items") {
+    Run run;
+    run.datagram(1, Direction::s2c, packet_of(snap_single(100, small_delta())));
+    run.finish();
+    run.check_sums();
+    const auto bytes = [&](ByteGroup group, std::string_view name,
+                           BytePart part = BytePart::whole) {
+        return run.find(Direction::s2c, group, name, part).bytes;
+    };
+    CHECK(bytes(ByteGroup::packet, "header") == 3);
+    CHECK(bytes(ByteGroup::chunk, "header") == 2);
+    CHECK(bytes(ByteGroup::message, "snap_single", BytePart::head) == 1);
+    CHECK(bytes(ByteGroup::message, "snap_single", BytePart::fields) == 2 + 2 + 1 + 1);
+    CHECK(bytes(ByteGroup::delta, "counts") == 3);
+    CHECK(bytes(ByteGroup::deletion, "laser") == 3);
+    CHECK(bytes(ByteGroup::item, "flag", BytePart::head) == 2);
+    CHECK(bytes(ByteGroup::item, "flag", BytePart::fields) == 6);
+    CHECK(bytes(ByteGroup::item, "type 16385", BytePart::head) == 5);
+    CHECK(bytes(ByteGroup::item, "type 16385", BytePart::fields) == 3);
+    CHECK(bytes(ByteGroup::delta, "surplus") == 0);
+}
+
+TEST_CASE("a delta in parts is booked when it is complete, in any order") {
+    Bytes body = small_delta();
+    body.resize(snapshot::kMaxPartSize + 10); // surplus zeros
+    const Bytes first{body.begin(), body.begin() + snapshot::kMaxPartSize};
+    const Bytes last{body.begin() + snapshot::kMaxPartSize, body.end()};
+    for (const bool swapped : {false, true}) {
+        CAPTURE(swapped);
+        Run run;
+        run.datagram(1, Direction::s2c,
+                     packet_of(snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
+        CHECK(run.find(Direction::s2c, ByteGroup::delta, "counts").bytes == 0);
+        // The second one is compressed: its bytes keep their own prices.
+        run.datagram(1, Direction::s2c,
+                     packet_of(snap_part(100, 2, swapped ? 0 : 1, swapped ? first : last),
+                               {.compression = wire::Compression::always}));
+        CHECK(run.find(Direction::s2c, ByteGroup::delta, "counts").bytes == 3);
+        CHECK(run.find(Direction::s2c, ByteGroup::delta, "surplus").bytes ==
+              body.size() - small_delta().size());
+        run.check_sums();
+        run.datagram(1, Direction::s2c, packet_of(snap_part(100, 2, 0, first)));
+        CHECK(run.find(Direction::s2c, ByteGroup::unused, "repeated snapshot").bytes ==
+              first.size());
+        run.finish();
+        run.check_sums();
+    }
+}
+
+TEST_CASE("a delta whose parts never come is booked as incomplete") {
+    struct Row {
+        const char* name;
+        std::vector<Bytes> behind; ///< packets behind the one part
+    };
+
+    const Bytes part(snapshot::kMaxPartSize);
+    const Row rows[] = {
+        {"the session ends", {}},
+        {"a much younger one comes", {packet_of(snap_single(200, small_delta()))}},
+        {"a single one of the same tick comes", {packet_of(snap_single(100, small_delta()))}},
+        {"a contradicting part comes, and nothing more", {packet_of(snap_part(100, 3, 1, {}))}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Run run;
+        run.datagram(1, Direction::s2c, packet_of(snap_part(100, 2, 0, part)));
+        for (const Bytes& bytes : row.behind) {
+            run.datagram(1, Direction::s2c, bytes);
+        }
+        run.finish();
+        CHECK(run.find(Direction::s2c, ByteGroup::unused, "incomplete snapshot").bytes ==
+              part.size());
+        run.check_sums();
+    }
+}
+
+TEST_CASE("resends and what stands behind a gap have lines of their own") {
+    const Bytes ready = test::MessageBuilder{spec_of("con_ready")}.bytes();
+    Run run;
+    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 5));
+    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 5, true)); // had it
+    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 7));       // 6 is missing
+    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 6, true));
+    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 7, true));
+    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 9));
+    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 8)); // late, not sent again
+    run.finish();
+    run.check_sums();
+    CHECK(run.find(Direction::s2c, ByteGroup::message, "con_ready", BytePart::head).count == 4);
+    CHECK(run.find(Direction::s2c, ByteGroup::duplicate, "con_ready") ==
+          inspect::ByteCount{.count = 1, .bytes = 4, .bits = 32});
+    CHECK(run.find(Direction::s2c, ByteGroup::behind_gap, "con_ready").count == 2);
+    CHECK(run.totals().directions[1].recovered == 2);
+    CHECK(run.totals().directions[1].reordered == 1);
+    CHECK(run.totals().directions[1].duplicates == 1);
+    CHECK(run.totals().directions[1].gaps == 2);
+}
+
+TEST_CASE("a ledger keeps a bounded number of names and loses no bits") {
+    inspect::Ledger ledger;
+    constexpr std::size_t kMany = 2 * inspect::Ledger::kMaxRows;
+    for (std::size_t i = 0; i < kMany; ++i) {
+        ledger.charge(Direction::c2s, ByteGroup::message, BytePart::fields,
+                      "game " + std::to_string(i), {1, 2, 16});
+    }
+    CHECK(ledger.rows(Direction::c2s).size() == inspect::Ledger::kMaxRows + 1);
+    CHECK(ledger.total(Direction::c2s) == inspect::ByteCount{kMany, 2 * kMany, 16 * kMany});
+    inspect::Ledger sum;
+    sum.merge(ledger);
+    sum.merge(ledger);
+    CHECK(sum.total(Direction::c2s).bits == 2 * 16 * kMany);
+}
