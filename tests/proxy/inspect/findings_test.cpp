@@ -1,0 +1,328 @@
+#include "map/game_layer.h"
+#include "proxy/inspect/findings.h"
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+using tw::inspect::FindingId;
+using tw::inspect::MapStatus;
+using tw::snapshot::kNoBase;
+
+namespace {
+
+constexpr auto kC2s = Direction::c2s;
+constexpr auto kS2c = Direction::s2c;
+
+const Items kBase{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
+
+Bytes raw(std::initializer_list<int> values) {
+    Bytes bytes;
+    for (const int value : values) {
+        bytes.push_back(static_cast<std::byte>(value));
+    }
+    return bytes;
+}
+
+/// A compressed packet of this content.
+Bytes compressed(std::uint8_t flags, const Bytes& content) {
+    Bytes datagram = raw({0x80 | flags, 0, 0});
+    const Bytes coded =
+        tw::wire::huffman_compress(content, tw::wire::HuffmanEnding::without_zero_byte);
+    datagram.insert(datagram.end(), coded.begin(), coded.end());
+    return datagram;
+}
+
+/// A map of 20 by 20 tiles, solid in the rightmost column.
+std::shared_ptr<const tw::map::Physics> small_map() {
+    constexpr int kSize = 20;
+    constexpr std::size_t kTileBytes = 4;
+    constexpr std::byte kSolid{1};
+    tw::map::Physics::Planes planes;
+    planes.width = kSize;
+    planes.height = kSize;
+    auto& game = planes.records[static_cast<std::size_t>(tw::map::Layer::game)];
+    game = tw::map::Block{kSize * kSize * kTileBytes};
+    std::fill(game.writable().begin(), game.writable().end(), std::byte{0});
+    for (std::size_t row = 0; row < kSize; ++row) {
+        game.writable()[(row * kSize + kSize - 1) * kTileBytes] = kSolid;
+    }
+    return std::make_shared<const tw::map::Physics>(std::move(planes));
+}
+
+void character_at(SessionScript& script, std::int32_t x, std::int32_t y) {
+    script.maps().answer = {.status = MapStatus::found, .physics = small_map()};
+    script.enter();
+    std::vector<std::int32_t> character(22, 0);
+    character[1] = x;
+    character[2] = y;
+    script.snap(10, kNoBase, {{{9, 0}, character}});
+}
+
+void map_answer(SessionScript& script, MapStatus status) {
+    script.maps().answer = {.status = status};
+    script.enter();
+}
+
+/// A delta on kBase that clients do not take.
+std::function<void(SessionScript&)> delta(std::vector<std::int32_t> ints, std::int32_t crc = 0) {
+    return [ints = std::move(ints), crc](SessionScript& script) {
+        script.enter();
+        script.snap(10, kNoBase, kBase);
+        script.tell(kS2c, {plain(snap_single(12, 10, crc, body_of(ints)))});
+    };
+}
+
+void tell_parts(SessionScript& script, tw::snapshot::Tick tick, tw::snapshot::Tick base,
+                std::int32_t crc, const Bytes& body) {
+    for (const Bytes& part : snap_parts(tick, base, crc, body)) {
+        script.tell(kS2c, {plain(part)});
+    }
+}
+
+/// Items of 1000 ints each; 16 of them fill a snapshot nearly to its limit of bytes.
+std::vector<std::int32_t> large_items(std::int32_t first_id, std::int32_t count) {
+    constexpr std::int32_t kInts = 1000;
+    constexpr std::int32_t kType = 100;
+    std::vector<std::int32_t> ints{0, count, 0};
+    for (std::int32_t i = 0; i < count; ++i) {
+        ints.insert(ints.end(), {kType, first_id + i, kInts});
+        ints.insert(ints.end(), kInts, 0);
+    }
+    return ints;
+}
+
+std::vector<std::int32_t> small_items(std::int32_t count) {
+    std::vector<std::int32_t> ints{0, count, 0};
+    for (std::int32_t i = 0; i < count; ++i) {
+        ints.insert(ints.end(), {13, i, 0, 0});
+    }
+    return ints;
+}
+
+struct Row {
+    FindingId id;
+    void (SessionScript::*join)(); ///< null: no connection
+    std::function<void(SessionScript&)> play;
+};
+
+constexpr auto kDdnet = &SessionScript::join_ddnet;
+constexpr auto kVanilla = &SessionScript::join_vanilla;
+
+std::vector<Row> packet_rows() {
+    using enum FindingId;
+    return {
+        {packet_too_short, kDdnet,
+         [](auto& s) {
+             s.feed(kC2s, raw({0, 0}));
+         }},
+        {packet_too_long, kDdnet, [](auto& s) { s.feed(kC2s, Bytes(1401)); }},
+        {packet_huffman_truncated, kDdnet,
+         [](auto& s) {
+             s.feed(kC2s, raw({0x80, 0, 1, 0}));
+         }},
+        {packet_huffman_overflow, kDdnet,
+         [](auto& s) { s.feed(kC2s, compressed(0, Bytes(4000))); }},
+        {packet_control_empty, kDdnet,
+         [](auto& s) {
+             s.feed(kC2s, raw({0x10, 5, 0}));
+         }},
+        {packet_control_compressed, kVanilla,
+         [](auto& s) { s.feed(kC2s, compressed(0x10, raw({0}))); }},
+        {packet_control_unknown, kVanilla,
+         [](auto& s) {
+             s.feed(kC2s, raw({0x10, 0, 0, 9}));
+         }},
+        {packet_wrong_token, kDdnet,
+         [](auto& s) {
+             s.feed(kS2c, tw::wire::encode_packet(
+                              {.resend = true, .token = tw::wire::Token{1, 2, 3, 4}}));
+         }},
+        {packet_trailing_bytes, kVanilla,
+         [](auto& s) {
+             Bytes datagram = s.pack(kS2c, {plain(message("ping"))});
+             datagram.push_back(std::byte{0});
+             s.feed(kS2c, datagram);
+         }},
+        {packet_seven, nullptr,
+         [](auto& s) {
+             s.feed(kC2s, raw({4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 1, 2, 3, 4}));
+         }},
+        {chunk_truncated, kDdnet,
+         [](auto& s) {
+             const Bytes chunks = raw({0x3f, 0x0f, 1, 2, 3});
+             s.feed(kS2c, tw::wire::encode_packet(
+                              {.num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
+         }},
+        {chunk_empty, kDdnet, [](auto& s) { s.tell(kS2c, {plain(Bytes{})}); }},
+        {chunk_vital_gap, kDdnet,
+         [](auto& s) {
+             s.tell(kS2c,
+                    {{.message = message("con_ready").bytes(), .vital = true, .sequence = 3}});
+         }},
+    };
+}
+
+std::vector<Row> message_rows() {
+    using enum FindingId;
+    return {
+        {message_id_invalid, kDdnet,
+         [](auto& s) {
+             s.tell(kS2c, {plain(raw({1, 2, 3}))});
+         }},
+        {message_unknown, kDdnet,
+         [](auto& s) { s.tell(kS2c, {plain(MessageBuilder{}.number(61 << 1 | 1))}); }},
+        {message_truncated, kDdnet,
+         [](auto& s) { s.tell(kS2c, {plain(message("sv_emoticon").number(1))}); }},
+        {message_trailing_bytes, kDdnet,
+         [](auto& s) { s.tell(kS2c, {plain(message("con_ready").number(1))}); }},
+        {message_out_of_range, kDdnet,
+         [](auto& s) { s.tell(kS2c, {plain(message("sv_emoticon").number(1).number(99))}); }},
+    };
+}
+
+std::vector<Row> delta_rows() {
+    using enum FindingId;
+    return {
+        {snapshot_crc_mismatch, kDdnet, delta({0, 0, 0}, 1)},
+        {snapshot_unknown_base, kDdnet, [](auto& s) { s.tell(kS2c, {plain(snap_empty(12, 10))}); }},
+        {snapshot_body_truncated, kDdnet,
+         [](auto& s) { s.tell(kS2c, {plain(snap_single(12, kNoBase, 0, raw({0x80})))}); }},
+        {snapshot_too_many_ints, kDdnet,
+         [](auto& s) { tell_parts(s, 12, kNoBase, 0, Bytes(16385)); }},
+        {snapshot_negative_count, kDdnet, delta({-1, 0, 0})},
+        {snapshot_deleted_out_of_range, kDdnet, delta({5, 0, 0, 1})},
+        {snapshot_update_truncated, kDdnet, delta({0, 2, 0, 4, 9, 1, 1, 1, 1})},
+        {snapshot_type_out_of_range, kDdnet, delta({0, 1, 0, 32768, 0, 0})},
+        {snapshot_id_out_of_range, kDdnet, delta({0, 1, 0, 4, 65536, 0, 0, 0, 0})},
+        {snapshot_size_out_of_range, kDdnet, delta({0, 1, 0, 40, 0, -1})},
+        {snapshot_size_change, kDdnet,
+         [](auto& s) {
+             s.snap(10, kNoBase, {{{40, 7}, {1, 2, 3}}});
+             s.tell(kS2c, {plain(snap_single(12, 10, 0, body_of({0, 1, 0, 40, 7, 1, 5})))});
+         }},
+        {snapshot_too_many_items, kDdnet,
+         [](auto& s) { tell_parts(s, 12, kNoBase, 0, body_of(small_items(1025))); }},
+        {snapshot_too_many_bytes, kDdnet,
+         [](auto& s) {
+             tell_parts(s, 10, kNoBase, 0, body_of(large_items(0, 14)));
+             tell_parts(s, 12, 10, 0, body_of(large_items(20, 4)));
+         }},
+        {snapshot_duplicate_update, kDdnet,
+         delta({0, 2, 0, 4, 9, 1, 1, 1, 1, 4, 9, 2, 2, 2, 2}, 71)},
+        {snapshot_unknown_delete, kDdnet, delta({1, 0, 0, 262221}, 63)},
+        {snapshot_duplicate_delete, kDdnet, delta({2, 0, 0, 262145, 262145}, 33)},
+        {snapshot_deleted_and_updated, kDdnet, delta({1, 1, 0, 655362, 10, 2, 0, 0, 0, 5, 0}, 68)},
+        {snapshot_surplus_ints, kDdnet, delta({0, 0, 0, 1}, 63)},
+    };
+}
+
+std::vector<Row> snapshot_rows() {
+    using enum FindingId;
+    return {
+        {snapshot_negative_base, kDdnet,
+         [](auto& s) { s.tell(kS2c, {plain(snap_empty(12, -9))}); }},
+        {snapshot_item_cap, kDdnet,
+         [](auto& s) { tell_parts(s, 12, kNoBase, 0, body_of(small_items(930))); }},
+        {snapshot_part_missing, kDdnet,
+         [](auto& s) {
+             s.tell(kS2c, {plain(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
+             s.tell(kS2c, message("map_change").string("next").number(1).number(1));
+         }},
+        {snapshot_part_out_of_range, kDdnet,
+         [](auto& s) { s.tell(kS2c, {plain(snap_part(12, kNoBase, 0, 0, 0, Bytes(9)))}); }},
+        {snapshot_part_inconsistent, kDdnet,
+         [](auto& s) {
+             s.tell(kS2c, {plain(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
+             s.tell(kS2c, {plain(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
+         }},
+        {snapshot_missing_descriptor, kDdnet,
+         [](auto& s) {
+             s.snap(12, kNoBase, {{{0x7fff, 1}, {1}}});
+         }},
+    };
+}
+
+std::vector<Row> other_rows() {
+    using enum FindingId;
+    return {
+        {map_not_found, kDdnet, [](auto& s) { map_answer(s, MapStatus::not_found); }},
+        {map_crc_mismatch, kDdnet, [](auto& s) { map_answer(s, MapStatus::other_version); }},
+        {map_unreadable, kDdnet, [](auto& s) { map_answer(s, MapStatus::unreadable); }},
+        {map_name_invalid, kDdnet, [](auto& s) { map_answer(s, MapStatus::name_invalid); }},
+        {world_inside_solid, kDdnet, [](auto& s) { character_at(s, 19 * 32 + 16, 100); }},
+        {world_outside_map, kDdnet, [](auto& s) { character_at(s, -100'000, 100); }},
+        {session_joined_midway, nullptr,
+         [](auto& s) {
+             s.assume_ddnet();
+             s.tell(kS2c, {plain(message("ping"))});
+         }},
+        {session_reconnected, kDdnet, [](auto& s) { s.join_ddnet(); }},
+        {session_closed_silently, kDdnet, [](auto& s) { s.close("idle"); }},
+        {session_antispoof, kVanilla,
+         [](auto& s) {
+             s.tell(kS2c, {vital(message("map_change").string("dm1").number(1).number(1)),
+                           plain(snap_empty(1 << 30, kNoBase))});
+         }},
+        {inspect_gap, kDdnet, [](auto& s) { s.gap(3); }},
+    };
+}
+
+} // namespace
+
+TEST_CASE("every finding is found by what it describes") {
+    std::set<FindingId> found;
+    for (const auto& rows :
+         {packet_rows(), message_rows(), delta_rows(), snapshot_rows(), other_rows()}) {
+        for (const Row& row : rows) {
+            const std::string name{tw::inspect::finding_info(row.id).name};
+            CAPTURE(name);
+            SessionScript script;
+            if (row.join != nullptr) {
+                (script.*row.join)();
+            }
+            CHECK(script.log().count_of(name) == 0);
+            row.play(script);
+            CHECK(script.log().count_of(name) == 1);
+            CHECK(script.session().totals().findings[static_cast<std::size_t>(row.id)] == 1);
+            found.insert(row.id);
+        }
+    }
+    for (const tw::inspect::FindingInfo& info : tw::inspect::finding_table()) {
+        CAPTURE(info.name);
+        CHECK(found.contains(info.id));
+    }
+}
+
+TEST_CASE("a character that is where it may be is no finding") {
+    SessionScript script;
+    script.join_ddnet();
+    character_at(script, 100, 100);
+    CHECK(script.log().findings().empty());
+    CHECK(script.log().lines({"map"}) == std::vector<std::string>{"map dm1 folder"});
+}
+
+TEST_CASE("the table of findings is complete and tells each in whole sentences") {
+    std::set<std::string_view> names;
+    for (const tw::inspect::FindingInfo& info : tw::inspect::finding_table()) {
+        CAPTURE(info.name);
+        CHECK(names.insert(info.name).second);
+        CHECK(info.name.find('.') != std::string_view::npos);
+        CHECK(info.sentence.ends_with('.'));
+        CHECK(info.cause.ends_with('.'));
+        CHECK(tw::inspect::find_finding(info.name) == info.id);
+        CHECK(tw::inspect::find_severity(tw::inspect::severity_name(info.severity)) ==
+              info.severity);
+    }
+    CHECK(names.size() == tw::inspect::kFindingCount);
+    CHECK_FALSE(tw::inspect::find_finding("snapshot").has_value());
+    CHECK_FALSE(tw::inspect::find_severity("fatal").has_value());
+}

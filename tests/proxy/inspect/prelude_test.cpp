@@ -1,0 +1,97 @@
+#include "tests/support/session_script.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+using tw::snapshot::kNoBase;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr tw::snapshot::Tick kSecret = 0x6b8b4567;
+const Items kItems{{{4, 1}, {10, 20, 0, 0}}};
+
+MessageBuilder map_change(std::string_view name) {
+    return message("map_change").string(name).number(1).number(100);
+}
+
+/// What DDNet sends a tokenless client before the real map; protocol sheet, section 10, item 3.
+std::vector<Piece> ddnet_prelude() {
+    return {vital(map_change("dummy")),
+            vital(message("map_data").number(1).number(1).number(0).number(0)),
+            vital(message("con_ready")),
+            vital(snap_empty(kSecret, kNoBase)),
+            vital(snap_empty(kSecret, kNoBase)),
+            vital(snap_empty(kSecret, kNoBase))};
+}
+
+/// The same from DDNet 14.0 to 16.7: message ids are missing, the third chunk is empty.
+std::vector<Piece> damaged_prelude() {
+    const auto without_id = [](const Bytes& bytes) {
+        return Bytes{bytes.begin() + 1, bytes.end()};
+    };
+    std::vector<Piece> pieces = ddnet_prelude();
+    for (Piece& piece : pieces) {
+        piece.message = without_id(piece.message);
+    }
+    return pieces;
+}
+
+/// Vanilla 0.6.5 facing an older client.
+std::vector<Piece> vanilla_prelude() {
+    return {vital(map_change("dm1")), vital(message("con_ready")),
+            plain(snap_empty(kSecret - 2, kNoBase)), plain(snap_empty(kSecret - 1, kNoBase)),
+            plain(snap_empty(kSecret, kNoBase))};
+}
+
+} // namespace
+
+TEST_CASE("an anti-spoof prelude is told once and disturbs nothing") {
+    struct Row {
+        std::string_view name;
+        std::vector<Piece> prelude;
+    };
+
+    const Row rows[] = {{"DDNet since 16.8", ddnet_prelude()},
+                        {"DDNet 14.0 to 16.7, damaged", damaged_prelude()},
+                        {"vanilla 0.6.5", vanilla_prelude()}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        SessionScript script;
+        script.join_vanilla();
+        script.tell(Direction::s2c, row.prelude);
+        script.tell(Direction::c2s, message("ready"));
+        script.tell(Direction::c2s, message("enter_game"));
+        script.tell(Direction::c2s,
+                    {plain(message("input").number(kSecret).number(kSecret).number(0))});
+        script.enter("real");
+        script.snap(2, kNoBase, kItems);
+        script.snap(4, 2, kItems);
+        CHECK(script.log().lines({"map", "snapshot"}) ==
+              Lines{"map real none", "snapshot 2<--1 ok 1", "snapshot 4<-2 ok 1"});
+        CHECK(script.log().count_of("session.antispoof") == 1);
+        for (const auto& info : tw::inspect::finding_table()) {
+            if (info.severity != tw::inspect::Severity::info) {
+                CAPTURE(info.name);
+                CHECK(script.log().count_of(info.name) == 0);
+            }
+        }
+    }
+}
+
+TEST_CASE("a prelude is none with DDNet's token or in the middle of a session") {
+    SessionScript token;
+    token.join_ddnet();
+    token.tell(Direction::s2c, ddnet_prelude());
+    CHECK(token.log().count_of("session.antispoof") == 0);
+
+    SessionScript later;
+    later.join_vanilla();
+    later.enter();
+    later.tell(Direction::s2c, ddnet_prelude());
+    CHECK(later.log().count_of("session.antispoof") == 0);
+}

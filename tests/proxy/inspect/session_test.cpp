@@ -1,0 +1,341 @@
+#include "tests/support/session_script.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+using tw::snapshot::kNoBase;
+using tw::wire::ControlKind;
+using tw::wire::Token;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr auto kC2s = Direction::c2s;
+constexpr auto kS2c = Direction::s2c;
+constexpr Token kOtherToken{9, 9, 9, 9};
+
+/// Two small things in a world.
+const Items kItems{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};
+
+MessageBuilder line(std::string_view text) {
+    return message("rcon_line").string(text);
+}
+
+void check_plays(SessionScript& script) {
+    script.enter();
+    script.snap(10, kNoBase, kItems);
+    script.snap(12, 10, {{{4, 1}, {11, 20, 0, 0}}});
+    CHECK(script.log().lines({"snapshot"}) ==
+          Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 1"});
+    CHECK(script.stats().verified == 2);
+    CHECK(script.stats(kC2s).wrong_token + script.stats(kS2c).wrong_token == 0);
+}
+
+} // namespace
+
+TEST_CASE("every kind of handshake establishes a session and names its protocol") {
+    struct Row {
+        std::string_view name;
+        void (SessionScript::*join)();
+        std::string established;
+    };
+
+    const Row rows[] = {
+        {"DDNet's token", &SessionScript::join_ddnet, "session established 0.6+ddnet"},
+        {"no token", &SessionScript::join_vanilla, "session established 0.6"},
+        {"0.6.5's header token", &SessionScript::join_header_token,
+         "session established 0.6+token"},
+    };
+    for (const Row& row : rows) {
+        for (const auto compression :
+             {tw::wire::Compression::never, tw::wire::Compression::always}) {
+            CAPTURE(row.name);
+            SessionScript script;
+            script.compression = compression;
+            (script.*row.join)();
+            check_plays(script);
+            script.close("shutdown");
+            CHECK(script.log().lines({"session", "map"}) ==
+                  Lines{"session open", row.established, "map dm1 none", "session close shutdown"});
+            CHECK(script.log().findings() == Lines{"finding map.not_found dm1"});
+        }
+    }
+}
+
+TEST_CASE("a repeated CONNECT or CONNECTACCEPT of a slow handshake changes nothing") {
+    SessionScript script;
+    const tw::wire::ControlSpec connect{.kind = ControlKind::connect,
+                                        .token = tw::wire::kTokenUnknown};
+    script.control(kC2s, connect);
+    script.control(kC2s, connect);
+    script.join_ddnet();
+    script.enter();
+    script.snap(10, kNoBase, kItems);
+    script.control(kC2s, connect);
+    script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
+    script.snap(12, 10, kItems);
+    CHECK(script.log().lines({"session", "snapshot"}) ==
+          Lines{"session open", "session established 0.6+ddnet", "snapshot 10<--1 ok 2",
+                "snapshot 12<-10 ok 2"});
+}
+
+TEST_CASE("a session joined midway says so and plays on from the first full snapshot") {
+    SessionScript script;
+    script.assume_ddnet();
+    script.tell(kS2c, {{.message = line("hello").bytes(), .vital = true, .sequence = 700}});
+    script.tell(kS2c, {plain(snap_between(100, 98, kItems, kItems))});
+    script.tell(kS2c, {plain(snap_between(102, 98, kItems, kItems))});
+    script.tell(kS2c, {plain(snap_between(104, kNoBase, {}, kItems))});
+    script.tell(kS2c, {plain(snap_between(106, 104, kItems, kItems))});
+    CHECK(script.log().lines({"session", "snapshot", "finding"}) ==
+          Lines{"session open", "session established 0.6+ddnet", "finding session.joined_midway",
+                "finding snapshot.unknown_base tick 100", "snapshot 100<-98 bad",
+                "snapshot 102<-98 bad", "snapshot 104<--1 ok 2", "snapshot 106<-104 ok 2"});
+    CHECK(script.stats().unknown_base == 2);
+    CHECK(script.stats(kS2c).vital == 1);
+}
+
+TEST_CASE("a reconnect on the same addresses starts everything anew") {
+    SessionScript script;
+    script.join_ddnet();
+    check_plays(script);
+    script.log().clear();
+    script.join_ddnet();
+    CHECK(script.log().lines({"session", "finding", "summary"}) ==
+          Lines{"session close reconnected", "summary", "finding session.reconnected",
+                "session established 0.6+ddnet"});
+    script.log().clear();
+    check_plays(script);
+    CHECK(script.session().totals().verified == 4);
+}
+
+TEST_CASE("a tokenless reconnect begins with the first vital chunk of the new connection") {
+    SessionScript script;
+    script.join_vanilla();
+    check_plays(script);
+    script.log().clear();
+    // A CONNECT that a vanilla server ignores: the old connection goes on.
+    script.control(kC2s, {.kind = ControlKind::connect});
+    script.tell(kS2c, line("still here"));
+    CHECK(script.log().lines({"session"}).empty());
+    script.join_vanilla();
+    script.tell(kS2c, message("map_change").string("dm2").number(1).number(100));
+    CHECK(script.log().lines({"session", "map"}) ==
+          Lines{"session close reconnected", "session established 0.6", "map dm2 none"});
+}
+
+TEST_CASE("a reconnect whose handshake passed unseen is recognised by its token") {
+    SessionScript script;
+    script.join_ddnet();
+    check_plays(script);
+    script.log().clear();
+    const auto stranger = [](const MessageBuilder& what) {
+        Bytes chunks;
+        tw::wire::append_chunk(chunks, true, 1, false, what.bytes());
+        return tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks, .token = kOtherToken});
+    };
+    script.feed(kC2s, stranger(message("ready")));
+    script.feed(kC2s, stranger(message("ready")));
+    CHECK(script.log().lines({"session"}).empty());
+    script.feed(kS2c, stranger(line("hello")));
+    CHECK(script.log().lines({"session"}) ==
+          Lines{"session close reconnected", "session established 0.6+ddnet"});
+}
+
+TEST_CASE("a lost vital chunk is dropped with what follows, comes again, and counts once") {
+    SessionScript script;
+    script.join_ddnet();
+    const Bytes lost = script.pack(kS2c, {vital(line("first"))});
+    script.tell(kS2c, line("second"));
+    script.feed(kC2s, tw::wire::encode_packet({.resend = true, .token = SessionScript::kToken}));
+    script.tell(kS2c, {again(vital(line("first")), 1), again(vital(line("second")), 2)});
+    script.feed(kS2c, lost);
+    CHECK(script.log().lines({"message"}) ==
+          Lines{"message c2s connect", "message s2c connectaccept", "message c2s accept",
+                "message s2c rcon_line #1", "message s2c rcon_line #2"});
+    CHECK(script.log().findings() == Lines{"finding chunk.vital_gap"});
+    CHECK(script.stats(kS2c).gaps == 1);
+    CHECK(script.stats(kS2c).vital == 2);
+    CHECK(script.stats(kS2c).recovered == 2);
+    CHECK(script.stats(kS2c).duplicates == 1);
+    CHECK(script.stats(kC2s).resend_requests == 1);
+}
+
+TEST_CASE("duplicates and reordered packets count once") {
+    SessionScript script;
+    script.join_ddnet();
+    const Bytes first = script.pack(kS2c, {vital(line("first"))});
+    const Bytes second = script.pack(kS2c, {vital(line("second"))});
+    for (const Bytes& datagram : {first, first, second, first, second}) {
+        script.feed(kS2c, datagram);
+    }
+    CHECK(script.stats(kS2c).vital == 2);
+    CHECK(script.stats(kS2c).duplicates == 3);
+    CHECK(script.log().findings().empty());
+}
+
+TEST_CASE("a gap that only the observer has ends when the receiver acknowledges beyond it") {
+    SessionScript script;
+    script.join_ddnet();
+    static_cast<void>(script.pack(kS2c, {vital(line("seen by the client only"))}));
+    script.tell(kS2c, line("behind the gap"));
+    CHECK(script.stats(kS2c).gaps == 1);
+    script.feed(
+        kC2s, tw::wire::encode_packet({.ack = 2, .resend = true, .token = SessionScript::kToken}));
+    script.tell(kS2c, line("goes on"));
+    CHECK(script.stats(kS2c).vital == 1);
+}
+
+TEST_CASE("sequences wrap around") {
+    SessionScript script;
+    script.join_ddnet();
+    for (int i = 0; i < 2100; ++i) {
+        script.tell(kS2c, line("x"));
+    }
+    CHECK(script.stats(kS2c).vital == 2100);
+    CHECK(script.stats(kS2c).gaps == 0);
+}
+
+TEST_CASE("ticks restart with the map, and leftovers of the old one stay out") {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter();
+    script.snap(1000, kNoBase, kItems);
+    const Bytes late = script.snap_datagram(1002, 1000, kItems);
+    script.log().clear();
+    script.tell(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.feed(kS2c, late);
+    script.tell(kS2c, {plain(snap_between(1004, kNoBase, {}, kItems))}); // rare, but possible
+    script.tell(kC2s, message("ready"));
+    script.tell(kS2c, message("con_ready"));
+    script.tell(kC2s, message("enter_game"));
+    script.snap(2, kNoBase, kItems);
+    script.snap(4, 2, kItems);
+    CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 1002<-1000 bad",
+                                                    "snapshot 1004<--1 ok 2", "snapshot 2<--1 ok 2",
+                                                    "snapshot 4<-2 ok 2"});
+    CHECK(script.stats().map_changes == 2);
+}
+
+TEST_CASE("CLOSE ends a session with its reason, once") {
+    struct Row {
+        std::string_view name;
+        Direction direction;
+        tw::wire::ControlSpec close;
+        std::string line;
+    };
+
+    const auto kClose = ControlKind::close;
+    const Row rows[] = {
+        {"reason and token",
+         kS2c,
+         {.kind = kClose, .token = SessionScript::kToken, .reason = "server is full"},
+         "session close server is full"},
+        {"token alone",
+         kC2s,
+         {.kind = kClose, .token = SessionScript::kToken},
+         "session close closed by the client"},
+        {"a banned client gets no token",
+         kS2c,
+         {.kind = kClose, .reason = "banned"},
+         "session close banned"},
+        {"nothing at all", kS2c, {.kind = kClose}, "session close closed by the server"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        SessionScript script;
+        script.join_ddnet();
+        script.control(row.direction, row.close);
+        script.control(row.direction, row.close);
+        script.close("idle");
+        CHECK(script.log().lines({"session", "summary"}) ==
+              Lines{"session open", "session established 0.6+ddnet", row.line, "summary"});
+        CHECK(script.log().findings().empty());
+    }
+}
+
+TEST_CASE("a CLOSE with another token closes nothing") {
+    SessionScript script;
+    script.join_ddnet();
+    script.control(kC2s, {.kind = ControlKind::close, .token = kOtherToken, .reason = "forged"});
+    script.enter();
+    CHECK(script.log().lines({"session"}) ==
+          Lines{"session open", "session established 0.6+ddnet"});
+    CHECK(script.log().count_of("packet.wrong_token") == 1);
+}
+
+TEST_CASE("packets with another token are dropped, as the receiver does") {
+    SessionScript script;
+    script.join_ddnet();
+    Bytes chunks;
+    tw::wire::append_chunk(chunks, true, 1, false, line("forged").bytes());
+    for (int i = 0; i < 3; ++i) {
+        script.feed(kS2c, tw::wire::encode_packet(
+                              {.num_chunks = 1, .chunks = chunks, .token = kOtherToken}));
+    }
+    script.tell(kS2c, line("real"));
+    CHECK(script.stats(kS2c).wrong_token == 3);
+    CHECK(script.stats(kS2c).vital == 1);
+    CHECK(script.log().findings() == Lines{"finding packet.wrong_token"});
+}
+
+TEST_CASE("connless packets pass through a session without touching it") {
+    SessionScript script;
+    script.join_ddnet();
+    const Bytes get_info =
+        MessageBuilder{}.number(0).bytes(); // content does not matter to the session
+    script.feed(kC2s, tw::wire::encode_connless(MessageBuilder{}
+                                                    .text("\xff\xff\xff\xff"
+                                                          "gie3")
+                                                    .byte(7)
+                                                    .bytes()));
+    script.feed(kS2c, tw::wire::encode_connless(get_info));
+    check_plays(script);
+    CHECK(script.stats(kC2s).connless == 1);
+    CHECK(script.stats(kS2c).connless == 1);
+    CHECK(script.log().lines({"message"})[3] == "message c2s get_info");
+}
+
+TEST_CASE("a 0.7 session is counted and not decoded") {
+    SessionScript script;
+    Bytes token_request{std::byte{4}, std::byte{0}, std::byte{0}};
+    token_request.resize(7, std::byte{0xFF});
+    token_request.push_back(std::byte{5});
+    token_request.resize(token_request.size() + 512);
+    script.feed(kC2s, token_request);
+    Bytes chunks{std::byte{0}, std::byte{1}, std::byte{1}};
+    chunks.resize(64, std::byte{0x55});
+    script.feed(kS2c, chunks);
+    CHECK(script.log().lines({"session", "message", "finding"}) ==
+          Lines{"session open", "session established 0.7", "finding packet.seven"});
+    CHECK(script.stats(kS2c).datagrams == 1);
+    CHECK(script.stats(kS2c).malformed == 0);
+}
+
+TEST_CASE("silence is told, a shutdown is not the session's fault") {
+    for (const bool idle : {true, false}) {
+        SessionScript script;
+        script.join_ddnet();
+        script.close(idle ? "idle" : "shutdown");
+        CHECK(script.log().count_of("session.closed_silently") == (idle ? 1 : 0));
+    }
+    SessionScript never;
+    never.close("idle");
+    CHECK(never.log().lines({"session", "finding"}) == Lines{"session open", "session close idle"});
+}
+
+TEST_CASE("after lost copies the session plays on") {
+    SessionScript script;
+    script.join_ddnet();
+    script.tell(kS2c, line("first"));
+    static_cast<void>(script.pack(kS2c, {vital(line("not seen"))}));
+    script.gap(17);
+    script.tell(kS2c, line("third"));
+    CHECK(script.log().findings() == Lines{"finding inspect.gap"});
+    CHECK(script.stats(kS2c).vital == 2);
+    CHECK(script.stats().gap_lost == 17);
+}

@@ -1,0 +1,301 @@
+#include "tests/support/session_script.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+using tw::snapshot::kNoBase;
+using tw::snapshot::Tick;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr auto kS2c = Direction::s2c;
+constexpr Tick kLastTick = std::numeric_limits<Tick>::max();
+
+const Items kBase{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
+
+/// Many projectiles, so that the delta takes several parts.
+Items many(std::uint16_t count, std::int32_t value = 1'000'000) {
+    Items items;
+    for (std::uint16_t id = 0; id < count; ++id) {
+        items[{13, id}] = {value, value + id};
+    }
+    return items;
+}
+
+/// A session in the game.
+SessionScript playing() {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter();
+    script.log().clear();
+    return script;
+}
+
+void tell_all(SessionScript& script, const std::vector<Bytes>& messages,
+              const std::vector<std::size_t>& order) {
+    for (const std::size_t index : order) {
+        script.tell(kS2c, {plain(messages.at(index))});
+    }
+}
+
+} // namespace
+
+TEST_CASE("parts complete a snapshot in any order, several ticks at a time") {
+    const Items items = many(330);
+    const Bytes body = delta_body({}, items);
+    const auto first = snap_parts(10, kNoBase, checksum_of(items), body);
+    const auto second = snap_parts(12, kNoBase, checksum_of(items), body);
+    REQUIRE(first.size() == 4);
+    SUBCASE("in order") {
+        auto script = playing();
+        tell_all(script, first, {0, 1, 2, 3});
+        CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 330"});
+        CHECK(script.stats().parts == 4);
+    }
+    SUBCASE("the last one first, one twice") {
+        auto script = playing();
+        tell_all(script, first, {3, 1, 1, 0, 2, 2});
+        CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 330"});
+        CHECK(script.stats().repeated == 2);
+    }
+    SUBCASE("interleaved, the older tick completes later") {
+        auto script = playing();
+        tell_all(script, first, {0, 1});
+        tell_all(script, second, {0, 1, 2, 3});
+        tell_all(script, first, {2, 3});
+        CHECK(script.log().lines({"snapshot", "finding"}) ==
+              Lines{"snapshot 12<--1 ok 330", "snapshot 10<--1 ok 330"});
+    }
+    SUBCASE("one never comes") {
+        auto script = playing();
+        tell_all(script, first, {0, 1, 3});
+        script.snap(40, kNoBase, kBase);
+        CHECK(script.log().lines({"snapshot", "finding"}) ==
+              Lines{"finding snapshot.part_missing tick 10", "snapshot 40<--1 ok 2"});
+        CHECK(script.stats().incomplete == 1);
+    }
+}
+
+TEST_CASE("a snapshot that comes twice counts once") {
+    auto script = playing();
+    const Bytes datagram = script.snap_datagram(10, kNoBase, kBase);
+    script.feed(kS2c, datagram);
+    script.feed(kS2c, datagram);
+    CHECK(script.stats().verified == 1);
+    CHECK(script.stats().repeated == 1);
+}
+
+TEST_CASE("an empty snapshot is a copy of its base") {
+    auto script = playing();
+    script.snap(10, kNoBase, kBase);
+    script.tell(kS2c, {plain(snap_empty(12, 10))});
+    script.tell(kS2c, {plain(snap_empty(12, 10))});
+    script.tell(kS2c, {plain(snap_empty(14, 12))});
+    script.tell(kS2c, {plain(snap_empty(16, 3))});
+    CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
+                                                    "snapshot 14<-12 ok 2", "snapshot 16<-3 bad"});
+    CHECK(script.stats().empty == 3);
+}
+
+TEST_CASE("a server that puts two items of one key into a snapshot is told which") {
+    auto script = playing();
+    script.snap(10, kNoBase, kBase);
+    // The server sums up both, the client keeps the later one: item (10,2) once +5, once +7 and +1.
+    const Bytes body = body_of({0, 2, 0, 10, 2, 0, 0, 0, 5, 0, 10, 2, 0, 0, 0, 7, 1});
+    const std::int32_t both = (10 + 20) + (1 + 2 + 5 + 30) + (1 + 2 + 7 + 31);
+    script.tell(kS2c, {plain(snap_single(12, 10, both, body))});
+    script.snap(14, 10, kBase);
+    CHECK(script.log().lines({"finding", "snapshot"}) ==
+          Lines{"snapshot 10<--1 ok 2", "finding snapshot.duplicate_update tick 12 player_info 2",
+                "finding snapshot.crc_mismatch tick 12 player_info 2 duplicate_update",
+                "snapshot 12<-10 bad", "snapshot 14<-10 ok 2"});
+    CHECK(script.stats().mismatched == 1);
+}
+
+TEST_CASE("a flipped bit is traced to the value that has it") {
+    Items base;
+    for (std::uint16_t id = 0; id < 4; ++id) {
+        std::vector<std::int32_t> character(22, 0);
+        character[1] = 1000 + id;
+        character[2] = 500;
+        base[{9, id}] = character;
+    }
+    Items next = base;
+    for (auto& [key, data] : next) {
+        data[1] += 3 + key.id;
+    }
+    Items damaged = next;
+    damaged[{9, 2}][1] ^= 1024; // 5 becomes 1029 in the delta: one bit
+    auto script = playing();
+    script.snap(10, kNoBase, base);
+    script.tell(kS2c, {plain(snap_single(12, 10, checksum_of(next), delta_body(base, damaged)))});
+    CHECK(script.log().findings() ==
+          Lines{"finding snapshot.crc_mismatch tick 12 character 2 damaged_value"});
+}
+
+TEST_CASE("a checksum that nothing explains says so") {
+    auto script = playing();
+    script.tell(
+        kS2c, {plain(snap_single(12, kNoBase, checksum_of(kBase) + 12345, delta_body({}, kBase)))});
+    CHECK(script.log().findings() == Lines{"finding snapshot.crc_mismatch tick 12 unknown"});
+}
+
+TEST_CASE("an update of another size names its item") {
+    const Items base{{{40, 7}, {1, 2, 3}}};
+    auto script = playing();
+    script.snap(10, kNoBase, base);
+    script.tell(kS2c, {plain(snap_single(12, 10, 0, body_of({0, 1, 0, 40, 7, 2, 5, 5})))});
+    CHECK(script.log().findings() ==
+          Lines{"finding snapshot.size_change tick 12 40/7 size_change"});
+    CHECK(script.stats().undecodable == 1);
+}
+
+TEST_CASE("oddities of a delta are applied as clients do, and told") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::int32_t> delta;
+        std::int32_t crc;
+        Lines findings;
+    };
+
+    const Row rows[] = {
+        {"an unknown delete",
+         {1, 0, 0, 262221},
+         63,
+         {"finding snapshot.unknown_delete tick 12 pickup 77"}},
+        {"a double delete",
+         {2, 0, 0, 262145, 262145},
+         33,
+         {"finding snapshot.duplicate_delete tick 12 pickup 1"}},
+        {"deleted and updated",
+         {1, 1, 0, 655362, 10, 2, 0, 0, 0, 5, 0},
+         68,
+         {"finding snapshot.deleted_and_updated tick 12 player_info 2"}},
+        {"surplus ints", {1, 0, 0, 262145, 1, 2, 3}, 33, {"finding snapshot.surplus_ints tick 12"}},
+        {"no updates by a negative count", {0, -3, 0}, 63, {}},
+        {"the third int", {0, 0, 9}, 63, {}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        auto script = playing();
+        script.snap(10, kNoBase, kBase);
+        script.tell(kS2c, {plain(snap_single(12, 10, row.crc, body_of(row.delta)))});
+        CHECK(script.log().findings() == row.findings);
+        CHECK(script.stats().verified == 2);
+    }
+}
+
+TEST_CASE("a full snapshot is announced once until there is room again") {
+    auto script = playing();
+    const auto send = [&](Tick tick, std::uint16_t count) {
+        const Items items = many(count, 0);
+        const Bytes body = delta_body({}, items);
+        for (const Bytes& part : snap_parts(tick, kNoBase, checksum_of(items), body)) {
+            script.tell(kS2c, {plain(part)});
+        }
+    };
+    send(10, 921);
+    CHECK(script.log().count_of("snapshot.item_cap") == 0);
+    send(12, 922);
+    send(14, 1024);
+    CHECK(script.log().findings() == Lines{"finding snapshot.item_cap tick 12 items"});
+    send(16, 100);
+    send(18, 950);
+    CHECK(script.log().count_of("snapshot.item_cap") == 2);
+}
+
+TEST_CASE("an item whose type is not described is told once; later descriptors name it") {
+    constexpr std::uint16_t kType = 0x7fff;
+    const auto* object = [] {
+        const auto table = tw::snapshot::object_table();
+        for (const auto& spec : table) {
+            if (spec.name == "ddnet_character") {
+                return &spec;
+            }
+        }
+        return static_cast<const tw::snapshot::ObjectSpec*>(nullptr);
+    }();
+    REQUIRE(object != nullptr);
+    std::vector<std::int32_t> descriptor;
+    for (std::size_t i = 0; i < object->uuid.size(); i += 4) {
+        descriptor.push_back(static_cast<std::int32_t>(
+            std::uint32_t{object->uuid[i]} << 24U | std::uint32_t{object->uuid[i + 1]} << 16U |
+            std::uint32_t{object->uuid[i + 2]} << 8U | object->uuid[i + 3]));
+    }
+    const Items without{{{kType, 2}, std::vector<std::int32_t>(object->size, 0)}};
+    Items with = without;
+    with[{0, kType}] = descriptor;
+    auto script = playing();
+    script.snap(10, kNoBase, without);
+    script.snap(12, kNoBase, without);
+    script.snap(14, kNoBase, with);
+    CHECK(script.log().findings() == Lines{"finding snapshot.missing_descriptor tick 10 32767/2"});
+    CHECK(script.stats().verified == 3);
+    REQUIRE(script.session().snapshots().types().object(kType) != nullptr);
+    CHECK(script.session().snapshots().types().object(kType)->name == "ddnet_character");
+}
+
+TEST_CASE("impossible ticks and bases are told and do no harm") {
+    struct Row {
+        std::string_view name;
+        Bytes message;
+        Lines lines;
+    };
+
+    const Bytes body = delta_body({}, kBase);
+    const std::int32_t crc = checksum_of(kBase);
+    const Row rows[] = {
+        {"the last tick but one",
+         snap_single(kLastTick - 1, kNoBase, crc, body),
+         {"snapshot 2147483646<--1 ok 2"}},
+        {"a negative tick",
+         snap_single(-5, kNoBase, crc, body),
+         {"finding snapshot.part_out_of_range tick -5"}},
+        {"the first tick there is",
+         snap_single(std::numeric_limits<Tick>::min(), 0, crc, body),
+         {"finding snapshot.part_out_of_range tick -2147483648"}},
+        {"a base below none",
+         snap_single(20, -7, crc, body),
+         {"finding snapshot.negative_base tick 20", "snapshot 20<--1 ok 2"}},
+        {"a base in the future",
+         snap_single(20, 30, crc, body),
+         {"finding snapshot.unknown_base tick 20", "snapshot 20<-30 bad"}},
+        {"a distance that leaves the ints",
+         message("snap_single").number(kLastTick).number(-kLastTick).number(crc).number(0).bytes(),
+         {"finding snapshot.unknown_base tick 2147483647", "snapshot 2147483647<-2147483647 bad"}},
+        {"part 5 of 3",
+         snap_part(20, kNoBase, 3, 5, crc, body),
+         {"finding snapshot.part_out_of_range tick 20"}},
+        {"65 parts",
+         snap_part(20, kNoBase, 65, 0, crc, Bytes(900)),
+         {"finding snapshot.part_out_of_range tick 20"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        auto script = playing();
+        script.tell(kS2c, {plain(row.message)});
+        CHECK(script.log().lines({"snapshot", "finding"}) == row.lines);
+        // Whatever came before, the game goes on after a map change.
+        script.enter();
+        script.log().clear();
+        script.snap(2, kNoBase, kBase);
+        CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 2<--1 ok 2"});
+    }
+}
+
+TEST_CASE("snapshot messages cut at every byte are told and rebuild nothing") {
+    const Bytes whole = snap_between(10, kNoBase, {}, kBase);
+    for (std::size_t size = 1; size < whole.size(); ++size) {
+        CAPTURE(size);
+        auto script = playing();
+        script.tell(kS2c, {plain(Bytes{whole.begin(), whole.begin() + static_cast<int>(size)})});
+        CHECK(script.log().findings() == Lines{"finding message.truncated snap_single"});
+        CHECK(script.stats().snapshots == 0);
+    }
+}

@@ -1,0 +1,88 @@
+#include "tests/support/record_log.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tw::test {
+
+namespace {
+
+using inspect::Direction;
+
+std::string line_of(const inspect::SessionRecord& record) {
+    static constexpr std::array<std::string_view, 3> kEvents{"open", "established", "close"};
+    std::string line = "session " + std::string{kEvents[static_cast<std::size_t>(record.event)]};
+    if (record.event == inspect::SessionEvent::established) {
+        line += ' ' + std::string{record.protocol};
+    } else if (record.event == inspect::SessionEvent::close) {
+        line += ' ' + std::string{record.reason};
+    }
+    return line;
+}
+
+std::string line_of(const inspect::MessageRecord& record) {
+    std::string line = "message ";
+    line += record.head.direction == Direction::c2s ? "c2s " : "s2c ";
+    line += record.name.empty() ? "?" : std::string{record.name};
+    if (record.vital) {
+        line += " #" + std::to_string(record.sequence);
+    }
+    return line;
+}
+
+std::string line_of(const inspect::MapRecord& record) {
+    return "map " + std::string{record.name} + ' ' + std::string{record.source};
+}
+
+std::string line_of(const inspect::SnapshotRecord& record) {
+    const std::string line =
+        "snapshot " + std::to_string(record.tick) + "<-" + std::to_string(record.delta_tick);
+    return record.ok ? line + " ok " + std::to_string(record.items.size()) : line + " bad";
+}
+
+std::string line_of(const inspect::FindingRecord& record) {
+    std::string line = "finding " + std::string{inspect::finding_info(record.id).name};
+    if (record.tick) {
+        line += " tick " + std::to_string(*record.tick);
+    }
+    if (record.item) {
+        line += record.item->type.empty() ? ' ' + std::to_string(record.item->type_id) + '/'
+                                          : ' ' + std::string{record.item->type} + ' ';
+        line += std::to_string(record.item->id);
+    }
+    if (!record.name.empty()) {
+        line += ' ' + std::string{record.name};
+    }
+    return line;
+}
+
+std::string line_of(const inspect::SummaryRecord& /*record*/) {
+    return "summary";
+}
+
+} // namespace
+
+void RecordLog::on_record(const inspect::Record& record) {
+    std::visit([this](const auto* concrete) { lines_.push_back(line_of(*concrete)); }, record);
+    if (const auto* const* summary = std::get_if<const inspect::SummaryRecord*>(&record)) {
+        summaries_.push_back(*(*summary)->stats);
+    }
+}
+
+std::vector<std::string> RecordLog::lines(std::initializer_list<std::string_view> types) const {
+    std::vector<std::string> found;
+    std::copy_if(lines_.begin(), lines_.end(), std::back_inserter(found), [&](const auto& line) {
+        return std::find(types.begin(), types.end(), line.substr(0, line.find(' '))) != types.end();
+    });
+    return found;
+}
+
+std::size_t RecordLog::count_of(std::string_view finding) const {
+    return static_cast<std::size_t>(
+        std::count_if(lines_.begin(), lines_.end(), [&](const std::string& line) {
+            const std::string start = "finding " + std::string{finding};
+            return line == start || line.starts_with(start + ' ');
+        }));
+}
+
+} // namespace tw::test

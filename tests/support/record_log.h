@@ -1,0 +1,43 @@
+#pragma once
+
+#include "proxy/inspect/records.h"
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tw::test {
+
+/// Writes down every record as one short line that a test can compare:
+///     session established 0.6+ddnet          session close bye
+///     message c2s input                      message s2c rcon_line #6
+///     map dm1 none
+///     snapshot 100<-98 ok 4                  snapshot 100<-98 bad
+///     finding snapshot.crc_mismatch tick 100 character 3 duplicate_update
+///     summary
+/// Unnamed items of a finding are `type/id`.
+class RecordLog final : public inspect::RecordSink {
+  public:
+    void on_record(const inspect::Record& record) override;
+
+    /// All lines of these types, in order: "finding", "snapshot", …
+    [[nodiscard]] std::vector<std::string>
+    lines(std::initializer_list<std::string_view> types) const;
+
+    [[nodiscard]] std::vector<std::string> findings() const { return lines({"finding"}); }
+
+    /// Forgets what was written down; what follows is compared alone.
+    void clear() { lines_.clear(); }
+
+    /// How often a finding was handed out.
+    [[nodiscard]] std::size_t count_of(std::string_view finding) const;
+
+    [[nodiscard]] const std::vector<inspect::SessionStats>& summaries() const { return summaries_; }
+
+  private:
+    std::vector<std::string> lines_;
+    std::vector<inspect::SessionStats> summaries_;
+};
+
+} // namespace tw::test

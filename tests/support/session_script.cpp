@@ -1,0 +1,177 @@
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tw::test {
+
+namespace {
+
+constexpr inspect::Timestamp kStep = 10'000'000;
+
+Direction opposite(Direction direction) {
+    return direction == Direction::c2s ? Direction::s2c : Direction::c2s;
+}
+
+/// CONNECT of vanilla 0.6.5: 512 bytes behind the kind, the token in bytes 4 to 7 of them.
+Bytes header_token_connect(const wire::Token& token) {
+    constexpr std::size_t kPadding = 512;
+    constexpr std::size_t kTokenAt = 4;
+    Bytes datagram = wire::encode_control({.kind = wire::ControlKind::connect});
+    const std::size_t padding = datagram.size();
+    datagram.resize(padding + kPadding);
+    for (std::size_t i = 0; i < token.size(); ++i) {
+        datagram[padding + kTokenAt + i] = std::byte{token[i]};
+    }
+    return datagram;
+}
+
+/// CONNECTACCEPT of vanilla 0.6.5: the client's token in the header, the server's as content.
+Bytes header_token_accept(const wire::Token& client, const wire::Token& server) {
+    Bytes datagram{std::byte{0x18}, std::byte{0}, std::byte{0}};
+    for (const std::uint8_t byte : client) {
+        datagram.push_back(std::byte{byte});
+    }
+    datagram.push_back(std::byte{2});
+    for (const std::uint8_t byte : server) {
+        datagram.push_back(std::byte{byte});
+    }
+    return datagram;
+}
+
+} // namespace
+
+Piece vital(const MessageBuilder& message) {
+    return vital(message.bytes());
+}
+
+Piece vital(Bytes message) {
+    return {.message = std::move(message), .vital = true};
+}
+
+Piece plain(const MessageBuilder& message) {
+    return plain(message.bytes());
+}
+
+Piece plain(Bytes message) {
+    return {.message = std::move(message)};
+}
+
+Piece again(Piece piece, std::uint16_t sequence) {
+    piece.vital = true;
+    piece.resend = true;
+    piece.sequence = sequence;
+    return piece;
+}
+
+SessionScript::SessionScript(inspect::Options options)
+    : log_{std::make_unique<RecordLog>()}, maps_{std::make_unique<FakeMaps>()},
+      workspace_{std::make_unique<inspect::Workspace>()},
+      session_{std::make_unique<inspect::Session>(1, "127.0.0.1:50000", "127.0.0.1:8303", options,
+                                                  *maps_, *log_)} {
+    session_->open(time_);
+}
+
+void SessionScript::feed(Direction direction, std::span<const std::byte> datagram) {
+    time_ += kStep;
+    session_->on_datagram(time_, direction, datagram, *workspace_);
+}
+
+void SessionScript::gap(std::uint64_t lost) {
+    session_->on_gap(time_, lost);
+}
+
+void SessionScript::close(std::string_view reason) {
+    session_->close(time_, reason);
+}
+
+void SessionScript::restart(std::optional<wire::Token> token,
+                            std::optional<wire::Token> header_token) {
+    peers_ = {};
+    token_ = token;
+    header_token_ = header_token;
+    sent_snapshots_.clear();
+}
+
+void SessionScript::join_ddnet() {
+    restart(kToken, std::nullopt);
+    control(Direction::c2s, {.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
+    control(Direction::s2c, {.kind = wire::ControlKind::connectaccept, .token = kToken});
+    control(Direction::c2s, {.kind = wire::ControlKind::accept, .token = kToken});
+}
+
+void SessionScript::join_vanilla() {
+    restart(std::nullopt, std::nullopt);
+    control(Direction::c2s, {.kind = wire::ControlKind::connect});
+    control(Direction::s2c, {.kind = wire::ControlKind::connectaccept});
+    control(Direction::c2s, {.kind = wire::ControlKind::accept});
+}
+
+void SessionScript::join_header_token() {
+    restart(std::nullopt, kToken);
+    feed(Direction::c2s, header_token_connect(kClientToken));
+    feed(Direction::s2c, header_token_accept(kClientToken, kToken));
+}
+
+void SessionScript::assume_ddnet() {
+    restart(kToken, std::nullopt);
+}
+
+void SessionScript::control(Direction direction, wire::ControlSpec spec) {
+    feed(direction, wire::encode_control(spec));
+}
+
+Bytes SessionScript::pack(Direction direction, const std::vector<Piece>& pieces) {
+    Peer& sender = peer(direction);
+    Bytes chunks;
+    for (const Piece& piece : pieces) {
+        std::uint16_t sequence = 0;
+        if (piece.vital && piece.sequence) {
+            sequence = *piece.sequence;
+        } else if (piece.vital) {
+            sender.sent = static_cast<std::uint16_t>((sender.sent + 1) % wire::kSequenceModulus);
+            sequence = sender.sent;
+        }
+        wire::append_chunk(chunks, piece.vital, sequence, piece.resend, piece.message);
+    }
+    return wire::encode_packet({.ack = sender.received,
+                                .num_chunks = static_cast<std::uint8_t>(pieces.size()),
+                                .chunks = chunks,
+                                .token = token_,
+                                .header_token = header_token_,
+                                .compression = compression});
+}
+
+void SessionScript::tell(Direction direction, const std::vector<Piece>& pieces) {
+    const std::uint16_t before = peer(direction).sent;
+    feed(direction, pack(direction, pieces));
+    // A receiver that has all up to here has these too; one behind a gap stays where it is.
+    Peer& receiver = peer(opposite(direction));
+    if (receiver.received == before) {
+        receiver.received = peer(direction).sent;
+    }
+}
+
+void SessionScript::tell(Direction direction, const MessageBuilder& vital_message) {
+    tell(direction, {vital(vital_message)});
+}
+
+void SessionScript::enter(std::string_view map) {
+    tell(Direction::s2c, message("map_change").string(map).number(1).number(100));
+    sent_snapshots_.clear();
+    tell(Direction::c2s, message("ready"));
+    tell(Direction::s2c, message("con_ready"));
+    tell(Direction::c2s, message("enter_game"));
+}
+
+Bytes SessionScript::snap_datagram(snapshot::Tick tick, snapshot::Tick base, const Items& items) {
+    const Items from = base == snapshot::kNoBase ? Items{} : sent_snapshots_[base];
+    sent_snapshots_[tick] = items;
+    return pack(Direction::s2c, {plain(snap_between(tick, base, from, items))});
+}
+
+void SessionScript::snap(snapshot::Tick tick, snapshot::Tick base, const Items& items) {
+    feed(Direction::s2c, snap_datagram(tick, base, items));
+}
+
+} // namespace tw::test

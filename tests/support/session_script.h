@@ -1,0 +1,121 @@
+#pragma once
+
+#include "proxy/inspect/session.h"
+#include "proxy/wire/encode.h"
+#include "tests/support/record_log.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace tw::test {
+
+using wire::Direction;
+
+/// Finds what the test tells it to find.
+class FakeMaps final : public inspect::MapSource {
+  public:
+    inspect::FoundMap find(const inspect::MapAnnouncement& /*announcement*/) override {
+        return answer;
+    }
+
+    inspect::FoundMap keep(const inspect::MapAnnouncement& /*announcement*/,
+                           std::vector<std::byte> /*bytes*/) override {
+        return answer;
+    }
+
+    inspect::FoundMap answer;
+};
+
+/// One chunk of a packet.
+struct Piece {
+    Bytes message;
+    bool vital = false;
+    bool resend = false;
+    std::optional<std::uint16_t> sequence{}; ///< instead of the next one
+};
+
+[[nodiscard]] Piece vital(const MessageBuilder& message);
+[[nodiscard]] Piece vital(Bytes message);
+[[nodiscard]] Piece plain(const MessageBuilder& message);
+[[nodiscard]] Piece plain(Bytes message);
+/// The same chunk as sent before, with the resend bit.
+[[nodiscard]] Piece again(Piece piece, std::uint16_t sequence);
+
+/// A client and a server that send what the script says, and a session that looks on. Every
+/// datagram comes 10 ms after the one before it.
+class SessionScript {
+  public:
+    explicit SessionScript(inspect::Options options = {});
+
+    static constexpr wire::Token kToken{0xad, 0x70, 0x60, 0x4e};
+    static constexpr wire::Token kClientToken{0x01, 0x02, 0x03, 0x04}; ///< of a 0.6.5 client
+
+    void feed(Direction direction, std::span<const std::byte> datagram);
+    void gap(std::uint64_t lost);
+    void close(std::string_view reason);
+
+    /// Handshakes. The peers start their sequences anew.
+    void join_ddnet();
+    void join_vanilla();
+    void join_header_token();
+    /// No handshake passes, yet packets look as if this had been one.
+    void assume_ddnet();
+
+    void control(Direction direction, wire::ControlSpec spec);
+    /// Builds the next packet of one side: sequences, ack and token as the side has them.
+    [[nodiscard]] Bytes pack(Direction direction, const std::vector<Piece>& pieces);
+    void tell(Direction direction, const std::vector<Piece>& pieces);
+    void tell(Direction direction, const MessageBuilder& vital_message);
+
+    /// From map change to entering the game.
+    void enter(std::string_view map = "dm1");
+
+    /// The server's snapshot of a tick; it remembers them and builds on the one named.
+    void snap(snapshot::Tick tick, snapshot::Tick base, const Items& items);
+    /// The same as a datagram that does not pass (yet).
+    [[nodiscard]] Bytes snap_datagram(snapshot::Tick tick, snapshot::Tick base, const Items& items);
+
+    [[nodiscard]] RecordLog& log() { return *log_; }
+
+    [[nodiscard]] FakeMaps& maps() { return *maps_; }
+
+    [[nodiscard]] const inspect::SessionStats& stats() const { return session_->current(); }
+
+    [[nodiscard]] const inspect::DirectionStats& stats(Direction direction) const {
+        return stats().directions[direction == Direction::s2c ? 1 : 0];
+    }
+
+    [[nodiscard]] inspect::Session& session() { return *session_; }
+
+    [[nodiscard]] inspect::Timestamp now() const { return time_; }
+
+    wire::Compression compression = wire::Compression::never;
+
+  private:
+    struct Peer {
+        std::uint16_t sent = 0;     ///< sequence of its last vital chunk
+        std::uint16_t received = 0; ///< what it says as ack
+    };
+
+    [[nodiscard]] Peer& peer(Direction sender) { return peers_[sender == Direction::s2c ? 1 : 0]; }
+
+    void restart(std::optional<wire::Token> token, std::optional<wire::Token> header_token);
+
+    static constexpr inspect::Timestamp kStart = 1'700'000'000'000'000'000;
+
+    std::unique_ptr<RecordLog> log_;
+    std::unique_ptr<FakeMaps> maps_;
+    std::unique_ptr<inspect::Workspace> workspace_;
+    std::unique_ptr<inspect::Session> session_;
+    inspect::Timestamp time_ = kStart;
+    std::array<Peer, 2> peers_;
+    std::optional<wire::Token> token_;
+    std::optional<wire::Token> header_token_;
+    std::map<snapshot::Tick, Items> sent_snapshots_;
+};
+
+} // namespace tw::test

@@ -1,0 +1,102 @@
+#include "tests/support/snapshot_messages.h"
+
+#include "snapshot/delta.h"
+#include "snapshot/parts.h"
+#include "snapshot/varint.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace tw::test {
+
+namespace {
+
+/// The distance a server writes for a base, wrapping where a test asks for the impossible.
+std::int32_t distance(snapshot::Tick tick, snapshot::Tick base) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(tick) -
+                                     static_cast<std::uint32_t>(base));
+}
+
+} // namespace
+
+MessageBuilder message(std::string_view name) {
+    const auto table = wire::message_table();
+    const auto found = std::find_if(table.begin(), table.end(),
+                                    [name](const auto& spec) { return spec.name == name; });
+    if (found == table.end()) {
+        throw std::invalid_argument{"no message is called " + std::string{name}};
+    }
+    return MessageBuilder{*found};
+}
+
+snapshot::Snapshot to_snapshot(const Items& items) {
+    snapshot::Snapshot result;
+    for (const auto& [key, data] : items) {
+        result.append(key, data);
+    }
+    return result;
+}
+
+std::int32_t checksum_of(const Items& items) {
+    return to_snapshot(items).view().checksum();
+}
+
+Bytes delta_body(const Items& from, const Items& to) {
+    return snapshot::encode_delta(to_snapshot(from).view(), to_snapshot(to).view());
+}
+
+Bytes body_of(const std::vector<std::int32_t>& ints) {
+    Bytes body;
+    for (const std::int32_t value : ints) {
+        snapshot::encode_varint(value, body);
+    }
+    return body;
+}
+
+Bytes snap_empty(snapshot::Tick tick, snapshot::Tick base) {
+    return message("snap_empty").number(tick).number(distance(tick, base)).bytes();
+}
+
+Bytes snap_single(snapshot::Tick tick, snapshot::Tick base, std::int32_t crc,
+                  std::span<const std::byte> body) {
+    return message("snap_single")
+        .number(tick)
+        .number(distance(tick, base))
+        .number(crc)
+        .number(static_cast<std::int32_t>(body.size()))
+        .raw(body)
+        .bytes();
+}
+
+Bytes snap_part(snapshot::Tick tick, snapshot::Tick base, std::int32_t num_parts, std::int32_t part,
+                std::int32_t crc, std::span<const std::byte> data) {
+    return message("snap")
+        .number(tick)
+        .number(distance(tick, base))
+        .number(num_parts)
+        .number(part)
+        .number(crc)
+        .number(static_cast<std::int32_t>(data.size()))
+        .raw(data)
+        .bytes();
+}
+
+std::vector<Bytes> snap_parts(snapshot::Tick tick, snapshot::Tick base, std::int32_t crc,
+                              std::span<const std::byte> body) {
+    const std::size_t count = (body.size() + snapshot::kMaxPartSize - 1) / snapshot::kMaxPartSize;
+    std::vector<Bytes> parts;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t begin = i * snapshot::kMaxPartSize;
+        parts.push_back(snap_part(
+            tick, base, static_cast<std::int32_t>(count), static_cast<std::int32_t>(i), crc,
+            body.subspan(begin, std::min(snapshot::kMaxPartSize, body.size() - begin))));
+    }
+    return parts;
+}
+
+Bytes snap_between(snapshot::Tick tick, snapshot::Tick base, const Items& from, const Items& to) {
+    return snap_single(tick, base, checksum_of(to), delta_body(from, to));
+}
+
+} // namespace tw::test
