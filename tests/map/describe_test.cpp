@@ -66,18 +66,21 @@ TEST_CASE("a description of a real map equals the known one in every key") {
         const auto map = Map::open(truth.path);
         REQUIRE(map.has_value());
         const json::object got = describe(truth, *map);
-        for (const auto& [key, value] : truth.entry) {
+        for (const auto& pair : truth.entry) {
+            const std::string key{pair.key()};
+            const json::value& value = pair.value();
             if (kNotCompared.count(key) > 0) {
                 continue;
             }
-            CAPTURE(std::string{key});
+            CAPTURE(key);
             REQUIRE(got.contains(key));
             CAPTURE(json::serialize(got.at(key)));
             CAPTURE(json::serialize(value));
             CHECK(same(got.at(key), value));
         }
-        for (const auto& [key, value] : got) {
-            CAPTURE(std::string{key});
+        for (const auto& pair : got) {
+            const std::string key{pair.key()};
+            CAPTURE(key);
             CHECK((truth.entry.contains(key) || kNotCompared.count(key) > 0));
         }
     }

@@ -1,0 +1,82 @@
+// What it costs to open a map and look one position up, against inflating its physics blocks alone,
+// which no reader can do without. The difference is ours.
+
+#include "map/map.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+namespace {
+
+using namespace tw::map;
+
+const std::filesystem::path kFolder = "/usr/share/games/ddnet/data/maps"; // package ddnet-data
+constexpr const char* kMaps[] = {"dm1.map", "Gold Mine.map", "Tutorial.map"};
+
+std::vector<std::byte> read(benchmark::State& state) {
+    const char* const name = kMaps[state.range(0)];
+    state.SetLabel(name);
+    auto file = read_file(kFolder / name, Limits{}.max_file_bytes);
+    if (!file) {
+        state.SkipWithError("the package ddnet-data is not installed");
+        return {};
+    }
+    return std::move(*file);
+}
+
+std::vector<std::int32_t> physics_blocks(const Map& map) {
+    std::vector<std::int32_t> blocks;
+    for (int kind = 0; kind < kPhysicsLayers; ++kind) {
+        const auto layer = static_cast<Layer>(kind);
+        if (const auto place = map.physics_layer(layer)) {
+            const auto item = map.layer(place->layer);
+            blocks.push_back(*own_data(std::get<TileLayer>(item->content), layer));
+        }
+    }
+    return blocks;
+}
+
+void open_and_locate(benchmark::State& state) {
+    const auto file = read(state);
+    for (auto _ : state) {
+        const auto map = Map::parse(file);
+        const auto physics = map->physics();
+        benchmark::DoNotOptimize(physics->locate(WorldPos{500, 500}));
+    }
+}
+
+void inflate_alone(benchmark::State& state) {
+    const auto file = read(state);
+    const auto map = Map::parse(file);
+    const auto blocks = map ? physics_blocks(*map) : std::vector<std::int32_t>{};
+    for (auto _ : state) {
+        std::vector<Result<Block>> inflated; // all at once, as a reader has them
+        for (const std::int32_t block : blocks) {
+            inflated.push_back(map->datafile().block(block));
+        }
+        benchmark::DoNotOptimize(inflated.data());
+    }
+}
+
+void locate(benchmark::State& state) {
+    const auto map = Map::parse(read(state));
+    const auto physics = map->physics();
+    int x = 0;
+    for (auto _ : state) {
+        x = (x + 97) & 0x3fff;
+        benchmark::DoNotOptimize(physics->locate(WorldPos{x, x / 3}));
+    }
+}
+
+} // namespace
+
+BENCHMARK(open_and_locate)->DenseRange(0, 2);
+BENCHMARK(inflate_alone)->DenseRange(0, 2);
+BENCHMARK(locate)->Arg(2);
+
+BENCHMARK_MAIN();
