@@ -1,0 +1,54 @@
+#include "proxy/record/expectation.h"
+#include "proxy/record/filter.h"
+#include "tests/fuzz/demand.h"
+#include "tests/proxy/record/sample_records.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// Any text is a filter that can be asked of every record, or an error within the text that can be
+/// shown on a terminal. A filter and an expectation of the same text agree.
+namespace {
+
+using tw::fuzz::demand;
+using tw::record::FilterError;
+
+void check(const FilterError& error, std::size_t size) {
+    demand(error.offset <= size);
+    demand(!error.message.empty());
+    demand(std::all_of(error.message.begin(), error.message.end(),
+                       [](char c) { return c >= ' ' && c < '\x7f'; }));
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static const tw::test::SampleRecords kSamples;
+    static const auto kRecords = kSamples.all();
+    const std::string_view text{reinterpret_cast<const char*>(data), size};
+    auto expectation = tw::record::Expectation::parse(text);
+    if (!expectation) {
+        check(expectation.error(), size);
+    }
+    const auto filter = tw::record::Filter::parse(text);
+    if (!filter) {
+        check(filter.error(), size);
+    }
+    bool any = false;
+    for (const auto& record : kRecords) {
+        any = (filter && filter->matches(record)) || any;
+        if (expectation) {
+            expectation->look_at(record);
+        }
+    }
+    if (filter) {
+        demand(expectation.has_value());
+        demand(expectation->met() == any);
+    }
+    if (expectation) {
+        demand(expectation->met() == expectation->instead().empty());
+    }
+    return 0;
+}
