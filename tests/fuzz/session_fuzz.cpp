@@ -1,0 +1,105 @@
+#include "proxy/inspect/session.h"
+#include "tests/fuzz/demand.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+/// A script of datagrams through one session: two bytes of length (the top bit of the first is the
+/// direction), two bytes of time since the one before in milliseconds, the bytes. All ones as
+/// length means that copies were lost there.
+namespace {
+
+using namespace tw::inspect;
+using tw::fuzz::demand;
+
+constexpr std::size_t kHeadSize = 4;
+constexpr Timestamp kStart = 1'700'000'000'000'000'000;
+
+class NoMaps final : public MapSource {
+  public:
+    FoundMap find(const MapAnnouncement& /*announcement*/) override { return {}; }
+
+    FoundMap keep(const MapAnnouncement& /*announcement*/,
+                  std::vector<std::byte> /*bytes*/) override {
+        return {};
+    }
+};
+
+/// What every record must keep to.
+class StrictSink final : public RecordSink {
+  public:
+    void on_record(const Record& record) override {
+        std::visit([this](const auto* concrete) { check(*concrete); }, record);
+    }
+
+  private:
+    void check(const SessionRecord& record) {
+        demand(record.head.session == 1);
+        demand(record.event != SessionEvent::open || !opened_);
+        opened_ = true;
+    }
+
+    void check(const MessageRecord& record) {
+        demand(opened_ && record.head.direction.has_value());
+        demand(record.size <= tw::wire::kMaxDatagramSize);
+    }
+
+    void check(const MapRecord& record) { demand(record.head.direction.has_value()); }
+
+    void check(const SnapshotRecord& record) {
+        demand(record.tick >= 0 && record.delta_tick >= tw::snapshot::kNoBase);
+        demand(record.ok == record.rebuilt);
+        demand(!record.ok || !record.crc_wanted || record.crc_wanted == record.crc_got);
+        demand(record.items.size() <= tw::snapshot::kMaxItems);
+        demand(!record.ok || record.types != nullptr);
+    }
+
+    void check(const FindingRecord& record) {
+        demand(record.id < FindingId::count);
+        demand(record.bytes.size() <= tw::wire::kMaxDatagramSize);
+    }
+
+    void check(const SummaryRecord& record) { demand(record.stats != nullptr); }
+
+    bool opened_ = false;
+};
+
+std::size_t u16(std::span<const std::uint8_t> bytes, std::size_t at) {
+    return std::size_t{bytes[at]} << 8U | bytes[at + 1];
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static const auto workspace = std::make_unique<Workspace>();
+    StrictSink sink;
+    NoMaps maps;
+    Session session{1, "client", "server", {}, maps, sink};
+    Timestamp time = kStart;
+    session.open(time);
+    std::span<const std::uint8_t> rest{data, size};
+    while (rest.size() >= kHeadSize) {
+        const std::size_t head = u16(rest, 0);
+        constexpr std::size_t kLost = 0xFFFF;
+        constexpr std::size_t kDirection = 0x8000;
+        constexpr Timestamp kMillisecond = 1'000'000;
+        time += static_cast<Timestamp>(u16(rest, 2)) * kMillisecond;
+        rest = rest.subspan(kHeadSize);
+        if (head == kLost) {
+            session.on_gap(time, 1);
+            continue;
+        }
+        const std::size_t length = std::min(head & ~kDirection, rest.size());
+        session.on_datagram(
+            time, (head & kDirection) != 0 ? tw::wire::Direction::s2c : tw::wire::Direction::c2s,
+            std::as_bytes(rest.first(length)), *workspace);
+        rest = rest.subspan(length);
+    }
+    session.close(time, "end of capture");
+    const SessionStats totals = session.totals();
+    demand(totals.verified <= totals.snapshots);
+    return 0;
+}

@@ -1,0 +1,43 @@
+#include "tests/proxy/relay/allocation_count.h"
+#include "tests/support/captured_traffic.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+
+namespace {
+
+class NoSink final : public inspect::RecordSink {
+  public:
+    void on_record(const inspect::Record& /*record*/) override {}
+};
+
+} // namespace
+
+TEST_CASE("inspecting allocates nothing once its buffers have grown") {
+    const auto traffic = test::read_traffic("bench-4.pcap.gz");
+    NoSink sink;
+    test::TrafficInspector run{{.messages = true}, sink};
+    const std::size_t warm = traffic.size() / 3;
+    for (std::size_t i = 0; i < warm; ++i) {
+        run.on_datagram(traffic[i]);
+    }
+    std::vector<std::size_t> allocating;
+    allocating.reserve(traffic.size());
+    for (std::size_t i = warm; i < traffic.size(); ++i) {
+        const std::uint64_t before = relay::test::allocation_count();
+        run.on_datagram(traffic[i]);
+        if (relay::test::allocation_count() != before) {
+            allocating.push_back(i);
+        }
+    }
+    // A history grows when its session's snapshots do, by an eighth each time: one of the four
+    // sessions does so here.
+    constexpr std::size_t kMaxGrowths = 1;
+    CHECK(allocating.size() <= kMaxGrowths);
+    CHECK(run.inspector().totals().verified > 0);
+}

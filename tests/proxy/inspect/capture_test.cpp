@@ -1,0 +1,41 @@
+#include "tests/support/captured_traffic.h"
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+
+namespace {
+
+class NoSink final : public inspect::RecordSink {
+  public:
+    void on_record(const inspect::Record& /*record*/) override {}
+};
+
+} // namespace
+
+TEST_CASE("every snapshot of the captures has the server's own checksum") {
+    struct Row {
+        std::string name;
+        std::uint64_t snapshots;
+    };
+
+    const Row rows[] = {{"bench-4.pcap.gz", 5955}, {"bench-64.pcap.gz", 11576}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        NoSink sink;
+        test::TrafficInspector run{{.messages = false}, sink};
+        for (const test::TrafficDatagram& datagram : test::read_traffic(row.name)) {
+            run.on_datagram(datagram);
+        }
+        run.finish();
+        const inspect::SessionStats totals = run.inspector().totals();
+        CHECK(totals.snapshots == row.snapshots);
+        CHECK(totals.verified == row.snapshots);
+        for (const inspect::FindingInfo& info : inspect::finding_table()) {
+            if (info.severity != inspect::Severity::info) {
+                CAPTURE(info.name);
+                CHECK(totals.findings[static_cast<std::size_t>(info.id)] == 0);
+            }
+        }
+    }
+}
