@@ -1,6 +1,7 @@
 #include "proxy/record/filter.h"
 #include "proxy/record/json_lines.h"
 #include "tests/proxy/record/sample_records.h"
+#include "tests/proxy/relay/allocation_count.h"
 
 #include <fstream>
 #include <regex>
@@ -325,6 +326,28 @@ TEST_CASE("every example in FILTERS.md is a filter or an expectation") {
         ++count;
     }
     CHECK(count >= 20);
+}
+
+TEST_CASE("asking a filter allocates nothing") {
+    const SampleRecords samples;
+    const auto records = samples.all();
+    const std::array filters{
+        filter_of("t > 2026 and session == 3 and dir == s2c"),
+        filter_of("fields.message ~ x or fields.data.more == 5 or fields.sha256 == 0 or raw == 1"),
+        filter_of("any(items: at.game == start or player == x or names.player_flags ~ yyy or "
+                  "fields.name == z or uuid == 0)"),
+        filter_of("count(items: character and fields.x > 5) >= 4"),
+        filter_of(
+            "findings.inspect.gap == 0 and snapshots.items.mean > 4 or hex == 5 or crc == 5")};
+    std::size_t matches = 0;
+    const std::size_t before = tw::relay::test::allocation_count();
+    for (const Filter& filter : filters) {
+        for (const Record& record : records) {
+            matches += filter.matches(record) ? 1U : 0U;
+        }
+    }
+    CHECK(tw::relay::test::allocation_count() == before);
+    CHECK(matches == 10);
 }
 
 TEST_CASE("a filtered sink passes on what matches and nothing else") {
