@@ -78,8 +78,8 @@ CaptureRun::CaptureRun(const CaptureFlags& flags) : paths_{flags.paths} {
     }
 }
 
-void CaptureRun::read(inspect::Inspector& inspector) {
-    CaptureSessions sessions{inspector, guess_, {}};
+void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {
+    CaptureSessions sessions{inspector, guess_, {.pseudonym_key = pseudonym_key}};
     bool any = false;
     for (std::size_t i = 0; i < files_.size(); ++i) {
         CapturedDatagram datagram;

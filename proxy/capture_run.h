@@ -32,7 +32,8 @@ class CaptureRun {
 
     /// Inspects all datagrams and closes the sessions. What a capture holds besides is told on
     /// standard error.
-    void read(inspect::Inspector& inspector);
+    /// `pseudonym_key`: see shown_client.
+    void read(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
 
     /// Time of the first and the last datagram; 0 before `read`.
     [[nodiscard]] inspect::Timestamp first() const { return first_; }

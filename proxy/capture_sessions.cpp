@@ -1,5 +1,6 @@
 #include "proxy/capture_sessions.h"
 
+#include "proxy/pseudonym.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/packet.h"
 
@@ -142,7 +143,9 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
         const auto& client = to_server ? datagram.source : datagram.destination;
         const auto& server = to_server ? datagram.destination : datagram.source;
         found = open_.emplace(std::pair{client, server}, Open{next_key_++, now_}).first;
-        inspector_->on_open(found->second.key, now_, to_string(client), to_string(server));
+        inspector_->on_open(found->second.key, now_,
+                            shown_client(to_string(client), limits_.pseudonym_key),
+                            to_string(server));
     }
     found->second.last = now_;
     inspector_->on_datagram(found->second.key, now_, direction, datagram.payload);

@@ -36,11 +36,12 @@ class CaptureSessions {
   public:
     struct Limits {
         std::int64_t idle_timeout = 60'000'000'000; ///< nanoseconds, as the relay's default
+        std::string pseudonym_key{};                ///< empty: client addresses as they are
         std::size_t max_sessions = 65536;           ///< open at one time
     };
 
     CaptureSessions(inspect::Inspector& inspector, ServerGuess& guess, Limits limits)
-        : inspector_{&inspector}, guess_{&guess}, limits_{limits} {}
+        : inspector_{&inspector}, guess_{&guess}, limits_{std::move(limits)} {}
 
     void on_datagram(const CapturedDatagram& datagram);
     void finish();

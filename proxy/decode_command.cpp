@@ -77,8 +77,10 @@ void print_totals(const std::vector<std::string>& captures, const inspect::Sessi
 
 int run_decode(const DecodeFlags& flags) {
     const FailOn fail_on{flags.records.fail_on};
-    MapFolders maps{{flags.records.maps.begin(), flags.records.maps.end()}};
+    MapFolders maps{{flags.records.maps.begin(), flags.records.maps.end()},
+                    flags.records.map_cache};
     CaptureRun captures{flags.captures};
+    const auto objects = flags.records.objects();
     std::optional<record::FileOutput> file;
     std::optional<record::JsonLines> json;
     FindingPrinter findings;
@@ -92,12 +94,15 @@ int run_decode(const DecodeFlags& flags) {
                                          "may be written",
                                          flags.records.output, error.code().message())};
         }
-        sinks.add(json.emplace(flags.records.json(), *file));
+        sinks.add(json.emplace(flags.records.json(*objects), *file));
     }
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
-        {.messages = json.has_value() && !flags.records.no_messages}, maps, sinks, numbers};
-    captures.read(inspector);
+        {.objects = objects.get(), .messages = json.has_value() && !flags.records.no_messages},
+        maps,
+        sinks,
+        numbers};
+    captures.read(inspector, flags.records.pseudonym_key);
     const inspect::SessionStats totals = inspector.totals();
     if (json) {
         const inspect::SummaryRecord summary{.head = {.time = captures.last()},

@@ -1,5 +1,6 @@
 #include "proxy/pipeline.h"
 
+#include "proxy/pseudonym.h"
 #include "proxy/relay/idle.h"
 
 #include <chrono>
@@ -26,7 +27,9 @@ inspect::Direction direction_of(const relay::Event& event) {
 
 Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
                std::atomic<std::uint32_t>& numbers)
-    : ring_{options.ring_bytes}, inspector_{options.inspect, maps, sinks_, numbers} {
+    : ring_{options.ring_bytes}, pseudonym_key_{options.pseudonym_key}, inspector_{options.inspect,
+                                                                                   maps, sinks_,
+                                                                                   numbers} {
     if (options.console != nullptr) {
         sinks_.add(console_.emplace(*options.console));
     }
@@ -65,6 +68,9 @@ void Worker::run() {
                 json_->flush();
             }
         }
+        if (report_wanted_.exchange(false, std::memory_order_relaxed)) {
+            inspector_.report(now());
+        }
         if (seen != 0) {
             idle.reset();
         } else if (ending) {
@@ -82,7 +88,8 @@ void Worker::run() {
 void Worker::look_at(const relay::Event& event) {
     switch (event.kind) {
     case relay::EventKind::open:
-        inspector_.on_open(event.session, event.time, relay::to_string(event.client),
+        inspector_.on_open(event.session, event.time,
+                           shown_client(relay::to_string(event.client), pseudonym_key_),
                            relay::to_string(event.server));
         break;
     case relay::EventKind::datagram:

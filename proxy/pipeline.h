@@ -37,6 +37,7 @@ struct PipelineOptions {
     record::Output* records = nullptr;  ///< null: nothing is written
     record::Console* console = nullptr; ///< null: nothing is shown
     std::size_t ring_bytes = 0;
+    std::string pseudonym_key; ///< empty: client addresses as they are
 };
 
 /// Looks at one relay thread's copies, on a thread of its own: ring, inspector, sinks.
@@ -53,6 +54,10 @@ class Worker {
     [[nodiscard]] relay::Ring& ring() { return ring_; }
 
     void start();
+
+    /// Asks for the totals of the sessions so far; from any thread, also from a signal handler.
+    void request_report() { report_wanted_.store(true, std::memory_order_relaxed); }
+
     /// To be called when the relay has ended: looks at all that is left, closes the sessions.
     void finish();
 
@@ -66,11 +71,13 @@ class Worker {
     void look_at(const relay::Event& event);
 
     relay::Ring ring_;
+    std::string pseudonym_key_;
     Fanout sinks_;
     std::optional<record::JsonLines> json_;
     std::optional<record::ConsoleTap> console_;
     inspect::Inspector inspector_;
     std::atomic<bool> ending_{false};
+    std::atomic<bool> report_wanted_{false};
     std::thread thread_;
 };
 

@@ -129,6 +129,7 @@ class ProxyRun {
 
   private:
     void every_second(const boost::system::error_code& error);
+    void await_report_signal();
     void show(bool last);
     void check_disk();
     void stop(std::string_view why);
@@ -137,6 +138,7 @@ class ProxyRun {
     ProxyFlags flags_;
     FailOn fail_on_;
     MapFolders maps_;
+    std::unique_ptr<snapshot::ObjectSet> objects_;
     std::optional<record::FileOutput> file_;
     std::optional<record::QueuedOutput> queue_;
     std::optional<record::Console> console_;
@@ -147,6 +149,7 @@ class ProxyRun {
     asio::io_context io_{1};
     asio::steady_timer timer_{io_};
     asio::signal_set signals_{io_, SIGINT, SIGTERM};
+    asio::signal_set report_signal_{io_, SIGUSR1};
     std::chrono::steady_clock::time_point started_;
     std::chrono::steady_clock::time_point shown_;
     bool disk_error_told_ = false;
@@ -160,7 +163,9 @@ inspect::Timestamp now() {
 
 ProxyRun::ProxyRun(const ProxyFlags& flags)
     : flags_{flags}, fail_on_{flags.records.fail_on}, maps_{{flags.records.maps.begin(),
-                                                             flags.records.maps.end()}} {
+                                                             flags.records.maps.end()},
+                                                            flags.records.map_cache},
+      objects_{flags.records.objects()} {
     const relay::Options options = relay_options(flags);
     if (!flags.records.output.empty()) {
         try {
@@ -179,11 +184,13 @@ ProxyRun::ProxyRun(const ProxyFlags& flags)
     }
     constexpr std::size_t kMiB = std::size_t{1} << 20U;
     const PipelineOptions pipeline{
-        .inspect = {.messages = queue_.has_value() && !flags.records.no_messages},
-        .json = flags.records.json(),
+        .inspect = {.objects = objects_.get(),
+                    .messages = queue_.has_value() && !flags.records.no_messages},
+        .json = flags.records.json(*objects_),
         .records = queue_ ? &*queue_ : nullptr,
         .console = console_ ? &*console_ : nullptr,
-        .ring_bytes = flags.ring_mib * kMiB};
+        .ring_bytes = flags.ring_mib * kMiB,
+        .pseudonym_key = flags.records.pseudonym_key};
     std::vector<relay::Ring*> rings;
     for (unsigned i = 0; i < flags.threads && !flags.no_inspect; ++i) {
         workers_.push_back(std::make_unique<Worker>(pipeline, maps_, numbers_));
@@ -207,10 +214,23 @@ int ProxyRun::run() {
             stop(signal == SIGINT ? "interrupted" : "terminated");
         }
     });
+    await_report_signal();
     timer_.expires_after(std::chrono::seconds{1});
     timer_.async_wait([this](const auto& error) { every_second(error); });
     io_.run();
     return finish();
+}
+
+void ProxyRun::await_report_signal() {
+    report_signal_.async_wait([this](const boost::system::error_code& error, int) {
+        if (error) {
+            return;
+        }
+        for (const auto& worker : workers_) {
+            worker->request_report();
+        }
+        await_report_signal();
+    });
 }
 
 void ProxyRun::every_second(const boost::system::error_code& error) {
@@ -256,6 +276,7 @@ void ProxyRun::check_disk() {
 void ProxyRun::stop(std::string_view why) {
     spdlog::info("stopping: {}", why);
     signals_.cancel();
+    report_signal_.cancel();
     timer_.cancel();
 }
 
@@ -271,7 +292,7 @@ int ProxyRun::finish() {
     }
     show(true);
     if (queue_) {
-        record::JsonLines last{flags_.records.json(), *queue_};
+        record::JsonLines last{flags_.records.json(*objects_), *queue_};
         const inspect::SummaryRecord summary{
             .head = {.time = now()}, .stats = &totals, .sessions = sessions};
         last.on_record(&summary);

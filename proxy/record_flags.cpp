@@ -1,5 +1,6 @@
 #include "proxy/record_flags.h"
 
+#include "proxy/objects_file.h"
 #include "proxy/settings.h"
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,10 @@ void RecordFlags::add_to(CLI::App& command) {
         ->type_name("DIR")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--map-cache", map_cache,
+                    "Keep maps that clients download through the game here, and look here, too")
+        ->type_name("DIR");
     command.add_option("-o,--output", output, "Write records as JSON lines; - is standard output")
         ->type_name("FILE");
     command.add_option("--items", items, "Which items of each snapshot are written")
@@ -25,17 +30,34 @@ void RecordFlags::add_to(CLI::App& command) {
     command.add_flag("--show-secrets", show_secrets,
                      "Write passwords, codes and whispers in clear instead of [redacted]");
     command
+        .add_option("--pseudonyms", pseudonym_key,
+                    "Show clients under names made from their addresses and this secret instead of "
+                    "the addresses; the same secret gives the same names")
+        ->type_name("SECRET");
+    command
+        .add_option("--objects", objects_file,
+                    "Snapshot objects of a mod, as JSON (snapshot/OBJECTS.md describes it)")
+        ->type_name("FILE");
+    command
         .add_option("--fail-on", fail_on,
                     "Exit with 1 if one of these findings occurred: ids, or info, warning, error")
         ->type_name("ID,...")
         ->delimiter(',');
 }
 
-record::JsonOptions RecordFlags::json() const {
+std::unique_ptr<snapshot::ObjectSet> RecordFlags::objects() const {
+    auto objects = std::make_unique<snapshot::ObjectSet>();
+    if (!objects_file.empty()) {
+        read_objects_file(objects_file, *objects);
+    }
+    return objects;
+}
+
+record::JsonOptions RecordFlags::json(const snapshot::ObjectSet& objects) const {
     const auto choice = items == "none"  ? record::ItemChoice::none
                         : items == "all" ? record::ItemChoice::all
                                          : record::ItemChoice::changed;
-    return {.items = choice, .raw = raw, .show_secrets = show_secrets};
+    return {.items = choice, .raw = raw, .objects = &objects, .show_secrets = show_secrets};
 }
 
 FailOn::FailOn(const std::vector<std::string>& words) {

@@ -3,7 +3,9 @@
 #include "proxy/inspect/findings.h"
 #include "proxy/inspect/stats.h"
 #include "proxy/record/json_lines.h"
+#include "snapshot/object_set.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,15 +18,20 @@ namespace tw {
 /// The flags that `proxy` and `decode` share: where maps are, what is written, what is a failure.
 struct RecordFlags {
     std::vector<std::string> maps;
+    std::string map_cache;
     std::string output; ///< empty: no records
     std::string items = "changed";
     bool raw = false;
     bool no_messages = false;
     bool show_secrets = false;
     std::vector<std::string> fail_on;
+    std::string pseudonym_key;
+    std::string objects_file;
 
     void add_to(CLI::App& command);
-    [[nodiscard]] record::JsonOptions json() const;
+    /// The objects to decode with: the table and what --objects adds. Errors: UsageError.
+    [[nodiscard]] std::unique_ptr<snapshot::ObjectSet> objects() const;
+    [[nodiscard]] record::JsonOptions json(const snapshot::ObjectSet& objects) const;
 };
 
 /// The findings that make a run fail: ids or severities ("warning" means warning and worse).

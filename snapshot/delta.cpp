@@ -1,6 +1,5 @@
 #include "snapshot/delta.h"
 
-#include "snapshot/objects.h"
 #include "snapshot/varint.h"
 
 #include <algorithm>
@@ -35,7 +34,8 @@ Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t
 }
 
 // Reads the update at ints[at] and moves `at` behind it.
-Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at) {
+Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
+                                  const AgreedSizes& sizes) {
     const std::size_t left = ints.size() - at;
     if (left < 2) {
         return error(DecodeErrc::update_truncated, ints.size());
@@ -50,7 +50,7 @@ Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_
     }
     const ItemKey key{static_cast<std::uint16_t>(type), static_cast<std::uint16_t>(id)};
     at += 2;
-    std::size_t size = agreed_size(key.type);
+    std::size_t size = agreed_size(key.type, sizes);
     if (size == 0) {
         if (left < 3) {
             return error(DecodeErrc::update_truncated, ints.size(), key, -103);
@@ -89,7 +89,7 @@ void encode_update(ItemView item, std::span<const std::int32_t> base, std::vecto
 
 } // namespace
 
-Result<void> decode_delta(std::span<const std::byte> body, Delta& out) {
+Result<void> decode_delta(std::span<const std::byte> body, Delta& out, const AgreedSizes& sizes) {
     out.deleted = {};
     out.updates.clear();
     out.surplus_ints = 0;
@@ -110,7 +110,7 @@ Result<void> decode_delta(std::span<const std::byte> body, Delta& out) {
     out.deleted = ints.subspan(kHeaderInts, num_deleted);
     std::size_t at = kHeaderInts + num_deleted;
     for (std::int32_t left = ints[1]; left > 0; --left) {
-        const auto update = decode_update(ints, at);
+        const auto update = decode_update(ints, at, sizes);
         if (!update) {
             return tl::unexpected{update.error()};
         }

@@ -2,6 +2,7 @@
 
 #include "snapshot/error.h"
 #include "snapshot/item.h"
+#include "snapshot/objects.h"
 #include "snapshot/raw_vector.h"
 #include "snapshot/snapshot.h"
 
@@ -73,7 +74,8 @@ struct DeltaOddities {
 /// `key`
 ///          names the item where it is known. On error the content of `out` is unspecified.
 /// Source:  protocol sheet, sections 6.3 and 6.4.
-[[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out);
+[[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
+                                        const AgreedSizes& sizes = kAgreedSizes);
 
 /// Rebuilds a snapshot from its base and a decoded delta.
 ///

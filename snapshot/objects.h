@@ -74,14 +74,18 @@ struct ObjectSpec {
     std::optional<PositionSpec> position;
 };
 
-/// The agreed sizes of types 0 to 20; objects.cpp holds the table of objects against it.
-inline constexpr std::array<std::uint8_t, 21> kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
-                                                           17, 3,  2, 2, 2, 2, 3, 3, 3,  3};
+/// Ints of an item of each type when both sides agree on it without saying it on the wire; 0: the
+/// size is written in the delta. Only types below 64 can have one.
+using AgreedSizes = std::array<std::uint8_t, 64>;
 
-/// Ints of an item of this type when both sides agree on it without saying it on the wire; 0: the
-/// size is written in the delta. Types 1 to 20.
-[[nodiscard]] constexpr std::size_t agreed_size(std::uint16_t type) {
-    return type < kAgreedSizes.size() ? kAgreedSizes[type] : 0;
+/// What everybody agrees on: types 1 to 20. objects_table.cpp holds the table of objects against
+/// it.
+inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
+                                          17, 3,  2, 2, 2, 2, 3, 3, 3,  3};
+
+[[nodiscard]] constexpr std::size_t agreed_size(std::uint16_t type,
+                                                const AgreedSizes& sizes = kAgreedSizes) {
+    return type < sizes.size() ? sizes[type] : 0;
 }
 
 [[nodiscard]] std::span<const ObjectSpec> object_table();

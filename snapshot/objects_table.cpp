@@ -384,7 +384,7 @@ constexpr std::array kObjects{
 };
 
 constexpr bool agrees_with_sizes() {
-    for (std::uint16_t type = 1; type < kAgreedSizes.size(); ++type) {
+    for (std::uint16_t type = 1; kAgreedSizes[type] != 0; ++type) {
         const ObjectSpec& object = kObjects[type - 1U];
         if (object.type != type || object.size != agreed_size(type)) {
             return false;

@@ -59,7 +59,7 @@ bool DeltaAccount::update() {
         return false;
     }
     const auto narrow = static_cast<std::uint16_t>(type);
-    auto size = static_cast<std::int32_t>(snapshot::agreed_size(narrow));
+    auto size = static_cast<std::int32_t>(snapshot::agreed_size(narrow, types_->objects().sizes()));
     if (size == 0 && !read(size)) {
         return false;
     }

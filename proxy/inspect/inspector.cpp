@@ -43,6 +43,12 @@ void Inspector::on_close(std::uint64_t key, Timestamp time, std::string_view rea
     sessions_.erase(found);
 }
 
+void Inspector::report(Timestamp time) {
+    for (const auto& [unused, session] : sessions_) {
+        session->report(time);
+    }
+}
+
 void Inspector::finish(Timestamp time, std::string_view reason) {
     while (!sessions_.empty()) {
         on_close(sessions_.begin()->first, time, reason);

@@ -27,6 +27,8 @@ class Inspector {
     /// Copies were lost: of one session, or with key 0 of any.
     void on_gap(std::uint64_t key, Timestamp time, std::uint64_t lost);
     void on_close(std::uint64_t key, Timestamp time, std::string_view reason);
+    /// Writes the totals of all open sessions so far.
+    void report(Timestamp time);
     /// Closes what is open, in order of appearance.
     void finish(Timestamp time, std::string_view reason);
 

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tw::map {
 class Physics;
@@ -48,6 +50,9 @@ class MapSource {
     virtual ~MapSource() = default;
 
     [[nodiscard]] virtual FoundMap find(const MapAnnouncement& announcement) = 0;
+    /// A map that came over the wire: checks it against its announcement and keeps it.
+    [[nodiscard]] virtual FoundMap keep(const MapAnnouncement& announcement,
+                                        std::vector<std::byte> bytes) = 0;
 };
 
 } // namespace tw::inspect

@@ -66,9 +66,11 @@ bool is_prelude(std::span<const wire::Chunk> chunks) {
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, RecordSink& sink)
     : client_{std::move(client)}, server_{std::move(server)}, options_{options}, maps_{&maps},
-      reporter_{number, sink}, attribution_{options.ledger == nullptr
-                                                ? nullptr
-                                                : std::make_unique<Attribution>(*options.ledger)} {}
+      reporter_{number, sink}, snapshots_{options.objects == nullptr
+                                              ? snapshot::ObjectSet::standard()
+                                              : *options.objects},
+      attribution_{options.ledger == nullptr ? nullptr
+                                             : std::make_unique<Attribution>(*options.ledger)} {}
 
 void Session::open(Timestamp time) {
     reporter_.begin(time, std::nullopt);
@@ -223,6 +225,7 @@ void Session::begin_connection(ConnectionChange change) {
         attribution_->restart();
     }
     details_.reset();
+    download_.clear();
     unknown_told_.reset();
     running_ = true;
     closed_ = false;
@@ -237,6 +240,11 @@ void Session::end_connection(std::string_view reason) {
     reporter_.emit(SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
     running_ = false;
     closed_ = true;
+}
+
+void Session::report(Timestamp time) {
+    reporter_.begin(time, std::nullopt);
+    reporter_.emit(SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
 }
 
 void Session::close(Timestamp time, std::string_view reason) {
@@ -422,10 +430,31 @@ void Session::report_unknown(const wire::Chunk& chunk, const wire::MessageHead& 
     }
 }
 
+void Session::leave_out_bulk(MessageId id, wire::DecodedFields& fields) const {
+    const bool map_data = id == MessageId::map_data;
+    if ((!is_snapshot(id) && !map_data) || fields.error || fields.values.empty() ||
+        fields.values.back().kind != wire::FieldValue::Kind::raw) {
+        return;
+    }
+    const std::size_t size = fields.values.back().bytes.size();
+    fields.values.pop_back();
+    if (!map_data) {
+        return; // the snapshot record shows what is in it
+    }
+    // last, crc, chunk, size: only the last chunk is shorter than the others.
+    const bool last = fields.values.front().integer != 0;
+    const auto offset = last ? download_.announced_size() - static_cast<std::int64_t>(size)
+                             : fields.values[2].integer * static_cast<std::int64_t>(size);
+    if (offset >= 0) {
+        fields.values.push_back({.name = "offset", .integer = offset});
+    }
+}
+
 void Session::report_fields(const wire::Chunk& chunk, const wire::MessageHead& head,
                             Workspace& workspace) {
     wire::DecodedFields& fields = workspace.fields;
     wire::decode_fields(*head.spec, head.body, fields);
+    leave_out_bulk(head.spec->id, fields);
     if (options_.messages) {
         reporter_.emit(MessageRecord{.head = reporter_.head(),
                                      .name = head.spec->name,
@@ -477,6 +506,8 @@ void Session::act_on(const wire::Chunk& chunk, const wire::MessageHead& head,
         on_map_change(head.body);
     } else if (s2c && id == MessageId::map_details) {
         on_map_details(head.body);
+    } else if (s2c && id == MessageId::map_data) {
+        on_map_data(head.body);
     } else if (!s2c && id == MessageId::enter_game) {
         restart_snapshots();
     } else if (!s2c && id == MessageId::input) {
@@ -543,7 +574,19 @@ void Session::on_map_change(std::span<const std::byte> body) {
     ++reporter_.stats.map_changes;
     restart_snapshots();
 
-    const FoundMap found = maps_->find(announced);
+    use_map(announced, maps_->find(announced), "folder");
+    download_.begin(announced);
+}
+
+void Session::on_map_data(std::span<const std::byte> body) {
+    if (download_.on_data(body)) {
+        const MapAnnouncement announced = download_.announcement();
+        use_map(announced, maps_->keep(announced, download_.take_bytes()), "wire");
+    }
+}
+
+void Session::use_map(const MapAnnouncement& announced, const FoundMap& found,
+                      std::string_view source) {
     MapRecord record{.head = reporter_.head(),
                      .name = announced.name,
                      .crc = announced.crc,
@@ -551,7 +594,7 @@ void Session::on_map_change(std::span<const std::byte> body) {
                      .sha256 = announced.sha256 ? announced.sha256 : found.sha256,
                      .source = "none"};
     if (found.status == MapStatus::found) {
-        record.source = "folder";
+        record.source = source;
         record.width = found.physics->width();
         record.height = found.physics->height();
         snapshots_.set_world(std::make_shared<const World>(found.physics));

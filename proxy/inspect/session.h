@@ -3,6 +3,7 @@
 #include "proxy/inspect/attribution.h"
 #include "proxy/inspect/cadence.h"
 #include "proxy/inspect/connection.h"
+#include "proxy/inspect/map_download.h"
 #include "proxy/inspect/map_source.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/snapshots.h"
@@ -23,6 +24,8 @@ namespace tw::inspect {
 
 /// What inspection is asked to do.
 struct Options {
+    /// What is known of items; null: the standard table.
+    const snapshot::ObjectSet* objects = nullptr;
     bool messages = true;     ///< hand out a record for every message
     Ledger* ledger = nullptr; ///< where every byte is booked; null: nowhere
 };
@@ -49,6 +52,8 @@ class Session {
                      Workspace& workspace);
     /// Copies of datagrams were lost on the way here.
     void on_gap(Timestamp time, std::uint64_t lost);
+    /// Writes the totals so far.
+    void report(Timestamp time);
     /// The session is over for a reason outside its traffic: "idle", "shutdown", "end of capture".
     void close(Timestamp time, std::string_view reason);
 
@@ -71,11 +76,16 @@ class Session {
     void act_on(const wire::Chunk& chunk, const wire::MessageHead& head, Workspace& workspace);
     void report_fields(const wire::Chunk& chunk, const wire::MessageHead& head,
                        Workspace& workspace);
+    /// Snapshot parts and map chunks are not repeated in message records; of a chunk its place in
+    /// the map is told.
+    void leave_out_bulk(wire::MessageId id, wire::DecodedFields& fields) const;
     void report_unknown(const wire::Chunk& chunk, const wire::MessageHead& head);
     void restart_snapshots();
     void on_input(std::span<const std::byte> body);
     void on_map_change(std::span<const std::byte> body);
     void on_map_details(std::span<const std::byte> body);
+    void on_map_data(std::span<const std::byte> body);
+    void use_map(const MapAnnouncement& announced, const FoundMap& found, std::string_view source);
     void begin_connection(ConnectionChange change);
     void end_connection(std::string_view reason);
     void emit_session(SessionEvent event, std::string_view reason = {});
@@ -92,11 +102,12 @@ class Session {
     std::unique_ptr<Attribution> attribution_; ///< null unless asked for
     ArrivalJitter inputs_;
     std::optional<MapAnnouncement> details_; ///< of a map_details, for the map_change behind it
-    SessionStats ended_;                     ///< totals of the connections before this one
-    bool running_ = false;                   ///< a connection was established and not closed
-    bool closed_ = false;                    ///< its close was reported
-    bool prelude_ = false;                   ///< the packet at hand is an anti-spoof prelude
-    std::bitset<64> unknown_told_;           ///< classic message ids, game and system
+    MapDownload download_;
+    SessionStats ended_;           ///< totals of the connections before this one
+    bool running_ = false;         ///< a connection was established and not closed
+    bool closed_ = false;          ///< its close was reported
+    bool prelude_ = false;         ///< the packet at hand is an anti-spoof prelude
+    std::bitset<64> unknown_told_; ///< classic message ids, game and system
 };
 
 } // namespace tw::inspect

@@ -173,7 +173,9 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
         fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
         return;
     }
-    if (const auto decoded = snapshot::decode_delta(delta.body, workspace.delta); !decoded) {
+    if (const auto decoded =
+            snapshot::decode_delta(delta.body, workspace.delta, types_.objects().sizes());
+        !decoded) {
         fail_decode(record, decoded.error(), delta.body, reporter);
         return;
     }
@@ -292,8 +294,8 @@ void SnapshotTracker::fail_decode(SnapshotRecord& record, const snapshot::Decode
                           .name = info.name,
                           .detail = info.sentence,
                           .bytes = at.bytes};
-    if (info.ddnet_code != 0) {
-        finding.ddnet_code = info.ddnet_code;
+    if (const int code = error.ddnet_code != 0 ? error.ddnet_code : info.ddnet_code; code != 0) {
+        finding.ddnet_code = code;
     }
     if (error.key) {
         finding.item = name_item(*error.key);

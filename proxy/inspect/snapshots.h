@@ -26,6 +26,9 @@ struct SnapshotWorkspace {
 /// looked at. What the client would drop is dropped here too, and said.
 class SnapshotTracker {
   public:
+    explicit SnapshotTracker(const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
+        : types_{objects} {}
+
     /// A snap, snap_single or snap_empty message; `body` is what follows the message id.
     void on_message(wire::MessageId id, std::span<const std::byte> body, Reporter& reporter,
                     SnapshotWorkspace& workspace);

@@ -87,10 +87,10 @@ void TypeNames::learn(const snapshot::SnapshotView& items) {
             [](const Entry& entry, std::uint16_t type) { return entry.type < type; });
         if (at != entries_.end() && at->type == item.key.id) {
             if (at->uuid != *uuid) {
-                *at = {item.key.id, *uuid, snapshot::find_object(*uuid)};
+                *at = {item.key.id, *uuid, objects_->find(*uuid)};
             }
         } else if (entries_.size() < kMaxTypes) {
-            entries_.insert(at, {item.key.id, *uuid, snapshot::find_object(*uuid)});
+            entries_.insert(at, {item.key.id, *uuid, objects_->find(*uuid)});
         }
     }
 }
@@ -104,7 +104,7 @@ const TypeNames::Entry* TypeNames::find(std::uint16_t type) const {
 
 const snapshot::ObjectSpec* TypeNames::object(std::uint16_t type) const {
     if (type < snapshot::kFirstUuidType) {
-        return snapshot::find_object(type);
+        return objects_->find(type);
     }
     const Entry* entry = find(type);
     return entry == nullptr ? nullptr : entry->object;

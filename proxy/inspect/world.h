@@ -1,6 +1,7 @@
 #pragma once
 
 #include "snapshot/item.h"
+#include "snapshot/object_set.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 
@@ -93,6 +94,9 @@ class TypeNames {
         const snapshot::ObjectSpec* object = nullptr; ///< null: a UUID nobody told us about
     };
 
+    explicit TypeNames(const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
+        : objects_{&objects} {}
+
     /// Servers have at most 64; more than this stay unnamed.
     static constexpr std::size_t kMaxTypes = 512;
 
@@ -105,7 +109,10 @@ class TypeNames {
     [[nodiscard]] const Entry* find(std::uint16_t type) const;
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type) const;
 
+    [[nodiscard]] const snapshot::ObjectSet& objects() const { return *objects_; }
+
   private:
+    const snapshot::ObjectSet* objects_;
     std::vector<Entry> entries_; ///< sorted by type
 };
 

@@ -108,10 +108,10 @@ void Console::forget(std::uint32_t session) {
 
 void Console::add_finding(std::string line, inspect::Severity severity) {
     const std::lock_guard lock{mutex_};
-    ++findings_total_;
     if (severity == inspect::Severity::info) {
         return;
     }
+    ++findings_total_;
     if (findings_.size() < kMaxFindingLines) {
         findings_.push_back(
             colour(severity == inspect::Severity::error ? "31" : "33", std::move(line)));

@@ -30,6 +30,20 @@ std::string prepared_front(const snapshot::ObjectSpec& object) {
     return front + R"(,"type_id":)";
 }
 
+/// An item nobody can name, up to its type number: descriptors, unknown UUIDs, unknown numbers.
+void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
+    const bool descriptor = item.key.type == snapshot::kDescriptorType;
+    out.append(descriptor ? std::string_view{R"({"type":"descriptor")"}
+                          : std::string_view{R"({"type":"")"});
+    if (const auto* entry = record.types->find(item.key.type); entry != nullptr) {
+        const auto uuid = snapshot::format_uuid(entry->uuid);
+        out.append(std::string_view{R"(,"uuid":")"});
+        out.append(std::string_view{uuid.data(), uuid.size()});
+        out.append('"');
+    }
+    out.append(std::string_view{R"(,"type_id":)"});
+}
+
 void append_text(JsonBuffer& out, std::span<const std::int32_t> ints) {
     std::array<char, kMaxIntString> text{};
     const auto fitting = ints.first(std::min(ints.size(), text.size() / 4));
@@ -39,23 +53,29 @@ void append_text(JsonBuffer& out, std::span<const std::int32_t> ints) {
 
 } // namespace
 
-ItemWriter::ItemWriter(ItemChoice choice, bool raw) : choice_{choice}, raw_{raw} {
-    for (const snapshot::ObjectSpec& object : snapshot::object_table()) {
-        PreparedObject prepared{
-            .front = Literal{prepared_front(object)}, .fields = {}, .names = {}};
-        for (const snapshot::FieldSpec& field : object.fields) {
-            const std::string key = '"' + std::string{field.name} + "\":";
-            prepared.fields.push_back({.key = Literal{prepared.fields.empty() ? key : ',' + key},
-                                       .kind = field.kind,
-                                       .offset = field.offset,
-                                       .count = field.count});
-            if (field.names != nullptr) {
-                prepared.names.push_back(
-                    {.key = Literal{key}, .offset = field.offset, .names = field.names});
-            }
+ItemWriter::ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects)
+    : set_{&objects}, choice_{choice}, raw_{raw} {
+    for (const auto& list : {snapshot::object_table(), objects.custom()}) {
+        for (const snapshot::ObjectSpec& object : list) {
+            prepare(object);
         }
-        objects_.push_back(std::move(prepared));
     }
+}
+
+void ItemWriter::prepare(const snapshot::ObjectSpec& object) {
+    PreparedObject prepared{.front = Literal{prepared_front(object)}, .fields = {}, .names = {}};
+    for (const snapshot::FieldSpec& field : object.fields) {
+        const std::string key = '"' + std::string{field.name} + "\":";
+        prepared.fields.push_back({.key = Literal{prepared.fields.empty() ? key : ',' + key},
+                                   .kind = field.kind,
+                                   .offset = field.offset,
+                                   .count = field.count});
+        if (field.names != nullptr) {
+            prepared.names.push_back(
+                {.key = Literal{key}, .offset = field.offset, .names = field.names});
+        }
+    }
+    objects_.push_back(std::move(prepared));
 }
 
 void ItemWriter::write_fields(const PreparedObject& object, std::span<const std::int32_t> data,
@@ -185,30 +205,18 @@ void ItemWriter::write_place(const inspect::WorldPlace& place, JsonBuffer& out) 
 void ItemWriter::write_item(const SnapshotRecord& record, const ItemView& item,
                             JsonBuffer& out) const {
     const snapshot::ObjectSpec* spec = record.types->object(item.key.type);
-    if (spec == nullptr) {
-        out.append(std::string_view{R"({"type":")"});
-        const bool descriptor = item.key.type == snapshot::kDescriptorType;
-        out.append(descriptor ? std::string_view{"descriptor"} : std::string_view{});
-        out.append('"');
-        if (const auto* entry = record.types->find(item.key.type); entry != nullptr) {
-            const auto uuid = snapshot::format_uuid(entry->uuid);
-            out.append(std::string_view{R"(,"uuid":")"});
-            out.append(std::string_view{uuid.data(), uuid.size()});
-            out.append('"');
-        }
-        out.append(std::string_view{R"(,"type_id":)"});
+    const PreparedObject* object = spec == nullptr ? nullptr : &objects_[set_->index_of(*spec)];
+    if (object != nullptr) {
+        out.append(object->front);
     } else {
-        out.append(
-            objects_[static_cast<std::size_t>(spec - snapshot::object_table().data())].front);
+        write_unknown_front(record, item, out);
     }
     out.append_int(std::int32_t{item.key.type});
     out.append(std::string_view{R"(,"id":)"});
     out.append_int(std::int32_t{item.key.id});
-    if (spec != nullptr) {
-        const auto& object =
-            objects_[static_cast<std::size_t>(spec - snapshot::object_table().data())];
-        write_fields(object, item.data, out);
-        write_names(object, item.data, out);
+    if (object != nullptr) {
+        write_fields(*object, item.data, out);
+        write_names(*object, item.data, out);
         if (item.key.type == kCharacterType) {
             write_player(record, item, out);
         }

@@ -23,7 +23,7 @@ void write_flag_names(const snapshot::NameTable& names, std::int32_t value, Json
 /// of the table; then an item is a run of copies and numbers.
 class ItemWriter {
   public:
-    ItemWriter(ItemChoice choice, bool raw);
+    ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects);
 
     /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` when all items are listed.
     void write(const inspect::SnapshotRecord& record, JsonBuffer& out) const;
@@ -59,9 +59,12 @@ class ItemWriter {
     static void write_player(const inspect::SnapshotRecord& record, const snapshot::ItemView& item,
                              JsonBuffer& out);
 
+    void prepare(const snapshot::ObjectSpec& object);
+
+    const snapshot::ObjectSet* set_;
     ItemChoice choice_;
     bool raw_;
-    std::vector<PreparedObject> objects_; ///< in the order of the object table
+    std::vector<PreparedObject> objects_; ///< in the order of ObjectSet::index_of
 };
 
 } // namespace tw::record

@@ -54,7 +54,10 @@ class BracketStack {
 } // namespace
 
 JsonLines::JsonLines(const JsonOptions& options, Output& output)
-    : options_{options}, output_{&output}, items_{options.items, options.raw} {}
+    : options_{options}, output_{&output}, items_{options.items, options.raw,
+                                                  options.objects == nullptr
+                                                      ? snapshot::ObjectSet::standard()
+                                                      : *options.objects} {}
 
 void JsonLines::on_record(const inspect::Record& record) {
     std::visit([this](const auto* concrete) { write(*concrete); }, record);

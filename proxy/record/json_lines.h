@@ -13,7 +13,9 @@ namespace tw::record {
 /// What the JSON lines hold.
 struct JsonOptions {
     ItemChoice items = ItemChoice::changed;
-    bool raw = false;          ///< `data` of every item, not only of unknown ones
+    bool raw = false; ///< `data` of every item, not only of unknown ones
+    /// What is known of items; null: the standard table.
+    const snapshot::ObjectSet* objects = nullptr;
     bool show_secrets = false; ///< passwords, codes and whispers in clear
 };
 

@@ -1,0 +1,94 @@
+#include "snapshot/object_set.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace tw::snapshot {
+
+ObjectSet::ObjectSet() {
+    custom_.reserve(kMaxCustom);
+}
+
+const ObjectSet& ObjectSet::standard() {
+    static const ObjectSet set;
+    return set;
+}
+
+const ObjectSpec* ObjectSet::find(std::uint16_t type) const {
+    if (const ObjectSpec* spec = find_object(type); spec != nullptr || custom_.empty()) {
+        return spec;
+    }
+    const auto found = std::find_if(custom_.begin(), custom_.end(), [&](const ObjectSpec& spec) {
+        return type != 0 && spec.type == type;
+    });
+    return found == custom_.end() ? nullptr : &*found;
+}
+
+const ObjectSpec* ObjectSet::find(const Uuid& uuid) const {
+    if (const ObjectSpec* spec = find_object(uuid); spec != nullptr) {
+        return spec;
+    }
+    const auto found = std::find_if(custom_.begin(), custom_.end(), [&](const ObjectSpec& spec) {
+        return spec.type == 0 && spec.uuid == uuid;
+    });
+    return found == custom_.end() ? nullptr : &*found;
+}
+
+std::size_t ObjectSet::index_of(const ObjectSpec& spec) const {
+    const auto table = object_table();
+    // Pointers into different arrays may only be compared by std::less.
+    const std::less<const ObjectSpec*> before;
+    if (!before(&spec, table.data()) && before(&spec, table.data() + table.size())) {
+        return static_cast<std::size_t>(&spec - table.data());
+    }
+    return table.size() + static_cast<std::size_t>(&spec - custom_.data());
+}
+
+bool ObjectSet::add(const CustomObject& object) {
+    const bool numbered = object.type != 0;
+    if (numbered ? find(object.type) != nullptr || object.type >= kFirstUuidType
+                 : find(object.uuid) != nullptr) {
+        return false;
+    }
+    if (object.agreed && (!numbered || object.type >= sizes_.size())) {
+        return false;
+    }
+    if (custom_.size() == kMaxCustom) {
+        return false;
+    }
+    auto owned = std::make_unique<Owned>();
+    owned->object = object;
+    for (const CustomObject::Field& field : owned->object.fields) {
+        FieldSpec spec{.name = field.name,
+                       .kind = field.kind,
+                       .offset = field.offset,
+                       .count = field.count,
+                       .names = nullptr};
+        if (!field.names.empty()) {
+            auto& values = owned->values.emplace_back();
+            for (const auto& [value, name] : field.names) {
+                values.push_back({.value = value, .name = name});
+            }
+            owned->tables.push_back({.name = field.name, .flags = field.flags, .values = values});
+            spec.names = &owned->tables.back();
+            spec.kind = FieldKind::named;
+        }
+        owned->fields.push_back(spec);
+    }
+    custom_.push_back({.type = object.type,
+                       .uuid = object.uuid,
+                       .name = owned->object.name,
+                       .uuid_name = {},
+                       .kind = ObjectKind::object,
+                       .size = object.size,
+                       .min_size = 0,
+                       .fields = owned->fields,
+                       .position = object.position});
+    if (object.agreed) {
+        sizes_[object.type] = object.size;
+    }
+    owned_.push_back(std::move(owned));
+    return true;
+}
+
+} // namespace tw::snapshot
