@@ -68,7 +68,7 @@ SizeField Datafile::compare_size(std::int32_t value, std::uint64_t full) const {
     if (value >= 0 && static_cast<std::uint64_t>(value) == full) {
         return SizeField::full;
     }
-    return value >= 0 && static_cast<std::uint64_t>(value) + sizes == full ? SizeField::short_
+    return value >= 0 && static_cast<std::uint64_t>(value) + sizes == full ? SizeField::shortened
                                                                            : SizeField::wrong;
 }
 

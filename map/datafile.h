@@ -19,6 +19,7 @@ class Block {
   public:
     Block() = default;
 
+    // NOLINTBEGIN(modernize-avoid-c-arrays): the owner of memory that is not set to zero first
     /// Room for `size` bytes that are not set yet: pages a lying file never fills are never
     /// touched.
     explicit Block(std::size_t size)
@@ -31,8 +32,8 @@ class Block {
     [[nodiscard]] std::size_t size() const { return size_; }
 
   private:
-    std::unique_ptr<std::byte[]>
-        bytes_; // NOLINT(modernize-avoid-c-arrays): uninitialised on purpose
+    std::unique_ptr<std::byte[]> bytes_;
+    // NOLINTEND(modernize-avoid-c-arrays)
     std::size_t size_ = 0;
 };
 
@@ -70,7 +71,7 @@ struct BlockInfo {
 };
 
 /// How a header's size field relates to the file's real size.
-enum class SizeField : std::uint8_t { full, short_, wrong };
+enum class SizeField : std::uint8_t { full, shortened, wrong };
 
 /// A parsed datafile: items are checked and decoded, data blocks are inflated when asked for.
 ///

@@ -229,7 +229,7 @@ void DatafileParser::note_sizes() {
     const SizeField swaplen = out_.swaplen_field();
     if (size == SizeField::wrong || swaplen == SizeField::wrong) {
         out_.oddities_.add(OddityId::header_sizes);
-    } else if (size == SizeField::short_ || swaplen == SizeField::short_) {
+    } else if (size == SizeField::shortened || swaplen == SizeField::shortened) {
         out_.oddities_.add(OddityId::header_sizes_short);
     }
 }

@@ -4,6 +4,7 @@
 #include "map/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include <openssl/evp.h>
@@ -17,7 +18,7 @@ constexpr std::size_t kMaxNameBytes = 127;
 
 constexpr std::string_view kRefusedChars = "\\/|:*?<>\"";
 
-constexpr std::string_view kReservedNames[] = {
+constexpr std::array<std::string_view, 24> kReservedNames = {
     "con",  "prn",  "aux",  "nul",  "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7",
     "com8", "com9", "lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9"};
 

@@ -155,11 +155,12 @@ std::optional<Tuning> find_tuning(std::string_view name) {
     const auto* const row =
         std::find_if(kTuningTable.begin(), kTuningTable.end(),
                      [name](const TuningRow& candidate) { return candidate.name == name; });
-    return row == kTuningTable.end() ? std::nullopt
-                                     : std::optional{static_cast<Tuning>(row - &kTuningTable[0])};
+    return row == kTuningTable.end()
+               ? std::nullopt
+               : std::optional{static_cast<Tuning>(row - kTuningTable.begin())};
 }
 
-Tunings::Tunings() : hundredths_{} {
+Tunings::Tunings() {
     for (std::size_t i = 0; i < kTunings; ++i) {
         set(static_cast<Tuning>(i), kTuningTable.at(i).standard);
     }

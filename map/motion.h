@@ -103,7 +103,7 @@ class Tunings {
     friend bool operator==(const Tunings&, const Tunings&) = default;
 
   private:
-    std::array<std::int32_t, kTunings> hundredths_;
+    std::array<std::int32_t, kTunings> hundredths_{};
 };
 
 /// A console command of a map that tunes: `tune NAME VALUE` (zone 0) or `tune_zone ZONE NAME

@@ -30,42 +30,42 @@ struct Swatch {
     std::string_view label;
 };
 
-constexpr Swatch kSwatches[] = {
-    {Layer::game, 0, 0, 0x1d2127, "air"},
-    {Layer::game, 1, 1, 0xb08d57, "solid"},
-    {Layer::game, 2, 2, 0xe0242f, "death"},
-    {Layer::game, 3, 3, 0x8d99a6, "nohook"},
-    {Layer::game, 4, 4, 0x6d4b7d, "no laser"},
-    {Layer::game, 9, 9, 0x2f3c8f, "freeze"},
-    {Layer::game, 11, 11, 0x55b06a, "unfreeze"},
-    {Layer::game, 12, 12, 0x16205a, "deep freeze"},
-    {Layer::game, 13, 13, 0x8fd19e, "deep unfreeze"},
-    {Layer::game, 144, 144, 0x1f6f8f, "live freeze"},
-    {Layer::game, 145, 145, 0x7fd0e0, "live unfreeze"},
-    {Layer::game, 33, 33, 0xf4f4f4, "start"},
-    {Layer::game, 34, 34, 0xffd83d, "finish"},
-    {Layer::game, 35, 59, 0xc9b458, "time checkpoint"},
-    {Layer::game, 60, 62, 0xd9793f, "stopper"},
-    {Layer::game, 66, 67, 0x9c6b3f, "hook through"},
-    {Layer::game, 5, 6, 0x9c6b3f, "hook through"},
-    {Layer::game, 190, 191, 0x3a4048, "entities off"},
-    {Layer::game, 192, 194, 0x7dff5a, "spawn"},
-    {Layer::game, 195, 196, 0xff7de9, "flag stand"},
-    {Layer::game, 197, 202, 0xffa7b5, "pickup"},
-    {Layer::game, 203, 255, 0xb57dff, "entity"},
-    {Layer::game, 5, 189, 0x5f7f7a, "other tile"},
-    {Layer::tele, 27, 27, 0x3fe0ff, "tele out"},
-    {Layer::tele, 29, 30, 0x39a0c8, "tele checkpoint"},
-    {Layer::tele, 1, 255, 0x00b3ff, "tele in"},
-    {Layer::speedup, 1, 255, 0xff9a1f, "speedup"},
-    {Layer::switch_, 1, 255, 0xc6ff3f, "switch"},
-    {Layer::tune, 1, 255, 0xf05fb0, "tune zone"},
+constexpr std::array kSwatches = {
+    Swatch{Layer::game, 0, 0, 0x1d2127, "air"},
+    Swatch{Layer::game, 1, 1, 0xb08d57, "solid"},
+    Swatch{Layer::game, 2, 2, 0xe0242f, "death"},
+    Swatch{Layer::game, 3, 3, 0x8d99a6, "nohook"},
+    Swatch{Layer::game, 4, 4, 0x6d4b7d, "no laser"},
+    Swatch{Layer::game, 9, 9, 0x2f3c8f, "freeze"},
+    Swatch{Layer::game, 11, 11, 0x55b06a, "unfreeze"},
+    Swatch{Layer::game, 12, 12, 0x16205a, "deep freeze"},
+    Swatch{Layer::game, 13, 13, 0x8fd19e, "deep unfreeze"},
+    Swatch{Layer::game, 144, 144, 0x1f6f8f, "live freeze"},
+    Swatch{Layer::game, 145, 145, 0x7fd0e0, "live unfreeze"},
+    Swatch{Layer::game, 33, 33, 0xf4f4f4, "start"},
+    Swatch{Layer::game, 34, 34, 0xffd83d, "finish"},
+    Swatch{Layer::game, 35, 59, 0xc9b458, "time checkpoint"},
+    Swatch{Layer::game, 60, 62, 0xd9793f, "stopper"},
+    Swatch{Layer::game, 66, 67, 0x9c6b3f, "hook through"},
+    Swatch{Layer::game, 5, 6, 0x9c6b3f, "hook through"},
+    Swatch{Layer::game, 190, 191, 0x3a4048, "entities off"},
+    Swatch{Layer::game, 192, 194, 0x7dff5a, "spawn"},
+    Swatch{Layer::game, 195, 196, 0xff7de9, "flag stand"},
+    Swatch{Layer::game, 197, 202, 0xffa7b5, "pickup"},
+    Swatch{Layer::game, 203, 255, 0xb57dff, "entity"},
+    Swatch{Layer::game, 5, 189, 0x5f7f7a, "other tile"},
+    Swatch{Layer::tele, 27, 27, 0x3fe0ff, "tele out"},
+    Swatch{Layer::tele, 29, 30, 0x39a0c8, "tele checkpoint"},
+    Swatch{Layer::tele, 1, 255, 0x00b3ff, "tele in"},
+    Swatch{Layer::speedup, 1, 255, 0xff9a1f, "speedup"},
+    Swatch{Layer::switch_, 1, 255, 0xc6ff3f, "switch"},
+    Swatch{Layer::tune, 1, 255, 0xf05fb0, "tune zone"},
 };
 constexpr std::size_t kSwatchCount = std::size(kSwatches);
 
 /// Colours of the paths in turn, then those of the legend's text and ground.
-constexpr std::uint32_t kPathColors[] = {0xff3030, 0x30ff30, 0x40a0ff, 0xffff40,
-                                         0xff40ff, 0x40ffff, 0xff9040, 0xffffff};
+constexpr std::array<std::uint32_t, 8> kPathColors = {0xff3030, 0x30ff30, 0x40a0ff, 0xffff40,
+                                                      0xff40ff, 0x40ffff, 0xff9040, 0xffffff};
 constexpr std::size_t kTextColor = kSwatchCount + std::size(kPathColors);
 constexpr std::size_t kGroundColor = kTextColor + 1;
 

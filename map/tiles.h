@@ -6,6 +6,7 @@
 namespace tw::map {
 
 /// The layers that take part in the game's physics.
+// NOLINTNEXTLINE(readability-identifier-naming): the field's word is a keyword of ours
 enum class Layer : std::uint8_t { game, front, tele, speedup, switch_, tune };
 inline constexpr int kPhysicsLayers = 6;
 
