@@ -105,10 +105,11 @@ struct FindingRecord {
     std::optional<std::int64_t> value{};
     std::optional<std::int64_t> limit{};
     std::optional<int> part{};
-    std::optional<int> ddnet_code{};    ///< what a DDNet client prints for it
-    std::string_view name{};            ///< of a message, field, map, error
-    std::string_view detail{};          ///< what else can be said, for people
-    std::span<const std::byte> bytes{}; ///< the bytes in question, printed as hex
+    std::optional<int> ddnet_code{};             ///< what a DDNet client prints for it
+    std::string_view name{};                     ///< of a message, field, map, error
+    std::string_view detail{};                   ///< what else can be said, for people
+    std::span<const std::byte> bytes{};          ///< the bytes in question, printed as hex
+    wire::Secrecy secrecy = wire::Secrecy::open; ///< of these bytes
     std::optional<WorldPlace> place{};
 };
 

@@ -21,6 +21,17 @@ bool is_snapshot(MessageId id) {
     return id == MessageId::snap || id == MessageId::snap_empty || id == MessageId::snap_single;
 }
 
+/// Whether a message may carry a password, a command or a code. What cannot be decoded as a whole
+/// cannot be told apart any closer.
+wire::Secrecy secrecy_of(const wire::MessageSpec& spec) {
+    const bool secret =
+        spec.id == MessageId::cl_say || spec.id == MessageId::sv_chat ||
+        std::any_of(spec.fields.begin(), spec.fields.end(), [](const wire::MessageField& field) {
+            return field.secrecy == wire::Secrecy::secret;
+        });
+    return secret ? wire::Secrecy::secret : wire::Secrecy::open;
+}
+
 std::string_view control_name(wire::ControlKind kind) {
     switch (kind) {
     case wire::ControlKind::keepalive:
@@ -476,14 +487,16 @@ void Session::report_fields(const wire::Chunk& chunk, const wire::MessageHead& h
              .offset = body + fields.error->offset,
              .name = head.spec->name,
              .detail = snapshot::error_info(fields.error->code).sentence,
-             .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 64))});
+             .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 64)),
+             .secrecy = secrecy_of(*head.spec)});
         return;
     }
     if (!fields.trailing.empty()) {
         reporter_.finding_once({.id = FindingId::message_trailing_bytes,
                                 .offset = body + head.body.size() - fields.trailing.size(),
                                 .name = head.spec->name,
-                                .bytes = fields.trailing});
+                                .bytes = fields.trailing,
+                                .secrecy = secrecy_of(*head.spec)});
     }
     const auto odd = std::find_if(fields.values.begin(), fields.values.end(),
                                   [](const wire::FieldValue& value) { return value.out_of_range; });

@@ -337,7 +337,11 @@ void JsonLines::write(const inspect::FindingRecord& record) {
     }
     if (!record.bytes.empty()) {
         key("hex");
-        out_.append_hex(record.bytes);
+        if (record.secrecy == wire::Secrecy::secret && !options_.show_secrets) {
+            out_.append_string(kRedacted);
+        } else {
+            out_.append_hex(record.bytes);
+        }
     }
     if (record.place) {
         key("at");

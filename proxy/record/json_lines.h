@@ -6,6 +6,7 @@
 #include "proxy/record/output.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tw::record {
@@ -53,7 +54,7 @@ class JsonLines final : public inspect::RecordSink {
     Output* output_;
     JsonBuffer out_;
     ItemWriter items_;
-    std::int64_t second_ = -1; ///< of the time text kept in `second_text_`
+    std::optional<std::int64_t> second_; ///< of the time text kept in `second_text_`
     std::string second_text_;
 };
 

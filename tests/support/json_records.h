@@ -1,0 +1,49 @@
+#pragma once
+
+#include "proxy/record/json_lines.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/json.hpp>
+
+namespace tw::test {
+
+/// Takes the text that a writer hands over.
+class TextOutput final : public record::Output {
+  public:
+    void write(std::string_view block) override { text += block; }
+
+    std::string text;
+};
+
+/// Parses every line; what is no JSON object of valid UTF-8 becomes null.
+[[nodiscard]] inline std::vector<boost::json::value> parse_lines(std::string_view text) {
+    std::vector<boost::json::value> lines;
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        boost::json::error_code error;
+        lines.push_back(boost::json::parse({line.data(), line.size()}, error));
+        if (error || end == std::string_view::npos || !lines.back().is_object()) {
+            lines.back() = nullptr;
+        }
+    }
+    return lines;
+}
+
+/// The records as the JSON lines that are written for them.
+[[nodiscard]] inline std::vector<boost::json::value>
+write_json(const std::vector<inspect::Record>& records, const record::JsonOptions& options = {}) {
+    TextOutput output;
+    record::JsonLines json{options, output};
+    for (const inspect::Record& record : records) {
+        json.on_record(record);
+    }
+    json.flush();
+    return parse_lines(output.text);
+}
+
+} // namespace tw::test
