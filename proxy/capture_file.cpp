@@ -75,7 +75,12 @@ CaptureFile::CaptureFile(const std::string& path) {
     handle_.reset(pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO,
                                                           error.data()));
     if (!handle_) {
-        throw CaptureError{path + ": " + error.data() + " (expected a pcap or pcapng file)"};
+        // libpcap names the file only in some of its messages.
+        std::string message{error.data()};
+        if (!message.starts_with(path)) {
+            message.insert(0, path + ": ");
+        }
+        throw CaptureError{message + " (expected a pcap or pcapng file)"};
     }
     link_ = pcap_datalink(handle_.get());
     const bool known = std::any_of(kLinks.begin(), kLinks.end(),
@@ -102,7 +107,10 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
         ++counts_.frames;
         // With nanosecond precision the field named tv_usec counts nanoseconds.
         constexpr std::int64_t kSecond = 1'000'000'000;
-        datagram.time = std::int64_t{header->ts.tv_sec} * kSecond + header->ts.tv_usec;
+        // A damaged file may claim any time; inspection adds to it and takes differences.
+        constexpr std::int64_t kLastSecond = 9'000'000'000; // in the year 2255
+        datagram.time = std::clamp<std::int64_t>(header->ts.tv_sec, 0, kLastSecond) * kSecond +
+                        std::clamp<std::int64_t>(header->ts.tv_usec, 0, kSecond - 1);
         if (parse_link(std::as_bytes(std::span{data, header->caplen}), datagram)) {
             ++counts_.datagrams;
             return true;

@@ -84,8 +84,15 @@ int run_decode(const DecodeFlags& flags) {
     std::optional<record::FileOutput> file;
     std::optional<record::JsonLines> json;
     FindingPrinter findings;
+    record::Expectations expectations{flags.records.expectations(*objects)};
+    auto filter = flags.records.parse_filter("--filter", flags.records.filter, *objects);
+    auto console_filter =
+        flags.records.parse_filter("--console-filter", flags.records.console_filter, *objects);
+    std::optional<record::FilteredSink> filtered_json;
+    std::optional<record::FilteredSink> filtered_findings;
     Fanout sinks;
-    sinks.add(findings);
+    sinks.add(expectations);
+    add_filtered(sinks, findings, std::move(console_filter), filtered_findings);
     if (!flags.records.output.empty()) {
         try {
             file.emplace(flags.records.output);
@@ -94,14 +101,16 @@ int run_decode(const DecodeFlags& flags) {
                                          "may be written",
                                          flags.records.output, error.code().message())};
         }
-        sinks.add(json.emplace(flags.records.json(*objects), *file));
+        json.emplace(flags.records.json(*objects), *file);
+        add_filtered(sinks, *json, std::move(filter), filtered_json);
     }
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{
-        {.objects = objects.get(), .messages = json.has_value() && !flags.records.no_messages},
-        maps,
-        sinks,
-        numbers};
+    inspect::Inspector inspector{{.objects = objects.get(),
+                                  .messages = (json.has_value() || !flags.records.expect.empty()) &&
+                                              !flags.records.no_messages},
+                                 maps,
+                                 sinks,
+                                 numbers};
     captures.read(inspector, flags.records.pseudonym_key);
     const inspect::SessionStats totals = inspector.totals();
     if (json) {
@@ -119,6 +128,9 @@ int run_decode(const DecodeFlags& flags) {
     }
     if (!json) {
         print_totals(flags.captures.paths, totals, inspector.sessions_seen());
+    }
+    if (!report_expectations(expectations)) {
+        return kExitFinding;
     }
     if (const std::string_view failing = fail_on.check(totals); !failing.empty()) {
         fmt::print(stderr, "twscope: --fail-on: {} occurred\n", failing);

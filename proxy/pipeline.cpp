@@ -25,16 +25,29 @@ inspect::Direction direction_of(const relay::Event& event) {
 
 } // namespace
 
+void add_filtered(Fanout& sinks, inspect::RecordSink& sink, std::optional<record::Filter> filter,
+                  std::optional<record::FilteredSink>& holder) {
+    if (filter) {
+        sinks.add(holder.emplace(*std::move(filter), sink));
+    } else {
+        sinks.add(sink);
+    }
+}
+
 Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
                std::atomic<std::uint32_t>& numbers)
-    : ring_{options.ring_bytes}, pseudonym_key_{options.pseudonym_key}, inspector_{options.inspect,
-                                                                                   maps, sinks_,
-                                                                                   numbers} {
+    : ring_{options.ring_bytes}, pseudonym_key_{options.pseudonym_key},
+      expectations_{options.expectations}, inspector_{options.inspect, maps, sinks_, numbers} {
     if (options.console != nullptr) {
-        sinks_.add(console_.emplace(*options.console));
+        add_filtered(sinks_, console_.emplace(*options.console), options.console_filter,
+                     filtered_console_);
     }
     if (options.records != nullptr) {
-        sinks_.add(json_.emplace(options.json, *options.records));
+        add_filtered(sinks_, json_.emplace(options.json, *options.records), options.filter,
+                     filtered_json_);
+    }
+    if (!options.expectations.empty()) {
+        sinks_.add(expectations_);
     }
 }
 

@@ -2,6 +2,8 @@
 
 #include "proxy/inspect/inspector.h"
 #include "proxy/record/console.h"
+#include "proxy/record/expectation.h"
+#include "proxy/record/filter.h"
 #include "proxy/record/json_lines.h"
 #include "proxy/relay/ring.h"
 
@@ -30,14 +32,21 @@ class Fanout final : public inspect::RecordSink {
     std::vector<inspect::RecordSink*> sinks_;
 };
 
+/// Adds a sink, behind a filter where there is one (which then lives in `holder`).
+void add_filtered(Fanout& sinks, inspect::RecordSink& sink, std::optional<record::Filter> filter,
+                  std::optional<record::FilteredSink>& holder);
+
 /// What the workers of a run have in common.
 struct PipelineOptions {
     inspect::Options inspect;
     record::JsonOptions json;
-    record::Output* records = nullptr;  ///< null: nothing is written
-    record::Console* console = nullptr; ///< null: nothing is shown
+    record::Output* records = nullptr;              ///< null: nothing is written
+    record::Console* console = nullptr;             ///< null: nothing is shown
+    std::optional<record::Filter> filter{};         ///< of the records written
+    std::optional<record::Filter> console_filter{}; ///< of what the console shows
+    std::vector<record::Expectation> expectations{};
     std::size_t ring_bytes = 0;
-    std::string pseudonym_key; ///< empty: client addresses as they are
+    std::string pseudonym_key{}; ///< empty: client addresses as they are
 };
 
 /// Looks at one relay thread's copies, on a thread of its own: ring, inspector, sinks.
@@ -64,6 +73,8 @@ class Worker {
     /// Totals; only after finish.
     [[nodiscard]] inspect::SessionStats totals() const { return inspector_.totals(); }
 
+    [[nodiscard]] const record::Expectations& expectations() const { return expectations_; }
+
     [[nodiscard]] std::uint32_t sessions_seen() const { return inspector_.sessions_seen(); }
 
   private:
@@ -74,6 +85,9 @@ class Worker {
     std::string pseudonym_key_;
     Fanout sinks_;
     std::optional<record::JsonLines> json_;
+    std::optional<record::FilteredSink> filtered_json_;
+    std::optional<record::FilteredSink> filtered_console_;
+    record::Expectations expectations_;
     std::optional<record::ConsoleTap> console_;
     inspect::Inspector inspector_;
     std::atomic<bool> ending_{false};

@@ -185,10 +185,15 @@ ProxyRun::ProxyRun(const ProxyFlags& flags)
     constexpr std::size_t kMiB = std::size_t{1} << 20U;
     const PipelineOptions pipeline{
         .inspect = {.objects = objects_.get(),
-                    .messages = queue_.has_value() && !flags.records.no_messages},
+                    .messages = (queue_.has_value() || !flags.records.expect.empty()) &&
+                                !flags.records.no_messages},
         .json = flags.records.json(*objects_),
         .records = queue_ ? &*queue_ : nullptr,
         .console = console_ ? &*console_ : nullptr,
+        .filter = flags.records.parse_filter("--filter", flags.records.filter, *objects_),
+        .console_filter =
+            flags.records.parse_filter("--console-filter", flags.records.console_filter, *objects_),
+        .expectations = flags.records.expectations(*objects_),
         .ring_bytes = flags.ring_mib * kMiB,
         .pseudonym_key = flags.records.pseudonym_key};
     std::vector<relay::Ring*> rings;
@@ -309,6 +314,13 @@ int ProxyRun::finish() {
         "{} sessions, {} datagrams to the server, {} to clients, {} snapshots, {} verified",
         counters.sessions_opened, counters.directions[0].datagrams,
         counters.directions[1].datagrams, totals.snapshots, totals.verified);
+    record::Expectations expectations{flags_.records.expectations(*objects_)};
+    for (const auto& worker : workers_) {
+        expectations.merge(worker->expectations());
+    }
+    if (!report_expectations(expectations)) {
+        return kExitFinding;
+    }
     if (const std::string_view failing = fail_on_.check(totals); !failing.empty()) {
         spdlog::error("--fail-on: {} occurred", failing);
         return kExitFinding;

@@ -3,6 +3,8 @@
 #include "proxy/objects_file.h"
 #include "proxy/settings.h"
 
+#include <cstdio>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -30,6 +32,23 @@ void RecordFlags::add_to(CLI::App& command) {
     command.add_flag("--show-secrets", show_secrets,
                      "Write passwords, codes and whispers in clear instead of [redacted]");
     command
+        .add_option("--filter", filter,
+                    "Write only records that match, for example 'snapshot and tick > 500' "
+                    "(proxy/record/FILTERS.md)")
+        ->type_name("EXPRESSION");
+    command
+        .add_option("--console-filter", console_filter,
+                    "Show only what matches on the console, for example 'session == 3'")
+        ->type_name("EXPRESSION");
+    command
+        .add_option(
+            "--expect", expect,
+            "Exit with 1 unless a record matches (repeatable); 'never ...' and 'always ...' "
+            "ask for none or all")
+        ->type_name("EXPRESSION")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
         .add_option("--pseudonyms", pseudonym_key,
                     "Show clients under names made from their addresses and this secret instead of "
                     "the addresses; the same secret gives the same names")
@@ -53,11 +72,50 @@ std::unique_ptr<snapshot::ObjectSet> RecordFlags::objects() const {
     return objects;
 }
 
+std::optional<record::Filter> RecordFlags::parse_filter(const std::string& flag,
+                                                        const std::string& text,
+                                                        const snapshot::ObjectSet& objects) const {
+    if (text.empty()) {
+        return std::nullopt;
+    }
+    auto parsed =
+        record::Filter::parse(text, {.show_secrets = show_secrets, .objects = objects.custom()});
+    if (!parsed) {
+        throw UsageError{fmt::format("{} '{}': {}", flag, text, parsed.error().message)};
+    }
+    return *std::move(parsed);
+}
+
+std::vector<record::Expectation>
+RecordFlags::expectations(const snapshot::ObjectSet& objects) const {
+    std::vector<record::Expectation> expectations;
+    for (const std::string& text : expect) {
+        auto expectation = record::Expectation::parse(
+            text, {.show_secrets = show_secrets, .objects = objects.custom()});
+        if (!expectation) {
+            throw UsageError{fmt::format("--expect '{}': {}", text, expectation.error().message)};
+        }
+        expectations.push_back(*std::move(expectation));
+    }
+    return expectations;
+}
+
 record::JsonOptions RecordFlags::json(const snapshot::ObjectSet& objects) const {
     const auto choice = items == "none"  ? record::ItemChoice::none
                         : items == "all" ? record::ItemChoice::all
                                          : record::ItemChoice::changed;
     return {.items = choice, .raw = raw, .objects = &objects, .show_secrets = show_secrets};
+}
+
+bool report_expectations(const record::Expectations& expectations) {
+    bool all = true;
+    for (const record::ExpectationResult& result : expectations.report()) {
+        if (!result.met) {
+            fmt::print(stderr, "twscope: expected {}: {}\n", result.text, result.instead);
+            all = false;
+        }
+    }
+    return all;
 }
 
 FailOn::FailOn(const std::vector<std::string>& words) {

@@ -2,10 +2,13 @@
 
 #include "proxy/inspect/findings.h"
 #include "proxy/inspect/stats.h"
+#include "proxy/record/expectation.h"
+#include "proxy/record/filter.h"
 #include "proxy/record/json_lines.h"
 #include "snapshot/object_set.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,14 +28,28 @@ struct RecordFlags {
     bool no_messages = false;
     bool show_secrets = false;
     std::vector<std::string> fail_on;
+    std::string filter;
+    std::string console_filter;
+    std::vector<std::string> expect;
     std::string pseudonym_key;
     std::string objects_file;
 
     void add_to(CLI::App& command);
     /// The objects to decode with: the table and what --objects adds. Errors: UsageError.
     [[nodiscard]] std::unique_ptr<snapshot::ObjectSet> objects() const;
+    /// The filter of a flag; nothing when it was not given. Errors: UsageError.
+    [[nodiscard]] std::optional<record::Filter>
+    parse_filter(const std::string& flag, const std::string& text,
+                 const snapshot::ObjectSet& objects) const;
+    /// What --expect asks for. Errors: UsageError.
+    [[nodiscard]] std::vector<record::Expectation>
+    expectations(const snapshot::ObjectSet& objects) const;
     [[nodiscard]] record::JsonOptions json(const snapshot::ObjectSet& objects) const;
 };
+
+/// Tells on standard error which expectations were not met, and what was seen instead; true when
+/// all were.
+[[nodiscard]] bool report_expectations(const record::Expectations& expectations);
 
 /// The findings that make a run fail: ids or severities ("warning" means warning and worse).
 class FailOn {

@@ -236,12 +236,7 @@ std::vector<std::string> all_keys(KeyScope scope, MoreObjects more) {
     }
     if (scope == KeyScope::record) {
         add_record_keys(names);
-        for (const std::string_view word : message_field_words()) {
-            add(kFields, word);
-            if (!message_value_words(word).empty()) {
-                add(kNames, word);
-            }
-        }
+        add_message_keys(names);
     } else {
         names.emplace_back("data");
         for (const auto& row : item_keys()) {
@@ -264,7 +259,10 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
     std::string_view best;
     std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string_view each : words) {
-        if (word.size() > kMaxLength || each.empty()) {
+        // The difference in length is the least that must change.
+        const std::size_t longer = std::max(word.size(), each.size());
+        if (word.size() > kMaxLength || each.empty() ||
+            longer - std::min(word.size(), each.size()) >= least) {
             continue;
         }
         if (const std::size_t changes = distance(word, each);

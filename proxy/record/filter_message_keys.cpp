@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::string_view kRedacted = "[redacted]";
 
+/// Names of fields that stand in no table: of control packets, of players and servers in lists, and
+/// of an object's surplus ints.
+constexpr std::array<std::string_view, 11> kOtherFields{"reason",  "token", "name",      "clan",
+                                                        "country", "score", "is_player", "reserved",
+                                                        "address", "port",  "more"};
+
 /// Follows a flat list of values along a dotted path. Elements of arrays have no name of their own:
 /// they count as what their array is.
 class PathWalk {
@@ -142,13 +148,22 @@ bool visit_field_names(std::string_view path, const MessageRecord& record, Value
 }
 
 std::vector<std::string_view> message_field_words() {
-    // Of control packets, of players and servers in lists, and of surplus ints of an object.
-    std::vector<std::string_view> words{"reason",  "token", "name",      "clan",
-                                        "country", "score", "is_player", "reserved",
-                                        "address", "port",  "more"};
+    std::vector<std::string_view> words{kOtherFields.begin(), kOtherFields.end()};
     for_each_message_field(
         [&](std::string_view name, const snapshot::NameTable*) { words.push_back(name); });
     return words;
+}
+
+void add_message_keys(std::vector<std::string>& names) {
+    for (const std::string_view name : kOtherFields) {
+        names.push_back("fields." + std::string{name});
+    }
+    for_each_message_field([&](std::string_view name, const snapshot::NameTable* values) {
+        names.push_back("fields." + std::string{name});
+        if (values != nullptr) {
+            names.push_back("names." + std::string{name});
+        }
+    });
 }
 
 std::vector<std::string_view> message_value_words(std::string_view field) {

@@ -75,6 +75,7 @@ bool visit_field_names(std::string_view path, const inspect::MessageRecord& reco
 
 /// Every name there is below `fields` of messages: dotted paths are made of these.
 [[nodiscard]] std::vector<std::string_view> message_field_words();
+void add_message_keys(std::vector<std::string>& names);
 /// The names that values of a message's field can have.
 [[nodiscard]] std::vector<std::string_view> message_value_words(std::string_view field);
 
