@@ -1,0 +1,146 @@
+#include "tests/support/capture_writer.h"
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+namespace tw::test {
+
+CaptureBytes& CaptureBytes::u8(std::uint32_t value) {
+    bytes_.push_back(static_cast<std::byte>(value));
+    return *this;
+}
+
+CaptureBytes& CaptureBytes::be16(std::uint32_t value) {
+    return u8(value >> 8U).u8(value);
+}
+
+CaptureBytes& CaptureBytes::be32(std::uint32_t value) {
+    return be16(value >> 16U).be16(value);
+}
+
+CaptureBytes& CaptureBytes::u16(std::uint32_t value) {
+    return big_endian_ ? be16(value) : u8(value).u8(value >> 8U);
+}
+
+CaptureBytes& CaptureBytes::u32(std::uint32_t value) {
+    return big_endian_ ? be32(value) : u16(value).u16(value >> 16U);
+}
+
+CaptureBytes& CaptureBytes::zeros(std::size_t count) {
+    bytes_.resize(bytes_.size() + count);
+    return *this;
+}
+
+CaptureBytes& CaptureBytes::raw(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return *this;
+}
+
+FrameBytes udp(std::span<const std::byte> payload, std::optional<std::uint32_t> length) {
+    constexpr std::size_t kHeader = 8;
+    return CaptureBytes{}
+        .be16(1000)
+        .be16(8303)
+        .be16(length.value_or(static_cast<std::uint32_t>(payload.size() + kHeader)))
+        .be16(0)
+        .raw(payload)
+        .bytes();
+}
+
+FrameBytes ipv4(std::span<const std::byte> segment, std::size_t option_bytes,
+                std::uint32_t fragment, std::uint32_t protocol) {
+    const std::size_t header = 20 + option_bytes;
+    return CaptureBytes{}
+        .u8(static_cast<std::uint32_t>(0x40 | header / 4))
+        .u8(0)
+        .be16(static_cast<std::uint32_t>(header + segment.size()))
+        .be16(7)
+        .be16(fragment)
+        .u8(64)
+        .u8(protocol)
+        .be16(0)
+        .be32(0x0a000001)
+        .be32(0x0a000002)
+        .zeros(option_bytes)
+        .raw(segment)
+        .bytes();
+}
+
+FrameBytes ipv6(std::span<const std::byte> segment, const std::vector<std::uint32_t>& extensions) {
+    constexpr std::uint32_t kUdp = 17;
+    const auto next_after = [&](std::size_t index) {
+        return index < extensions.size() ? extensions[index] : kUdp;
+    };
+    CaptureBytes packet;
+    packet.be32(0x60000000)
+        .be16(static_cast<std::uint32_t>(segment.size() + 8 * extensions.size()))
+        .u8(next_after(0))
+        .u8(64);
+    for (const std::uint32_t host : {1U, 2U}) {
+        packet.be16(0xfd00).zeros(10).be32(host);
+    }
+    for (std::size_t i = 0; i < extensions.size(); ++i) {
+        packet.u8(next_after(i + 1)).u8(0).zeros(6);
+    }
+    return packet.raw(segment).bytes();
+}
+
+FrameBytes pcap_file(const PcapForm& form, const std::vector<PcapFrame>& frames) {
+    CaptureBytes file{form.big_endian};
+    file.u32(form.nanoseconds ? 0xa1b23c4d : 0xa1b2c3d4)
+        .u16(2)
+        .u16(4)
+        .u32(0)
+        .u32(0)
+        .u32(65535)
+        .u32(form.link);
+    for (const PcapFrame& frame : frames) {
+        const auto size = static_cast<std::uint32_t>(frame.bytes.size());
+        file.u32(frame.seconds)
+            .u32(frame.fraction)
+            .u32(size)
+            .u32(frame.original_size.value_or(size))
+            .raw(frame.bytes);
+    }
+    return file.bytes();
+}
+
+FrameBytes pcapng_file(bool big_endian, std::uint32_t link, std::uint32_t resolution,
+                       const std::vector<std::pair<std::uint64_t, FrameBytes>>& frames) {
+    CaptureBytes file{big_endian};
+    file.u32(0x0a0d0d0a).u32(28).u32(0x1a2b3c4d).u16(1).u16(0).u32(0xffffffff).u32(0xffffffff);
+    file.u32(28);
+    // Interface: link, snap length, one option (9: resolution), end of options.
+    file.u32(1).u32(32).u16(link).u16(0).u32(65535);
+    file.u16(9).u16(1).u8(resolution).zeros(3).u16(0).u16(0).u32(32);
+    for (const auto& [time, bytes] : frames) {
+        const std::size_t padding = (4 - bytes.size() % 4) % 4;
+        const auto size = static_cast<std::uint32_t>(bytes.size());
+        const auto total = static_cast<std::uint32_t>(32 + bytes.size() + padding);
+        file.u32(6).u32(total).u32(0);
+        file.u32(static_cast<std::uint32_t>(time >> 32U)).u32(static_cast<std::uint32_t>(time));
+        file.u32(size).u32(size).raw(bytes).zeros(padding).u32(total);
+    }
+    return file.bytes();
+}
+
+TemporaryFile::TemporaryFile(std::span<const std::byte> content) {
+    std::string folder = (std::filesystem::temp_directory_path() / "twscope-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) {
+        throw std::runtime_error{"no temporary folder"};
+    }
+    path_ = folder + "/capture";
+    std::ofstream file{path_, std::ios::binary};
+    file.write(reinterpret_cast<const char*>(content.data()),
+               static_cast<std::streamsize>(content.size()));
+}
+
+TemporaryFile::~TemporaryFile() {
+    std::error_code ignored;
+    std::filesystem::remove_all(std::filesystem::path{path_}.parent_path(), ignored);
+}
+
+} // namespace tw::test

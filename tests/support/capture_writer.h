@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tw::test {
+
+/// Builds bytes of capture files and of the headers in them; each call appends.
+class CaptureBytes {
+  public:
+    explicit CaptureBytes(bool big_endian = false) : big_endian_{big_endian} {}
+
+    /// In the file's byte order.
+    CaptureBytes& u16(std::uint32_t value);
+    CaptureBytes& u32(std::uint32_t value);
+    /// In network order.
+    CaptureBytes& be16(std::uint32_t value);
+    CaptureBytes& be32(std::uint32_t value);
+    CaptureBytes& u8(std::uint32_t value);
+    CaptureBytes& zeros(std::size_t count);
+    CaptureBytes& raw(std::span<const std::byte> bytes);
+
+    [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
+
+    [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+
+  private:
+    bool big_endian_;
+    std::vector<std::byte> bytes_;
+};
+
+using FrameBytes = std::vector<std::byte>;
+
+/// A UDP segment from port 1000 to 8303; `length` lies about its size.
+[[nodiscard]] FrameBytes udp(std::span<const std::byte> payload,
+                             std::optional<std::uint32_t> length = std::nullopt);
+/// An IPv4 packet from 10.0.0.1 to 10.0.0.2. `fragment`: flags and offset as on the wire.
+[[nodiscard]] FrameBytes ipv4(std::span<const std::byte> segment, std::size_t option_bytes = 0,
+                              std::uint32_t fragment = 0, std::uint32_t protocol = 17);
+/// An IPv6 packet from fd00::1 to fd00::2, with these extension headers of 8 bytes each in front.
+[[nodiscard]] FrameBytes ipv6(std::span<const std::byte> segment,
+                              const std::vector<std::uint32_t>& extensions = {});
+
+struct PcapForm {
+    bool big_endian = false;
+    bool nanoseconds = false;
+    std::uint32_t link = 1;
+};
+
+struct PcapFrame {
+    std::uint32_t seconds = 1'700'000'000;
+    std::uint32_t fraction = 0; ///< micro- or nanoseconds
+    FrameBytes bytes{};
+    std::optional<std::uint32_t> original_size{}; ///< when more was sent than recorded
+};
+
+[[nodiscard]] FrameBytes pcap_file(const PcapForm& form, const std::vector<PcapFrame>& frames);
+/// A pcapng section with one interface; `resolution`: if_tsresol, 6 for micro-, 9 for nanoseconds.
+[[nodiscard]] FrameBytes
+pcapng_file(bool big_endian, std::uint32_t link, std::uint32_t resolution,
+            const std::vector<std::pair<std::uint64_t, FrameBytes>>& frames);
+
+/// A file in a folder of its own that goes with it.
+class TemporaryFile {
+  public:
+    explicit TemporaryFile(std::span<const std::byte> content);
+    ~TemporaryFile();
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    TemporaryFile(TemporaryFile&&) = delete;
+    TemporaryFile& operator=(TemporaryFile&&) = delete;
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+} // namespace tw::test
