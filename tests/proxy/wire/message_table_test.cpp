@@ -49,7 +49,7 @@ std::int64_t integer_or(const json::object& object, std::string_view key, std::i
 std::string uuid_text(const snapshot::Uuid& uuid) {
     std::string hex = to_hex(std::as_bytes(std::span{uuid}));
     for (const std::size_t at : {20U, 16U, 12U, 8U}) {
-        hex.insert(at, "-");
+        hex.insert(at, 1, '-');
     }
     return hex;
 }
