@@ -59,6 +59,9 @@ class JsonBuffer {
     }
 
     void append(std::string_view text) {
+        if (text.empty()) {
+            return; // its pointer may be null, which memcpy must not get
+        }
         std::memcpy(reserve(text.size()), text.data(), text.size());
         size_ += text.size();
     }
