@@ -37,7 +37,8 @@ void add_filtered(Fanout& sinks, inspect::RecordSink& sink, std::optional<record
 Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
                std::atomic<std::uint32_t>& numbers)
     : ring_{options.ring_bytes}, pseudonym_key_{options.pseudonym_key},
-      expectations_{options.expectations}, inspector_{options.inspect, maps, sinks_, numbers} {
+      expectations_{options.expectations}, inspector_{inspect_options(options), maps, sinks_,
+                                                      numbers} {
     if (options.console != nullptr) {
         add_filtered(sinks_, console_.emplace(*options.console), options.console_filter,
                      filtered_console_);
@@ -49,6 +50,12 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
     if (!options.expectations.empty()) {
         sinks_.add(expectations_);
     }
+}
+
+inspect::Options Worker::inspect_options(const PipelineOptions& options) {
+    inspect::Options own = options.inspect;
+    own.ledger = options.stats ? &ledger_ : nullptr;
+    return own;
 }
 
 Worker::~Worker() {

@@ -38,7 +38,8 @@ void add_filtered(Fanout& sinks, inspect::RecordSink& sink, std::optional<record
 
 /// What the workers of a run have in common.
 struct PipelineOptions {
-    inspect::Options inspect;
+    inspect::Options inspect; ///< its ledger is each worker's own
+    bool stats = false;       ///< book where every byte goes
     record::JsonOptions json;
     record::Output* records = nullptr;              ///< null: nothing is written
     record::Console* console = nullptr;             ///< null: nothing is shown
@@ -73,11 +74,15 @@ class Worker {
     /// Totals; only after finish.
     [[nodiscard]] inspect::SessionStats totals() const { return inspector_.totals(); }
 
+    /// Where the bytes went; empty unless `stats` was asked for.
+    [[nodiscard]] const inspect::Ledger& ledger() const { return ledger_; }
+
     [[nodiscard]] const record::Expectations& expectations() const { return expectations_; }
 
     [[nodiscard]] std::uint32_t sessions_seen() const { return inspector_.sessions_seen(); }
 
   private:
+    [[nodiscard]] inspect::Options inspect_options(const PipelineOptions& options);
     void run();
     void look_at(const relay::Event& event);
 
@@ -88,6 +93,7 @@ class Worker {
     std::optional<record::FilteredSink> filtered_json_;
     std::optional<record::FilteredSink> filtered_console_;
     record::Expectations expectations_;
+    inspect::Ledger ledger_;
     std::optional<record::ConsoleTap> console_;
     inspect::Inspector inspector_;
     std::atomic<bool> ending_{false};

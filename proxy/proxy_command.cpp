@@ -5,6 +5,7 @@
 #include "proxy/record_flags.h"
 #include "proxy/relay/relay.h"
 #include "proxy/settings.h"
+#include "proxy/stats_report.h"
 
 #include <chrono>
 #include <csignal>
@@ -41,6 +42,7 @@ struct ProxyFlags {
     unsigned threads = 1;
     std::size_t ring_mib = 16;
     double duration = 0;
+    bool stats = false;
     bool busy_poll = false;
     bool no_inspect = false;
     bool quiet = false;
@@ -82,6 +84,9 @@ void add_flags(CLI::App& command, ProxyFlags& flags) {
         ->check(CLI::PositiveNumber);
     command.add_flag("--busy-poll", flags.busy_poll,
                      "Spin instead of sleeping: lowest latency, takes a core");
+    command.add_flag(
+        "--stats", flags.stats,
+        "At the end, tell where every byte went (as 'twscope stats' does for captures)");
     command.add_flag("--no-inspect", flags.no_inspect, "Only forward, look at nothing");
     command.add_flag("-q,--quiet", flags.quiet, "No line a second");
     command.add_option("--log-level", flags.log_level, "What twscope says about itself on stderr")
@@ -133,6 +138,7 @@ class ProxyRun {
     void show(bool last);
     void check_disk();
     void stop(std::string_view why);
+    void show_stats(const inspect::SessionStats& totals, std::uint32_t sessions) const;
     [[nodiscard]] int finish();
 
     ProxyFlags flags_;
@@ -187,6 +193,7 @@ ProxyRun::ProxyRun(const ProxyFlags& flags)
         .inspect = {.objects = objects_.get(),
                     .messages = (queue_.has_value() || !flags.records.expect.empty()) &&
                                 !flags.records.no_messages},
+        .stats = flags.stats,
         .json = flags.records.json(*objects_),
         .records = queue_ ? &*queue_ : nullptr,
         .console = console_ ? &*console_ : nullptr,
@@ -285,6 +292,22 @@ void ProxyRun::stop(std::string_view why) {
     timer_.cancel();
 }
 
+void ProxyRun::show_stats(const inspect::SessionStats& totals, std::uint32_t sessions) const {
+    inspect::Ledger ledger;
+    for (const auto& worker : workers_) {
+        ledger.merge(worker->ledger());
+    }
+    const auto elapsed = std::chrono::steady_clock::now() - started_;
+    fmt::print(
+        console_file_, "{}",
+        stats_table(
+            {.captures = {"this run"},
+             .sessions = sessions,
+             .duration_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count(),
+             .totals = &totals,
+             .ledger = &ledger}));
+}
+
 int ProxyRun::finish() {
     relay_->stop();
     relay_->join();
@@ -308,6 +331,9 @@ int ProxyRun::finish() {
         if (const std::uint64_t lost = dropped + file_->lost_lines(); lost != 0) {
             spdlog::error("{} records could not be written", lost);
         }
+    }
+    if (flags_.stats) {
+        show_stats(totals, sessions);
     }
     const relay::Counters counters = relay_->counters();
     spdlog::info(

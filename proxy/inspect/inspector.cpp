@@ -1,5 +1,6 @@
 #include "proxy/inspect/inspector.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tw::inspect {
@@ -43,15 +44,27 @@ void Inspector::on_close(std::uint64_t key, Timestamp time, std::string_view rea
     sessions_.erase(found);
 }
 
+std::vector<std::uint64_t> Inspector::keys() const {
+    std::vector<std::uint64_t> keys;
+    keys.reserve(sessions_.size());
+    for (const auto& [key, unused] : sessions_) {
+        keys.push_back(key);
+    }
+    std::sort(keys.begin(), keys.end(), [&](std::uint64_t left, std::uint64_t right) {
+        return sessions_.at(left)->number() < sessions_.at(right)->number();
+    });
+    return keys;
+}
+
 void Inspector::report(Timestamp time) {
-    for (const auto& [unused, session] : sessions_) {
-        session->report(time);
+    for (const std::uint64_t key : keys()) {
+        sessions_.at(key)->report(time);
     }
 }
 
 void Inspector::finish(Timestamp time, std::string_view reason) {
-    while (!sessions_.empty()) {
-        on_close(sessions_.begin()->first, time, reason);
+    for (const std::uint64_t key : keys()) {
+        on_close(key, time, reason);
     }
 }
 

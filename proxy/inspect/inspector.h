@@ -4,10 +4,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace tw::inspect {
 
@@ -40,12 +41,15 @@ class Inspector {
     [[nodiscard]] std::uint32_t sessions_seen() const { return seen_; }
 
   private:
+    /// Keys in order of appearance.
+    [[nodiscard]] std::vector<std::uint64_t> keys() const;
+
     Options options_;
     MapSource* maps_;
     RecordSink* sink_;
     std::atomic<std::uint32_t>* numbers_;
     Workspace workspace_;
-    std::map<std::uint64_t, std::unique_ptr<Session>> sessions_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Session>> sessions_;
     SessionStats closed_;
     std::uint32_t seen_ = 0;
 };

@@ -57,6 +57,7 @@ class Session {
     /// The session is over for a reason outside its traffic: "idle", "shutdown", "end of capture".
     void close(Timestamp time, std::string_view reason);
 
+    [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
     /// Totals of all its connections.
     [[nodiscard]] SessionStats totals() const;
 
