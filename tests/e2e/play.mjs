@@ -18,6 +18,9 @@ const SNAPSHOTS_A_SECOND = 25; // what the server sends
 // When a client leaves, snapshots are on their way that it never reads; on a loaded machine they may be seconds of them.
 const LATE_SNAPSHOTS = 4 * SNAPSHOTS_A_SECOND;
 const CHARACTER = 9;
+const CONTROL = 0x10; // flag of a control packet, in its first byte
+const HEADER_BYTES = 3;
+const CLOSE = 4; // kind of control packet, behind the header
 const ITEMS_COMPARED_IN_FULL = 20; // as many differing lines in a message are enough
 
 after(endPeers);
@@ -38,7 +41,10 @@ async function play(folder) {
         bots[(passed / CHAT_MS) % bots.length].say(`${passed + CHAT_MS} ms, "quoted" and \u00e4\u00f6\u00fc`);
     }
     for (const bot of bots) await bot.leave();
-    await waitUntil('what is under way to arrive', () => `${front.counts}` === `${behind.counts}`, 5000);
+    // The goodbyes are the last that is under way: they have to come by before twscope is told to stop.
+    const saidGoodbye = () => [...front.flows.values()].every((flow) => flow.datagrams.some(({ dir, bytes }) =>
+        dir === 'c2s' && (bytes[0] & CONTROL) !== 0 && bytes[HEADER_BYTES] === CLOSE));
+    await waitUntil('what is under way to arrive', () => saidGoodbye() && `${front.counts}` === `${behind.counts}`, 5000);
     const status = await proxy.drain();
     const serverStatus = await server.stop();
     front.close();
