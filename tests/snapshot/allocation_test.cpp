@@ -3,34 +3,11 @@
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
 #include "snapshot/parts.h"
+#include "tests/support/allocation_count.h"
 
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include <doctest/doctest.h>
-
-namespace {
-
-std::size_t allocations = 0;
-
-} // namespace
-
-void* operator new(std::size_t size) {
-    ++allocations;
-    if (void* const memory = std::malloc(size)) {
-        return memory;
-    }
-    throw std::bad_alloc{};
-}
-
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
 
 using namespace tw::snapshot;
 
@@ -97,12 +74,12 @@ TEST_CASE("decoding allocates nothing once it has warmed up") {
     std::size_t warm = 0;
     for (const auto& each : stream) {
         if (each.tick == 1200) {
-            warm = allocations;
+            warm = tw::test::allocation_count();
         }
         const bool received = session.receive(each.tick, each.base, each.crc, each.body);
         REQUIRE(received);
     }
     CHECK(warm > 0);
     // REQUIRE itself allocates nothing on success.
-    CHECK(allocations == warm);
+    CHECK(tw::test::allocation_count() == warm);
 }

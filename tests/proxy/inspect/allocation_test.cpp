@@ -1,4 +1,4 @@
-#include "tests/proxy/relay/allocation_count.h"
+#include "tests/support/allocation_count.h"
 #include "tests/support/captured_traffic.h"
 
 #include <algorithm>
@@ -29,9 +29,9 @@ TEST_CASE("inspecting allocates nothing once its buffers have grown") {
     std::vector<std::size_t> allocating;
     allocating.reserve(traffic.size());
     for (std::size_t i = warm; i < traffic.size(); ++i) {
-        const std::uint64_t before = relay::test::allocation_count();
+        const std::uint64_t before = test::allocation_count();
         run.on_datagram(traffic[i]);
-        if (relay::test::allocation_count() != before) {
+        if (test::allocation_count() != before) {
             allocating.push_back(i);
         }
     }

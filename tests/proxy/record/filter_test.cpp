@@ -1,7 +1,7 @@
 #include "proxy/record/filter.h"
 #include "proxy/record/json_lines.h"
 #include "tests/proxy/record/sample_records.h"
-#include "tests/proxy/relay/allocation_count.h"
+#include "tests/support/allocation_count.h"
 
 #include <fstream>
 #include <regex>
@@ -340,13 +340,13 @@ TEST_CASE("asking a filter allocates nothing") {
         filter_of(
             "findings.inspect.gap == 0 and snapshots.items.mean > 4 or hex == 5 or crc == 5")};
     std::size_t matches = 0;
-    const std::size_t before = tw::relay::test::allocation_count();
+    const std::size_t before = tw::test::allocation_count();
     for (const Filter& filter : filters) {
         for (const Record& record : records) {
             matches += filter.matches(record) ? 1U : 0U;
         }
     }
-    CHECK(tw::relay::test::allocation_count() == before);
+    CHECK(tw::test::allocation_count() == before);
     CHECK(matches == 10);
 }
 

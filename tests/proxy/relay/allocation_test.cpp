@@ -1,5 +1,5 @@
 #include "proxy/relay/relay.h"
-#include "tests/proxy/relay/allocation_count.h"
+#include "tests/support/allocation_count.h"
 #include "tests/proxy/relay/udp_peers.h"
 
 #include <cstdlib>
@@ -12,6 +12,7 @@ namespace {
 
 using namespace tw::relay;
 using namespace tw::relay::test;
+using tw::test::allocation_count;
 
 /// A datagram there and back over plain calls, which allocate nothing themselves.
 bool round_trip(int client, int server, std::span<std::byte> buffer) {

@@ -1,4 +1,4 @@
-#include "tests/proxy/relay/allocation_count.h"
+#include "tests/support/allocation_count.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -22,7 +22,7 @@ void* allocate(std::size_t size) {
 
 } // namespace
 
-std::uint64_t tw::relay::test::allocation_count() noexcept {
+std::uint64_t tw::test::allocation_count() noexcept {
     return count.load();
 }
 
