@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/relay/impairment.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +39,8 @@ struct Options {
     /// Spin before sleeping: lowest latency for a core of its own.
     bool busy_poll = false;
     ClientAddress client_address = ClientAddress::shared;
+    /// At the start; see Relay::set_impairment.
+    Impairment impairment{};
 };
 
 } // namespace tw::relay

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <thread>
 
 namespace tw::relay {
@@ -90,9 +91,12 @@ struct Relay::State {
     State(const Udp::endpoint& server, ClientAddress mode, const Options& options)
         : shared{.upstreams{server, mode, options.socket_buffer_bytes},
                  .max_sessions = options.max_sessions,
-                 .idle_timeout = options.idle_timeout} {}
+                 .idle_timeout = options.idle_timeout},
+          impairment{options.impairment} {}
 
     Shared shared;
+    mutable std::mutex impairment_mutex;
+    Impairment impairment;
     std::vector<Udp::endpoint> listen;
     std::vector<std::unique_ptr<Shard>> shards;
     std::vector<std::thread> threads;
@@ -149,6 +153,16 @@ Endpoint Relay::server_endpoint() const noexcept {
 
 ClientAddress Relay::client_address() const noexcept {
     return state_->shared.upstreams.mode();
+}
+
+void Relay::set_impairment(const Impairment& impairment) {
+    const std::scoped_lock lock{state_->impairment_mutex};
+    state_->impairment = impairment;
+}
+
+Impairment Relay::impairment() const {
+    const std::scoped_lock lock{state_->impairment_mutex};
+    return state_->impairment;
 }
 
 std::size_t Relay::num_sessions() const noexcept {

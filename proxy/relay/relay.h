@@ -55,6 +55,13 @@ class Relay {
     /// The mode in use: never `automatic`.
     [[nodiscard]] ClientAddress client_address() const noexcept;
 
+    /// Makes every session's lines as bad as this from now on; from any thread, at any time. What
+    /// waits to be sent is sent at once, and the fates begin anew with the seed.
+    void set_impairment(const Impairment& impairment);
+
+    /// As last set.
+    [[nodiscard]] Impairment impairment() const;
+
     /// Sessions open now.
     [[nodiscard]] std::size_t num_sessions() const noexcept;
 
