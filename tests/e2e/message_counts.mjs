@@ -1,0 +1,120 @@
+// Message counts against a decoder nobody here wrote: over every capture of tests/data, the npm library's own splitting of
+// packets, decompression and splitting of chunks counts the same messages as `twscope decode`, and each has a name.
+//   node message_counts.mjs TWSCOPE
+import './need.mjs';
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { Child, temporaryFolder } from './process.mjs';
+import { readRecords, TWSCOPE } from './proxy.mjs';
+
+const require = createRequire(import.meta.url);
+const { Client } = require('teeworlds');
+const { UUIDManager } = require('teeworlds/lib/UUIDManager.js');
+
+const DATA = fileURLToPath(new URL('../data/', import.meta.url));
+const ETHERNET = 1;
+const HEADER_BYTES = 3;
+const CONTROL = 0x10;
+const CONNECT = 1;
+const VITAL = 1;
+const SEQUENCES = 1024;
+const UUID_BYTES = 16;
+
+/** The library's client, never connected: only what takes packets apart. Without known UUIDs it leaves them in place. */
+function librarySplitter() {
+    const client = Object.create(Client.prototype);
+    client.UUIDManager = new UUIDManager();
+    client.ResendAfter = () => {};
+    return (datagram) => client.Unpack(datagram).chunks;
+}
+
+/** All UDP datagrams of a classic pcap of Ethernet and IPv4. */
+function* readPcap(bytes) {
+    assert.equal(bytes.readUInt32LE(0), 0xa1b2c3d4, 'a little-endian pcap');
+    assert.equal(bytes.readUInt32LE(20), ETHERNET);
+    for (let at = 24; at < bytes.length;) {
+        const size = bytes.readUInt32LE(at + 8);
+        const ip = bytes.subarray(at + 16 + 14, at + 16 + size);
+        const udp = ip.subarray((ip[0] & 15) * 4);
+        yield { source: udp.readUInt16BE(0), destination: udp.readUInt16BE(2),
+            payload: Buffer.from(udp.subarray(8, udp.readUInt16BE(4))) };
+        at += 16 + size;
+    }
+}
+
+/** Names by "system 5" and by UUID, from the protocol's description. */
+function messageNames() {
+    const { system_messages: system, game_messages: game } = JSON.parse(readFileSync(join(DATA, 'spec/gamenet-0.6-ddnet.json')));
+    const names = new Map();
+    for (const [kind, messages] of [['system', system], ['game', game]]) {
+        for (const { id, uuid, name } of messages) names.set(uuid ? uuid.replaceAll('-', '') : `${kind} ${id}`, name);
+    }
+    return names;
+}
+
+const add = (counts, key) => counts.set(key, (counts.get(key) ?? 0) + 1);
+
+/** How often each message passed, as receivers take them: a vital one that was had already, or comes too early, is none. */
+function countByLibrary(datagrams, names) {
+    const split = librarySplitter();
+    const server = datagrams[0].destination; // nothing happens before a client speaks
+    const last = new Map();
+    const counts = new Map();
+    for (const { source, destination, payload } of datagrams) {
+        const dir = source === server ? 's2c' : 'c2s';
+        const client = source === server ? destination : source;
+        if (payload.readUInt32BE(0) !== 0xffffffff && (payload[0] & CONTROL) !== 0) {
+            if (payload[HEADER_BYTES] === CONNECT) for (const each of ['c2s', 's2c']) last.set(`${client} ${each}`, 0);
+            continue;
+        }
+        for (const chunk of split(payload)) {
+            const flow = `${client} ${dir}`;
+            if ((chunk.flags & VITAL) !== 0) {
+                if (chunk.seq !== ((last.get(flow) ?? 0) + 1) % SEQUENCES) continue;
+                last.set(flow, chunk.seq);
+            }
+            const kind = chunk.sys ? 'system' : 'game';
+            const key = chunk.msgid === 0 ? chunk.raw.subarray(0, UUID_BYTES).toString('hex') : `${kind} ${chunk.msgid}`;
+            add(counts, `${dir} ${kind} ${names.get(key) ?? `unknown ${key}`}`);
+        }
+    }
+    return counts;
+}
+
+async function countByTwscope(folder, capture) {
+    const file = join(folder, 'records.jsonl');
+    const child = new Child('twscope decode', TWSCOPE, ['decode', capture, '--items', 'none', '-o', file]);
+    assert.equal(await child.ended, 0, child.log);
+    const counts = new Map();
+    for (const { type, layer, dir, system, name } of readRecords(file)) {
+        if (type === 'message' && layer === undefined) add(counts, `${dir} ${system ? 'system' : 'game'} ${name}`);
+    }
+    return counts;
+}
+
+const captures = ['captures', 'golden'].flatMap((folder) => readdirSync(join(DATA, folder)).sort()
+    .filter((name) => /\.pcap(\.gz)?$/.test(name)).map((name) => join(DATA, folder, name)));
+const folder = temporaryFolder();
+const names = messageNames();
+
+test('there are captures to compare', () => assert.ok(captures.length >= 7, `${captures.length}`));
+
+for (const capture of captures) {
+    test(`${basename(capture)}: both decoders count the same messages, and name each of them`, async () => {
+        const stored = readFileSync(capture);
+        const bytes = capture.endsWith('.gz') ? gunzipSync(stored) : stored;
+        const plain = join(folder, 'capture.pcap');
+        writeFileSync(plain, bytes);
+        const library = countByLibrary([...readPcap(bytes)], names);
+        const twscope = await countByTwscope(folder, plain);
+        const sorted = (counts) => Object.fromEntries([...counts].sort());
+        assert.deepEqual(sorted(twscope), sorted(library));
+        assert.deepEqual([...twscope.keys()].filter((key) => key.includes('unknown')), []);
+        assert.ok([...twscope.values()].reduce((sum, count) => sum + count, 0) > 100, 'there were messages');
+    });
+}
