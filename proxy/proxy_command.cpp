@@ -4,6 +4,7 @@
 #include "proxy/record/file_output.h"
 #include "proxy/record_flags.h"
 #include "proxy/relay/relay.h"
+#include "proxy/relay_flags.h"
 #include "proxy/settings.h"
 #include "proxy/stats_report.h"
 
@@ -37,6 +38,7 @@ struct ProxyFlags {
     std::string server;
     std::vector<std::string> listen{"127.0.0.1:8303"};
     RecordFlags records;
+    RelayFlags relay;
     double idle_timeout = 60;
     std::size_t max_sessions = 1024;
     unsigned threads = 1;
@@ -60,6 +62,7 @@ void add_flags(CLI::App& command, ProxyFlags& flags) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->capture_default_str();
     flags.records.add_to(command);
+    flags.relay.add_to(command);
     command
         .add_option("--idle-timeout", flags.idle_timeout,
                     "Seconds without a datagram after which a session ends")
@@ -123,6 +126,7 @@ relay::Options relay_options(const ProxyFlags& flags) {
         std::chrono::milliseconds{static_cast<std::int64_t>(flags.idle_timeout * 1000)};
     options.threads = flags.threads;
     options.busy_poll = flags.busy_poll;
+    flags.relay.apply(options);
     return options;
 }
 
@@ -137,6 +141,7 @@ class ProxyRun {
     void await_report_signal();
     void show(bool last);
     void check_disk();
+    void check_sessions();
     void stop(std::string_view why);
     void show_stats(const inspect::SessionStats& totals, std::uint32_t sessions) const;
     [[nodiscard]] int finish();
@@ -159,6 +164,8 @@ class ProxyRun {
     std::chrono::steady_clock::time_point started_;
     std::chrono::steady_clock::time_point shown_;
     bool disk_error_told_ = false;
+    std::uint64_t sessions_failed_told_ = 0;
+    relay::ClientAddress wanted_address_ = relay::ClientAddress::automatic;
 };
 
 inspect::Timestamp now() {
@@ -173,6 +180,7 @@ ProxyRun::ProxyRun(const ProxyFlags& flags)
                                                             flags.records.map_cache},
       objects_{flags.records.objects()} {
     const relay::Options options = relay_options(flags);
+    wanted_address_ = options.client_address;
     if (!flags.records.output.empty()) {
         try {
             file_.emplace(flags.records.output);
@@ -216,6 +224,7 @@ int ProxyRun::run() {
         spdlog::info("listening on {}:{}, forwarding to {}", endpoint.address().to_string(),
                      endpoint.port(), relay::to_string(relay_->server_endpoint()));
     }
+    spdlog::info(describe_client_address(wanted_address_, relay_->client_address()));
     for (const auto& worker : workers_) {
         worker->start();
     }
@@ -251,6 +260,7 @@ void ProxyRun::every_second(const boost::system::error_code& error) {
     }
     show(false);
     check_disk();
+    check_sessions();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started_;
     if (flags_.duration > 0 && elapsed.count() >= flags_.duration) {
         stop("the time given with --duration is over");
@@ -282,6 +292,16 @@ void ProxyRun::check_disk() {
         disk_error_told_ = true;
         spdlog::error("recording to {} stopped: {}; forwarding goes on", flags_.records.output,
                       std::generic_category().message(file_->error()));
+    }
+}
+
+void ProxyRun::check_sessions() {
+    const std::uint64_t failed = relay_->counters().sessions_failed;
+    if (failed != sessions_failed_told_) {
+        spdlog::warn("{} datagrams of new clients lost, there is no socket for them towards the "
+                     "server: {}",
+                     failed - sessions_failed_told_, relay_->last_session_error().message());
+        sessions_failed_told_ = failed;
     }
 }
 
@@ -365,6 +385,13 @@ int run_proxy(const ProxyFlags& flags) {
     spdlog::set_default_logger(std::move(logger));
     std::unique_ptr<ProxyRun> run;
     try {
+        if (flags.relay.print_routes) {
+            const relay::Options options = relay_options(flags);
+            const auto server = relay::resolve_server(options.server_host, options.server_port);
+            fmt::print("{}", transparent_routes(server, relay::is_own_address(server),
+                                                options.listen));
+            return 0;
+        }
         run = std::make_unique<ProxyRun>(flags);
     } catch (const relay::StartError& error) {
         throw UsageError{error.what()};

@@ -146,6 +146,7 @@ std::unique_ptr<Session> Forwarder::make_session(const Endpoint& client) {
     std::error_code error;
     session->upstream = shared_.upstreams.open(client, error);
     if (error) {
+        shared_.session_error.store(error.value(), std::memory_order_relaxed);
         return nullptr;
     }
     epoll_event interest{};
@@ -153,6 +154,7 @@ std::unique_ptr<Session> Forwarder::make_session(const Endpoint& client) {
     interest.data.ptr = session.get();
     const int socket = session->upstream.socket.get();
     if (::epoll_ctl(ready_set_.get(), EPOLL_CTL_ADD, socket, &interest) != 0) {
+        shared_.session_error.store(errno, std::memory_order_relaxed);
         shared_.upstreams.close(session->upstream);
         return nullptr;
     }

@@ -15,6 +15,7 @@ struct Shared {
     std::chrono::milliseconds idle_timeout;
     std::atomic<std::size_t> sessions{0};
     std::atomic<std::uint32_t> last_session{0};
+    std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
 };
 
 /// A socket clients send to; not owned.

@@ -17,21 +17,6 @@ constexpr unsigned kMaxThreads = 64;
 /// Listeners are numbered in a byte.
 constexpr std::size_t kMaxListeners = 16;
 
-Udp::endpoint resolve(const std::string& host, std::uint16_t port) {
-    boost::asio::io_context io;
-    boost::system::error_code error;
-    Udp::resolver resolver{io};
-    const auto found =
-        resolver.resolve(host, std::to_string(port), Udp::resolver::numeric_service, error);
-    if (error || found.empty()) {
-        throw StartError{"cannot resolve the server's name '" + host + "': " + error.message()};
-    }
-    const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& entry) {
-        return entry.endpoint().address().is_v4();
-    });
-    return v4 != found.end() ? v4->endpoint() : found.begin()->endpoint();
-}
-
 ClientAddress choose_mode(ClientAddress wanted, const Endpoint& server) {
     const bool possible = !server.v6 && is_loopback(server);
     if (wanted == ClientAddress::automatic) {
@@ -39,20 +24,31 @@ ClientAddress choose_mode(ClientAddress wanted, const Endpoint& server) {
     }
     if (wanted == ClientAddress::loopback && !possible) {
         throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
-                         to_string(server)};
+                         to_string(server) + "; use 'shared' or 'transparent'"};
     }
     return wanted;
 }
 
-void check_transparent(const Udp::endpoint& server) {
+void check_transparent(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
+    const auto other = std::find_if(listen.begin(), listen.end(), [&](const Udp::endpoint& own) {
+        return own.protocol() != server.protocol();
+    });
+    if (other != listen.end()) {
+        throw StartError{"client address mode 'transparent' needs clients and server of one "
+                         "family: listen on an " +
+                         std::string{server.address().is_v6() ? "IPv6" : "IPv4"} +
+                         " address instead of " + to_string(endpoint_from(other->data())) +
+                         ", as the server " + to_string(endpoint_from(server.data())) + " has one"};
+    }
     const UniqueFd probe{::socket(server.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const int on = 1;
     const int result = server.address().is_v6()
                            ? ::setsockopt(probe.get(), SOL_IPV6, IPV6_TRANSPARENT, &on, sizeof on)
                            : ::setsockopt(probe.get(), SOL_IP, IP_TRANSPARENT, &on, sizeof on);
     if (result != 0) {
-        throw StartError{"client address mode 'transparent' needs CAP_NET_ADMIN: " +
-                         std::system_category().message(errno)};
+        throw StartError{"client address mode 'transparent' needs CAP_NET_ADMIN (" +
+                         std::system_category().message(errno) +
+                         "); run as root, or: setcap cap_net_admin+ep twscope"};
     }
 }
 
@@ -87,6 +83,27 @@ void check(const Options& options, std::span<Ring* const> rings) {
 
 } // namespace
 
+Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
+    boost::asio::io_context io;
+    boost::system::error_code error;
+    Udp::resolver resolver{io};
+    const auto found =
+        resolver.resolve(host, std::to_string(port), Udp::resolver::numeric_service, error);
+    if (error || found.empty()) {
+        throw StartError{"cannot resolve the server's name '" + host + "': " + error.message()};
+    }
+    const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& entry) {
+        return entry.endpoint().address().is_v4();
+    });
+    return v4 != found.end() ? v4->endpoint() : found.begin()->endpoint();
+}
+
+bool is_own_address(const Udp::endpoint& endpoint) noexcept {
+    const UniqueFd probe{::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    const Udp::endpoint any_port{endpoint.address(), 0};
+    return ::bind(probe.get(), any_port.data(), static_cast<socklen_t>(any_port.size())) == 0;
+}
+
 struct Relay::State {
     State(const Udp::endpoint& server, ClientAddress mode, const Options& options)
         : shared{.upstreams{server, mode, options.socket_buffer_bytes},
@@ -104,10 +121,10 @@ struct Relay::State {
 
 Relay::Relay(const Options& options, std::span<Ring* const> rings) {
     check(options, rings);
-    const Udp::endpoint server = resolve(options.server_host, options.server_port);
+    const Udp::endpoint server = resolve_server(options.server_host, options.server_port);
     const ClientAddress mode = choose_mode(options.client_address, endpoint_from(server.data()));
     if (mode == ClientAddress::transparent) {
-        check_transparent(server);
+        check_transparent(server, options.listen);
     }
     state_ = std::make_unique<State>(server, mode, options);
     state_->listen = options.listen;
@@ -153,6 +170,10 @@ Endpoint Relay::server_endpoint() const noexcept {
 
 ClientAddress Relay::client_address() const noexcept {
     return state_->shared.upstreams.mode();
+}
+
+std::error_code Relay::last_session_error() const noexcept {
+    return {state_->shared.session_error.load(std::memory_order_relaxed), std::system_category()};
 }
 
 void Relay::set_impairment(const Impairment& impairment) {

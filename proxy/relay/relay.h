@@ -7,6 +7,8 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <vector>
 
 namespace tw::relay {
@@ -16,6 +18,13 @@ class StartError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
+
+/// The server's address: of several the first IPv4 one. Errors: StartError.
+[[nodiscard]] boost::asio::ip::udp::endpoint resolve_server(const std::string& host,
+                                                            std::uint16_t port);
+
+/// Whether the address is one of this host's.
+[[nodiscard]] bool is_own_address(const boost::asio::ip::udp::endpoint& endpoint) noexcept;
 
 /// Passes UDP datagrams between clients and one server, each client by an own socket, and shows
 /// copies to observers. Knows nothing of what the datagrams say.
@@ -54,6 +63,9 @@ class Relay {
 
     /// The mode in use: never `automatic`.
     [[nodiscard]] ClientAddress client_address() const noexcept;
+
+    /// Why the last client that found no socket towards the server found none.
+    [[nodiscard]] std::error_code last_session_error() const noexcept;
 
     /// Makes every session's lines as bad as this from now on; from any thread, at any time. What
     /// waits to be sent is sent at once, and the fates begin anew with the seed.

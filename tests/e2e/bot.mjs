@@ -1,5 +1,6 @@
 // A headless client (npm library `teeworlds`) that walks about, and remembers each snapshot as the library decoded it.
 import './need.mjs';
+import dgram from 'node:dgram';
 import { createRequire } from 'node:module';
 import { Child, waitUntil } from './process.mjs';
 
@@ -42,15 +43,20 @@ Snapshot.prototype.unpackSnapshot = function (body, deltaTick, tick, crc) {
 export class Bot {
     static all = new Set();
 
-    /** @param keep remember every snapshot in `snapshots` */
-    constructor(port, name, { seed = 1, keep = false, options = {} } = {}) {
+    /**
+     * @param keep remember every snapshot in `snapshots`
+     * @param host where to connect
+     * @param address of ours to play from, where this host has several
+     */
+    constructor(port, name, { seed = 1, keep = false, host = '127.0.0.1', address, options = {} } = {}) {
         Bot.all.add(this);
         this.name = name;
         this.snapshots = [];
         this.online = false;
         this.left = null;
         this.random = random(seed);
-        this.client = new Client('127.0.0.1', port, name, { timeout: 10000, ...options });
+        this.client = new Client(host, port, name, { timeout: 10000, ...options });
+        if (address) this.#playFrom(address);
         if (keep) watchers.set(this.client, (snapshot) => this.snapshots.push(snapshot));
         this.gone = new Promise((resolve) => {
             this.client.on('disconnect', (reason, fromServer) => {
@@ -61,6 +67,12 @@ export class Bot {
             });
         });
         this.client.on('connected', () => { this.online = true; });
+    }
+
+    #playFrom(address) {
+        this.client.socket.close(); // bound to all addresses
+        this.client.socket = dgram.createSocket('udp4');
+        this.client.socket.bind(0, address);
     }
 
     /** The UDP port it plays from. */

@@ -34,7 +34,7 @@ async function play(folder) {
     const front = await Tap.open(proxy.port);
     const bots = NAMES.map((name, index) => new Bot(front.port, name, { seed: index + 1, keep: true }));
     await Promise.all(bots.map((bot) => bot.join()));
-    for (const bot of bots) bot.ports = { client: bot.port, seen: front.flows.get(bot.port).upstreamPort };
+    for (const bot of bots) bot.ports = { client: bot.port, seen: front.flowOf(bot.port).upstreamPort };
     for (const bot of bots) bot.walk();
     for (let passed = 0; passed < PLAY_MS; passed += CHAT_MS) {
         await delay(CHAT_MS);
@@ -164,7 +164,7 @@ test('the traffic is the same on both sides, byte for byte and in order', () => 
     const behind = [...game.behind.flows.values()];
     assert.equal(behind.length, NAMES.length);
     for (const bot of game.bots) {
-        const flow = game.front.flows.get(bot.ports.client);
+        const flow = game.front.flowOf(bot.ports.client);
         assert.ok(flow.datagrams.length > 500, `${flow.datagrams.length} datagrams of ${bot.name}`);
         const same = behind.filter((other) => ['c2s', 's2c'].every((dir) => other.wire(dir) === flow.wire(dir)));
         assert.equal(same.length, 1, `flows behind twscope that equal ${bot.name}'s`);

@@ -22,10 +22,13 @@ export async function waitUntil(what, condition, ms) {
     }
 }
 
-/** Whether some process has this UDP port; looks only, so it cannot get in the way of one that is about to bind. */
-export function isBound(port) {
+/**
+ * Whether some process has this UDP port; looks only, so it cannot get in the way of one that is about to bind.
+ * @param pid whose network namespace is meant
+ */
+export function isBound(port, pid = 'self') {
     const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
-    return ['/proc/net/udp', '/proc/net/udp6'].some((file) => {
+    return [`/proc/${pid}/net/udp`, `/proc/${pid}/net/udp6`].some((file) => {
         if (!existsSync(file)) return false;
         return readFileSync(file, 'latin1').split('\n').some((line) => line.slice(0, 60).split(/(?<= )/)
             .filter((word) => word.trim() !== '')[1]?.endsWith(suffix));
@@ -48,14 +51,18 @@ export function freePort() {
 export class Child {
     static all = new Set();
 
-    /** @param options spawn options, and `show`: its output goes to our terminal instead of `this.output` */
-    constructor(name, command, args, { show = false, ...options } = {}) {
+    /**
+     * @param options spawn options, and `show`: its output goes to our terminal instead of `this.output`;
+     *     `namespace`: a process in whose network namespace it runs
+     */
+    constructor(name, command, args, { show = false, namespace, ...options } = {}) {
         this.name = name;
         this.output = '';
         this.errors = '';
         this.status = null;
         Child.all.add(this);
-        const [file, ...rest] = [...WITH_PARENT, command, ...args];
+        const inside = namespace ? ['nsenter', '-t', `${namespace}`, '-n'] : [];
+        const [file, ...rest] = [...WITH_PARENT, ...inside, command, ...args];
         const out = show ? 'inherit' : 'pipe';
         this.process = spawn(file, rest, { detached: true, stdio: ['ignore', out, out], ...options });
         this.process.stdout?.on('data', (data) => { this.output += data; });

@@ -8,12 +8,15 @@ const STOP_MS = 10000;
 /** Program under test: the last argument of every test program. */
 export const TWSCOPE = process.argv.at(-1);
 
-/** Starts twscope before 127.0.0.1:`server` and waits until it listens. */
-export async function startProxy({ server, listen, records, args = [] }) {
+/**
+ * Starts twscope before `host`:`server` and waits until it listens.
+ * @param namespace a process in whose network namespace it runs
+ */
+export async function startProxy({ server, host = '127.0.0.1', address = '127.0.0.1', listen, records, args = [], namespace }) {
     const port = listen ?? await freePort();
-    const child = new Child('twscope', TWSCOPE, ['proxy', '-s', `127.0.0.1:${server}`, '-l', `127.0.0.1:${port}`,
-        '-o', records, ...args]);
-    await waitUntil('twscope to listen', () => isBound(port) || !child.running, START_MS);
+    const child = new Child('twscope', TWSCOPE, ['proxy', '-s', `${host}:${server}`, '-l', `${address}:${port}`,
+        '-o', records, ...args], { namespace });
+    await waitUntil('twscope to listen', () => isBound(port, namespace) || !child.running, START_MS);
     if (!child.running) throw new Error(`twscope ended (${child.status}):\n${child.log}`);
     return new Proxy(child, port, records);
 }

@@ -7,8 +7,11 @@ const SERVER = '/usr/games/DDNet-Server';
 export const MAPS = '/usr/share/games/ddnet/data/maps';
 const START_MS = 20000;
 
-/** Starts a server in `folder` and waits until it takes clients. `settings` go last, so they win. */
-export async function startServer({ folder, port, map = 'Tutorial', settings = [] }) {
+/**
+ * Starts a server in `folder` and waits until it takes clients. `settings` go last, so they win.
+ * @param namespace a process in whose network namespace it runs
+ */
+export async function startServer({ folder, port, map = 'Tutorial', settings = [], namespace }) {
     if (!existsSync(SERVER)) throw new Error(`${SERVER} is not installed; ./dev deps test installs it`);
     const home = join(folder, `server-${port}`);
     const fifo = join(home, 'console');
@@ -18,8 +21,8 @@ export async function startServer({ folder, port, map = 'Tutorial', settings = [
         'sv_max_clients 64', 'sv_max_clients_per_ip 64', 'sv_connlimit 100', 'sv_connlimit_time 0', 'sv_netlimit 0',
         'sv_spamprotection 0', 'sv_inactivekick 0', 'sv_use_sql 0', 'sv_rcon_password twscope', `sv_map "${map}"`,
         `sv_input_fifo "${fifo}"`, ...settings,
-    ], { cwd: home, env: { ...process.env, HOME: home } });
-    await waitUntil('the DDNet server to listen', () => isBound(port) || !child.running, START_MS);
+    ], { cwd: home, env: { ...process.env, HOME: home }, namespace });
+    await waitUntil('the DDNet server to listen', () => isBound(port, namespace) || !child.running, START_MS);
     await child.waitFor(/server: version/, START_MS);
     return new Server(child, port, fifo);
 }

@@ -24,7 +24,7 @@ class Flow {
 export class Tap {
     constructor(target) {
         this.target = target;
-        this.flows = new Map(); // client port -> Flow
+        this.flows = new Map(); // client's address:port -> Flow; twscope has an own address for each client
         this.sockets = [];
     }
 
@@ -46,13 +46,14 @@ export class Tap {
     }
 
     #fromClient(bytes, client) {
-        let flow = this.flows.get(client.port);
+        const name = `${client.address}:${client.port}`;
+        let flow = this.flows.get(name);
         if (!flow) {
             flow = new Flow(client.port);
-            this.flows.set(client.port, flow);
+            this.flows.set(name, flow);
             flow.upstream = this.#bound((answer) => {
                 this.#remember(flow, 's2c', answer);
-                this.socket.send(answer, client.port, LOOPBACK);
+                this.socket.send(answer, client.port, client.address);
             });
         }
         this.#remember(flow, 'c2s', bytes);
@@ -65,6 +66,9 @@ export class Tap {
     #remember(flow, dir, bytes) {
         flow.datagrams.push({ time: performance.timeOrigin + performance.now(), dir, bytes });
     }
+
+    /** What passed of the client on this host with that port. */
+    flowOf(port) { return this.flows.get(`${LOOPBACK}:${port}`); }
 
     /** How many passed in each direction: [c2s, s2c]. */
     get counts() {

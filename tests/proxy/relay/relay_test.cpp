@@ -375,6 +375,7 @@ TEST_CASE("a relay that cannot start says why in one line") {
         {"nothing to listen on", "listen on", good},
         {"its own server", "is the one the proxy listens on", good},
         {"loopback mode elsewhere", "loopback", good},
+        {"transparent mode between families", "of one family: listen on an IPv4 address", good},
     };
     rows[0].options.listen = {taken.endpoint()};
     rows[1].options.server_host = "no such name";
@@ -388,6 +389,8 @@ TEST_CASE("a relay that cannot start says why in one line") {
     }
     rows[6].options.server_host = "192.0.2.1";
     rows[6].options.client_address = ClientAddress::loopback;
+    rows[7].options.listen = {Udp::endpoint{address_v6::loopback(), 0}};
+    rows[7].options.client_address = ClientAddress::transparent;
     for (const auto& row : rows) {
         CAPTURE(row.name);
         std::string said;

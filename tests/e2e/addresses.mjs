@@ -1,0 +1,116 @@
+// Every client its own address at the server: on loopback, and in a network of namespaces its real one.
+//   node addresses.mjs TWSCOPE
+import assert from 'node:assert/strict';
+import dgram from 'node:dgram';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Bot, endPeers } from './bot.mjs';
+import { asRoot, Host } from './namespaces.mjs';
+import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { startProxy, TWSCOPE } from './proxy.mjs';
+import { startServer } from './server.mjs';
+
+const CLIENTS = 16;
+const PER_ADDRESS = 4;
+const SETTINGS = [`sv_max_clients_per_ip ${PER_ADDRESS}`];
+const WAIT_MS = 30000;
+const SERVER_PORT = 8304;
+const PROXY_PORT = 8303;
+
+asRoot();
+after(endPeers);
+const folder = temporaryFolder();
+let files = 0;
+const records = () => join(folder, `records-${files += 1}.jsonl`);
+
+/** Addresses with ports the server's log names, of those that got into the game. */
+const entered = (server) => [...server.child.log.matchAll(/player has entered the game.*addr=<\{(\S+:\d+)\}>/g)]
+    .map(([, address]) => address);
+const hostOf = (address) => address.slice(0, address.lastIndexOf(':'));
+
+test('on loopback a server sees an own address for each client, without being asked to', async () => {
+    const server = dgram.createSocket('udp4');
+    const senders = new Map();
+    server.on('message', (bytes, from) => {
+        senders.set(bytes.toString(), from.address);
+        server.send(bytes, from.port, from.address);
+    });
+    await new Promise((resolve) => { server.bind(0, '127.0.0.1', resolve); });
+    const proxy = await startProxy({ server: server.address().port, records: records() });
+    const clients = Array.from({ length: CLIENTS }, () => dgram.createSocket('udp4'));
+    const answers = await Promise.all(clients.map((client, index) => new Promise((resolve) => {
+        client.once('message', (bytes) => resolve(bytes.toString()));
+        client.send(`client ${index}`, proxy.port, '127.0.0.1');
+    })));
+    assert.deepEqual(answers, clients.map((_, index) => `client ${index}`));
+    assert.equal(new Set(senders.values()).size, CLIENTS);
+    for (const address of senders.values()) assert.match(address, /^127\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.\d+\.\d+$/);
+    assert.match(proxy.child.log, /each client with an own 127\.x\.y\.z address \(it is on loopback\)/);
+    assert.equal(await proxy.drain(), 0);
+    for (const client of clients) client.close();
+    server.close();
+});
+
+test('with the shared address the server takes as many as it allows an address, no more', async () => {
+    const server = await startServer({ folder, port: await freePort(), settings: SETTINGS });
+    const proxy = await startProxy({ server: server.port, records: records(), args: ['--client-address', 'shared'] });
+    const bots = [];
+    for (let index = 0; index < PER_ADDRESS; index += 1) bots.push(await new Bot(proxy.port, `p${index}`).join());
+    const refused = new Bot(proxy.port, 'one too many');
+    await assert.rejects(refused.join(), /same IP/);
+    assert.deepEqual(entered(server).map(hostOf), bots.map(() => '127.0.0.1'));
+    assert.match(proxy.child.log, /all clients with the proxy's address \(as --client-address says\)/);
+    for (const bot of bots) await bot.leave();
+    refused.vanish();
+    assert.equal(await proxy.drain(), 0);
+    await server.stop();
+});
+
+test('with loopback addresses all get in, each with its own in the log of the server', async () => {
+    const server = await startServer({ folder, port: await freePort(), settings: SETTINGS });
+    const proxy = await startProxy({ server: server.port, records: records(), args: ['--client-address', 'loopback'] });
+    const bots = [];
+    for (let index = 0; index < CLIENTS; index += 1) {
+        bots.push(await new Bot(proxy.port, `p${index}`, { options: { lightweight: true } }).join());
+    }
+    assert.equal(entered(server).length, CLIENTS);
+    assert.equal(new Set(entered(server).map(hostOf)).size, CLIENTS);
+    assert.ok(bots.every((bot) => bot.online));
+    for (const bot of bots) await bot.leave();
+    assert.equal(await proxy.drain(), 0);
+    await server.stop();
+});
+
+const LAYOUTS = [
+    { name: 'a server elsewhere', serverAddress: '10.77.2.2', elsewhere: true },
+    { name: 'a server beside the proxy', serverAddress: '127.0.0.1', elsewhere: false },
+];
+for (const { name, serverAddress, elsewhere } of LAYOUTS) {
+    test(`transparent: ${name} sees each client's real address and port`, async () => {
+        const addresses = Array.from({ length: CLIENTS }, (_, index) => `10.77.1.${index + 2}`);
+        const [players, middle, far] = await Promise.all(['players', 'the proxy', 'the server'].map(Host.create));
+        const hosts = [players, middle, far];
+        players.join(middle, 'front', addresses.map((address) => `${address}/24`), ['10.77.1.1/24']);
+        middle.join(far, 'back', ['10.77.2.1/24'], ['10.77.2.2/24']);
+        far.run('ip', 'route', 'add', '10.77.1.0/24', 'via', '10.77.2.1');
+        // The commands it prints are run as they are.
+        const target = ['proxy', '-s', `${serverAddress}:${SERVER_PORT}`];
+        middle.run('sh', '-ec', middle.run(TWSCOPE, ...target, '--print-routes'));
+        const server = await startServer({ folder, port: SERVER_PORT, namespace: (elsewhere ? far : middle).pid,
+            settings: [...SETTINGS, `bindaddr ${serverAddress}`] });
+        const proxy = await startProxy({ server: SERVER_PORT, host: serverAddress, address: '10.77.1.1', listen: PROXY_PORT,
+            records: records(), args: ['--client-address', 'transparent'], namespace: middle.pid });
+        const crowd = new Child('the players', process.execPath, [fileURLToPath(new URL('crowd.mjs', import.meta.url)),
+            '10.77.1.1', `${PROXY_PORT}`, ...addresses], { namespace: players.pid });
+        await crowd.waitFor(/all in the game/, WAIT_MS);
+        const real = [...crowd.output.matchAll(/in the game: \S+ (\S+)/g)].map(([, address]) => address);
+        assert.deepEqual(entered(server), real);
+        assert.deepEqual(real.map(hostOf), addresses);
+        assert.match(proxy.child.log, /each client's real address/);
+        assert.equal(await crowd.stop(), 0);
+        assert.equal(await proxy.drain(), 0);
+        await server.stop();
+        for (const host of hosts) await host.stop();
+    });
+}

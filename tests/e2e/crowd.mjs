@@ -1,0 +1,16 @@
+// Clients that join one after the other, one from each address given, and stay until SIGTERM. Says who is in.
+//   node crowd.mjs HOST PORT ADDRESS...
+import { Bot } from './bot.mjs';
+
+const [host, port, ...addresses] = process.argv.slice(2);
+const bots = addresses.map((address, index) =>
+    new Bot(Number(port), `p${index + 1}`, { host, address, options: { lightweight: true } }));
+process.once('SIGTERM', async () => {
+    for (const bot of bots) await bot.leave();
+    process.exit(0);
+});
+for (const [index, bot] of bots.entries()) {
+    await bot.join();
+    console.log(`in the game: ${bot.name} ${addresses[index]}:${bot.port}`);
+}
+console.log('all in the game');
