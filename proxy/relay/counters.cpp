@@ -14,6 +14,16 @@ void accumulate(Counters& sum, const LiveCounters& live) noexcept {
         to.send_errors += from.send_errors.value();
         to.copies_lost += from.copies_lost.value();
     }
+    for (std::size_t i = 0; i < sum.fates.size(); ++i) {
+        auto& to = sum.fates[i];
+        const auto& from = live.fates[i];
+        to.datagrams += from.datagrams.value();
+        to.lost += from.lost.value();
+        to.rate_dropped += from.rate_dropped.value();
+        to.queue_full += from.queue_full.value();
+        to.duplicated += from.duplicated.value();
+        to.reordered += from.reordered.value();
+    }
     sum.sessions_opened += live.sessions_opened.value();
     sum.sessions_closed += live.sessions_closed.value();
     sum.sessions_refused += live.sessions_refused.value();

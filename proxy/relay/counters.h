@@ -16,10 +16,22 @@ struct DirectionTotals {
     Number copies_lost{}; ///< passed on, but the observer's ring was full
 };
 
+/// What a bad line did to one direction's datagrams (see Impairment).
+template <typename Number>
+struct FateTotals {
+    Number datagrams{};    ///< that came while the line was impaired
+    Number lost{};         ///< by `loss`
+    Number rate_dropped{}; ///< too much was ahead of them for `rate`
+    Number queue_full{};   ///< more than the relay lets wait
+    Number duplicated{};   ///< sent twice
+    Number reordered{};    ///< held back for the next one
+};
+
 /// Totals of the relay since its start.
 template <typename Number>
 struct Totals {
     std::array<DirectionTotals<Number>, 2> directions{}; ///< indexed by Direction
+    std::array<FateTotals<Number>, 2> fates{};           ///< indexed by Direction
     Number sessions_opened{};
     Number sessions_closed{};
     Number sessions_refused{}; ///< datagrams of new clients turned away: max_sessions reached

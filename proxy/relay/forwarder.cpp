@@ -101,6 +101,13 @@ std::size_t Forwarder::read_listener(std::uint8_t index) {
             chain(*owner_[i], i);
         }
     }
+    if (impairer_ != nullptr) {
+        for (std::size_t i = 0; i < num_touched; ++i) {
+            touched[i]->count = 0;
+        }
+        impair(count, Direction::c2s);
+        return count;
+    }
     for (std::size_t i = 0; i < num_touched; ++i) {
         send_upstream(*touched[i]);
     }
@@ -221,6 +228,10 @@ std::size_t Forwarder::read_servers() {
 }
 
 void Forwarder::send_to_clients(std::size_t count) {
+    if (impairer_ != nullptr) {
+        impair(count, Direction::s2c);
+        return;
+    }
     const Timestamp now = now_utc();
     for (std::size_t i = 0; i < count; ++i) {
         Session& session = *owner_[i];
@@ -289,7 +300,8 @@ void Forwarder::close(Session& session, Timestamp now, CloseReason reason) {
 void Forwarder::sweep(Session::Clock::time_point now) {
     const Timestamp utc = now_utc();
     sessions_.remove_if([&](Session& session) {
-        if (session.active) {
+        const bool waited_for = session.lines != nullptr && session.lines->waiting != 0;
+        if (session.active || waited_for) {
             session.active = false;
             session.last_active = now;
         }

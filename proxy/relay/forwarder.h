@@ -4,6 +4,8 @@
 #include "proxy/relay/session.h"
 
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <span>
 
 namespace tw::relay {
@@ -45,6 +47,14 @@ class Forwarder {
     /// Readable when an upstream socket is.
     [[nodiscard]] int upstream_set() const noexcept { return ready_set_.get(); }
 
+    /// Makes all lines as bad as this, from now on; what waits is sent on at once.
+    void set_impairment(const Impairment& impairment);
+
+    [[nodiscard]] bool impaired() const noexcept { return impairer_ != nullptr; }
+
+    /// With impaired lines: sends on what has to leave by now, and tells when the next one has to.
+    std::optional<Session::Clock::time_point> send_due(Session::Clock::time_point now);
+
     /// Closes idle sessions and catches up on the account of the ring.
     void sweep(Session::Clock::time_point now);
 
@@ -67,6 +77,9 @@ class Forwarder {
     void chain(Session& session, std::size_t i) noexcept;
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
+    void impair(std::size_t count, Direction direction);
+    void send_late(Session& session, Direction direction, std::span<const std::byte> bytes,
+                   Timestamp now);
     void note_receive_error(int error) noexcept;
     void note_kernel_drops(int socket, std::uint32_t& seen) noexcept;
     void close(Session& session, Timestamp now, CloseReason reason);
@@ -79,6 +92,7 @@ class Forwarder {
     Tap tap_;
     Sessions sessions_;
     LiveCounters counters_;
+    std::unique_ptr<Impairer> impairer_; ///< null unless lines are impaired
 
     Batch batch_;
     std::array<Session*, Batch::kDatagrams> owner_{}; ///< of each datagram of the batch, or null

@@ -179,6 +179,9 @@ std::error_code Relay::last_session_error() const noexcept {
 void Relay::set_impairment(const Impairment& impairment) {
     const std::scoped_lock lock{state_->impairment_mutex};
     state_->impairment = impairment;
+    for (auto& shard : state_->shards) {
+        shard->set_impairment(impairment);
+    }
 }
 
 Impairment Relay::impairment() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/batch.h"
+#include "proxy/relay/impairer.h"
 #include "proxy/relay/tap.h"
 #include "proxy/relay/upstream.h"
 
@@ -29,6 +30,8 @@ struct Session {
     Clock::time_point last_active;  ///< as of the sweep that saw it
     std::uint32_t kernel_drops = 0; ///< as last read
 
+    std::unique_ptr<SessionLines> lines; ///< while lines are impaired
+
     /// The session's datagrams in the batch at hand: a chain through Forwarder::next_.
     std::uint8_t first = 0;
     std::uint8_t last = 0;
@@ -54,6 +57,13 @@ class Sessions {
             by_client_.erase(key_of(all_[i]->tap.client, all_[i]->listener));
             std::swap(all_[i], all_.back());
             all_.pop_back();
+        }
+    }
+
+    template <typename Use>
+    void for_each(Use&& use) {
+        for (const auto& session : all_) {
+            use(*session);
         }
     }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
 
 namespace tw::relay {
 
@@ -48,6 +49,7 @@ Shard::Shard(const Options& options, std::vector<Udp::endpoint>& listen, Shared&
         listeners.push_back({sockets_.back().native_handle(), endpoint.address().is_unspecified()});
     }
     forwarder_ = std::make_unique<Forwarder>(shared, listeners, ring);
+    forwarder_->set_impairment(options.impairment);
     upstream_set_.assign(::dup(forwarder_->upstream_set()));
 }
 
@@ -120,10 +122,44 @@ void Shard::wait_for_sweep() {
 void Shard::forward() {
     woken_ = true;
     for (int round = 0; round < kMaxRounds; ++round) {
-        if (forwarder_->read_clients() + forwarder_->read_servers() < kBusyRound) {
+        const bool busy = forwarder_->read_clients() + forwarder_->read_servers() >= kBusyRound;
+        if (forwarder_->impaired()) {
+            send_due();
+        }
+        if (!busy) {
             return;
         }
     }
+}
+
+void Shard::send_due() {
+    if (!forwarder_->impaired()) {
+        return;
+    }
+    const auto next = forwarder_->send_due(Session::Clock::now());
+    if (next == due_) {
+        return;
+    }
+    due_ = next;
+    if (!next) {
+        due_timer_.cancel();
+        return;
+    }
+    due_timer_.expires_at(*next); // cancels the wait for an earlier one
+    due_timer_.async_wait([this](boost::system::error_code error) {
+        if (!error) {
+            due_.reset();
+            send_due();
+        }
+    });
+}
+
+void Shard::set_impairment(const Impairment& impairment) {
+    boost::asio::post(io_, [this, impairment] {
+        forwarder_->set_impairment(impairment);
+        due_.reset();
+        due_timer_.cancel();
+    });
 }
 
 void Shard::spin() {
@@ -132,6 +168,9 @@ void Shard::spin() {
     int spins = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
         seen |= forwarder_->read_clients() + forwarder_->read_servers() != 0;
+        if (forwarder_->impaired()) {
+            send_due();
+        }
         if (++spins < kSpinsPerLook) {
             continue;
         }
@@ -174,6 +213,7 @@ void Shard::run() {
         io_.run();
     }
     drain();
+    forwarder_->set_impairment({}); // sends on what still waits
     forwarder_->close_all();
 }
 

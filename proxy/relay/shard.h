@@ -25,6 +25,9 @@ class Shard {
     /// From any thread; returns at once.
     void stop();
 
+    /// From any thread; done as soon as the thread gets to it.
+    void set_impairment(const Impairment& impairment);
+
     [[nodiscard]] const LiveCounters& counters() const noexcept { return forwarder_->counters(); }
 
   private:
@@ -35,6 +38,7 @@ class Shard {
     void wait_for_servers();
     void wait_for_sweep();
     void forward();
+    void send_due();
     void spin();
     void sleep();
     void drain();
@@ -44,6 +48,8 @@ class Shard {
     std::unique_ptr<Forwarder> forwarder_;
     boost::asio::posix::stream_descriptor upstream_set_{io_};
     boost::asio::steady_timer sweep_timer_{io_};
+    boost::asio::steady_timer due_timer_{io_}; ///< with impaired lines: when something has to leave
+    std::optional<Session::Clock::time_point> due_; ///< when that is, while the timer runs
     std::chrono::milliseconds sweep_interval_;
     bool busy_poll_;
     bool woken_ = false; ///< a socket was ready since sleep() began

@@ -1,0 +1,194 @@
+#include "proxy/relay/relay.h"
+#include "tests/proxy/relay/udp_peers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::relay;
+using namespace tw::relay::test;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kRingBytes = std::size_t{16} << 20U;
+constexpr std::size_t kC2s = 0;
+constexpr std::size_t kS2c = 1;
+/// The last datagram of a run; sent with nothing impaired.
+constexpr std::size_t kLastBytes = 9;
+
+Impairment impairment_of(std::string_view text, std::uint64_t seed = 1) {
+    const auto parsed = parse_impairment(text, seed);
+    REQUIRE(parsed);
+    return *parsed;
+}
+
+Options impaired_options(const Udp::endpoint& server, std::string_view text) {
+    Options options = options_for(server);
+    options.impairment = impairment_of(text);
+    return options;
+}
+
+/// What a server gets of `count` datagrams through an impaired relay, and what the observer saw.
+struct Run {
+    std::vector<Bytes> received;
+    std::vector<Bytes> seen;
+    Counters counters;
+};
+
+Run run(std::string_view text, std::uint32_t count) {
+    Peer server;
+    Ring ring{kRingBytes};
+    Ring* const rings[] = {&ring};
+    Relay relay{impaired_options(server.endpoint(), text), rings};
+    relay.start();
+    Run done;
+    std::thread reader{[&] { // all the while: a socket's buffer is bounded
+        for (auto bytes = server.receive(); bytes && bytes->size() != kLastBytes;
+             bytes = server.receive()) {
+            done.received.push_back(*std::move(bytes));
+        }
+    }};
+    Peer client;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        client.send(payload(20, i), relay.listen_endpoints()[0]);
+        if (i % 64 == 63) {
+            CHECK(eventually([&] { return relay.counters().fates[kC2s].datagrams == i + 1; }));
+        }
+    }
+    CHECK(eventually([&] { return relay.counters().fates[kC2s].datagrams == count; }));
+    relay.set_impairment({});
+    client.send(payload(kLastBytes, 0), relay.listen_endpoints()[0]);
+    reader.join();
+    relay.stop();
+    relay.join();
+    for (auto& kept : take_all(ring)) {
+        if (kept.event.kind == EventKind::datagram && kept.bytes.size() != kLastBytes) {
+            done.seen.push_back(std::move(kept.bytes));
+        }
+    }
+    done.counters = relay.counters();
+    return done;
+}
+
+TEST_CASE("the observer sees what the receiver gets, and the counters account for the rest") {
+    constexpr std::uint32_t kCount = 5000;
+    const Run got = run("c2s:delay=3ms,loss=10%,dup=5%,reorder=2%", kCount);
+    CHECK((got.seen == got.received));
+    const auto& fates = got.counters.fates[kC2s];
+    CHECK(fates.datagrams >= kCount);
+    CHECK(got.received.size() == kCount - fates.lost + fates.duplicated);
+    CHECK(std::abs(static_cast<double>(fates.lost) / kCount - 0.1) < 0.02);
+    CHECK(fates.duplicated > kCount / 40);
+    CHECK(fates.reordered > kCount / 100);
+    CHECK(fates.queue_full == 0);
+    CHECK(got.counters.fates[kS2c].datagrams == 0);
+    CHECK(got.counters.directions[kC2s].dropped == 0);
+}
+
+TEST_CASE("the same seed and the same traffic twice: the same arrives") {
+    const Run first = run("c2s:loss=10%,dup=5%", 2000);
+    CHECK((run("c2s:loss=10%,dup=5%", 2000).received == first.received));
+    CHECK((run("c2s:loss=11%,dup=5%", 2000).received != first.received));
+}
+
+/// The times from sending to arrival back, with an echo behind the relay.
+std::vector<Clock::duration> round_trips(Relay& relay, std::uint32_t count) {
+    Peer client;
+    std::vector<Clock::duration> times;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const auto sent = Clock::now();
+        client.send(payload(100, i), relay.listen_endpoints()[0]);
+        REQUIRE(client.receive());
+        times.push_back(Clock::now() - sent);
+    }
+    std::sort(times.begin(), times.end());
+    return times;
+}
+
+TEST_CASE("a delay is as long as asked: never shorter, and at the median within a millisecond") {
+    constexpr std::uint32_t kCount = 41;
+    constexpr int kAttempts = 10; // other programs may keep the processor for a while
+    for (const bool busy_poll : {false, true}) {
+        CAPTURE(busy_poll);
+        EchoServer server;
+        Options options = impaired_options(server.endpoint(), "s2c:delay=15ms");
+        options.busy_poll = busy_poll;
+        Relay relay{options};
+        relay.start();
+        Clock::duration nearest = Clock::duration::max();
+        for (int attempt = 0; attempt < kAttempts && nearest >= 16ms; ++attempt) {
+            const auto times = round_trips(relay, kCount);
+            CHECK(times.front() >= 15ms);
+            nearest = std::min(nearest, times[kCount / 2]);
+        }
+        CHECK(nearest < 16ms);
+        MESSAGE("median " << std::chrono::duration_cast<std::chrono::microseconds>(nearest).count()
+                          << " us for 15 ms");
+    }
+}
+
+TEST_CASE("an impairment can change while datagrams wait: they are sent on at once") {
+    EchoServer server;
+    Relay relay{impaired_options(server.endpoint(), "s2c:delay=10s")};
+    relay.start();
+    CHECK(to_string(relay.impairment()) == "s2c:delay=10s");
+    Peer client;
+    client.send(payload(10, 1), relay.listen_endpoints()[0]);
+    REQUIRE(eventually([&] { return relay.counters().fates[kS2c].datagrams == 1; }));
+    const auto changed = Clock::now();
+    relay.set_impairment(impairment_of("c2s:loss=100%"));
+    CHECK(client.receive() == payload(10, 1));
+    CHECK(Clock::now() - changed < 5s);
+    client.send(payload(10, 2), relay.listen_endpoints()[0]);
+    REQUIRE(eventually([&] { return relay.counters().fates[kC2s].lost == 1; }));
+    relay.set_impairment({});
+    CHECK_FALSE(relay.impairment().active());
+    client.send(payload(10, 3), relay.listen_endpoints()[0]);
+    CHECK(client.receive() == payload(10, 3));
+}
+
+TEST_CASE("what waits when the relay is stopped is sent on, and a waiting session does not end") {
+    Peer server;
+    Ring ring{kRingBytes};
+    Ring* const rings[] = {&ring};
+    Options options = impaired_options(server.endpoint(), "c2s:delay=10s");
+    options.idle_timeout = 50ms;
+    Relay relay{options, rings};
+    relay.start();
+    Peer client;
+    for (std::uint32_t i = 0; i < 10; ++i) {
+        client.send(payload(30, i), relay.listen_endpoints()[0]);
+    }
+    REQUIRE(eventually([&] { return relay.counters().fates[kC2s].datagrams == 10; }));
+    CHECK_FALSE(server.receive(200ms)); // four times the idle timeout
+    CHECK(relay.counters().sessions_closed == 0);
+    relay.stop();
+    relay.join();
+    for (std::uint32_t i = 0; i < 10; ++i) {
+        CHECK(server.receive() == payload(30, i));
+    }
+    CHECK(relay.counters().sessions_closed == 1);
+    CHECK(take_all(ring).size() == 12);
+}
+
+TEST_CASE("replies of an impaired relay on all addresses come from the one that was asked") {
+    EchoServer server;
+    Options options = impaired_options(server.endpoint(), "delay=1ms");
+    options.listen = {Udp::endpoint{boost::asio::ip::address_v4::any(), 0}};
+    Relay relay{options};
+    relay.start();
+    Peer client;
+    const Udp::endpoint asked{boost::asio::ip::make_address("127.0.0.77"),
+                              relay.listen_endpoints()[0].port()};
+    client.send(payload(10, 1), asked);
+    CHECK(client.receive() == payload(10, 1));
+    CHECK(client.sender() == asked);
+}
+
+} // namespace
