@@ -6,24 +6,34 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <limits>
 #include <utility>
 
 namespace tw::snapshot {
 
-/// Fills a snapshot without going through `append`: sizes it once, then hands out its memory.
+/// Fills in a snapshot whose size is known: items one after the other, or in long runs.
 class SnapshotWriter {
   public:
-    SnapshotWriter(Snapshot& out, std::size_t num_items, std::size_t num_ints) : out_{out} {
+    /// Writes into a snapshot's own memory, which it sizes.
+    SnapshotWriter(Snapshot& out, std::size_t num_items, std::size_t num_ints) {
         out.keys_.resize(num_items);
         out.ends_.resize(num_items);
         out.data_.resize(num_ints);
+        keys_ = out.keys_.data();
+        ends_ = out.ends_.data();
+        data_ = out.data_.data();
     }
+
+    /// Writes a block; see block_ints.
+    SnapshotWriter(std::int32_t* block, std::size_t num_items)
+        : keys_{reinterpret_cast<std::uint32_t*>(block)}, ends_{keys_ + num_items},
+          data_{block + 2 * num_items} {}
 
     [[nodiscard]] std::size_t num_items() const { return num_items_; }
 
     [[nodiscard]] std::int32_t* data_of(std::size_t item) {
-        return out_.data_.data() + (item == 0 ? 0 : out_.ends_[item - 1]);
+        return data_ + (item == 0 ? 0 : ends_[item - 1]);
     }
 
     /// Copies the items [first, last) of the base.
@@ -33,10 +43,10 @@ class SnapshotWriter {
         }
         const std::uint32_t begin = first == 0 ? 0 : base.ends()[first - 1];
         const std::size_t size = base.ends()[last - 1] - begin;
-        std::copy_n(base.keys().data() + first, last - first, out_.keys_.data() + num_items_);
-        std::copy_n(base.data().data() + begin, size, out_.data_.data() + num_ints_);
+        std::copy_n(base.keys().data() + first, last - first, keys_ + num_items_);
+        std::copy_n(base.data().data() + begin, size, data_ + num_ints_);
         const auto shift = static_cast<std::uint32_t>(num_ints_) - begin;
-        std::uint32_t* const ends = out_.ends_.data() + num_items_;
+        std::uint32_t* const ends = ends_ + num_items_;
         for (std::size_t i = 0; i < last - first; ++i) {
             ends[i] = base.ends()[first + i] + shift;
         }
@@ -45,15 +55,17 @@ class SnapshotWriter {
     }
 
     void add(std::uint32_t key, std::span<const std::int32_t> data) {
-        std::copy_n(data.data(), data.size(), out_.data_.data() + num_ints_);
+        std::copy_n(data.data(), data.size(), data_ + num_ints_);
         num_ints_ += data.size();
-        out_.keys_[num_items_] = key;
-        out_.ends_[num_items_] = static_cast<std::uint32_t>(num_ints_);
+        keys_[num_items_] = key;
+        ends_[num_items_] = static_cast<std::uint32_t>(num_ints_);
         ++num_items_;
     }
 
   private:
-    Snapshot& out_;
+    std::uint32_t* keys_ = nullptr;
+    std::uint32_t* ends_ = nullptr;
+    std::int32_t* data_ = nullptr;
     std::size_t num_items_ = 0;
     std::size_t num_ints_ = 0;
 };
@@ -321,14 +333,12 @@ void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int
     }
 }
 
-} // namespace
-
-Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
-                         DeltaOddities& oddities) {
+// All that can go wrong, before anything is written.
+Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
+                       DeltaOddities& oddities) {
     if (base.size() > kMaxItems || delta.updates.size() > kMaxUpdates) {
         return tl::unexpected{DecodeError{.code = DecodeErrc::too_many_items}};
     }
-    Plan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
     BaseIndex index{base.keys()};
     plan_deletions(delta, index, plan, oddities);
     if (auto planned = plan_updates(base, delta, index, plan, oddities); !planned) {
@@ -337,10 +347,11 @@ Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot&
     if (auto merged = merge_duplicates(delta, plan, oddities); !merged) {
         return merged;
     }
-    if (auto counted = count(base, delta, plan); !counted) {
-        return counted;
-    }
-    SnapshotWriter writer{out, plan.num_items, plan.num_ints};
+    return count(base, delta, plan);
+}
+
+void carry_out(const SnapshotView& base, const Delta& delta, const Plan& plan,
+               SnapshotWriter writer) {
     std::array<std::uint16_t, kMaxItems> moved; // written by merge as far as it is read
     merge(base, delta, plan, writer, moved);
     for (std::size_t i = 0; i < plan.num_updates; ++i) {
@@ -353,6 +364,32 @@ Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot&
             base.data().data() + (item == 0 ? 0 : base.ends()[item - 1]);
         add_ints(old, delta.ints.data() + update.begin, writer.data_of(moved[item]), update.size);
     }
+}
+
+} // namespace
+
+std::size_t room_for(const SnapshotView& base, const Delta& delta) {
+    return base.block_ints() + 2 * delta.updates.size() + delta.ints.size();
+}
+
+Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
+                                 std::span<std::int32_t> room, DeltaOddities& oddities) {
+    assert(room.size() >= room_for(base, delta));
+    Plan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+    if (auto planned = make_plan(base, delta, plan, oddities); !planned) {
+        return tl::unexpected{planned.error()};
+    }
+    carry_out(base, delta, plan, SnapshotWriter{room.data(), plan.num_items});
+    return SnapshotView::of_block(room, plan.num_items, plan.num_ints);
+}
+
+Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
+                         DeltaOddities& oddities) {
+    Plan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+    if (auto planned = make_plan(base, delta, plan, oddities); !planned) {
+        return planned;
+    }
+    carry_out(base, delta, plan, SnapshotWriter{out, plan.num_items, plan.num_ints});
     return {};
 }
 

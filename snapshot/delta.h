@@ -77,15 +77,24 @@ struct DeltaOddities {
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes = kAgreedSizes);
 
-/// Rebuilds a snapshot from its base and a decoded delta.
+/// Ints of room that applying this delta takes at most.
+[[nodiscard]] std::size_t room_for(const SnapshotView& base, const Delta& delta);
+
+/// Rebuilds a snapshot from its base and a decoded delta, in `room`.
 ///
-/// Layout:  result items sorted by key; at most kMaxItems items and kMaxSnapshotBytes bytes.
+/// Layout:  a block (see SnapshotView) of items sorted by key; at most kMaxItems items and
+///          kMaxSnapshotBytes bytes.
 /// Errors:  size_change (offset: the int that holds the size), too_many_items and too_many_bytes
 ///          (the first new item that does not fit); offset counts ints of the delta and `key` names
-///          the item. On error the content of `out` is unspecified.
-/// Precondition: `base` is not a view of `out`.
+///          the item. On error nothing was written.
+/// Precondition: `room` holds room_for(base, delta) ints and none of the base.
 /// Reports: oddities, applied the way clients apply them.
 /// Source:  protocol sheet, section 6.5.
+[[nodiscard]] Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
+                                               std::span<std::int32_t> room,
+                                               DeltaOddities& oddities);
+
+/// The same into a snapshot that owns its memory; `base` is not a view of it.
 [[nodiscard]] Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
                                        DeltaOddities& oddities);
 

@@ -1,8 +1,6 @@
 #include "snapshot/history.h"
 
 #include <algorithm>
-#include <cstring>
-#include <functional>
 
 namespace tw::snapshot {
 
@@ -12,35 +10,6 @@ namespace {
 constexpr std::size_t kMaxEntries = 2 * (std::size_t{kHistoryTicks} + 1);
 // Beyond this nothing is stored: the largest legal snapshot has fewer ints.
 constexpr std::size_t kMaxRingInts = History::kMaxHistoryBytes / sizeof(std::int32_t);
-
-std::span<const std::uint32_t> as_unsigned(std::span<const std::int32_t> ints) {
-    return {reinterpret_cast<const std::uint32_t*>(ints.data()), ints.size()};
-}
-
-// A snapshot lies in the ring as its keys, its ends, its ints.
-SnapshotView view(std::span<const std::int32_t> ints, std::size_t num_items) {
-    return {as_unsigned(ints.first(num_items)), as_unsigned(ints.subspan(num_items, num_items)),
-            ints.subspan(2 * num_items)};
-}
-
-void write(const SnapshotView& snapshot, std::int32_t* out) {
-    const auto append = [&out](const auto& values) {
-        if (!values.empty()) {
-            std::memcpy(out, values.data(), values.size_bytes());
-            out += values.size();
-        }
-    };
-    append(snapshot.keys());
-    append(snapshot.ends());
-    append(snapshot.data());
-}
-
-bool is_inside(std::span<const std::int32_t> ring, const SnapshotView& snapshot) {
-    const void* const keys = snapshot.keys().data();
-    return !snapshot.empty() &&
-           std::greater_equal<>{}(keys, static_cast<const void*>(ring.data())) &&
-           std::less<>{}(keys, static_cast<const void*>(ring.data() + ring.size()));
-}
 
 } // namespace
 
@@ -67,7 +36,8 @@ std::optional<SnapshotView> History::find(Tick tick) const {
     if (entry == nullptr) {
         return std::nullopt;
     }
-    return view(std::span{ring_}.subspan(entry->begin, entry->size()), entry->num_items);
+    return SnapshotView::of_block(std::span{ring_}.subspan(entry->begin, entry->size()),
+                                  entry->num_items, entry->num_ints);
 }
 
 std::optional<Tick> History::newest() const {
@@ -132,35 +102,57 @@ std::size_t History::make_room(std::size_t size) {
     }
 }
 
-void History::store(Tick tick, const SnapshotView& snapshot) {
-    SnapshotView source = snapshot;
-    const std::size_t size = 2 * source.size() + source.data().size();
-    if (is_too_old(tick) || source.size_bytes() > kMaxSnapshotBytes) {
-        return;
+std::span<std::int32_t> History::reserve(std::size_t ints) {
+    if (ints > kMaxRingInts) {
+        return {};
+    }
+    reserved_ = make_room(ints);
+    return std::span{ring_}.subspan(reserved_, ints);
+}
+
+bool History::commit(Tick tick, const SnapshotView& block) {
+    if (is_too_old(tick)) {
+        return false;
     }
     if (entries_.capacity() == 0) {
         entries_.reserve(2 * kMaxEntries);
     }
-    newest_ = this->size() == 0 ? tick : std::max(newest_, tick);
-
-    if (is_inside(ring_, source)) {
-        spare_.resize(size);
-        write(source, spare_.data());
-        source = view(spare_, source.size());
-    }
+    newest_ = size() == 0 ? tick : std::max(newest_, tick);
     if (const Entry* const old = find_entry(tick)) {
         entries_[static_cast<std::size_t>(old - entries_.data())].replaced = true;
     }
-    while (this->size() > 0 && (entries_[first_].replaced || is_too_old(entries_[first_].tick) ||
-                                this->size() >= kMaxEntries)) {
+    while (size() > 0 && (entries_[first_].replaced || is_too_old(entries_[first_].tick) ||
+                          size() >= kMaxEntries)) {
         drop_first();
     }
-    const std::size_t begin = make_room(size);
-    write(source, ring_.data() + begin);
     entries_.push_back({.tick = tick,
-                        .begin = static_cast<std::uint32_t>(begin),
-                        .num_items = static_cast<std::uint32_t>(source.size()),
-                        .num_ints = static_cast<std::uint32_t>(source.data().size())});
+                        .begin = static_cast<std::uint32_t>(reserved_),
+                        .num_items = static_cast<std::uint32_t>(block.size()),
+                        .num_ints = static_cast<std::uint32_t>(block.data().size())});
+    return true;
+}
+
+void History::store(Tick tick, const SnapshotView& snapshot) {
+    if (is_too_old(tick) || snapshot.size_bytes() > kMaxSnapshotBytes) {
+        return;
+    }
+    const auto room = reserve(snapshot.block_ints());
+    snapshot.write_block(room.data());
+    commit(tick, snapshot);
+}
+
+bool History::repeat(Tick base, Tick tick) {
+    const auto snapshot = find(base);
+    if (!snapshot) {
+        return false;
+    }
+    const auto room = reserve(snapshot->block_ints());
+    const auto moved = find(base); // making room can move it, or push it out
+    if (!moved) {
+        return false;
+    }
+    moved->write_block(room.data());
+    return commit(tick, *moved);
 }
 
 void History::clear() {

@@ -23,7 +23,7 @@ class History {
     /// does not fit pushes out the oldest.
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 
-    /// The snapshot of this tick; the view is valid until the next `store` or `clear`.
+    /// The snapshot of this tick; the view is valid until the next `reserve`, `store` or `clear`.
     [[nodiscard]] std::optional<SnapshotView> find(Tick tick) const;
 
     [[nodiscard]] bool contains(Tick tick) const { return find(tick).has_value(); }
@@ -31,10 +31,20 @@ class History {
     /// The newest tick stored, if any.
     [[nodiscard]] std::optional<Tick> newest() const;
 
-    /// Stores a copy, forgets what is older than kHistoryTicks behind the newest. A tick already
-    /// there is replaced; one that is too old already is not stored. The snapshot may be a view
-    /// that `find` returned.
+    /// Room to build a snapshot in, as a block of up to `ints` ints; valid until the next
+    /// `reserve`, `store` or `clear`. Empty when it would exceed kMaxHistoryBytes alone. At
+    /// kMaxHistoryBytes the oldest snapshots make way.
+    [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints);
+    /// Keeps the block at the start of the reserved room as this tick's snapshot, in the place of
+    /// the one that was there, and forgets what is older than kHistoryTicks behind the newest.
+    /// False: the tick itself is.
+    bool commit(Tick tick, const SnapshotView& block);
+    /// Stores a copy of a snapshot that is not of this history. What is too large for a legal one
+    /// is not stored.
     void store(Tick tick, const SnapshotView& snapshot);
+    /// Stores the snapshot of one tick once more for another. False: it is not there, or `tick` is
+    /// too old.
+    bool repeat(Tick base, Tick tick);
     /// Forgets all; keeps the memory.
     void clear();
 
@@ -67,8 +77,8 @@ class History {
     RawVector<std::int32_t> ring_;
     std::vector<Entry> entries_; ///< in the order of storing; those before first_ are gone
     std::size_t first_ = 0;
-    RawVector<std::int32_t> spare_; ///< a copy of a snapshot that was in the ring itself
-    Tick newest_ = 0;               ///< of the entries, if there are any
+    std::size_t reserved_ = 0; ///< index into ring_
+    Tick newest_ = 0;          ///< of the entries, if there are any
 };
 
 } // namespace tw::snapshot

@@ -2,8 +2,28 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 namespace tw::snapshot {
+
+SnapshotView SnapshotView::of_block(std::span<const std::int32_t> block, std::size_t num_items,
+                                    std::size_t num_ints) {
+    const auto* const keys = reinterpret_cast<const std::uint32_t*>(block.data());
+    return {std::span{keys, num_items}, std::span{keys + num_items, num_items},
+            block.subspan(2 * num_items, num_ints)};
+}
+
+void SnapshotView::write_block(std::int32_t* block) const {
+    const auto append = [&block](const auto& values) {
+        if (!values.empty()) {
+            std::memcpy(block, values.data(), values.size_bytes());
+            block += values.size();
+        }
+    };
+    append(keys_);
+    append(ends_);
+    append(data_);
+}
 
 std::optional<std::size_t> SnapshotView::find(ItemKey key) const {
     const auto at = std::lower_bound(keys_.begin(), keys_.end(), key.packed());

@@ -13,7 +13,7 @@ namespace tw::snapshot {
 /// A snapshot that is owned elsewhere: items sorted by key, keys unique.
 ///
 /// Layout: `keys[i]` is the packed key of item i; its ints are `data[ends[i - 1] .. ends[i])`
-///         (from 0 for the first).
+///         (from 0 for the first). Where all stands in one block of ints, it is keys, ends, data.
 class SnapshotView {
   public:
     SnapshotView() = default;
@@ -21,6 +21,15 @@ class SnapshotView {
     SnapshotView(std::span<const std::uint32_t> keys, std::span<const std::uint32_t> ends,
                  std::span<const std::int32_t> data)
         : keys_{keys}, ends_{ends}, data_{data} {}
+
+    /// Precondition: the block holds 2 * num_items + num_ints ints.
+    [[nodiscard]] static SnapshotView of_block(std::span<const std::int32_t> block,
+                                               std::size_t num_items, std::size_t num_ints);
+    /// Copies it into a block of block_ints() ints.
+    void write_block(std::int32_t* block) const;
+
+    /// Ints it takes as a block.
+    [[nodiscard]] std::size_t block_ints() const { return 2 * keys_.size() + data_.size(); }
 
     [[nodiscard]] std::size_t size() const { return keys_.size(); }
 
@@ -65,7 +74,7 @@ class Snapshot {
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 
   private:
-    friend class SnapshotWriter; // delta.cpp: fills in runs of items at once
+    friend class SnapshotWriter; // apply.cpp: fills in runs of items at once
 
     RawVector<std::uint32_t> keys_;
     RawVector<std::uint32_t> ends_;

@@ -29,7 +29,6 @@ Snapshot players(std::uint16_t count, std::int32_t step) {
 struct Session {
     PartAssembler parts;
     Delta delta;
-    Snapshot built;
     History history;
 
     bool receive(Tick tick, Tick base_tick, std::int32_t crc, std::span<const std::byte> body) {
@@ -41,14 +40,14 @@ struct Session {
             status = parts.add({tick, base_tick, num_parts, part, crc,
                                 left.first(std::min(left.size(), kMaxPartSize))});
         }
-        const auto base = history.find(base_tick).value_or(SnapshotView{});
-        DeltaOddities oddities;
-        if (status != PartStatus::complete || !decode_delta(parts.assembled().body, delta) ||
-            !apply_delta(base, delta, built, oddities) || built.view().checksum() != crc) {
+        if (status != PartStatus::complete || !decode_delta(parts.assembled().body, delta)) {
             return false;
         }
-        history.store(tick, built.view());
-        return true;
+        const auto base = [&] { return history.find(base_tick).value_or(SnapshotView{}); };
+        const auto room = history.reserve(room_for(base(), delta));
+        DeltaOddities oddities;
+        const auto built = apply_delta(base(), delta, room, oddities);
+        return built && built->checksum() == crc && history.commit(tick, *built);
     }
 };
 

@@ -56,10 +56,10 @@ TEST_CASE("a history finds what a map of the last 250 ticks would") {
             if (copies) {
                 const auto from = std::next(wanted.begin(),
                                             static_cast<std::ptrdiff_t>(random() % wanted.size()));
-                const auto base = history.find(from->first);
-                REQUIRE(base);
+                REQUIRE(history.contains(from->first));
                 snapshot = from->second;
-                history.store(tick, *base);
+                CHECK(history.repeat(from->first, tick) ==
+                      (tick >= wanted.rbegin()->first - kHistoryTicks));
             } else {
                 history.store(tick, snapshot.view());
             }
