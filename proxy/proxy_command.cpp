@@ -1,4 +1,5 @@
 #include "proxy/commands.h"
+#include "proxy/impairment_control.h"
 #include "proxy/map_folders.h"
 #include "proxy/pipeline.h"
 #include "proxy/record/file_output.h"
@@ -157,6 +158,7 @@ class ProxyRun {
     std::atomic<std::uint32_t> numbers_{0};
     std::vector<std::unique_ptr<Worker>> workers_;
     std::optional<relay::Relay> relay_;
+    std::optional<ImpairmentControl> impairment_;
     asio::io_context io_{1};
     asio::steady_timer timer_{io_};
     asio::signal_set signals_{io_, SIGINT, SIGTERM};
@@ -224,6 +226,7 @@ int ProxyRun::run() {
         spdlog::info("listening on {}:{}, forwarding to {}", endpoint.address().to_string(),
                      endpoint.port(), relay::to_string(relay_->server_endpoint()));
     }
+    impairment_.emplace(*relay_, queue_ ? &*queue_ : nullptr, flags_.records.json(*objects_));
     spdlog::info(describe_client_address(wanted_address_, relay_->client_address()));
     for (const auto& worker : workers_) {
         worker->start();
@@ -329,6 +332,7 @@ void ProxyRun::show_stats(const inspect::SessionStats& totals, std::uint32_t ses
 }
 
 int ProxyRun::finish() {
+    impairment_->finish();
     relay_->stop();
     relay_->join();
     inspect::SessionStats totals;
@@ -341,8 +345,10 @@ int ProxyRun::finish() {
     show(true);
     if (queue_) {
         record::JsonLines last{flags_.records.json(*objects_), *queue_};
-        const inspect::SummaryRecord summary{
-            .head = {.time = now()}, .stats = &totals, .sessions = sessions};
+        const inspect::SummaryRecord summary{.head = {.time = now()},
+                                             .stats = &totals,
+                                             .sessions = sessions,
+                                             .impaired = impaired_totals(relay_->counters())};
         last.on_record(&summary);
         last.flush();
         const std::uint64_t dropped = queue_->dropped_lines();
@@ -388,8 +394,8 @@ int run_proxy(const ProxyFlags& flags) {
         if (flags.relay.print_routes) {
             const relay::Options options = relay_options(flags);
             const auto server = relay::resolve_server(options.server_host, options.server_port);
-            fmt::print("{}", transparent_routes(server, relay::is_own_address(server),
-                                                options.listen));
+            fmt::print("{}",
+                       transparent_routes(server, relay::is_own_address(server), options.listen));
             return 0;
         }
         run = std::make_unique<ProxyRun>(flags);

@@ -23,6 +23,8 @@ constexpr std::array<std::pair<std::string_view, ClientAddress>, 4> kModes{
 
 /// Number of the routing table, and priority of the rule: one that `ip rule` shows as ours.
 constexpr int kRoutingTable = 8303;
+/// Records hold numbers of 63 bits.
+constexpr std::uint64_t kMaxSeed = std::uint64_t{1} << 62U;
 
 ClientAddress mode_of(std::string_view name) {
     return std::find_if(kModes.begin(), kModes.end(),
@@ -60,6 +62,7 @@ void RelayFlags::add_to(CLI::App& command) {
     command
         .add_option("--impair-seed", impair_seed,
                     "The same seed and the same traffic have the same fate")
+        ->check(CLI::Range(std::uint64_t{0}, kMaxSeed))
         ->capture_default_str();
 }
 

@@ -113,14 +113,45 @@ struct FindingRecord {
     std::optional<WorldPlace> place{};
 };
 
+/// What became of one direction's datagrams on an impaired line.
+struct FateStats {
+    std::uint64_t datagrams = 0; ///< that came while it was impaired
+    std::uint64_t lost = 0;
+    std::uint64_t rate_dropped = 0; ///< too much was ahead of them
+    std::uint64_t queue_full = 0;   ///< more than the relay lets wait
+    std::uint64_t duplicated = 0;
+    std::uint64_t reordered = 0;
+};
+
 struct SummaryRecord {
     RecordHead head{};
     const SessionStats* stats = nullptr;
-    std::uint32_t sessions = 0; ///< only of the run
+    std::uint32_t sessions = 0;                         ///< only of the run
+    std::optional<std::array<FateStats, 2>> impaired{}; ///< only of a run with impaired lines
+};
+
+/// How one direction of the line is made worse on purpose.
+struct ImpairedDirection {
+    std::int64_t delay_us = 0;
+    std::int64_t jitter_us = 0;
+    std::uint32_t loss_ppm = 0; ///< millionths
+    std::uint32_t dup_ppm = 0;
+    std::uint32_t reorder_ppm = 0;
+    std::optional<double> burst{}; ///< mean length of a loss, in datagrams
+    std::optional<std::uint64_t> rate_bps{};
+};
+
+/// From now on the line is as bad as this.
+struct ImpairmentRecord {
+    RecordHead head{};
+    std::string_view settings{}; ///< as --impair takes them
+    std::uint64_t seed = 0;
+    std::array<ImpairedDirection, 2> directions{}; ///< c2s, s2c
 };
 
 using Record = std::variant<const SessionRecord*, const MessageRecord*, const MapRecord*,
-                            const SnapshotRecord*, const FindingRecord*, const SummaryRecord*>;
+                            const SnapshotRecord*, const FindingRecord*, const SummaryRecord*,
+                            const ImpairmentRecord*>;
 
 /// Takes records; what it wants to keep, it copies.
 class RecordSink {

@@ -68,7 +68,7 @@ using MoreObjects = std::span<const snapshot::ObjectSpec>;
 
 /// Names of the record types, in the order of inspect::Record.
 inline constexpr std::array<std::string_view, std::variant_size_v<inspect::Record>> kRecordTypes{
-    "session", "message", "map", "snapshot", "finding", "summary"};
+    "session", "message", "map", "snapshot", "finding", "summary", "impairment"};
 
 /// An item while conditions look at it. What is costly to know is found once, when asked for.
 class ItemContext {

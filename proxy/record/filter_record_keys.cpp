@@ -7,6 +7,8 @@
 namespace tw::record {
 
 using inspect::FindingRecord;
+using inspect::ImpairedDirection;
+using inspect::ImpairmentRecord;
 using inspect::MapRecord;
 using inspect::MessageRecord;
 using inspect::Record;
@@ -208,10 +210,42 @@ constexpr std::array<KeyRow<FindingRecord>, 20> kFindingKeys{{
      }},
 }};
 
-/// All tables but those of summaries, in the order of Record.
+template <std::size_t kIndex, auto kMember>
+Found impaired(const ImpairmentRecord& record, Scratch& /*unused*/) {
+    return number_value(record.directions[kIndex].*kMember);
+}
+
+template <std::size_t kIndex>
+Found mean_burst(const ImpairmentRecord& record, Scratch& /*unused*/) {
+    const auto burst = record.directions[kIndex].burst;
+    return burst ? Found{Value::of(*burst)} : std::nullopt;
+}
+
+constexpr std::array<KeyRow<ImpairmentRecord>, 16> kImpairmentKeys{{
+    {"settings", KeyKind::text, text<&ImpairmentRecord::settings>},
+    {"seed", KeyKind::number, number<&ImpairmentRecord::seed>},
+    {"c2s.delay_us", KeyKind::number, impaired<0, &ImpairedDirection::delay_us>},
+    {"c2s.jitter_us", KeyKind::number, impaired<0, &ImpairedDirection::jitter_us>},
+    {"c2s.loss_ppm", KeyKind::number, impaired<0, &ImpairedDirection::loss_ppm>},
+    {"c2s.dup_ppm", KeyKind::number, impaired<0, &ImpairedDirection::dup_ppm>},
+    {"c2s.reorder_ppm", KeyKind::number, impaired<0, &ImpairedDirection::reorder_ppm>},
+    {"c2s.burst", KeyKind::number, mean_burst<0>},
+    {"c2s.rate_bps", KeyKind::number, impaired<0, &ImpairedDirection::rate_bps>},
+    {"s2c.delay_us", KeyKind::number, impaired<1, &ImpairedDirection::delay_us>},
+    {"s2c.jitter_us", KeyKind::number, impaired<1, &ImpairedDirection::jitter_us>},
+    {"s2c.loss_ppm", KeyKind::number, impaired<1, &ImpairedDirection::loss_ppm>},
+    {"s2c.dup_ppm", KeyKind::number, impaired<1, &ImpairedDirection::dup_ppm>},
+    {"s2c.reorder_ppm", KeyKind::number, impaired<1, &ImpairedDirection::reorder_ppm>},
+    {"s2c.burst", KeyKind::number, mean_burst<1>},
+    {"s2c.rate_bps", KeyKind::number, impaired<1, &ImpairedDirection::rate_bps>},
+}};
+
+/// All tables up to that of summaries, in the order of Record.
 constexpr auto kTables =
     std::tie(kSessionKeys, kMessageKeys, kMapKeys, kSnapshotKeys, kFindingKeys);
 constexpr std::size_t kSummaryIndex = std::tuple_size_v<decltype(kTables)>;
+
+constexpr std::size_t kImpairmentIndex = kSummaryIndex + 1;
 
 void note_kind(Key& key, KeyKind kind, bool& found) {
     key.kind = found && key.kind != kind ? KeyKind::any : kind;
@@ -237,6 +271,11 @@ bool find_rows(Key& key, std::index_sequence<I...> /*unused*/) {
     if (at != summary.end()) {
         key.rows[kSummaryIndex] = static_cast<std::int16_t>(at - summary.begin());
         note_kind(key, KeyKind::number, found);
+    }
+    const std::int16_t impairment = row_of(kImpairmentKeys, key.name);
+    key.rows[kImpairmentIndex] = impairment;
+    if (impairment != Key::kNoRow) {
+        note_kind(key, kImpairmentKeys[static_cast<std::size_t>(impairment)].kind, found);
     }
     return found;
 }
@@ -279,10 +318,14 @@ Found read_record(const Key& key, const Record& record, Scratch& scratch) {
     default:
         break;
     }
-    const std::int16_t row = key.rows[kSummaryIndex];
-    return row == Key::kNoRow
-               ? std::nullopt
-               : read_summary(*std::get<kSummaryIndex>(record), static_cast<std::size_t>(row));
+    const std::int16_t row = key.rows[record.index()];
+    if (row == Key::kNoRow) {
+        return std::nullopt;
+    }
+    const auto index = static_cast<std::size_t>(row);
+    return record.index() == kSummaryIndex
+               ? read_summary(*std::get<kSummaryIndex>(record), index)
+               : kImpairmentKeys[index].read(*std::get<kImpairmentIndex>(record), scratch);
 }
 
 void add_record_keys(std::vector<std::string>& names) {
@@ -293,6 +336,7 @@ void add_record_keys(std::vector<std::string>& names) {
     };
     add(kHeadKeys);
     std::apply([&](const auto&... table) { (add(table), ...); }, kTables);
+    add(kImpairmentKeys);
     names.insert(names.end(), summary_keys().begin(), summary_keys().end());
 }
 

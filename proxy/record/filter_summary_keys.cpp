@@ -5,6 +5,7 @@
 namespace tw::record {
 
 using inspect::DirectionStats;
+using inspect::FateStats;
 using inspect::SessionStats;
 using inspect::Spread;
 using inspect::SummaryRecord;
@@ -74,6 +75,20 @@ constexpr std::array<SpreadKey, 6> kSpreadKeys{{
     {"input_margin_ms", &SessionStats::input_margin_ms},
 }};
 
+struct FateKey {
+    std::string_view name;
+    std::uint64_t FateStats::*count;
+};
+
+constexpr std::array<FateKey, 6> kFateKeys{{
+    {"datagrams", &FateStats::datagrams},
+    {"lost", &FateStats::lost},
+    {"rate_dropped", &FateStats::rate_dropped},
+    {"queue_full", &FateStats::queue_full},
+    {"duplicated", &FateStats::duplicated},
+    {"reordered", &FateStats::reordered},
+}};
+
 constexpr std::array<std::string_view, 4> kSpreadParts{"count", "min", "mean", "max"};
 constexpr std::array<std::string_view, 2> kDirections{"c2s", "s2c"};
 
@@ -97,6 +112,11 @@ std::vector<std::string> make_names() {
     }
     for (const inspect::FindingInfo& info : inspect::finding_table()) {
         names.push_back("findings." + std::string{info.name});
+    }
+    for (const std::string_view direction : kDirections) {
+        for (const FateKey& key : kFateKeys) {
+            names.push_back("impaired." + std::string{direction} + '.' + std::string{key.name});
+        }
     }
     return names;
 }
@@ -146,8 +166,16 @@ Found read_summary(const SummaryRecord& record, std::size_t row) {
                            row % kSpreadParts.size());
     }
     row -= kSpreadKeys.size() * kSpreadParts.size();
-    // Zero is a count, too, though the JSON leaves it out.
-    return number_value(stats.findings[row]);
+    if (row < stats.findings.size()) {
+        // Zero is a count, too, though the JSON leaves it out.
+        return number_value(stats.findings[row]);
+    }
+    row -= stats.findings.size();
+    if (!record.impaired) {
+        return std::nullopt;
+    }
+    return number_value((*record.impaired)[row / kFateKeys.size()].*
+                        kFateKeys[row % kFateKeys.size()].count);
 }
 
 } // namespace tw::record

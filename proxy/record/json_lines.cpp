@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kRedacted = "[redacted]";
 constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::array<std::string_view, 2> kDirections{"c2s", "s2c"};
 
 std::string_view event_name(inspect::SessionEvent event) {
     static constexpr std::array<std::string_view, 3> kNames{"open", "established", "close"};
@@ -370,7 +371,6 @@ void JsonLines::write(const inspect::SummaryRecord& record) {
         }
         out_.append('}');
     };
-    static constexpr std::array<std::string_view, 2> kDirections{"c2s", "s2c"};
     for (std::size_t i = 0; i < kDirections.size(); ++i) {
         const inspect::DirectionStats& direction = stats.directions[i];
         key(kDirections[i]);
@@ -429,6 +429,50 @@ void JsonLines::write(const inspect::SummaryRecord& record) {
         }
     }
     out_.append('}');
+    if (record.impaired) {
+        impaired(*record.impaired);
+    }
+}
+
+void JsonLines::impaired(const std::array<inspect::FateStats, 2>& directions) {
+    key("impaired");
+    out_.append('{');
+    for (std::size_t i = 0; i < directions.size(); ++i) {
+        key(kDirections[i]);
+        out_.append('{');
+        number("datagrams", static_cast<std::int64_t>(directions[i].datagrams));
+        number("lost", static_cast<std::int64_t>(directions[i].lost));
+        number("rate_dropped", static_cast<std::int64_t>(directions[i].rate_dropped));
+        number("queue_full", static_cast<std::int64_t>(directions[i].queue_full));
+        number("duplicated", static_cast<std::int64_t>(directions[i].duplicated));
+        number("reordered", static_cast<std::int64_t>(directions[i].reordered));
+        out_.append('}');
+    }
+    out_.append('}');
+}
+
+void JsonLines::write(const inspect::ImpairmentRecord& record) {
+    head("impairment", record.head);
+    text("settings", record.settings);
+    number("seed", static_cast<std::int64_t>(record.seed));
+    for (std::size_t i = 0; i < record.directions.size(); ++i) {
+        const inspect::ImpairedDirection& direction = record.directions[i];
+        key(kDirections[i]);
+        out_.append('{');
+        number("delay_us", direction.delay_us);
+        number("jitter_us", direction.jitter_us);
+        number("loss_ppm", direction.loss_ppm);
+        number("dup_ppm", direction.dup_ppm);
+        number("reorder_ppm", direction.reorder_ppm);
+        if (direction.burst) {
+            key("burst");
+            out_.append_fixed(*direction.burst);
+        }
+        if (direction.rate_bps) {
+            number("rate_bps", static_cast<std::int64_t>(*direction.rate_bps));
+        }
+        out_.append('}');
+    }
 }
 
 } // namespace tw::record

@@ -5,6 +5,7 @@
 #include "proxy/record/json_items.h"
 #include "proxy/record/output.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +41,8 @@ class JsonLines final : public inspect::RecordSink {
     void write(const inspect::SnapshotRecord& record);
     void write(const inspect::FindingRecord& record);
     void write(const inspect::SummaryRecord& record);
+    void write(const inspect::ImpairmentRecord& record);
+    void impaired(const std::array<inspect::FateStats, 2>& directions);
     void head(std::string_view type, const inspect::RecordHead& head);
     void time(inspect::Timestamp time);
     void values(std::span<const wire::FieldValue> values);

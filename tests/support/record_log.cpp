@@ -60,6 +60,10 @@ std::string line_of(const inspect::SummaryRecord& /*record*/) {
     return "summary";
 }
 
+std::string line_of(const inspect::ImpairmentRecord& record) {
+    return "impairment " + std::string{record.settings};
+}
+
 } // namespace
 
 void RecordLog::on_record(const inspect::Record& record) {

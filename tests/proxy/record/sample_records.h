@@ -84,7 +84,7 @@ class SampleRecords {
 
     [[nodiscard]] std::vector<inspect::Record> all() const {
         return {&session,  &message, &input,    &unknown, &unknown_uuid, &control,
-                &connless, &map,     &snapshot, &finding, &summary};
+                &connless, &map,     &snapshot, &finding, &summary,      &impairment};
     }
 
     inspect::RecordHead head{.time = kTime, .session = 3, .direction = inspect::Direction::s2c};
@@ -218,7 +218,17 @@ class SampleRecords {
                                    .name = "dm1",
                                    .detail = "an item changed",
                                    .bytes = as_bytes("\xde\xad")};
-    inspect::SummaryRecord summary{.head = {.time = kTime}, .sessions = 2};
+    inspect::SummaryRecord summary{.head = {.time = kTime},
+                                   .sessions = 2,
+                                   .impaired = std::array<inspect::FateStats, 2>{
+                                       {{100, 2, 1, 0, 3, 4}, {200, 5, 0, 7, 6, 8}}}};
+    inspect::ImpairmentRecord impairment{
+        .head = {.time = kTime},
+        .settings = "s2c:delay=40ms,loss=2%,burst=2.5,rate=1mbit",
+        .seed = 7,
+        .directions = {
+            {{.delay_us = 1, .burst = 1.0, .rate_bps = 64'000},
+             {.delay_us = 40'000, .loss_ppm = 20'000, .burst = 2.5, .rate_bps = 1'000'000}}}};
 };
 
 } // namespace tw::test
