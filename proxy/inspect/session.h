@@ -58,6 +58,7 @@ class Session {
     void close(Timestamp time, std::string_view reason);
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
+
     /// Totals of all its connections.
     [[nodiscard]] SessionStats totals() const;
 

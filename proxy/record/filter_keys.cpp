@@ -208,7 +208,7 @@ bool visit_record(const Key& key, const inspect::Record& record, bool show_secre
                   Scratch& scratch, ValueVisitor& visitor) {
     Found found;
     if (key.way == Key::Way::row) {
-        found = read_record(key, record, scratch);
+        found = read_record(key, record, show_secrets, scratch);
     } else if (key.way == Key::Way::place) {
         const auto* const* finding = std::get_if<const inspect::FindingRecord*>(&record);
         if (finding != nullptr && (*finding)->place) {

@@ -13,8 +13,6 @@ using wire::FieldValue;
 
 namespace {
 
-constexpr std::string_view kRedacted = "[redacted]";
-
 /// Names of fields that stand in no table: of control packets, of players and servers in lists, and
 /// of an object's surplus ints.
 constexpr std::array<std::string_view, 11> kOtherFields{"reason",  "token", "name",      "clan",

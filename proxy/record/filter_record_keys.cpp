@@ -244,6 +244,10 @@ constexpr std::array<KeyRow<ImpairmentRecord>, 16> kImpairmentKeys{{
 constexpr auto kTables =
     std::tie(kSessionKeys, kMessageKeys, kMapKeys, kSnapshotKeys, kFindingKeys);
 constexpr std::size_t kSummaryIndex = std::tuple_size_v<decltype(kTables)>;
+constexpr std::size_t kFindingIndex = kSummaryIndex - 1;
+/// The one key of findings that may hold a secret, the last of its table.
+constexpr std::size_t kHexRow = kFindingKeys.size() - 1;
+static_assert(kFindingKeys[kHexRow].name == "hex");
 
 constexpr std::size_t kImpairmentIndex = kSummaryIndex + 1;
 
@@ -280,6 +284,19 @@ bool find_rows(Key& key, std::index_sequence<I...> /*unused*/) {
     return found;
 }
 
+Found read_finding(const Key& key, const FindingRecord& record, bool show_secrets,
+                   Scratch& scratch) {
+    const std::int16_t row = key.rows[kFindingIndex];
+    if (row == Key::kNoRow) {
+        return std::nullopt;
+    }
+    const bool hidden = record.secrecy == wire::Secrecy::secret && !show_secrets;
+    if (row == static_cast<std::int16_t>(kHexRow) && hidden && !record.bytes.empty()) {
+        return Value::of(kRedacted);
+    }
+    return kFindingKeys[static_cast<std::size_t>(row)].read(record, scratch);
+}
+
 template <std::size_t I>
 Found read_row(const Key& key, const Record& record, Scratch& scratch) {
     const std::int16_t row = key.rows[I];
@@ -300,7 +317,7 @@ bool find_record_rows(Key& key) {
     return find_rows(key, std::make_index_sequence<kSummaryIndex>{});
 }
 
-Found read_record(const Key& key, const Record& record, Scratch& scratch) {
+Found read_record(const Key& key, const Record& record, bool show_secrets, Scratch& scratch) {
     if (key.common) {
         return kHeadKeys[static_cast<std::size_t>(key.rows[0])].read(record, scratch);
     }
@@ -314,7 +331,7 @@ Found read_record(const Key& key, const Record& record, Scratch& scratch) {
     case 3:
         return read_row<3>(key, record, scratch);
     case 4:
-        return read_row<4>(key, record, scratch);
+        return read_finding(key, *std::get<4>(record), show_secrets, scratch);
     default:
         break;
     }

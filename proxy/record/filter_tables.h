@@ -16,6 +16,9 @@ namespace tw::record {
 
 using Found = std::optional<Value>;
 
+/// What a secret reads as.
+inline constexpr std::string_view kRedacted = "[redacted]";
+
 /// Values that few keys need, written into the scratch room.
 [[nodiscard]] Value hex_value(std::span<const std::byte> bytes, Scratch& scratch);
 [[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch);
@@ -62,7 +65,8 @@ Found number_value(const std::optional<Integer>& value) {
 
 /// Fills in the rows and the kind of a key of whole records; false when no type has it.
 bool find_record_rows(Key& key);
-[[nodiscard]] Found read_record(const Key& key, const inspect::Record& record, Scratch& scratch);
+[[nodiscard]] Found read_record(const Key& key, const inspect::Record& record, bool show_secrets,
+                                Scratch& scratch);
 void add_record_keys(std::vector<std::string>& names);
 /// What the key can hold when that is a closed set.
 [[nodiscard]] std::vector<std::string_view> record_words(std::string_view key);

@@ -42,6 +42,11 @@ enum class MessageId : std::uint8_t {
     cl_start_info,
 };
 
+/// The three forms in which snapshots cross the wire.
+[[nodiscard]] constexpr bool is_snapshot(MessageId id) {
+    return id == MessageId::snap || id == MessageId::snap_empty || id == MessageId::snap_single;
+}
+
 enum class FieldType : std::uint8_t {
     integer,
     boolean,
