@@ -50,6 +50,21 @@ std::optional<PositionSpec> position_of(const ObjectSpec& object,
     return is_disguised(object, data) ? kDisguisedPosition : *object.position;
 }
 
+std::optional<std::uint16_t> client_of(const ObjectSpec& object, ItemKey key,
+                                       std::span<const std::int32_t> data) {
+    if (!object.client) {
+        return std::nullopt;
+    }
+    if (!object.client->field) {
+        return key.id;
+    }
+    const std::size_t field = *object.client->field;
+    if (field >= data.size() || data[field] < 0 || data[field] > kMaxItemId) {
+        return std::nullopt;
+    }
+    return static_cast<std::uint16_t>(data[field]);
+}
+
 std::optional<Uuid> descriptor_uuid(std::span<const std::int32_t> data) {
     Uuid uuid{};
     if (data.size() < uuid.size() / 4) {

@@ -46,13 +46,32 @@ struct FieldSpec {
     std::uint8_t offset = 0; ///< first int of the field in the item
     std::uint8_t count = 1;  ///< ints it takes
     const NameTable* names = nullptr;
+    /// The names hold only while the int before the field is one of these bits; 0: always. A pickup
+    /// has a weapon only if it is one.
+    std::uint32_t names_when = 0;
 };
+
+/// Whether the names of a field hold for this item. Precondition: the item has the field.
+[[nodiscard]] constexpr bool names_hold(std::uint32_t names_when, std::size_t offset,
+                                        std::span<const std::int32_t> data) {
+    if (names_when == 0) {
+        return true;
+    }
+    const auto kind = static_cast<std::uint32_t>(data[offset - 1]);
+    constexpr std::uint32_t kBits = 32;
+    return kind < kBits && (names_when >> kind & 1U) != 0;
+}
 
 /// Where an object's own position stands, and its unit.
 struct PositionSpec {
     std::uint8_t x = 0; ///< index of the int that holds x
     std::uint8_t y = 0;
     std::uint8_t per_unit = 1; ///< ints per world unit (pixel): 1, or 100 for DDNet's projectiles
+};
+
+/// How an object says which client it belongs to.
+struct ClientSpec {
+    std::optional<std::uint8_t> field{}; ///< index of the int that says it; nothing: the item's id
 };
 
 enum class ObjectKind : std::uint8_t {
@@ -72,6 +91,7 @@ struct ObjectSpec {
         0; ///< ints that current readers demand; shorter items stay raw for them
     std::span<const FieldSpec> fields;
     std::optional<PositionSpec> position;
+    std::optional<ClientSpec> client{};
 };
 
 /// Ints of an item of each type when both sides agree on it without saying it on the wire; 0: the
@@ -97,6 +117,10 @@ inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
 /// hundredths: servers send it so to clients that announce DDNet versions before 15.4.
 [[nodiscard]] std::optional<PositionSpec> position_of(const ObjectSpec& object,
                                                       std::span<const std::int32_t> data);
+
+/// The client an item belongs to; nothing for what belongs to nobody.
+[[nodiscard]] std::optional<std::uint16_t> client_of(const ObjectSpec& object, ItemKey key,
+                                                     std::span<const std::int32_t> data);
 
 /// The UUID that a descriptor item (type 0) carries in its first four ints, big-endian.
 [[nodiscard]] std::optional<Uuid> descriptor_uuid(std::span<const std::int32_t> data);

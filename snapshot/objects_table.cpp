@@ -25,6 +25,13 @@ constexpr FieldSpec named(std::string_view name, std::uint8_t offset, const Name
     return {name, FieldKind::named, offset, 1, &names};
 }
 
+/// Powerups that are a weapon, or ninja: only these have a weapon as subtype.
+constexpr std::uint32_t kWeaponPowerups = 1U << 2U | 1U << 3U;
+
+constexpr FieldSpec pickup_weapon(std::string_view name, std::uint8_t offset) {
+    return {name, FieldKind::named, offset, 1, &names::weapon, kWeaponPowerups};
+}
+
 constexpr FieldSpec text(std::string_view name, std::uint8_t offset, std::uint8_t count) {
     return {name, FieldKind::int_string, offset, count, nullptr};
 }
@@ -64,7 +71,7 @@ constexpr std::array kPickup{
     integer("x", 0),
     integer("y", 1),
     named("type", 2, names::powerup),
-    named("subtype", 3, names::weapon),
+    pickup_weapon("subtype", 3),
 };
 
 constexpr std::array kFlag{
@@ -232,7 +239,7 @@ constexpr std::array kDdnetPickup{
     integer("x", 0),
     integer("y", 1),
     named("type", 2, names::powerup),
-    named("subtype", 3, names::weapon),
+    pickup_weapon("subtype", 3),
     integer("switch_number", 4),
     named("flags", 5, names::pickupflag),
 };
@@ -298,18 +305,34 @@ constexpr std::optional<PositionSpec> kFirstInts{PositionSpec{0, 1, 1}};
 constexpr std::optional<PositionSpec> kSecondInts{PositionSpec{1, 2, 1}};
 constexpr std::optional<PositionSpec> kHundredths{PositionSpec{0, 1, 100}};
 
+/// An int of this name says which client an object belongs to.
+constexpr std::optional<ClientSpec> client_field(std::span<const FieldSpec> fields) {
+    for (const FieldSpec& field : fields) {
+        if (field.name == "client_id" || field.name == "owner") {
+            return ClientSpec{field.offset};
+        }
+    }
+    return std::nullopt;
+}
+
+/// An object whose id is that of a client.
+constexpr ObjectSpec of_client(ObjectSpec object) {
+    object.client = ClientSpec{};
+    return object;
+}
+
 constexpr ObjectSpec numbered(std::uint16_t type, std::string_view name, ObjectKind kind,
                               std::span<const FieldSpec> fields,
                               std::optional<PositionSpec> position) {
     const auto size = static_cast<std::uint8_t>(fields.back().offset + fields.back().count);
-    return {type, {}, name, {}, kind, size, size, fields, position};
+    return {type, {}, name, {}, kind, size, size, fields, position, client_field(fields)};
 }
 
 constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name, const Uuid& id,
                               ObjectKind kind, std::uint8_t size, std::uint8_t min_size,
                               std::span<const FieldSpec> fields,
                               std::optional<PositionSpec> position) {
-    return {0, id, name, uuid_name, kind, size, min_size, fields, position};
+    return {0, id, name, uuid_name, kind, size, min_size, fields, position, client_field(fields)};
 }
 
 // Numbered types stand at index type - 1. A global sound carries a position that means nothing.
@@ -322,7 +345,7 @@ constexpr std::array kObjects{
     numbered(6, "game_info", kObject, kGameInfo, kNowhere),
     numbered(7, "game_data", kObject, kGameData, kNowhere),
     numbered(8, "character_core", kObject, std::span{kCharacter}.first(15), kSecondInts),
-    numbered(9, "character", kObject, kCharacter, kSecondInts),
+    of_client(numbered(9, "character", kObject, kCharacter, kSecondInts)),
     numbered(10, "player_info", kObject, kPlayerInfo, kNowhere),
     numbered(11, "client_info", kObject, kClientInfo, kNowhere),
     numbered(12, "spectator_info", kObject, kSpectatorInfo, kSecondInts),
@@ -336,11 +359,12 @@ constexpr std::array kObjects{
     numbered(20, "damage_ind", kEvent, kDamageInd, kFirstInts),
     extended("my_own_object", "my-own-object@heinrich5991.de",
              uuid("0dc77a02-bfee-3a53-ac8e-0bb0241bd722"), kObject, 1, 1, kTest, kNowhere),
-    extended("ddnet_character", "character@netobj.ddnet.tw",
-             uuid("76ce455b-f9eb-3a48-add7-e04b941d045c"), kObject, 11, 0, kDdnetCharacter,
-             kNowhere),
-    extended("ddnet_player", "player@netobj.ddnet.tw", uuid("22ca938d-1380-3e2b-9e7b-d2558ea6be11"),
-             kObject, 4, 2, kDdnetPlayer, kNowhere),
+    of_client(extended("ddnet_character", "character@netobj.ddnet.tw",
+                       uuid("76ce455b-f9eb-3a48-add7-e04b941d045c"), kObject, 11, 0,
+                       kDdnetCharacter, kNowhere)),
+    of_client(extended("ddnet_player", "player@netobj.ddnet.tw",
+                       uuid("22ca938d-1380-3e2b-9e7b-d2558ea6be11"), kObject, 4, 2, kDdnetPlayer,
+                       kNowhere)),
     extended("game_info_ex", "gameinfo@netobj.ddnet.tw",
              uuid("933dea6a-da79-30ea-a98f-8af03689a945"), kObject, 5, 0, kGameInfoEx, kNowhere),
     extended("ddrace_projectile", "projectile@netobj.ddnet.tw",
@@ -365,8 +389,9 @@ constexpr std::array kObjects{
              kEvent, 2, 2, kPlace, kFirstInts),
     extended("my_own_event", "my-own-event@heinrich5991.de",
              uuid("0c4fd27d-47e3-3871-a226-9f417486a311"), kObject, 1, 1, kTest, kNowhere),
-    extended("spec_char", "spec-char@netobj.ddnet.tw", uuid("4b801c74-e24c-3ce0-b92c-b754d02cfc8a"),
-             kObject, 2, 2, kPlace, kFirstInts),
+    of_client(extended("spec_char", "spec-char@netobj.ddnet.tw",
+                       uuid("4b801c74-e24c-3ce0-b92c-b754d02cfc8a"), kObject, 2, 2, kPlace,
+                       kFirstInts)),
     extended("switch_state", "switch-state@netobj.ddnet.tw",
              uuid("ec15e669-ce11-3367-ae8e-b90e5b27b9d5"), kObject, 17, 0, kSwitchState, kNowhere),
     extended("entity_ex", "entity-ex@netobj.ddnet.tw", uuid("2de9aec3-32e4-3986-8f7e-e7459da7f535"),
@@ -377,10 +402,11 @@ constexpr std::array kObjects{
              uuid("54ecad2e-bfad-3be5-8903-621ba052458e"), kEvent, 3, 3, kMapSoundWorld,
              kFirstInts),
     // Retired, but old servers still send them.
-    extended("auth_info", "auth-info@netobj.ddnet.tw", uuid("e525322e-d4d3-3397-9577-3a6b992435fb"),
-             kObject, 1, 1, kAuthInfo, kNowhere),
-    extended("character_display_info", "character-display-info@netobj.ddnet.tw",
-             uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere),
+    of_client(extended("auth_info", "auth-info@netobj.ddnet.tw",
+                       uuid("e525322e-d4d3-3397-9577-3a6b992435fb"), kObject, 1, 1, kAuthInfo,
+                       kNowhere)),
+    of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",
+                       uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere)),
 };
 
 constexpr bool agrees_with_sizes() {

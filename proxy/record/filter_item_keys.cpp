@@ -16,7 +16,6 @@ using snapshot::ObjectSpec;
 
 namespace {
 
-constexpr std::uint16_t kCharacterType = 9;
 constexpr std::uint16_t kClientInfoType = 11;
 constexpr std::size_t kNameInts = 4;
 /// Longest int string: six ints.
@@ -110,12 +109,15 @@ Found item_uuid(const ItemContext& context, Scratch& scratch) {
     return entry == nullptr ? std::nullopt : Found{uuid_value(entry->uuid, scratch)};
 }
 
-/// The name of the player whose character this is.
+/// The name of the player whose object this is.
 Found item_player(const ItemContext& context, Scratch& scratch) {
-    const snapshot::ItemKey key = context.item().key;
+    if (context.object() == nullptr) {
+        return std::nullopt;
+    }
+    const snapshot::ItemView& item = context.item();
+    const auto client = snapshot::client_of(*context.object(), item.key, item.data);
     const snapshot::SnapshotView& items = context.record().items;
-    const auto info =
-        key.type == kCharacterType ? items.find({kClientInfoType, key.id}) : std::nullopt;
+    const auto info = client ? items.find({kClientInfoType, *client}) : std::nullopt;
     if (!info) {
         return std::nullopt;
     }
@@ -219,6 +221,7 @@ bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisito
     case Key::Way::names: {
         const FieldSpec* field = find_field(item, key.path);
         return field != nullptr && field->names != nullptr &&
+               snapshot::names_hold(field->names_when, field->offset, item.item().data) &&
                visit_names(*field->names, item.item().data[field->offset], visitor);
     }
     case Key::Way::data:

@@ -17,7 +17,6 @@ namespace {
 constexpr std::uint64_t kFullEvery = 250;
 
 constexpr std::uint16_t kClientInfoType = 11;
-constexpr std::uint16_t kCharacterType = 9;
 /// Longest int string: six ints.
 constexpr std::size_t kMaxIntString = 24;
 
@@ -71,8 +70,10 @@ void ItemWriter::prepare(const snapshot::ObjectSpec& object) {
                                    .offset = field.offset,
                                    .count = field.count});
         if (field.names != nullptr) {
-            prepared.names.push_back(
-                {.key = Literal{key}, .offset = field.offset, .names = field.names});
+            prepared.names.push_back({.key = Literal{key},
+                                      .offset = field.offset,
+                                      .names = field.names,
+                                      .names_when = field.names_when});
         }
     }
     objects_.push_back(std::move(prepared));
@@ -104,6 +105,9 @@ void ItemWriter::write_names(const PreparedObject& object, std::span<const std::
     for (const NamedField& field : object.names) {
         if (field.offset >= data.size()) {
             break;
+        }
+        if (!snapshot::names_hold(field.names_when, field.offset, data)) {
+            continue;
         }
         const std::int32_t value = data[field.offset];
         if (!field.names->flags) {
@@ -146,9 +150,9 @@ void write_flag_names(const snapshot::NameTable& names, std::int32_t value, Json
     out.append(']');
 }
 
-void ItemWriter::write_player(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
+void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client, JsonBuffer& out) {
     constexpr std::size_t kNameInts = 4;
-    const auto info = record.items.find({kClientInfoType, item.key.id});
+    const auto info = record.items.find({kClientInfoType, client});
     if (!info) {
         return;
     }
@@ -217,8 +221,8 @@ void ItemWriter::write_item(const SnapshotRecord& record, const ItemView& item,
     if (object != nullptr) {
         write_fields(*object, item.data, out);
         write_names(*object, item.data, out);
-        if (item.key.type == kCharacterType) {
-            write_player(record, item, out);
+        if (const auto client = snapshot::client_of(*spec, item.key, item.data)) {
+            write_player(record, *client, out);
         }
         if (record.world != nullptr) {
             if (const auto place = record.world->place(*spec, item.data)) {

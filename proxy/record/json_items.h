@@ -35,6 +35,7 @@ class ItemWriter {
         Literal key; ///< `"weapon":`
         std::uint8_t offset = 0;
         const snapshot::NameTable* names = nullptr;
+        std::uint32_t names_when = 0;
     };
 
     struct PreparedField {
@@ -56,7 +57,7 @@ class ItemWriter {
                              JsonBuffer& out);
     static void write_names(const PreparedObject& object, std::span<const std::int32_t> data,
                             JsonBuffer& out);
-    static void write_player(const inspect::SnapshotRecord& record, const snapshot::ItemView& item,
+    static void write_player(const inspect::SnapshotRecord& record, std::uint16_t client,
                              JsonBuffer& out);
 
     void prepare(const snapshot::ObjectSpec& object);

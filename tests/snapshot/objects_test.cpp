@@ -2,6 +2,8 @@
 #include "snapshot/names.h"
 #include "snapshot/objects.h"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -209,6 +211,39 @@ TEST_CASE("positions stand where the game puts them") {
             CHECK(position->y == row.x + 1);
             CHECK(position->per_unit == row.per_unit);
         }
+    }
+}
+
+TEST_CASE("what belongs to a client says to which, by its id or by an int") {
+    struct Row {
+        std::string_view object;
+        std::vector<std::int32_t> data;
+        std::optional<std::uint16_t> client;
+    };
+
+    const Row rows[] = {
+        {"character", std::vector<std::int32_t>(22), 5},
+        {"ddnet_character", {}, 5},
+        {"ddnet_player", {0, 0}, 5},
+        {"spec_char", {1, 2}, 5},
+        {"player_info", {0, 9, 0, 0, 0}, 9},
+        {"death", {1, 2, 64}, 64},
+        {"death", {1, 2, -1}, std::nullopt},
+        {"death", {1, 2, 65536}, std::nullopt},
+        {"ddnet_laser", {0, 0, 0, 0, 0, 3, 0}, 3},
+        {"ddnet_laser", {0, 0, 0, 0, 0}, std::nullopt}, // too short to say
+        {"ddnet_projectile", {0, 0, 0, 0, 0, 0, 12, 0, 0, 0}, 12},
+        {"pickup", {1, 2, 0, 0}, std::nullopt},
+        {"game_info", std::vector<std::int32_t>(8), std::nullopt},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.object);
+        const auto table = object_table();
+        const auto spec =
+            std::find_if(table.begin(), table.end(),
+                         [&](const ObjectSpec& candidate) { return candidate.name == row.object; });
+        REQUIRE(spec != table.end());
+        CHECK(client_of(*spec, {9, 5}, row.data) == row.client);
     }
 }
 

@@ -193,6 +193,18 @@ TEST_CASE("secrets are compared only by those who may see them") {
     const auto open = Filter::parse("fields.password == hunter2", {.show_secrets = true});
     REQUIRE(open.has_value());
     CHECK(open->matches(&samples.input));
+    auto finding = samples.finding;
+    finding.secrecy = tw::wire::Secrecy::secret;
+    for (const bool show : {false, true}) {
+        CAPTURE(show);
+        const auto guess = Filter::parse("hex == dead", {.show_secrets = show});
+        const auto redacted = Filter::parse("hex == \"[redacted]\"", {.show_secrets = show});
+        REQUIRE(guess.has_value());
+        REQUIRE(redacted.has_value());
+        CHECK(guess->matches(&finding) == show);
+        CHECK(redacted->matches(&finding) == !show);
+        CHECK(guess->matches(&samples.finding));
+    }
 }
 
 TEST_CASE("a snapshot that could not be rebuilt has no items and no size") {

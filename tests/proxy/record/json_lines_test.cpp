@@ -231,6 +231,54 @@ TEST_CASE("no password gets into the records of a session by any way") {
     }
 }
 
+TEST_CASE("what cannot be decoded is not shown in hex unless asked for") {
+    const auto text = test::MessageBuilder{}.text("hunter2").bytes();
+    const auto datagram = [&](std::initializer_list<int> head, std::size_t padding) {
+        test::Bytes bytes;
+        for (const int value : head) {
+            bytes.push_back(static_cast<std::byte>(value));
+        }
+        bytes.insert(bytes.end(), text.begin(), text.end());
+        bytes.resize(bytes.size() + padding);
+        return bytes;
+    };
+
+    struct Row {
+        std::string_view name;
+        test::Bytes datagram;
+        std::string_view finding;
+    };
+
+    const Row rows[] = {
+        {"too long for anybody", datagram({0, 0, 1}, 1400), "packet.too_long"},
+        {"compressed, they say", datagram({0x80, 0, 1}, 0), "packet.huffman_truncated"},
+        {"behind the last chunk", datagram({0, 0, 1, 0x40, 1, 1, 29}, 0), "packet.trailing_bytes"},
+        {"without a message id", datagram({0, 0, 1, 0x40, 9, 1, 1, 2}, 0), "message.id_invalid"},
+    };
+    for (const Row& row : rows) {
+        for (const bool show : {false, true}) {
+            CAPTURE(row.name);
+            CAPTURE(show);
+            test::TextOutput output;
+            record::JsonLines json{{.show_secrets = show}, output};
+            test::FakeMaps maps;
+            const auto workspace = std::make_unique<inspect::Workspace>();
+            inspect::Session session{1, "client", "server", {}, maps, json};
+            session.open(0);
+            for (const auto& [direction, kind] :
+                 {std::pair{wire::Direction::c2s, wire::ControlKind::connect},
+                  std::pair{wire::Direction::s2c, wire::ControlKind::connectaccept}}) {
+                session.on_datagram(0, direction, wire::encode_control({.kind = kind}), *workspace);
+            }
+            session.on_datagram(0, wire::Direction::c2s, row.datagram, *workspace);
+            json.flush();
+            CHECK(output.text.find(row.finding) != std::string::npos);
+            const bool shown = output.text.find("68756e74657232") != std::string::npos;
+            CHECK(shown == show);
+        }
+    }
+}
+
 TEST_CASE("any bytes become valid JSON and UTF-8") {
     struct Row {
         std::string_view name;
@@ -300,6 +348,65 @@ TEST_CASE("raw ints are told on request") {
     const auto record = snapshots.next({{{13, 1}, {8, 9}}});
     CHECK_FALSE(only(&record).at("items").at(0).as_object().contains("data"));
     CHECK(only(&record, {.raw = true}).at("items").at(0).at("data") == boost::json::parse("[8,9]"));
+}
+
+TEST_CASE("what belongs to a client tells its name, where it is known") {
+    std::vector<std::int32_t> info(17, 0);
+    test::pack_text("ann", std::span{info}.first(4));
+    SnapshotRow snapshots;
+    const auto record = snapshots.next({{{11, 3}, info},
+                                        {{9, 3}, std::vector<std::int32_t>(22)},
+                                        {{9, 4}, std::vector<std::int32_t>(22)},
+                                        {{10, 7}, {0, 3, 0, 0, 0}},
+                                        {{17, 1}, {10, 20, 3}},
+                                        {{17, 2}, {10, 20, -1}},
+                                        {{17, 3}, {10, 20, 70000}},
+                                        {{4, 3}, {10, 20, 0, 0}}});
+    std::map<std::pair<std::int64_t, std::int64_t>, std::string> players;
+    const auto line = only(&record);
+    for (const auto& item : line.at("items").as_array()) {
+        const auto* player = item.as_object().if_contains("player");
+        players[{item.at("type_id").as_int64(), item.at("id").as_int64()}] =
+            player == nullptr ? "" : std::string{player->as_string()};
+    }
+    CHECK(players == std::map<std::pair<std::int64_t, std::int64_t>, std::string>{{{4, 3}, ""},
+                                                                                  {{9, 3}, "ann"},
+                                                                                  {{9, 4}, ""},
+                                                                                  {{10, 7}, "ann"},
+                                                                                  {{11, 3}, ""},
+                                                                                  {{17, 1}, "ann"},
+                                                                                  {{17, 2}, ""},
+                                                                                  {{17, 3}, ""}});
+}
+
+TEST_CASE("a pickup has the name of a weapon only if it is one") {
+    struct Row {
+        std::int32_t type;
+        std::string names;
+    };
+
+    const Row rows[] = {{0, R"({"type":"health"})"},
+                        {1, R"({"type":"armor"})"},
+                        {2, R"({"type":"weapon","subtype":"grenade"})"},
+                        {3, R"({"type":"ninja","subtype":"grenade"})"},
+                        {4, ""},
+                        {-1, ""},
+                        {32, ""}};
+    for (const Row& row : rows) {
+        CAPTURE(row.type);
+        SnapshotRow snapshots;
+        const auto record = snapshots.next({{{4, 1}, {10, 20, row.type, 3}}});
+        const auto line = only(&record);
+        const auto* names = line.at("items").at(0).as_object().if_contains("names");
+        const auto type = names == nullptr ? nullptr : names->as_object().if_contains("type");
+        if (row.names.empty()) {
+            CHECK(
+                (names == nullptr || (type != nullptr && !names->as_object().contains("subtype"))));
+        } else {
+            REQUIRE(names != nullptr);
+            CHECK(*names == boost::json::parse(row.names));
+        }
+    }
 }
 
 TEST_CASE("with changed, the first snapshot and every 250th list all items") {
