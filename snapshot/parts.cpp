@@ -57,10 +57,15 @@ bool PartAssembler::is_too_old(Tick tick) const {
 
 void PartAssembler::give_up(Slot& slot) {
     if (slot.state == Slot::State::open) {
+        std::size_t missing = 0;
+        while (slot.have[missing]) {
+            ++missing; // an open slot lacks at least one part
+        }
         lost_[num_lost_++] = {.tick = slot.tick,
                               .delta_tick = slot.delta_tick,
                               .num_parts = slot.num_parts,
-                              .have = static_cast<std::int32_t>(slot.have.count())};
+                              .have = static_cast<std::int32_t>(slot.have.count()),
+                              .first_missing = static_cast<std::int32_t>(missing)};
     }
     slot.state = Slot::State::unused;
 }

@@ -58,6 +58,7 @@ struct LostDelta {
     Tick delta_tick = kNoBase;
     std::int32_t num_parts = 0;
     std::int32_t have = 0;
+    std::int32_t first_missing = 0; ///< the lowest part that did not come
 };
 
 /// Puts parts together, several ticks at a time, any order, duplicates included. Memory is bounded:

@@ -161,6 +161,10 @@ constexpr auto kTable = std::to_array<FindingInfo>({
     {inspect_gap, "inspect.gap", warning,
      "Copies of datagrams were lost before they were looked at; the game was not touched.",
      "More traffic than this machine can decode; forwarding goes first."},
+    {snapshot_tick_jump, "snapshot.tick_jump", warning,
+     "A snapshot's tick is far from what the clock allows; clients that take a future one drop all "
+     "that come after it.",
+     "A forged packet, or a server that restarted unseen."},
 });
 
 constexpr bool in_enum_order() {

@@ -72,6 +72,7 @@ enum class FindingId : std::uint8_t {
     session_closed_silently,
     session_antispoof,
     inspect_gap,
+    snapshot_tick_jump,
     count,
 };
 

@@ -82,6 +82,9 @@ void SnapshotTracker::on_message(wire::MessageId id, std::span<const std::byte> 
     if (base.odd) {
         reporter.finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
     }
+    if (!believes(part.tick, reporter)) {
+        return;
+    }
     if (id == wire::MessageId::snap_empty) {
         on_empty(part.tick, part.delta_tick, reporter, workspace);
     } else {
@@ -89,10 +92,33 @@ void SnapshotTracker::on_message(wire::MessageId id, std::span<const std::byte> 
     }
 }
 
+bool SnapshotTracker::believes(Tick tick, Reporter& reporter) {
+    const Tick expected = ticks_.expected();
+    const TickVerdict verdict = ticks_.take(tick, reporter.head().time);
+    if (verdict == TickVerdict::follows) {
+        return true;
+    }
+    reporter.finding({.id = FindingId::snapshot_tick_jump,
+                      .tick = tick,
+                      .value = std::int64_t{tick} - expected,
+                      .limit = TickGate::kSlack});
+    if (verdict == TickVerdict::stray) {
+        return false;
+    }
+    forget(reporter); // nothing of before can be a base of what comes now
+    return true;
+}
+
+bool SnapshotTracker::is_lost(Tick tick, Tick base) const {
+    return base != snapshot::kNoBase && !history_.contains(base) &&
+           std::find(lost_.begin(), lost_.end(), tick) != lost_.end();
+}
+
 void SnapshotTracker::on_part(const snapshot::Part& part, Reporter& reporter,
                               SnapshotWorkspace& workspace) {
     ++reporter.stats.parts;
-    if (history_.contains(part.tick)) {
+    if (history_.contains(part.tick) ||
+        (part.num_parts == 1 && is_lost(part.tick, part.delta_tick))) {
         ++reporter.stats.repeated;
         return;
     }
@@ -135,7 +161,7 @@ std::optional<SnapshotView> SnapshotTracker::base_of(const SnapshotRecord& recor
 
 void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter,
                                SnapshotWorkspace& workspace) {
-    if (history_.contains(tick)) {
+    if (history_.contains(tick) || is_lost(tick, base_tick)) {
         ++reporter.stats.repeated;
         return;
     }
@@ -268,6 +294,7 @@ void SnapshotTracker::fail(SnapshotRecord& record, FindingRecord finding, Report
     if (finding.id == FindingId::snapshot_unknown_base) {
         // Every delta until the next full snapshot fails alike: said once.
         ++reporter.stats.unknown_base;
+        lost_[num_lost_++ % lost_.size()] = finding.tick;
         if (first) {
             reporter.finding_once(finding);
         } else {
@@ -355,7 +382,8 @@ void SnapshotTracker::report_lost(std::span<const snapshot::LostDelta> lost, Rep
                           .tick = delta.tick,
                           .delta_tick = delta.delta_tick,
                           .value = delta.have,
-                          .limit = delta.num_parts});
+                          .limit = delta.num_parts,
+                          .part = delta.first_missing});
     }
 }
 
@@ -445,11 +473,17 @@ void SnapshotTracker::on_ack(Tick tick, Reporter& reporter) const {
 }
 
 void SnapshotTracker::restart(Reporter& reporter) {
+    forget(reporter);
+    ticks_.reset();
+}
+
+void SnapshotTracker::forget(Reporter& reporter) {
     report_lost(parts_.reset(), reporter);
     history_.clear();
     previous_.reset();
     ordinal_ = 0;
     failure_.reset();
+    lost_.fill(std::nullopt);
     last_arrival_.reset();
     cadence_ = {};
     misplaced_.reset();

@@ -2,12 +2,14 @@
 
 #include "proxy/inspect/cadence.h"
 #include "proxy/inspect/reporter.h"
+#include "proxy/inspect/tick_gate.h"
 #include "proxy/wire/message.h"
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
 #include "snapshot/parts.h"
 #include "snapshot/snapshot.h"
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <memory>
@@ -53,6 +55,12 @@ class SnapshotTracker {
         FindingId why = FindingId::count;
     };
 
+    /// Whether the tick can be the server's; what cannot is told.
+    [[nodiscard]] bool believes(snapshot::Tick tick, Reporter& reporter);
+    void forget(Reporter& reporter);
+    /// Whether this tick was told to be lost for want of its base, and the base is still not there:
+    /// it came twice.
+    [[nodiscard]] bool is_lost(snapshot::Tick tick, snapshot::Tick base) const;
     void on_part(const snapshot::Part& part, Reporter& reporter, SnapshotWorkspace& workspace);
     void on_complete(const snapshot::AssembledDelta& delta, Reporter& reporter,
                      SnapshotWorkspace& workspace);
@@ -82,11 +90,16 @@ class SnapshotTracker {
 
     snapshot::PartAssembler parts_;
     snapshot::History history_;
+    TickGate ticks_;
     TypeNames types_;
     std::shared_ptr<const World> world_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
+    /// The last ticks without a base; duplicates come close behind.
+    static constexpr std::size_t kLostTicks = 16;
+    std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};
+    std::size_t num_lost_ = 0;
     std::optional<Timestamp> last_arrival_;
     Cadence cadence_;
     std::bitset<kMaxClients> misplaced_;

@@ -53,6 +53,9 @@ std::string line_of(const inspect::FindingRecord& record) {
     if (!record.name.empty()) {
         line += ' ' + std::string{record.name};
     }
+    if (record.id == inspect::FindingId::snapshot_part_missing && record.part) {
+        line += " part " + std::to_string(*record.part);
+    }
     return line;
 }
 

@@ -244,6 +244,11 @@ std::vector<Row> snapshot_rows() {
              s.tell(kS2c, {plain(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
              s.tell(kS2c, {plain(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
          }},
+        {snapshot_tick_jump, kDdnet,
+         [](auto& s) {
+             s.snap(12, kNoBase, kBase);
+             s.snap(100'000, kNoBase, kBase);
+         }},
         {snapshot_missing_descriptor, kDdnet,
          [](auto& s) {
              s.snap(12, kNoBase, {{{0x7fff, 1}, {1}}});

@@ -77,7 +77,7 @@ TEST_CASE("parts complete a snapshot in any order, several ticks at a time") {
         tell_all(script, first, {0, 1, 3});
         script.snap(40, kNoBase, kBase);
         CHECK(script.log().lines({"snapshot", "finding"}) ==
-              Lines{"finding snapshot.part_missing tick 10", "snapshot 40<--1 ok 2"});
+              Lines{"finding snapshot.part_missing tick 10 part 2", "snapshot 40<--1 ok 2"});
         CHECK(script.stats().incomplete == 1);
     }
 }

@@ -1,0 +1,37 @@
+#include "proxy/inspect/tick_gate.h"
+
+#include <algorithm>
+
+namespace tw::inspect {
+
+bool TickGate::fits(const Seen& before, snapshot::Tick tick, std::int64_t time) {
+    constexpr std::int64_t kTickNs = 20'000'000;
+    const std::int64_t passed = std::max<std::int64_t>(time - before.time, 0) / kTickNs;
+    const std::int64_t ahead = std::int64_t{tick} - before.tick;
+    return ahead >= -kSlack && ahead - kSlack <= passed;
+}
+
+TickVerdict TickGate::take(snapshot::Tick tick, std::int64_t time) {
+    if (!last_ || fits(*last_, tick, time)) {
+        if (!last_ || tick > last_->tick) {
+            last_ = Seen{tick, time};
+        }
+        stray_.reset();
+        strays_ = 0;
+        return TickVerdict::follows;
+    }
+    if (stray_ && stray_->tick == tick) {
+        return TickVerdict::stray; // another part of the same one
+    }
+    strays_ = stray_ && fits(*stray_, tick, time) ? strays_ + 1 : 1;
+    stray_ = Seen{tick, time};
+    if (strays_ < kAgreeing) {
+        return TickVerdict::stray;
+    }
+    last_ = stray_;
+    stray_.reset();
+    strays_ = 0;
+    return TickVerdict::restarted;
+}
+
+} // namespace tw::inspect

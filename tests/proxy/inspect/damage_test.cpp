@@ -1,0 +1,193 @@
+// Deltas damaged on purpose: the finding names the very item.
+
+#include "snapshot/varint.h"
+#include "tests/support/session_script.h"
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+using tw::snapshot::kNoBase;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+constexpr auto kS2c = Direction::s2c;
+
+/// Four tees, a projectile and a pickup.
+Items world(std::int32_t step) {
+    Items items;
+    for (std::uint16_t id = 0; id < 4; ++id) {
+        std::vector<std::int32_t> tee(22, 0);
+        tee[1] = 1000 + 300 * id + step;
+        tee[2] = 500 + 40 * id;
+        tee[3] = 200 * step;
+        tee[5] = -10 * step * (id + 1);
+        items[{9, id}] = tee;
+    }
+    items[{2, 7}] = {640, 320, 90 + step, -40, 1, 100};
+    items[{4, 3}] = {336, 720, 1, 0};
+    return items;
+}
+
+/// One int of a delta body on the wire.
+struct IntInBody {
+    std::size_t begin = 0;
+    std::size_t size = 0;
+    std::int32_t value = 0;
+};
+
+std::vector<IntInBody> ints_of(const Bytes& body) {
+    std::vector<IntInBody> ints;
+    for (std::size_t at = 0; at < body.size();) {
+        IntInBody each{.begin = at};
+        each.size = tw::snapshot::decode_varint(body.data() + at, body.size() - at, each.value);
+        ints.push_back(each);
+        at += each.size;
+    }
+    return ints;
+}
+
+/// The item each value of a delta without deletions belongs to; nothing for the ints around them.
+std::vector<std::string> owners(const std::vector<IntInBody>& ints) {
+    std::vector<std::string> owner(ints.size());
+    for (std::size_t at = 3; at + 2 < ints.size();) {
+        const std::int32_t type = ints[at].value;
+        const std::string name = type == 9 ? "character " : type == 2 ? "projectile " : "pickup ";
+        const std::size_t size = tw::snapshot::agreed_size(static_cast<std::uint16_t>(type));
+        for (std::size_t i = 0; i < size; ++i) {
+            owner[at + 2 + i] = name + std::to_string(ints[at + 1].value);
+        }
+        at += 2 + size;
+    }
+    return owner;
+}
+
+} // namespace
+
+TEST_CASE("a flipped bit that makes a value stray is told with its item, whichever it is") {
+    const Items base = world(0);
+    const Items next = world(3);
+    const Bytes body = delta_body(base, next);
+    const auto ints = ints_of(body);
+    const auto owner = owners(ints);
+    std::size_t flips = 0;
+    std::size_t far = 0;
+    for (std::size_t i = 0; i < ints.size(); ++i) {
+        // What did not change is zero: any zero would explain a flip in any other as well.
+        if (owner[i].empty() || ints[i].value == 0) {
+            continue;
+        }
+        for (std::size_t bit = 0; bit < ints[i].size * 8; ++bit) {
+            if (bit % 8 == 7) {
+                continue; // says whether another byte follows: every int behind it moves
+            }
+            Bytes damaged = body;
+            damaged[ints[i].begin + bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+            SessionScript script;
+            script.join_ddnet();
+            script.enter();
+            script.snap(10, kNoBase, base);
+            script.log().clear();
+            script.tell(kS2c, {plain(snap_single(12, 10, checksum_of(next), damaged))});
+            const auto findings = script.log().findings();
+            CAPTURE(i);
+            CAPTURE(bit);
+            REQUIRE(findings.size() == 1);
+            CHECK(findings[0].starts_with("finding snapshot.crc_mismatch tick 12 "));
+            ++flips;
+            // Small differences could come from any value; what strays far has one explanation.
+            std::int32_t value = 0;
+            REQUIRE(tw::snapshot::decode_varint(damaged.data() + ints[i].begin, ints[i].size,
+                                                value) == ints[i].size);
+            constexpr std::int64_t kFar = 1500;
+            if (std::abs(std::int64_t{value} - ints[i].value) > kFar) {
+                ++far;
+                CHECK(findings[0].find(' ' + owner[i] + " damaged_value") != std::string::npos);
+            }
+        }
+    }
+    CHECK(flips > 80);
+    CHECK(far > 10);
+}
+
+TEST_CASE("a bit that moves every int behind it is told with the item where reading ends") {
+    const Items base = world(0);
+    const Bytes body = delta_body(base, world(3));
+    for (std::size_t at = 3; at < body.size(); ++at) {
+        Bytes damaged = body;
+        damaged[at] ^= std::byte{0x80};
+        SessionScript script;
+        script.join_ddnet();
+        script.enter();
+        script.snap(10, kNoBase, base);
+        script.log().clear();
+        script.tell(kS2c, {plain(snap_single(12, 10, checksum_of(world(3)), damaged))});
+        CAPTURE(at);
+        const auto findings = script.log().findings();
+        REQUIRE_FALSE(findings.empty());
+        CHECK(findings.back().starts_with("finding snapshot."));
+        CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 12<-10 bad"});
+        // Clients drop it and go on from what they have; so do we.
+        script.snap(14, 10, world(4));
+        CHECK(script.log().lines({"snapshot"}).back() == "snapshot 14<-10 ok 6");
+    }
+}
+
+TEST_CASE(
+    "a missing part is told with its tick, and what builds on it names that tick as its base") {
+    Items large;
+    for (std::uint16_t id = 0; id < 330; ++id) {
+        large[{13, id}] = {1'000'000, 1'000'000 + id};
+    }
+    SessionScript script;
+    script.join_ddnet();
+    script.enter();
+    script.log().clear();
+    const auto parts = snap_parts(10, kNoBase, checksum_of(large), delta_body({}, large));
+    REQUIRE(parts.size() == 4);
+    for (const std::size_t part : {0U, 1U, 3U}) {
+        script.tell(kS2c, {plain(parts[part])});
+    }
+    script.tell(kS2c, {plain(snap_between(12, 10, large, large))});
+    script.snap(40, kNoBase, world(0));
+    CHECK(script.log().lines({"snapshot", "finding"}) ==
+          Lines{"finding snapshot.unknown_base tick 12", "snapshot 12<-10 bad",
+                "finding snapshot.part_missing tick 10 part 2", "snapshot 40<--1 ok 6"});
+}
+
+TEST_CASE("a size that changes names its item, on the wire and where both sides agreed on sizes") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::int32_t> delta;
+        std::string finding;
+    };
+
+    const Row rows[] = {
+        {"shorter",
+         {0, 1, 0, 40, 7, 2, 5, 5},
+         "finding snapshot.size_change tick 12 40/7 size_change"},
+        {"longer",
+         {0, 1, 0, 40, 7, 4, 5, 5, 5, 5},
+         "finding snapshot.size_change tick 12 40/7 size_change"},
+        {"although it is deleted",
+         {1, 1, 0, 2621447, 40, 7, 2, 5, 5},
+         "finding snapshot.size_change tick 12 40/7 size_change"},
+        {"to nothing",
+         {0, 1, 0, 40, 7, 0},
+         "finding snapshot.size_change tick 12 40/7 size_change"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        SessionScript script;
+        script.join_ddnet();
+        script.enter();
+        script.snap(10, kNoBase, {{{40, 7}, {1, 2, 3}}});
+        script.log().clear();
+        script.tell(kS2c, {plain(snap_single(12, 10, 0, body_of(row.delta)))});
+        CHECK(script.log().findings() == Lines{row.finding});
+    }
+}
