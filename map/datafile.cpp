@@ -58,13 +58,27 @@ std::optional<ItemView> Datafile::find_id(std::uint16_t type, std::uint16_t id) 
     return std::nullopt;
 }
 
+BlockInfo Datafile::block_info(std::size_t index) const {
+    const auto field = [this](std::uint64_t table, std::size_t entry) {
+        return static_cast<std::uint32_t>(
+            read_i32(file_, static_cast<std::size_t>(table) + sizeof(std::int32_t) * entry));
+    };
+    const std::uint32_t offset = field(block_offsets_at_, index);
+    const std::uint32_t end = index + 1 < block_count()
+                                  ? field(block_offsets_at_, index + 1)
+                                  : static_cast<std::uint32_t>(header_.data_size);
+    const std::uint32_t stored = end - offset;
+    return {blocks_at_ + offset, stored,
+            header_.version == 4 ? field(block_sizes_at_, index) : stored};
+}
+
 std::span<const std::byte> Datafile::stored_block(std::size_t index) const {
-    const BlockInfo& info = blocks_[index];
+    const BlockInfo info = block_info(index);
     return std::span{file_}.subspan(info.offset, info.stored);
 }
 
 SizeField Datafile::compare_size(std::int32_t value, std::uint64_t full) const {
-    const std::uint64_t sizes = header_.version == 4 ? blocks_.size() * 4 : 0;
+    const std::uint64_t sizes = header_.version == 4 ? block_count() * 4 : 0;
     if (value >= 0 && static_cast<std::uint64_t>(value) == full) {
         return SizeField::full;
     }
@@ -124,10 +138,10 @@ Result<Block> Datafile::block(std::int64_t index) const {
         error.code = code;
         return tl::unexpected{error};
     };
-    if (index < 0 || static_cast<std::uint64_t>(index) >= blocks_.size()) {
+    if (index < 0 || static_cast<std::uint64_t>(index) >= block_count()) {
         return fail(MapErrc::block_index_out_of_range);
     }
-    const BlockInfo& info = blocks_[static_cast<std::size_t>(index)];
+    const BlockInfo info = block_info(static_cast<std::size_t>(index));
     error.offset = info.offset;
     if (info.size == 0) {
         return fail(MapErrc::block_empty);

@@ -114,10 +114,13 @@ class Datafile {
     /// The first item of a type with an id.
     [[nodiscard]] std::optional<ItemView> find_id(std::uint16_t type, std::uint16_t id) const;
 
-    [[nodiscard]] std::size_t block_count() const { return blocks_.size(); }
+    [[nodiscard]] std::size_t block_count() const {
+        return static_cast<std::size_t>(header_.num_data);
+    }
 
-    /// Precondition: index < block_count().
-    [[nodiscard]] const BlockInfo& block_info(std::size_t index) const { return blocks_[index]; }
+    /// Read from the file's tables each time: a file of empty blocks shall not cost more memory
+    /// than it has. Precondition: index < block_count().
+    [[nodiscard]] BlockInfo block_info(std::size_t index) const;
 
     /// The bytes of a block as they stand in the file. Precondition: index < block_count().
     [[nodiscard]] std::span<const std::byte> stored_block(std::size_t index) const;
@@ -140,7 +143,9 @@ class Datafile {
     std::vector<ItemType> types_;
     std::vector<std::int32_t> ints_;         ///< the whole item section
     std::vector<std::uint32_t> item_starts_; ///< index in ints_ of each item's two head ints
-    std::vector<BlockInfo> blocks_;
+    std::uint64_t block_offsets_at_ = 0;     ///< bytes from the start of the file
+    std::uint64_t block_sizes_at_ = 0;
+    std::uint64_t blocks_at_ = 0;
     Oddities oddities_;
 };
 

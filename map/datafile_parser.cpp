@@ -187,7 +187,9 @@ bool DatafileParser::check_item_types() {
 bool DatafileParser::read_blocks() {
     const auto count = static_cast<std::size_t>(out_.header_.num_data);
     const std::int32_t end = out_.header_.data_size;
-    out_.blocks_.reserve(count);
+    out_.block_offsets_at_ = data_offsets_at_;
+    out_.block_sizes_at_ = data_sizes_at_;
+    out_.blocks_at_ = data_at_;
     std::int32_t before = 0;
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t at = data_offsets_at_ + kIntBytes * i;
@@ -214,9 +216,6 @@ bool DatafileParser::read_blocks() {
         if (size == 0) {
             out_.oddities_.add(OddityId::empty_block, i);
         }
-        out_.blocks_.push_back({data_at_ + static_cast<std::uint64_t>(offset),
-                                static_cast<std::uint64_t>(next - offset),
-                                static_cast<std::uint64_t>(size)});
     }
     return true;
 }

@@ -3,6 +3,7 @@
 #include "map/checks.h"
 #include "map/tile_data.h"
 
+#include <numeric>
 #include <utility>
 
 namespace tw::map {
@@ -57,16 +58,14 @@ std::optional<MapLayer> Map::layer(std::size_t index) const {
     return item ? decode_layer(item->ints) : std::nullopt;
 }
 
-std::vector<std::optional<std::size_t>> Map::groups_of_layers() const {
+std::vector<std::optional<std::uint32_t>> Map::groups_of_layers() const {
     const std::size_t layers = layer_count();
-    std::vector<std::optional<std::size_t>> groups(layers);
+    std::vector<std::optional<std::uint32_t>> groups(layers);
     // next_free[i]: the first layer from i on that has no group yet (paths are halved on the way).
     // Without it a file of n groups that all name n layers would take n * n steps.
-    std::vector<std::size_t> next_free(layers + 1);
-    for (std::size_t i = 0; i <= layers; ++i) {
-        next_free[i] = i;
-    }
-    const auto find_free = [&next_free](std::size_t i) {
+    std::vector<std::uint32_t> next_free(layers + 1);
+    std::iota(next_free.begin(), next_free.end(), 0U);
+    const auto find_free = [&next_free](std::size_t i) -> std::size_t {
         while (next_free[i] != i) {
             next_free[i] = next_free[next_free[i]];
             i = next_free[i];
@@ -76,8 +75,8 @@ std::vector<std::optional<std::size_t>> Map::groups_of_layers() const {
     for (std::size_t g = group_count(); g-- > 0;) {
         const auto range = layers_of(*this, g);
         for (std::size_t i = find_free(range.first); i < range.end; i = find_free(i)) {
-            groups[i] = g;
-            next_free[i] = i + 1;
+            groups[i] = static_cast<std::uint32_t>(g);
+            next_free[i] = static_cast<std::uint32_t>(i + 1);
         }
     }
     return groups;

@@ -57,7 +57,7 @@ class Map {
     [[nodiscard]] std::optional<Group> group(std::size_t index) const;
     [[nodiscard]] std::optional<MapLayer> layer(std::size_t index) const;
     /// The group of each layer: the last that names it; nothing for a layer no group has.
-    [[nodiscard]] std::vector<std::optional<std::size_t>> groups_of_layers() const;
+    [[nodiscard]] std::vector<std::optional<std::uint32_t>> groups_of_layers() const;
 
     /// The layer of a kind that counts: the last one in the order of groups.
     [[nodiscard]] std::optional<LayerPlace> physics_layer(Layer kind) const {

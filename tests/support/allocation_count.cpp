@@ -4,12 +4,16 @@
 #include <cstdlib>
 #include <new>
 
+#include <malloc.h>
+
 // A file of its own: were these inlined where they are used, GCC would take them for mismatched
 // pairs of new and free.
 
 namespace {
 
 std::atomic<std::uint64_t> count{0};
+std::atomic<std::uint64_t> live{0};
+std::atomic<std::uint64_t> peak{0};
 
 void* allocate(std::size_t size) {
     count.fetch_add(1, std::memory_order_relaxed);
@@ -17,13 +21,45 @@ void* allocate(std::size_t size) {
     if (memory == nullptr) {
         throw std::bad_alloc{};
     }
+    const std::uint64_t bytes = ::malloc_usable_size(memory);
+    const std::uint64_t now = live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    std::uint64_t most = peak.load(std::memory_order_relaxed);
+    while (now > most && !peak.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+    }
     return memory;
+}
+
+void release(void* memory) {
+    if (memory != nullptr) {
+        live.fetch_sub(::malloc_usable_size(memory), std::memory_order_relaxed);
+        std::free(memory);
+    }
 }
 
 } // namespace
 
 std::uint64_t tw::test::allocation_count() noexcept {
     return count.load();
+}
+
+std::uint64_t tw::test::live_bytes() noexcept {
+    return live.load();
+}
+
+std::uint64_t tw::test::peak_bytes() noexcept {
+    return peak.load();
+}
+
+void tw::test::forget_peak() noexcept {
+    peak.store(live.load());
+}
+
+bool tw::test::counts_allocations() noexcept {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return false;
+#else
+    return true;
+#endif
 }
 
 // Sanitizers bring an allocator of their own; under them the count stays 0 and other builds judge.
@@ -38,19 +74,19 @@ void* operator new[](std::size_t size) {
 }
 
 void operator delete(void* memory) noexcept {
-    std::free(memory);
+    release(memory);
 }
 
 void operator delete[](void* memory) noexcept {
-    std::free(memory);
+    release(memory);
 }
 
 void operator delete(void* memory, std::size_t /*size*/) noexcept {
-    std::free(memory);
+    release(memory);
 }
 
 void operator delete[](void* memory, std::size_t /*size*/) noexcept {
-    std::free(memory);
+    release(memory);
 }
 
 #endif

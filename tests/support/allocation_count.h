@@ -7,4 +7,13 @@ namespace tw::test {
 /// How often the program, all its threads together, has called operator new.
 std::uint64_t allocation_count() noexcept;
 
+/// Bytes that operator new has handed out and that were not given back yet.
+std::uint64_t live_bytes() noexcept;
+/// The most there were since `forget_peak`.
+std::uint64_t peak_bytes() noexcept;
+void forget_peak() noexcept;
+
+/// Whether this build counts: those with sanitizers bring an allocator of their own.
+bool counts_allocations() noexcept;
+
 } // namespace tw::test

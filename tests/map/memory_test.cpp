@@ -1,0 +1,200 @@
+// What a map costs in memory: at most three times its file, and the layers that are asked for.
+
+#include "map/describe.h"
+#include "map/map.h"
+#include "map/writer.h"
+#include "tests/map/map_builder.h"
+#include "tests/map/truth.h"
+#include "tests/support/allocation_count.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::map;
+using namespace tw::map::test;
+
+namespace {
+
+/// What does not grow with the file: a bit for each possible item type, small strings, the
+/// allocator's own rounding. zlib takes 40 KiB by malloc besides.
+constexpr std::uint64_t kSlack = 32 << 10U;
+
+/// Bytes at once at most, beyond what was there before.
+template <typename Work>
+std::uint64_t peak_of(const Work& work) {
+    const std::uint64_t before = tw::test::live_bytes();
+    tw::test::forget_peak();
+    work();
+    return tw::test::peak_bytes() - before;
+}
+
+std::uint64_t plane_bytes(const Physics& physics) {
+    std::uint64_t bytes = 0;
+    const auto tiles =
+        static_cast<std::uint64_t>(physics.width()) * static_cast<std::uint64_t>(physics.height());
+    for (int i = 0; i < kPhysicsLayers; ++i) {
+        const auto layer = static_cast<Layer>(i);
+        bytes += physics.has(layer) ? tiles * record_size(layer) : 0;
+    }
+    return bytes;
+}
+
+/// A header that claims these numbers, with nothing behind it but zeros.
+std::vector<std::byte> lying_header(const std::array<std::int32_t, 5>& counts, std::size_t size) {
+    std::vector<std::byte> file(size);
+    std::memcpy(file.data(), "DATA", 4);
+    const std::array<std::int32_t, 3> front{4, static_cast<std::int32_t>(size - 16),
+                                            static_cast<std::int32_t>(size - 16)};
+    std::memcpy(file.data() + 4, front.data(), sizeof front);
+    std::memcpy(file.data() + 16, counts.data(), sizeof counts);
+    return file;
+}
+
+/// A map whose game layer is of that size and form, in a block that claims to be `claimed` large.
+std::vector<std::byte> lying_map(std::int32_t width, std::int32_t height, std::int32_t version,
+                                 std::uint32_t claimed, std::size_t stored) {
+    DatafileWriter writer;
+    const std::int32_t map_version[] = {1};
+    writer.add_item(kItemVersion, 0, map_version);
+    const std::int32_t group[] = {3, 0, 0, 100, 100, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0};
+    writer.add_item(kItemGroup, 0, group);
+    const std::int32_t block = writer.add_stored_block(std::vector<std::byte>(stored), claimed);
+    const std::int32_t layer[] = {0,   kLayerTiles, 0,  version, width, height, kFlagGame, 255, 255,
+                                  255, 255,         -1, 0,       -1,    block,  0,         0,   0};
+    writer.add_item(kItemLayer, 0, layer);
+    const std::int32_t image[] = {1, width, height, 0, -1, block};
+    writer.add_item(kItemImage, 0, image);
+    return writer.finish();
+}
+
+std::vector<std::byte> many_items(std::uint16_t type, std::size_t ints) {
+    constexpr int kItems = 60'000;
+    DatafileWriter writer;
+    const std::int32_t version[] = {1};
+    writer.add_item(kItemVersion, 0, version);
+    const std::vector<std::int32_t> group{3, 0, 0, 100, 100, 0, kItems};
+    writer.add_item(kItemGroup, 0, group);
+    const std::vector<std::int32_t> item(ints, 2);
+    for (int i = 0; i < kItems; ++i) {
+        writer.add_item(type, static_cast<std::uint16_t>(i), item);
+    }
+    return writer.finish();
+}
+
+std::vector<std::byte> many_blocks() {
+    constexpr int kBlocks = 100'000;
+    DatafileWriter writer;
+    const std::int32_t version[] = {1};
+    writer.add_item(kItemVersion, 0, version);
+    for (int i = 0; i < kBlocks; ++i) {
+        writer.add_stored_block({}, 0);
+    }
+    return writer.finish();
+}
+
+} // namespace
+
+TEST_CASE("an opened map takes three times its file at most, its physics what their layers take") {
+    if (!tw::test::counts_allocations()) {
+        return;
+    }
+    std::size_t maps = 0;
+    for (const Truth& truth : truths()) {
+        CAPTURE(truth.label);
+        const std::uint64_t size = std::filesystem::file_size(truth.path);
+        const std::uint64_t peak = peak_of([&] {
+            const auto map = Map::open(truth.path);
+            CHECK(map.has_value());
+        });
+        CHECK(peak <= 3 * size + kSlack);
+        std::uint64_t layers = 0;
+        const std::uint64_t whole = peak_of([&] {
+            const auto map = Map::open(truth.path);
+            if (map) {
+                const auto physics = map->physics();
+                layers = physics ? plane_bytes(*physics) : 0;
+            }
+        });
+        // A packed game layer stands beside its tiles while it is unpacked; no more than they.
+        CHECK(whole <= 3 * size + 2 * layers + kSlack);
+        ++maps;
+    }
+    MESSAGE(maps, " installed maps");
+}
+
+TEST_CASE("a file that claims what it cannot back takes no more than three times what it has") {
+    constexpr std::int32_t kMost = 0x7fffffff;
+    constexpr std::int32_t kMuch = 0x10000000;
+
+    struct Row {
+        std::string_view name;
+        std::vector<std::byte> file;
+    };
+
+    const Row rows[] = {
+        {"item types", lying_header({kMost, 0, 0, 0, 0}, 4096)},
+        {"65536 item types", lying_header({65536, 0, 0, 0, 0}, 4096)},
+        {"items", lying_header({0, kMost, 0, 0, 0}, 4096)},
+        {"data blocks", lying_header({0, 0, kMost, 0, 0}, 4096)},
+        {"the item section", lying_header({0, 0, 0, kMost - 3, 0}, 4096)},
+        {"the data section", lying_header({0, 0, 0, 0, kMost}, 4096)},
+        {"everything", lying_header({kMuch, kMuch, kMuch, kMuch, kMuch}, 4096)},
+        {"a block of 2 GiB", lying_map(100, 100, 3, 0x7fffffff, 100)},
+        {"a layer of 2^60 tiles", lying_map(1 << 30, 1 << 30, 3, 40'000, 100)},
+        {"a layer of 2^26 tiles", lying_map(1 << 13, 1 << 13, 3, 1 << 28, 100)},
+        {"a packed layer of 2^26 tiles", lying_map(1 << 13, 1 << 13, 4, 100, 100)},
+        {"sides whose product wraps", lying_map(65536, 65537, 3, 262144, 100)},
+        {"negative sides", lying_map(-5, -7, 3, 140, 100)},
+        {"60000 layers of nothing", many_items(kItemLayer, 0)},
+        {"60000 short layers", many_items(kItemLayer, 4)},
+        {"60000 groups", many_items(9, 1)},
+        {"60000 images", many_items(kItemImage, 6)},
+        {"60000 envelopes", many_items(kItemEnvelope, 4)},
+        {"100000 empty blocks", many_blocks()},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const std::uint64_t size = row.file.size();
+        std::vector<std::byte> file = row.file; // counted, as it is moved in
+        const std::uint64_t peak = peak_of([&] {
+            const auto map = Map::parse(std::move(file));
+            if (map) {
+                const auto physics = map->physics();
+                CHECK((!physics || plane_bytes(*physics) <= size));
+            }
+        });
+        if (tw::test::counts_allocations()) {
+            CHECK(peak + size <= 3 * size + kSlack);
+        }
+    }
+}
+
+TEST_CASE("describing a map takes no more at once than the largest layer besides") {
+    if (!tw::test::counts_allocations()) {
+        return;
+    }
+    for (const Truth& truth : truths()) {
+        CAPTURE(truth.label);
+        const std::uint64_t size = std::filesystem::file_size(truth.path);
+        std::uint64_t text = 0;
+        std::uint64_t blocks = 0;
+        const std::uint64_t peak = peak_of([&] {
+            const auto map = Map::open(truth.path);
+            if (!map) {
+                return;
+            }
+            for (std::size_t i = 0; i < map->datafile().block_count(); ++i) {
+                blocks = std::max(blocks, map->datafile().block_info(i).size);
+            }
+            text = describe_json(*map, {}).size();
+        });
+        // The text grows by doubling; physics are held while each layer is looked at.
+        CHECK(peak <= 3 * size + 8 * blocks + 4 * text + kSlack);
+    }
+}
