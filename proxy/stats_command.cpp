@@ -1,6 +1,7 @@
 #include "proxy/capture_run.h"
 #include "proxy/commands.h"
 #include "proxy/map_folders.h"
+#include "proxy/objects_file.h"
 #include "proxy/pipeline.h"
 #include "proxy/settings.h"
 #include "proxy/stats_report.h"
@@ -20,16 +21,22 @@ namespace {
 struct StatsFlags {
     CaptureFlags captures;
     std::vector<std::string> maps;
+    std::string objects_file;
     bool json = false;
 };
 
 int run_stats(const StatsFlags& flags) {
     MapFolders maps{{flags.maps.begin(), flags.maps.end()}};
     CaptureRun captures{flags.captures};
+    snapshot::ObjectSet objects;
+    if (!flags.objects_file.empty()) {
+        read_objects_file(flags.objects_file, objects);
+    }
     Fanout nobody;
     inspect::Ledger ledger;
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{.messages = false, .ledger = &ledger}, maps, nobody, numbers};
+    inspect::Inspector inspector{
+        {.objects = &objects, .messages = false, .ledger = &ledger}, maps, nobody, numbers};
     captures.read(inspector);
     const inspect::SessionStats totals = inspector.totals();
     const StatsReport report{.captures = flags.captures.paths,
@@ -55,6 +62,10 @@ Action add_stats_command(CLI::App& app) {
         ->type_name("DIR")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        ->add_option("--objects", flags->objects_file,
+                     "Snapshot objects of a mod, as JSON (snapshot/OBJECTS.md describes it)")
+        ->type_name("FILE");
     command->add_flag("--json", flags->json, "One JSON object instead of tables");
     return [flags, settings] {
         settings->complete();

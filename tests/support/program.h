@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace tw::test {
+
+/// What a program left behind.
+struct Finished {
+    int status = 0; ///< exit code; 128 and more: ended by that signal less 128
+    std::string out;
+    std::string err;
+};
+
+/// A program that runs beside the test, with its output in files. Killed when it goes out of scope.
+class Program {
+  public:
+    /// Precondition: `folder` exists; its files `out` and `err` are overwritten.
+    Program(const std::string& path, const std::vector<std::string>& arguments,
+            const std::string& folder);
+    ~Program();
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+    Program(Program&&) = delete;
+    Program& operator=(Program&&) = delete;
+
+    void signal(int number) const;
+    [[nodiscard]] std::string err() const;
+    /// Waits until it ends by itself.
+    [[nodiscard]] Finished finish();
+
+  private:
+    std::string folder_;
+    pid_t pid_ = -1;
+};
+
+/// Runs a program until it ends.
+[[nodiscard]] Finished run_program(const std::string& path,
+                                   const std::vector<std::string>& arguments);
+
+[[nodiscard]] std::string read_text(const std::string& path);
+void write_text(const std::string& path, const std::string& text);
+
+/// Checks `condition` until it holds or the deadline passes; returns whether it holds.
+[[nodiscard]] bool within(std::chrono::seconds deadline, const std::function<bool()>& condition);
+
+/// An empty folder that goes with its owner.
+class TemporaryFolder {
+  public:
+    TemporaryFolder();
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    TemporaryFolder(TemporaryFolder&&) = delete;
+    TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+    [[nodiscard]] std::string file(const std::string& name) const { return path_ + '/' + name; }
+
+  private:
+    std::string path_;
+};
+
+} // namespace tw::test
