@@ -36,7 +36,7 @@ std::optional<SnapshotView> History::find(Tick tick) const {
     if (entry == nullptr) {
         return std::nullopt;
     }
-    return SnapshotView::of_block(std::span{ring_}.subspan(entry->begin, entry->size()),
+    return SnapshotView::of_block(ring_.ints().subspan(entry->begin, entry->size()),
                                   entry->num_items, entry->num_ints);
 }
 
@@ -70,7 +70,9 @@ std::optional<std::size_t> History::find_room(std::size_t size) const {
     return size <= head ? std::optional<std::size_t>{0} : std::nullopt;
 }
 
-// A larger ring with the same entries, in order from its start.
+// A larger ring with the same entries. As long as nothing has gone they stand in order from its
+// start, and large blocks grow where they are, or by moving pages rather than bytes; later they are
+// copied into order.
 void History::grow(std::size_t size) {
     std::size_t kept = 0;
     for (std::size_t i = first_; i < entries_.size(); ++i) {
@@ -78,7 +80,16 @@ void History::grow(std::size_t size) {
     }
     // An eighth more than needed: what is kept varies, and a gap stays at the end of the ring.
     const std::size_t wanted = kept + size;
-    RawVector<std::int32_t> ring(std::min(wanted + wanted / 8, kMaxRingInts));
+    const std::size_t ints = std::min(wanted + wanted / 8, kMaxRingInts);
+    const bool in_order =
+        first_ == entries_.size() ||
+        (entries_[first_].begin == 0 && entries_.back().begin + entries_.back().size() == kept);
+    if (in_order) {
+        ring_.grow(ints);
+        return;
+    }
+    IntBlock ring;
+    ring.grow(ints);
     std::size_t at = 0;
     for (std::size_t i = first_; i < entries_.size(); ++i) {
         Entry& entry = entries_[i];
@@ -86,7 +97,7 @@ void History::grow(std::size_t size) {
         entry.begin = static_cast<std::uint32_t>(at);
         at += entry.size();
     }
-    ring_.swap(ring);
+    ring_ = std::move(ring);
 }
 
 std::size_t History::make_room(std::size_t size) {
@@ -107,7 +118,7 @@ std::span<std::int32_t> History::reserve(std::size_t ints) {
         return {};
     }
     reserved_ = make_room(ints);
-    return std::span{ring_}.subspan(reserved_, ints);
+    return ring_.ints().subspan(reserved_, ints);
 }
 
 bool History::commit(Tick tick, const SnapshotView& block) {

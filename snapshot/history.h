@@ -1,7 +1,7 @@
 #pragma once
 
+#include "snapshot/int_block.h"
 #include "snapshot/item.h"
-#include "snapshot/raw_vector.h"
 #include "snapshot/snapshot.h"
 
 #include <cstddef>
@@ -51,9 +51,7 @@ class History {
     /// Snapshots that take up room.
     [[nodiscard]] std::size_t size() const { return entries_.size() - first_; }
 
-    [[nodiscard]] std::size_t capacity_bytes() const {
-        return ring_.capacity() * sizeof(std::int32_t);
-    }
+    [[nodiscard]] std::size_t capacity_bytes() const { return ring_.size() * sizeof(std::int32_t); }
 
   private:
     /// One snapshot in the ring: its keys, its ends, its ints.
@@ -74,7 +72,7 @@ class History {
     void grow(std::size_t size);
     void drop_first();
 
-    RawVector<std::int32_t> ring_;
+    IntBlock ring_;
     std::vector<Entry> entries_; ///< in the order of storing; those before first_ are gone
     std::size_t first_ = 0;
     std::size_t reserved_ = 0; ///< index into ring_
