@@ -57,6 +57,9 @@ class StrictSink final : public RecordSink {
         demand(!record.ok || record.types != nullptr);
     }
 
+    /// Inspection looks at what passed; how the line was impaired is not its to say.
+    static void check(const ImpairmentRecord& /*record*/) { demand(false); }
+
     void check(const FindingRecord& record) {
         demand(record.id < FindingId::count);
         demand(record.bytes.size() <= tw::wire::kMaxDatagramSize);
