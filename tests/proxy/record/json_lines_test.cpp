@@ -111,7 +111,8 @@ TEST_CASE("every record has the common keys first and its own behind them") {
                            "ddnet_code", "name",    "what",       "detail",  "hex",   "at"}},
         {&summary,
          {"v", "t", "type", "session", "dir", "c2s", "s2c", "snapshots", "ack_lag_ticks",
-          "input_margin_ms", "map_changes", "gap_lost", "findings"}},
+          "input_margin_ms", "map_changes", "gap_lost", "findings", "impaired"}},
+        {&sample.impairment, {"v", "t", "type", "session", "settings", "seed", "c2s", "s2c"}},
     };
     for (const Row& row : rows) {
         const auto line = only(row.record);
