@@ -81,6 +81,8 @@ TEST_CASE("every record has the common keys first and its own behind them") {
     const test::SampleRecords sample;
     inspect::SummaryRecord summary = sample.summary;
     summary.head = sample.head;
+    inspect::ImpairmentRecord impairment = sample.impairment;
+    impairment.head = sample.head;
 
     struct Row {
         inspect::Record record;
@@ -112,7 +114,7 @@ TEST_CASE("every record has the common keys first and its own behind them") {
         {&summary,
          {"v", "t", "type", "session", "dir", "c2s", "s2c", "snapshots", "ack_lag_ticks",
           "input_margin_ms", "map_changes", "gap_lost", "findings", "impaired"}},
-        {&sample.impairment, {"v", "t", "type", "session", "settings", "seed", "c2s", "s2c"}},
+        {&impairment, {"v", "t", "type", "session", "dir", "settings", "seed", "c2s", "s2c"}},
     };
     for (const Row& row : rows) {
         const auto line = only(row.record);
