@@ -1,6 +1,5 @@
 #include "proxy/inspect/snapshots.h"
 
-#include "proxy/inspect/mismatch.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
@@ -86,7 +85,7 @@ void SnapshotTracker::on_message(wire::MessageId id, std::span<const std::byte> 
         return;
     }
     if (id == wire::MessageId::snap_empty) {
-        on_empty(part.tick, part.delta_tick, reporter, workspace);
+        on_empty(part.tick, part.delta_tick, reporter);
     } else {
         on_part(part, reporter, workspace);
     }
@@ -159,8 +158,7 @@ std::optional<SnapshotView> SnapshotTracker::base_of(const SnapshotRecord& recor
     return history_.find(record.delta_tick);
 }
 
-void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter,
-                               SnapshotWorkspace& workspace) {
+void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     if (history_.contains(tick) || is_lost(tick, base_tick)) {
         ++reporter.stats.repeated;
         return;
@@ -175,12 +173,11 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter,
         return;
     }
     record.crc_got = base->checksum();
-    // The history must not copy from itself while it makes room.
-    workspace.result.clear();
-    for (std::size_t i = 0; i < base->size(); ++i) {
-        workspace.result.append((*base)[i].key, (*base)[i].data);
+    if (!history_.repeat(base_tick, tick)) {
+        ++reporter.stats.repeated; // further behind the newest than the history reaches
+        return;
     }
-    accept(record, workspace.result.view(), reporter);
+    accept(record, reporter);
 }
 
 void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporter& reporter,
@@ -194,7 +191,7 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
                           .bytes = delta.body.size(),
                           .parts = delta.num_parts};
     note_arrival(record, reporter);
-    const auto base = base_of(record, reporter);
+    auto base = base_of(record, reporter);
     if (!base) {
         fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
         return;
@@ -205,11 +202,20 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
         fail_decode(record, decoded.error(), delta.body, reporter);
         return;
     }
+    // What is built lies behind the others already and is kept if its checksum is right. Making
+    // room can move the base, or push it out.
+    const auto room = history_.reserve(snapshot::room_for(*base, workspace.delta));
+    if (delta.delta_tick != snapshot::kNoBase) {
+        base = history_.find(delta.delta_tick);
+    }
+    if (!base) {
+        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        return;
+    }
     snapshot::DeltaOddities oddities;
-    if (const auto applied =
-            snapshot::apply_delta(*base, workspace.delta, workspace.result, oddities);
-        !applied) {
-        fail_decode(record, applied.error(), delta.body, reporter);
+    const auto built = snapshot::apply_delta(*base, workspace.delta, room, oddities);
+    if (!built) {
+        fail_decode(record, built.error(), delta.body, reporter);
         return;
     }
     report_oddities(delta, oddities, reporter);
@@ -218,12 +224,25 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
                           .tick = delta.tick,
                           .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
     }
-    record.crc_got = workspace.result.view().checksum();
+    record.crc_got = built->checksum();
     if (record.crc_got != record.crc_wanted) {
-        fail_checksum(record, delta.body, *base, oddities, workspace, reporter);
+        fail_checksum(record,
+                      {.body = delta.body,
+                       .delta = &workspace.delta,
+                       .base = *base,
+                       .previous = previous_ ? history_.find(*previous_).value_or(*base) : *base,
+                       .result = *built,
+                       .oddities = &oddities,
+                       .wanted = delta.crc,
+                       .got = *record.crc_got},
+                      reporter);
         return;
     }
-    accept(record, workspace.result.view(), reporter);
+    if (!history_.commit(delta.tick, *built)) {
+        ++reporter.stats.repeated; // further behind the newest than the history reaches
+        return;
+    }
+    accept(record, reporter);
 }
 
 void SnapshotTracker::note_arrival(const SnapshotRecord& record, Reporter& reporter) {
@@ -245,13 +264,9 @@ void SnapshotTracker::note_arrival(const SnapshotRecord& record, Reporter& repor
     }
 }
 
-void SnapshotTracker::accept(SnapshotRecord& record, const SnapshotView& items,
-                             Reporter& reporter) {
-    history_.store(record.tick, items);
+void SnapshotTracker::accept(SnapshotRecord& record, Reporter& reporter) {
     const auto stored = history_.find(record.tick);
     if (!stored) {
-        // Further behind the newest than the history reaches; nobody can build on it.
-        ++reporter.stats.repeated;
         return;
     }
     failure_.reset();
@@ -330,24 +345,14 @@ void SnapshotTracker::fail_decode(SnapshotRecord& record, const snapshot::Decode
     fail(record, finding, reporter);
 }
 
-void SnapshotTracker::fail_checksum(SnapshotRecord& record, std::span<const std::byte> body,
-                                    const SnapshotView& base,
-                                    const snapshot::DeltaOddities& oddities,
-                                    const SnapshotWorkspace& workspace, Reporter& reporter) {
-    const auto previous = previous_ ? history_.find(*previous_) : std::nullopt;
-    const MismatchCause cause = explain_mismatch({.body = body,
-                                                  .delta = &workspace.delta,
-                                                  .base = base,
-                                                  .previous = previous.value_or(base),
-                                                  .result = workspace.result.view(),
-                                                  .oddities = &oddities,
-                                                  .wanted = *record.crc_wanted,
-                                                  .got = *record.crc_got});
+void SnapshotTracker::fail_checksum(SnapshotRecord& record, const Mismatch& mismatch,
+                                    Reporter& reporter) {
+    const MismatchCause cause = explain_mismatch(mismatch);
     const std::size_t offset =
-        cause.int_index ? snapshot::byte_offset_of_int(body, *cause.int_index) : 0;
-    const InPart at = locate_in_parts(body, offset);
+        cause.int_index ? snapshot::byte_offset_of_int(mismatch.body, *cause.int_index) : 0;
+    const InPart at = locate_in_parts(mismatch.body, offset);
     FindingRecord finding{.id = FindingId::snapshot_crc_mismatch,
-                          .value = std::int64_t{*record.crc_got} - *record.crc_wanted,
+                          .value = std::int64_t{mismatch.got} - mismatch.wanted,
                           .part = at.part,
                           .name = cause.name,
                           .detail = cause.sentence,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/cadence.h"
+#include "proxy/inspect/mismatch.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/tick_gate.h"
 #include "proxy/wire/message.h"
@@ -21,7 +22,6 @@ namespace tw::inspect {
 /// Buffers that decoding needs for the time of one call: shared by all sessions of a worker.
 struct SnapshotWorkspace {
     snapshot::Delta delta;
-    snapshot::Snapshot result;
 };
 
 /// A connection's snapshots: parts are put together, deltas applied, checksums compared, the world
@@ -64,19 +64,17 @@ class SnapshotTracker {
     void on_part(const snapshot::Part& part, Reporter& reporter, SnapshotWorkspace& workspace);
     void on_complete(const snapshot::AssembledDelta& delta, Reporter& reporter,
                      SnapshotWorkspace& workspace);
-    void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter,
-                  SnapshotWorkspace& workspace);
+    void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
     /// The base's items; nothing when it did not pass by (which is reported).
     [[nodiscard]] std::optional<snapshot::SnapshotView> base_of(const SnapshotRecord& record,
                                                                 Reporter& reporter);
     void note_arrival(const SnapshotRecord& record, Reporter& reporter);
-    void accept(SnapshotRecord& record, const snapshot::SnapshotView& items, Reporter& reporter);
+    /// The history has it.
+    void accept(SnapshotRecord& record, Reporter& reporter);
     void fail(SnapshotRecord& record, FindingRecord finding, Reporter& reporter);
     void fail_decode(SnapshotRecord& record, const snapshot::DecodeError& error,
                      std::span<const std::byte> body, Reporter& reporter);
-    void fail_checksum(SnapshotRecord& record, std::span<const std::byte> body,
-                       const snapshot::SnapshotView& base, const snapshot::DeltaOddities& oddities,
-                       const SnapshotWorkspace& workspace, Reporter& reporter);
+    void fail_checksum(SnapshotRecord& record, const Mismatch& mismatch, Reporter& reporter);
     void report_oddities(const snapshot::AssembledDelta& delta,
                          const snapshot::DeltaOddities& oddities, Reporter& reporter);
     void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);

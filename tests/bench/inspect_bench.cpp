@@ -1,0 +1,165 @@
+// What the whole way costs on captures of real servers, on one core: from datagrams to verified
+// snapshots, and on to JSON lines. `per_snapshot` counts the snapshots that were verified.
+
+#include "proxy/record/json_lines.h"
+#include "tests/support/captured_traffic.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+namespace {
+
+using namespace tw;
+
+const std::vector<test::TrafficDatagram>& traffic(std::int64_t players) {
+    static const auto four = test::read_traffic("bench-4.pcap.gz");
+    static const auto many = test::read_traffic("bench-64.pcap.gz");
+    return players == 4 ? four : many;
+}
+
+class NoSink final : public inspect::RecordSink {
+  public:
+    void on_record(const inspect::Record& /*record*/) override {}
+};
+
+/// Counts what is written and forgets it.
+class Counting final : public record::Output {
+  public:
+    void write(std::string_view block) override { bytes_ += block.size(); }
+
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+  private:
+    std::uint64_t bytes_ = 0;
+};
+
+/// Plays a capture again and again through the same sessions, as a server's are joined anew: what
+/// is measured begins when their memory has grown.
+class Player {
+  public:
+    Player(benchmark::State& state, inspect::RecordSink& sink)
+        : state_{&state}, traffic_{&traffic(state.range(0))}, run_{{}, sink} {
+        play();
+        played_ = run_.inspector().totals();
+    }
+
+    void play() {
+        for (const test::TrafficDatagram& datagram : *traffic_) {
+            run_.on_datagram(datagram);
+        }
+    }
+
+    void report() {
+        const inspect::SessionStats totals = run_.inspector().totals();
+        if (played_.verified == 0 ||
+            totals.mismatched + totals.undecodable + totals.unknown_base != 0) {
+            state_->SkipWithError("not every snapshot was verified");
+        }
+        const auto per_unit =
+            benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert;
+        state_->counters["per_snapshot"] =
+            benchmark::Counter(static_cast<double>(played_.verified), per_unit);
+        state_->counters["per_datagram"] =
+            benchmark::Counter(static_cast<double>(traffic_->size()), per_unit);
+    }
+
+  private:
+    benchmark::State* state_;
+    const std::vector<test::TrafficDatagram>* traffic_;
+    test::TrafficInspector run_;
+    inspect::SessionStats played_;
+};
+
+/// Argument: players in the capture.
+void datagrams_to_snapshots(benchmark::State& state) {
+    NoSink sink;
+    Player player{state, sink};
+    for (auto _ : state) {
+        player.play();
+    }
+    player.report();
+}
+
+template <record::ItemChoice kItems>
+void datagrams_to_json(benchmark::State& state) {
+    Counting output;
+    record::JsonLines sink{{.items = kItems}, output};
+    Player player{state, sink};
+    const std::uint64_t before = output.bytes();
+    for (auto _ : state) {
+        player.play();
+    }
+    state.SetBytesProcessed(static_cast<std::int64_t>(output.bytes() - before));
+    player.report();
+}
+
+/// Keeps one snapshot of every so many, with all that its record points to.
+class Samples final : public inspect::RecordSink {
+  public:
+    void on_record(const inspect::Record& record) override {
+        const auto* const snapshot = std::get_if<const inspect::SnapshotRecord*>(&record);
+        if (snapshot == nullptr || !(*snapshot)->rebuilt || seen_++ % kEvery != 0) {
+            return;
+        }
+        const snapshot::SnapshotView& items = (*snapshot)->items;
+        Sample& sample = samples_.emplace_back();
+        sample.block.resize(items.block_ints());
+        items.write_block(sample.block.data());
+        sample.record = **snapshot;
+        sample.record.items =
+            snapshot::SnapshotView::of_block(sample.block, items.size(), items.data().size());
+        sample.record.previous.reset();
+    }
+
+    void write(record::JsonLines& sink) const {
+        for (const Sample& sample : samples_) {
+            sink.on_record(&sample.record);
+        }
+    }
+
+  private:
+    struct Sample {
+        std::vector<std::int32_t> block;
+        inspect::SnapshotRecord record;
+    };
+
+    static constexpr std::size_t kEvery = 97;
+    std::vector<Sample> samples_;
+    std::size_t seen_ = 0;
+};
+
+/// Formatting alone: every item of snapshots that stand ready.
+void format_every_item(benchmark::State& state) {
+    Samples samples;
+    test::TrafficInspector run{{}, samples}; // keeps what the records point to
+    for (const test::TrafficDatagram& datagram : traffic(state.range(0))) {
+        run.on_datagram(datagram);
+    }
+    Counting output;
+    record::JsonLines sink{{.items = record::ItemChoice::all}, output};
+    for (auto _ : state) {
+        samples.write(sink);
+        sink.flush();
+    }
+    state.SetBytesProcessed(static_cast<std::int64_t>(output.bytes()));
+}
+
+BENCHMARK(datagrams_to_snapshots)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
+BENCHMARK(datagrams_to_json<record::ItemChoice::changed>)
+    ->Arg(4)
+    ->Arg(64)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(datagrams_to_json<record::ItemChoice::all>)
+    ->Arg(4)
+    ->Arg(64)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(format_every_item)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
+
+} // namespace
+
+BENCHMARK_MAIN();
