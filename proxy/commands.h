@@ -22,5 +22,6 @@ inline constexpr int kExitFailed = 3;  ///< failed while running
 [[nodiscard]] Action add_map_command(CLI::App& app);
 [[nodiscard]] Action add_stats_command(CLI::App& app);
 [[nodiscard]] Action add_findings_command(CLI::App& app);
+[[nodiscard]] Action add_health_command(CLI::App& app);
 
 } // namespace tw

@@ -32,7 +32,8 @@ int run(int argc, char** argv) {
     app.footer(kMore);
     std::vector<std::pair<CLI::App*, tw::Action>> actions;
     for (const auto add : {tw::add_proxy_command, tw::add_decode_command, tw::add_map_command,
-                           tw::add_stats_command, tw::add_findings_command}) {
+                           tw::add_stats_command, tw::add_findings_command,
+                           tw::add_health_command}) {
         tw::Action action = add(app);
         actions.emplace_back(app.get_subcommands({}).back(), std::move(action));
     }

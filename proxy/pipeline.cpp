@@ -4,6 +4,7 @@
 #include "proxy/relay/idle.h"
 
 #include <chrono>
+#include <tuple>
 
 namespace tw {
 
@@ -11,6 +12,9 @@ namespace {
 
 /// Records wait at most this long before they reach the file, so that `tail -f` shows the game.
 constexpr std::chrono::milliseconds kFlushEvery{100};
+
+/// The live page asks once a second.
+constexpr std::chrono::milliseconds kPublishEvery{250};
 
 inspect::Timestamp now() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -35,10 +39,10 @@ void add_filtered(Fanout& sinks, inspect::RecordSink& sink, std::optional<record
 }
 
 Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
-               std::atomic<std::uint32_t>& numbers)
+               std::atomic<std::uint32_t>& numbers, std::size_t index)
     : ring_{options.ring_bytes}, pseudonym_key_{options.pseudonym_key},
-      expectations_{options.expectations}, inspector_{inspect_options(options), maps, sinks_,
-                                                      numbers} {
+      expectations_{options.expectations}, board_{options.board}, index_{index},
+      inspector_{inspect_options(options), maps, sinks_, numbers} {
     if (options.console != nullptr) {
         add_filtered(sinks_, console_.emplace(*options.console), options.console_filter,
                      filtered_console_);
@@ -46,6 +50,11 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
     if (options.records != nullptr) {
         add_filtered(sinks_, json_.emplace(options.json, *options.records), options.filter,
                      filtered_json_);
+    }
+    if (board_ != nullptr) {
+        sinks_.add(live_.emplace(options.inspect.objects == nullptr
+                                     ? snapshot::ObjectSet::standard()
+                                     : *options.inspect.objects));
     }
     if (!options.expectations.empty()) {
         sinks_.add(expectations_);
@@ -76,17 +85,23 @@ void Worker::finish() {
 void Worker::run() {
     relay::IdleStrategy idle;
     auto flushed = std::chrono::steady_clock::now();
+    auto published = flushed;
     while (true) {
         // Read before the ring, so that nothing the relay told before it ended is missed.
         const bool ending = ending_.load(std::memory_order_acquire);
         constexpr std::size_t kBatch = 256;
         const std::size_t seen =
             ring_.consume([this](const relay::Event& event) { look_at(event); }, kBatch);
-        if (const auto time = std::chrono::steady_clock::now(); time - flushed >= kFlushEvery) {
+        const auto time = std::chrono::steady_clock::now();
+        if (time - flushed >= kFlushEvery) {
             flushed = time;
             if (json_) {
                 json_->flush();
             }
+        }
+        if (board_ != nullptr && time - published >= kPublishEvery) {
+            published = time;
+            publish();
         }
         if (report_wanted_.exchange(false, std::memory_order_relaxed)) {
             inspector_.report(now());
@@ -103,6 +118,11 @@ void Worker::run() {
     if (json_) {
         json_->flush();
     }
+}
+
+void Worker::publish() {
+    live_->fill(view_, inspector_);
+    std::ignore = board_->try_publish(index_, view_); // a reader in the way: next time
 }
 
 void Worker::look_at(const relay::Event& event) {

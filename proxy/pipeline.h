@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/admin/live_tap.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/record/console.h"
 #include "proxy/record/expectation.h"
@@ -47,14 +48,16 @@ struct PipelineOptions {
     std::optional<record::Filter> console_filter{}; ///< of what the console shows
     std::vector<record::Expectation> expectations{};
     std::size_t ring_bytes = 0;
-    std::string pseudonym_key{}; ///< empty: client addresses as they are
+    admin::Board* board = nullptr; ///< what the live page reads; null: there is none
+    std::string pseudonym_key{};   ///< empty: client addresses as they are
 };
 
 /// Looks at one relay thread's copies, on a thread of its own: ring, inspector, sinks.
 class Worker {
   public:
+    /// `index`: its place on the board.
     Worker(const PipelineOptions& options, inspect::MapSource& maps,
-           std::atomic<std::uint32_t>& numbers);
+           std::atomic<std::uint32_t>& numbers, std::size_t index = 0);
     ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
@@ -85,6 +88,7 @@ class Worker {
     [[nodiscard]] inspect::Options inspect_options(const PipelineOptions& options);
     void run();
     void look_at(const relay::Event& event);
+    void publish();
 
     relay::Ring ring_;
     std::string pseudonym_key_;
@@ -95,6 +99,10 @@ class Worker {
     record::Expectations expectations_;
     inspect::Ledger ledger_;
     std::optional<record::ConsoleTap> console_;
+    std::optional<admin::LiveTap> live_;
+    admin::Board* board_;
+    std::size_t index_;
+    admin::View view_; ///< kept for its memory
     inspect::Inspector inspector_;
     std::atomic<bool> ending_{false};
     std::atomic<bool> report_wanted_{false};

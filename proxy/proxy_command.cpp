@@ -1,3 +1,4 @@
+#include "proxy/admin_run.h"
 #include "proxy/commands.h"
 #include "proxy/impairment_control.h"
 #include "proxy/map_folders.h"
@@ -40,6 +41,7 @@ struct ProxyFlags {
     std::vector<std::string> listen{"127.0.0.1:8303"};
     RecordFlags records;
     RelayFlags relay;
+    HttpFlags http;
     double idle_timeout = 60;
     std::size_t max_sessions = 1024;
     unsigned threads = 1;
@@ -64,6 +66,7 @@ void add_flags(CLI::App& command, ProxyFlags& flags) {
         ->capture_default_str();
     flags.records.add_to(command);
     flags.relay.add_to(command);
+    flags.http.add_to(command);
     command
         .add_option("--idle-timeout", flags.idle_timeout,
                     "Seconds without a datagram after which a session ends")
@@ -159,7 +162,9 @@ class ProxyRun {
     std::vector<std::unique_ptr<Worker>> workers_;
     std::optional<relay::Relay> relay_;
     std::optional<ImpairmentControl> impairment_;
+    std::optional<admin::Board> board_;
     asio::io_context io_{1};
+    std::optional<AdminRun> admin_;
     asio::steady_timer timer_{io_};
     asio::signal_set signals_{io_, SIGINT, SIGTERM};
     asio::signal_set report_signal_{io_, SIGUSR1};
@@ -198,6 +203,9 @@ ProxyRun::ProxyRun(const ProxyFlags& flags)
     if (!flags.quiet && !flags.no_inspect) {
         console_.emplace(::isatty(::fileno(console_file_)) == 1);
     }
+    if (flags.http.on()) {
+        board_.emplace(flags.threads);
+    }
     constexpr std::size_t kMiB = std::size_t{1} << 20U;
     const PipelineOptions pipeline{
         .inspect = {.objects = objects_.get(),
@@ -212,13 +220,25 @@ ProxyRun::ProxyRun(const ProxyFlags& flags)
             flags.records.parse_filter("--console-filter", flags.records.console_filter, *objects_),
         .expectations = flags.records.expectations(*objects_),
         .ring_bytes = flags.ring_mib * kMiB,
+        .board = board_ ? &*board_ : nullptr,
         .pseudonym_key = flags.records.pseudonym_key};
     std::vector<relay::Ring*> rings;
     for (unsigned i = 0; i < flags.threads && !flags.no_inspect; ++i) {
-        workers_.push_back(std::make_unique<Worker>(pipeline, maps_, numbers_));
+        workers_.push_back(std::make_unique<Worker>(pipeline, maps_, numbers_, i));
         rings.push_back(&workers_.back()->ring());
     }
     relay_.emplace(options, rings);
+    impairment_.emplace(*relay_, queue_ ? &*queue_ : nullptr, flags_.records.json(*objects_));
+    if (flags.http.on()) {
+        admin_.emplace(flags.http, AdminRun::Parts{.io = &io_,
+                                                   .relay = &*relay_,
+                                                   .impairment = &*impairment_,
+                                                   .board = &*board_,
+                                                   .file = file_ ? &*file_ : nullptr,
+                                                   .queue = queue_ ? &*queue_ : nullptr,
+                                                   .output = flags.records.output,
+                                                   .inspecting = !flags.no_inspect});
+    }
 }
 
 int ProxyRun::run() {
@@ -226,12 +246,14 @@ int ProxyRun::run() {
         spdlog::info("listening on {}:{}, forwarding to {}", endpoint.address().to_string(),
                      endpoint.port(), relay::to_string(relay_->server_endpoint()));
     }
-    impairment_.emplace(*relay_, queue_ ? &*queue_ : nullptr, flags_.records.json(*objects_));
     spdlog::info(describe_client_address(wanted_address_, relay_->client_address()));
     for (const auto& worker : workers_) {
         worker->start();
     }
     relay_->start();
+    if (admin_) {
+        admin_->start();
+    }
     started_ = shown_ = std::chrono::steady_clock::now();
     signals_.async_wait([this](const boost::system::error_code& error, int signal) {
         if (!error) {
@@ -332,6 +354,7 @@ void ProxyRun::show_stats(const inspect::SessionStats& totals, std::uint32_t ses
 }
 
 int ProxyRun::finish() {
+    admin_.reset(); // before anything it shows goes
     impairment_->finish();
     relay_->stop();
     relay_->join();

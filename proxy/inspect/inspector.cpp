@@ -68,6 +68,14 @@ void Inspector::finish(Timestamp time, std::string_view reason) {
     }
 }
 
+void Inspector::visit(
+    const std::function<void(std::uint32_t number, const SessionStats&)>& see) const {
+    for (const std::uint64_t key : keys()) {
+        const Session& session = *sessions_.at(key);
+        see(session.number(), session.totals());
+    }
+}
+
 SessionStats Inspector::totals() const {
     SessionStats totals = closed_;
     for (const auto& [unused, session] : sessions_) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,6 +36,9 @@ class Inspector {
 
     /// Totals of all sessions of this worker, open ones included.
     [[nodiscard]] SessionStats totals() const;
+
+    /// Shows the totals so far of each open session, in order of appearance.
+    void visit(const std::function<void(std::uint32_t number, const SessionStats&)>& see) const;
 
     [[nodiscard]] std::size_t open_sessions() const { return sessions_.size(); }
 

@@ -2,6 +2,7 @@
 
 #include "proxy/record/output.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -29,16 +30,15 @@ class FileOutput final : public Output {
 
     [[nodiscard]] bool failed() const { return error_ != 0; }
 
-    [[nodiscard]] int error() const {
-        return error_;
-    } ///< errno of the failure, 0 while all is well
+    /// errno of the failure, 0 while all is well. From any thread, as the others that only ask.
+    [[nodiscard]] int error() const { return error_; }
 
     [[nodiscard]] std::uint64_t lost_lines() const { return lost_lines_; }
 
   private:
     int descriptor_ = -1;
-    int error_ = 0;
-    std::uint64_t lost_lines_ = 0;
+    std::atomic<int> error_{0};
+    std::atomic<std::uint64_t> lost_lines_{0};
 };
 
 /// Writes to another output on a thread of its own. The queue is bounded: when the disk cannot keep

@@ -1,0 +1,79 @@
+#pragma once
+
+#include "proxy/inspect/stats.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tw::admin {
+
+/// What the page shows of one session.
+struct SessionView {
+    std::uint32_t number = 0;
+    std::string client{};
+    std::string protocol{};
+    std::string map{};
+    std::string name{};  ///< the player's; text of a peer
+    std::string place{}; ///< "(50,32) air"
+    bool closed = false; ///< its peers said goodbye; it may come back until it idles out
+    std::int64_t opened_ms = 0;
+    std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
+    std::array<std::uint64_t, 2> bytes{};
+    std::array<std::uint64_t, 2> recovered{}; ///< lost, and had by a resend
+    std::uint64_t snapshots = 0;
+    std::uint64_t verified = 0;
+    std::uint64_t missed = 0;
+    double ack_lag_ticks = 0;          ///< mean
+    std::int64_t largest_snapshot = 0; ///< bytes
+    std::uint64_t findings = 0;        ///< warnings and errors
+};
+
+/// A finding as a line for people.
+struct FindingLine {
+    std::int64_t time_ms = 0;
+    std::uint32_t session = 0;
+    std::string severity{};
+    std::string text{};
+};
+
+/// What one worker saw, or all of them together.
+struct View {
+    /// Sessions beyond this are only counted: nobody reads a longer table.
+    static constexpr std::size_t kMaxSessions = 128;
+    /// The latest warnings and errors.
+    static constexpr std::size_t kMaxFindings = 32;
+
+    inspect::SessionStats totals{};
+    std::size_t sessions_open = 0;
+    std::vector<SessionView> sessions{};
+    std::deque<FindingLine> findings{};                        ///< oldest first
+    std::map<std::string, std::uint64_t, std::less<>> items{}; ///< in rebuilt snapshots, by type
+
+    void merge(const View& other);
+};
+
+/// What the workers show and the page reads. A worker never waits here: while somebody reads, it
+/// comes again later.
+class Board {
+  public:
+    explicit Board(std::size_t workers) : views_(workers) {}
+
+    /// False when a reader was in the way. `view` gets the old one's memory for the next time.
+    [[nodiscard]] bool try_publish(std::size_t worker, View& view);
+
+    /// All workers together.
+    [[nodiscard]] View read() const;
+
+  private:
+    mutable std::mutex mutex_;
+    std::vector<View> views_;
+};
+
+} // namespace tw::admin

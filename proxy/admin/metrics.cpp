@@ -1,0 +1,198 @@
+#include "proxy/admin/metrics.h"
+
+#include <array>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+namespace tw::admin {
+
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+constexpr std::array<std::string_view, 2> kDirections{"c2s", "s2c"};
+constexpr double kMsPerSecond = 1000;
+
+/// A run of families under construction.
+class Families {
+  public:
+    MetricFamily& add(std::string_view name, MetricType type, std::string_view help) {
+        return all_.emplace_back(MetricFamily{.name = "twscope_" + std::string{name},
+                                              .help = std::string{help},
+                                              .type = type,
+                                              .metric = {}});
+    }
+
+    void gauge(std::string_view name, std::string_view help, double value) {
+        ClientMetric metric;
+        metric.gauge.value = value;
+        add(name, MetricType::Gauge, help).metric.push_back(std::move(metric));
+    }
+
+    void counter(std::string_view name, std::string_view help, std::uint64_t value) {
+        count(add(name, MetricType::Counter, help), {}, value);
+    }
+
+    static void count(MetricFamily& family, Labels labels, std::uint64_t value) {
+        ClientMetric metric;
+        metric.label = std::move(labels);
+        metric.counter.value = static_cast<double>(value);
+        family.metric.push_back(std::move(metric));
+    }
+
+    /// Count and sum of a spread, in base units: `unit` is what one of the spread's numbers is.
+    void summary(std::string_view name, std::string_view help, const inspect::Spread& spread,
+                 double unit) {
+        ClientMetric metric;
+        metric.summary.sample_count = spread.count;
+        metric.summary.sample_sum = static_cast<double>(spread.sum) * unit;
+        add(name, MetricType::Summary, help).metric.push_back(std::move(metric));
+    }
+
+    [[nodiscard]] const std::vector<MetricFamily>& all() const { return all_; }
+
+  private:
+    std::vector<MetricFamily> all_;
+};
+
+ClientMetric::Label direction_label(std::size_t direction) {
+    return {.name = "direction", .value = std::string{kDirections[direction]}};
+}
+
+void add_relay(Families& out, const State& state) {
+    const RelayState& relay = state.relay;
+    auto& datagrams = out.add("datagrams_total", MetricType::Counter,
+                              "Datagrams that arrived to be passed on, and what became of them.");
+    for (std::size_t i = 0; i < relay.directions.size(); ++i) {
+        const DirectionState& direction = relay.directions[i];
+        for (const auto& [result, value] :
+             {std::pair{"forwarded", direction.datagrams}, std::pair{"dropped", direction.dropped},
+              std::pair{"refused", direction.refused}}) {
+            Families::count(datagrams, {direction_label(i), {.name = "result", .value = result}},
+                            value);
+        }
+    }
+    auto& bytes =
+        out.add("forwarded_bytes_total", MetricType::Counter, "UDP payload that was passed on.");
+    for (std::size_t i = 0; i < relay.directions.size(); ++i) {
+        Families::count(bytes, {direction_label(i)}, relay.directions[i].bytes);
+    }
+    auto& lost = out.add("copies_lost_total", MetricType::Counter,
+                         "Datagrams that were passed on but not looked at: decoding was behind.");
+    for (std::size_t i = 0; i < relay.directions.size(); ++i) {
+        Families::count(lost, {direction_label(i)}, relay.directions[i].copies_lost);
+    }
+    out.gauge("sessions", "Sessions that are open.", static_cast<double>(relay.sessions_open));
+    auto& sessions =
+        out.add("sessions_total", MetricType::Counter,
+                "Sessions that began and ended; datagrams of new clients that got none because the "
+                "table was full (refused) or no socket was to be had (failed).");
+    for (const auto& [result, value] :
+         {std::pair{"opened", relay.sessions_opened}, std::pair{"closed", relay.sessions_closed},
+          std::pair{"refused", relay.sessions_refused},
+          std::pair{"failed", relay.sessions_failed}}) {
+        Families::count(sessions, {{.name = "result", .value = result}}, value);
+    }
+    out.counter("icmp_refused_total", "Answers 'port unreachable' from either side.",
+                relay.icmp_refused);
+    out.counter("receive_errors_total", "Other errors of receiving.", relay.receive_errors);
+    out.counter("truncated_datagrams_total", "Datagrams longer than the buffer.", relay.truncated);
+    out.counter("kernel_dropped_datagrams_total",
+                "Datagrams that came while a socket's receive buffer was full.",
+                relay.kernel_dropped);
+}
+
+struct DirectionCounter {
+    std::string_view name;
+    std::string_view help;
+    std::uint64_t inspect::DirectionStats::*value;
+};
+
+constexpr DirectionCounter kDirectionCounters[] = {
+    {"malformed_datagrams_total", "Datagrams that are no packet.",
+     &inspect::DirectionStats::malformed},
+    {"chunks_total", "Chunks in packets.", &inspect::DirectionStats::chunks},
+    {"messages_total", "Messages that were accepted.", &inspect::DirectionStats::messages},
+    {"vital_chunks_total", "Reliable chunks that were accepted.", &inspect::DirectionStats::vital},
+    {"resent_chunks_total", "Chunks that say they are a resend.", &inspect::DirectionStats::resent},
+    {"duplicate_chunks_total", "Reliable chunks had before.", &inspect::DirectionStats::duplicates},
+    {"gap_chunks_total", "Reliable chunks behind a missing one.", &inspect::DirectionStats::gaps},
+    {"recovered_chunks_total", "Reliable chunks that came only as a resend: lost once.",
+     &inspect::DirectionStats::recovered},
+    {"resend_requests_total", "Packets that ask for a resend.",
+     &inspect::DirectionStats::resend_requests},
+};
+
+void add_traffic(Families& out, const inspect::SessionStats& totals) {
+    for (const DirectionCounter& counter : kDirectionCounters) {
+        auto& family = out.add(counter.name, MetricType::Counter, counter.help);
+        for (std::size_t i = 0; i < totals.directions.size(); ++i) {
+            Families::count(family, {direction_label(i)}, totals.directions[i].*counter.value);
+        }
+    }
+}
+
+void add_snapshots(Families& out, const View& view) {
+    const inspect::SessionStats& totals = view.totals;
+    auto& snapshots =
+        out.add("snapshots_total", MetricType::Counter, "Snapshots by how rebuilding them ended.");
+    for (const auto& [result, value] :
+         {std::pair{"verified", totals.verified}, std::pair{"mismatched", totals.mismatched},
+          std::pair{"undecodable", totals.undecodable},
+          std::pair{"unknown_base", totals.unknown_base},
+          std::pair{"incomplete", totals.incomplete}, std::pair{"repeated", totals.repeated}}) {
+        Families::count(snapshots, {{.name = "result", .value = result}}, value);
+    }
+    out.counter("missed_snapshots_total", "Snapshots that never came, by the cadence of the rest.",
+                totals.missed);
+    out.counter("snapshot_parts_total", "Parts that snapshots came in.", totals.parts);
+    out.counter("snapshot_delta_bytes_total", "Bytes of the deltas.", totals.delta_bytes);
+    constexpr double kMicrosecond = 1e-6;
+    constexpr double kTickSeconds = 0.02;
+    out.summary("snapshot_size_bytes", "Size of rebuilt snapshots.", totals.snapshot_bytes, 1);
+    out.summary("snapshot_interval_seconds", "Time between two snapshots of a session.",
+                totals.snapshot_interval_us, kMicrosecond);
+    out.summary("ack_lag_seconds", "How far clients' acknowledgements are behind, in game time.",
+                totals.ack_lag_ticks, kTickSeconds);
+    auto& items =
+        out.add("snapshot_items_total", MetricType::Counter, "Items in rebuilt snapshots by type.");
+    for (const auto& [type, count] : view.items) {
+        Families::count(items, {{.name = "item_type", .value = type}}, count);
+    }
+    auto& findings =
+        out.add("findings_total", MetricType::Counter, "What is off, by the finding's id.");
+    for (const inspect::FindingInfo& info : inspect::finding_table()) {
+        Families::count(findings, {{.name = "finding", .value = std::string{info.name}}},
+                        totals.findings[static_cast<std::size_t>(info.id)]);
+    }
+}
+
+} // namespace
+
+std::string metrics_text(const State& state) {
+    Families families;
+    families.gauge("start_time_seconds", "When twscope started, since 1970.",
+                   static_cast<double>(state.started_ms) / kMsPerSecond);
+    add_relay(families, state);
+    families.gauge("recording_failed", "1 once records could not be written any more.",
+                   state.recording.failed ? 1 : 0);
+    families.counter("records_lost_total", "Records that could not be written.",
+                     state.recording.lost);
+    if (state.inspecting) {
+        add_traffic(families, state.view.totals);
+        add_snapshots(families, state.view);
+    }
+    std::ostringstream out;
+    prometheus::TextSerializer{}.Serialize(out, families.all());
+    return out.str();
+}
+
+} // namespace tw::admin

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "proxy/admin/board.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tw::admin {
+
+/// What the relay counted in one direction since its start.
+struct DirectionState {
+    std::uint64_t datagrams = 0; ///< passed on
+    std::uint64_t bytes = 0;     ///< payload passed on
+    std::uint64_t dropped = 0;   ///< not passed on: the socket's buffer was full
+    std::uint64_t refused = 0;   ///< not passed on: the system would not
+    std::uint64_t copies_lost = 0;
+};
+
+struct RelayState {
+    std::array<DirectionState, 2> directions{}; ///< c2s, s2c
+    std::uint64_t sessions_open = 0;
+    std::uint64_t sessions_opened = 0;
+    std::uint64_t sessions_closed = 0;
+    std::uint64_t sessions_refused = 0;
+    std::uint64_t sessions_failed = 0;
+    std::uint64_t icmp_refused = 0;
+    std::uint64_t receive_errors = 0;
+    std::uint64_t truncated = 0;
+    std::uint64_t kernel_dropped = 0;
+};
+
+/// Where records go.
+struct RecordingState {
+    std::string output{}; ///< empty: nowhere
+    bool failed = false;
+    std::uint64_t lost = 0; ///< records that could not be written
+};
+
+/// The run as a whole at one moment: what the page, the scraper and scripts see.
+struct State {
+    std::string version{};
+    std::int64_t now_ms = 0;     ///< since 1970
+    std::int64_t started_ms = 0; ///< since 1970
+    std::vector<std::string> listen{};
+    std::string server{};
+    std::string impairment{}; ///< as --impair takes it; empty: none
+    bool inspecting = true;
+    RelayState relay{};
+    RecordingState recording{};
+    View view{};
+};
+
+} // namespace tw::admin

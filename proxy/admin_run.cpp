@@ -1,0 +1,162 @@
+#include "proxy/admin_run.h"
+
+#include "proxy/settings.h"
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace tw {
+
+namespace {
+
+/// How long /healthz waits for the server's answer.
+constexpr std::chrono::milliseconds kHealthDeadline{1000};
+
+std::int64_t now_ms() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+std::string to_text(const boost::asio::ip::udp::endpoint& endpoint) {
+    const std::string address = endpoint.address().to_string();
+    return fmt::format("{}:{}", endpoint.address().is_v4() ? address : '[' + address + ']',
+                       endpoint.port());
+}
+
+admin::RelayState relay_state(const relay::Relay& relay) {
+    const relay::Counters counters = relay.counters();
+    admin::RelayState state{.directions = {},
+                            .sessions_open = relay.num_sessions(),
+                            .sessions_opened = counters.sessions_opened,
+                            .sessions_closed = counters.sessions_closed,
+                            .sessions_refused = counters.sessions_refused,
+                            .sessions_failed = counters.sessions_failed,
+                            .icmp_refused = counters.icmp_refused,
+                            .receive_errors = counters.receive_errors,
+                            .truncated = counters.truncated,
+                            .kernel_dropped = counters.kernel_dropped};
+    for (std::size_t i = 0; i < state.directions.size(); ++i) {
+        const auto& from = counters.directions[i];
+        state.directions[i] = {.datagrams = from.datagrams,
+                               .bytes = from.bytes,
+                               .dropped = from.dropped,
+                               .refused = from.send_errors,
+                               .copies_lost = from.copies_lost};
+    }
+    return state;
+}
+
+} // namespace
+
+void HttpFlags::add_to(CLI::App& command) {
+    command
+        .add_option("--http", address,
+                    "Show a live page, /healthz, /metrics and /api/state here; a port alone means "
+                    "127.0.0.1 (9303 is usual)")
+        ->type_name("[ADDR:]PORT");
+    command
+        .add_option("--http-host", hosts,
+                    "A name with dots that browsers may know the page by (repeatable); addresses "
+                    "and localhost are always right")
+        ->type_name("NAME")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+admin::AdminOptions HttpFlags::options() const {
+    const bool port_alone = std::all_of(address.begin(), address.end(),
+                                        [](unsigned char c) { return std::isdigit(c) != 0; });
+    const HostPort where = parse_host_port(port_alone ? ':' + address : address, "--http");
+    const std::string host = where.host.empty() ? "127.0.0.1" : where.host;
+    boost::system::error_code error;
+    std::ignore = boost::asio::ip::make_address(host, error);
+    if (error) {
+        throw UsageError{fmt::format("--http {}: expected an address like 127.0.0.1:9303, not a "
+                                     "name",
+                                     address)};
+    }
+    return {.server = {.address = host, .port = where.port}, .hosts = hosts};
+}
+
+AdminRun::AdminRun(const HttpFlags& flags, Parts parts)
+    : parts_{std::move(parts)}, started_ms_{now_ms()},
+      probe_{*parts_.io, reachable(parts_.relay->listen_endpoints().front()), kHealthDeadline},
+      admin_{[&] {
+          try {
+              return admin::Admin{flags.options(), sources()};
+          } catch (const UsageError&) {
+              throw;
+          } catch (const std::runtime_error& failure) {
+              throw UsageError{fmt::format("--http: {}", failure.what())};
+          }
+      }()} {}
+
+AdminRun::~AdminRun() {
+    admin_.stop();
+    probe_.stop();
+}
+
+void AdminRun::start() {
+    admin_.start();
+    spdlog::info("live page on port {}", admin_.port());
+    if (!admin_.on_loopback()) {
+        spdlog::warn("the live page is open to the network: whoever reaches it sees the players' "
+                     "names and addresses, and can impair the line");
+    }
+}
+
+admin::Sources AdminRun::sources() {
+    return {
+        .state = [this] { return state(); },
+        .health = [this](std::function<void(admin::Health)> done) { ask_health(std::move(done)); },
+        .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
+            return parts_.impairment->set(text).map([](const std::string&) {});
+        }};
+}
+
+admin::State AdminRun::state() const {
+    admin::State state{.version = TWSCOPE_VERSION,
+                       .now_ms = now_ms(),
+                       .started_ms = started_ms_,
+                       .listen = {},
+                       .server = relay::to_string(parts_.relay->server_endpoint()),
+                       .impairment = parts_.impairment->settings(),
+                       .inspecting = parts_.inspecting,
+                       .relay = relay_state(*parts_.relay),
+                       .recording = {.output = parts_.output},
+                       .view = parts_.board->read()};
+    for (const auto& endpoint : parts_.relay->listen_endpoints()) {
+        state.listen.push_back(to_text(endpoint));
+    }
+    if (parts_.file != nullptr) {
+        state.recording.failed = parts_.file->failed();
+        state.recording.lost = parts_.file->lost_lines() + parts_.queue->dropped_lines();
+    }
+    return state;
+}
+
+void AdminRun::ask_health(std::function<void(admin::Health)> done) {
+    boost::asio::post(*parts_.io, [this, done = std::move(done)] {
+        const std::uint64_t before = parts_.relay->counters().directions[0].datagrams;
+        probe_.ask([this, before, done](bool answered) {
+            if (answered) {
+                return done({.ok = true, .text = "ok"});
+            }
+            const bool passed = parts_.relay->counters().directions[0].datagrams != before;
+            done({.ok = false,
+                  .text = passed ? "the relay passes datagrams on, but the server does not answer"
+                                 : "the relay passes nothing on"});
+        });
+    });
+}
+
+} // namespace tw

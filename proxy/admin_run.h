@@ -1,0 +1,70 @@
+#pragma once
+
+#include "proxy/admin/admin.h"
+#include "proxy/impairment_control.h"
+#include "proxy/record/file_output.h"
+#include "proxy/relay/relay.h"
+#include "proxy/server_probe.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tw {
+
+/// The flags of `proxy` about the live page.
+struct HttpFlags {
+    std::string address; ///< empty: no page
+    std::vector<std::string> hosts;
+
+    void add_to(CLI::App& command);
+
+    [[nodiscard]] bool on() const { return !address.empty(); }
+
+    /// Errors: UsageError.
+    [[nodiscard]] admin::AdminOptions options() const;
+};
+
+/// The live page of a run: gathers what it shows.
+class AdminRun {
+  public:
+    /// All have to outlive it; `file` and `queue` may be null.
+    struct Parts {
+        boost::asio::io_context* io;
+        relay::Relay* relay;
+        ImpairmentControl* impairment;
+        const admin::Board* board;
+        const record::FileOutput* file;
+        const record::QueuedOutput* queue;
+        std::string output;
+        bool inspecting;
+    };
+
+    /// Binds. Errors: UsageError.
+    AdminRun(const HttpFlags& flags, Parts parts);
+    ~AdminRun();
+    AdminRun(const AdminRun&) = delete;
+    AdminRun& operator=(const AdminRun&) = delete;
+    AdminRun(AdminRun&&) = delete;
+    AdminRun& operator=(AdminRun&&) = delete;
+
+    void start();
+
+  private:
+    [[nodiscard]] admin::State state() const;
+    void ask_health(std::function<void(admin::Health)> done);
+    [[nodiscard]] admin::Sources sources();
+
+    Parts parts_;
+    std::int64_t started_ms_;
+    ServerProbe probe_; ///< used on the io_context's thread only
+    admin::Admin admin_;
+};
+
+} // namespace tw

@@ -1,0 +1,124 @@
+#include "proxy/admin/admin.h"
+#include "tests/proxy/admin/http_client.h"
+#include "tests/proxy/admin/sample_state.h"
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using tw::admin::Admin;
+using tw::admin::Health;
+using tw::test::ask;
+using tw::test::body_of;
+using tw::test::get;
+using tw::test::status_of;
+
+namespace {
+
+/// The page of a run that can be well or not, and whose line can be impaired.
+struct Page {
+    Page() { admin.start(); }
+
+    std::atomic<bool> well{true};
+    std::string impairment = "none"; // the server's thread only
+    Admin admin{
+        {.server = {.address = "127.0.0.1", .port = 0}},
+        {.state =
+             [this] {
+                 auto state = tw::test::sample_state();
+                 state.impairment = impairment;
+                 return state;
+             },
+         .health =
+             [this](const auto& done) {
+                 done(Health{.ok = well, .text = well ? "ok" : "the server is gone"});
+             },
+         .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
+             if (text == "nonsense") {
+                 return tl::unexpected{std::string{"'nonsense' is none"}};
+             }
+             impairment = text;
+             return {};
+         }}};
+
+    [[nodiscard]] std::string put(const std::string& text,
+                                  const std::string& type = "text/plain") const {
+        return ask(admin.port(),
+                   "PUT /api/impairment HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + type +
+                       "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
+    }
+};
+
+} // namespace
+
+TEST_CASE("every address answers what it is for") {
+    struct Row {
+        std::string path;
+        std::string_view status;
+        std::string_view type;
+        std::string_view holds;
+    };
+
+    const Row rows[] = {
+        {"/", "HTTP/1.1 200 OK", "text/html; charset=utf-8", "<title>twscope</title>"},
+        {"/?x", "HTTP/1.1 200 OK", "text/html; charset=utf-8", "<title>twscope</title>"},
+        {"/healthz", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "ok"},
+        {"/metrics", "HTTP/1.1 200 OK", "text/plain; version=0.0.4; charset=utf-8",
+         "# TYPE twscope_sessions gauge"},
+        {"/api/state", "HTTP/1.1 200 OK", "application/json", R"("server":"127.0.0.1:8304")"},
+        {"/api/impairment", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "none"},
+        {"/favicon.ico", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
+        {"/../etc/passwd", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
+        {"/metrics/", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
+    };
+    const Page page;
+    for (const Row& row : rows) {
+        CAPTURE(row.path);
+        const std::string answer = get(page.admin.port(), row.path);
+        CHECK(status_of(answer) == row.status);
+        CHECK(answer.find("Content-Type: " + std::string{row.type} + "\r\n") != std::string::npos);
+        CHECK(body_of(answer).find(row.holds) != std::string::npos);
+    }
+}
+
+TEST_CASE("health is 503 with the reason while the relay does not work") {
+    Page page;
+    page.well = false;
+    const std::string answer = get(page.admin.port(), "/healthz");
+    CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
+    CHECK(body_of(answer) == "the server is gone\n");
+}
+
+TEST_CASE("the line is impaired by PUT, and a mistake changes nothing") {
+    const Page page;
+    CHECK(body_of(page.put("s2c:loss=2%\n")) == "s2c:loss=2%\n");
+    CHECK(body_of(get(page.admin.port(), "/api/impairment")) == "s2c:loss=2%\n");
+    const std::string refused = page.put("nonsense");
+    CHECK(status_of(refused) == "HTTP/1.1 400 Bad Request");
+    CHECK(body_of(refused) == "'nonsense' is none\n");
+    CHECK(status_of(page.put("")) == "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(page.put("none", "application/x-www-form-urlencoded")) ==
+          "HTTP/1.1 415 Unsupported Media Type");
+    CHECK(body_of(get(page.admin.port(), "/api/impairment")) == "s2c:loss=2%\n");
+}
+
+TEST_CASE("methods that are not there are refused by name") {
+    const Page page;
+    for (const std::string method : {"POST", "DELETE", "OPTIONS", "TRACE"}) {
+        CAPTURE(method);
+        const std::string answer =
+            ask(page.admin.port(), method + " /api/impairment HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        CHECK(status_of(answer) == "HTTP/1.1 405 Method Not Allowed");
+        CHECK(answer.find("Allow: GET, PUT\r\n") != std::string::npos);
+        CHECK(answer.find("Access-Control") == std::string::npos);
+    }
+}
+
+TEST_CASE("a stranger's name is not answered") {
+    const Page page;
+    CHECK(status_of(get(page.admin.port(), "/api/state", "Host: evil.example\r\n")) ==
+          "HTTP/1.1 421 Misdirected Request");
+    CHECK(status_of(get(page.admin.port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
+}

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+
+namespace tw::test {
+
+/// A connection to a server on loopback that can say anything.
+class HttpClient {
+  public:
+    explicit HttpClient(std::uint16_t port) {
+        socket_.connect({boost::asio::ip::address_v4::loopback(), port});
+    }
+
+    /// False when the server has closed.
+    bool send(std::string_view bytes) {
+        boost::system::error_code error;
+        boost::asio::write(socket_, boost::asio::buffer(bytes.data(), bytes.size()), error);
+        return !error;
+    }
+
+    void end_sending() {
+        boost::system::error_code ignored;
+        socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
+    }
+
+    /// Everything up to the end of the connection.
+    std::string read_all() {
+        std::string answer;
+        boost::system::error_code error;
+        boost::asio::read(socket_, boost::asio::dynamic_buffer(answer), error);
+        return answer;
+    }
+
+  private:
+    boost::asio::io_context io_;
+    boost::asio::ip::tcp::socket socket_{io_};
+};
+
+/// Sends a request and returns everything that came back.
+inline std::string ask(std::uint16_t port, std::string_view request) {
+    HttpClient client{port};
+    client.send(request);
+    return client.read_all();
+}
+
+inline std::string get(std::uint16_t port, const std::string& path,
+                       const std::string& headers = "Host: localhost\r\n") {
+    return ask(port, "GET " + path + " HTTP/1.1\r\n" + headers + "\r\n");
+}
+
+inline std::string body_of(const std::string& answer) {
+    const auto end = answer.find("\r\n\r\n");
+    return end == std::string::npos ? "" : answer.substr(end + 4);
+}
+
+inline std::string status_of(const std::string& answer) {
+    return answer.substr(0, answer.find("\r\n"));
+}
+
+} // namespace tw::test

@@ -1,0 +1,79 @@
+#include "proxy/admin/metrics.h"
+#include "tests/proxy/admin/sample_state.h"
+#include "tests/support/prometheus_text.h"
+
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+tw::test::PrometheusText read(const tw::admin::State& state) {
+    return tw::test::read_prometheus_text(tw::admin::metrics_text(state));
+}
+
+} // namespace
+
+TEST_CASE("metrics keep the rules of the format and of its naming guide") {
+    const auto text = read(tw::test::sample_state());
+    for (const std::string& complaint : text.complaints) {
+        CAPTURE(complaint);
+        CHECK(complaint.empty());
+    }
+    CHECK(text.types.size() > 20);
+    for (const auto& [family, type] : text.types) {
+        CAPTURE(family);
+        CHECK(family.starts_with("twscope_"));
+    }
+}
+
+TEST_CASE("no label but the four that no peer can fill") {
+    const auto text = read(tw::test::sample_state());
+    const std::set<std::string> allowed{"direction", "result", "finding", "item_type"};
+    for (const auto& [label, family] : text.labels) {
+        CAPTURE(family);
+        CHECK(allowed.contains(label));
+    }
+    CHECK(text.labels.size() == allowed.size());
+}
+
+TEST_CASE("metrics say what was counted, in base units") {
+    struct Row {
+        std::string name;
+        double value;
+    };
+
+    const Row rows[] = {
+        {"twscope_sessions", 2},
+        {R"(twscope_sessions_total{result="opened"})", 5},
+        {R"(twscope_datagrams_total{direction="s2c",result="forwarded"})", 100},
+        {R"(twscope_datagrams_total{direction="c2s",result="dropped"})", 3},
+        {R"(twscope_forwarded_bytes_total{direction="s2c"})", 12'345},
+        {R"(twscope_snapshots_total{result="verified"})", 49},
+        {R"(twscope_snapshots_total{result="mismatched"})", 1},
+        {R"(twscope_findings_total{finding="snapshot.crc_mismatch"})", 1},
+        {R"(twscope_findings_total{finding="inspect.gap"})", 0},
+        {R"(twscope_snapshot_items_total{item_type="character"})", 80},
+        {"twscope_snapshot_interval_seconds_sum", 0.1},
+        {"twscope_snapshot_interval_seconds_count", 2},
+        {"twscope_start_time_seconds", 1'700'000'000.5},
+        {"twscope_recording_failed", 1},
+        {"twscope_records_lost_total", 7},
+    };
+    const auto text = read(tw::test::sample_state());
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        REQUIRE(text.samples.contains(row.name));
+        CHECK(text.samples.at(row.name) == doctest::Approx(row.value));
+    }
+}
+
+TEST_CASE("a run that only forwards shows nothing it did not look at") {
+    tw::admin::State state;
+    state.inspecting = false;
+    const auto text = read(state);
+    CHECK(text.complaints.empty());
+    CHECK(text.types.contains("twscope_datagrams_total"));
+    CHECK_FALSE(text.types.contains("twscope_snapshots_total"));
+}

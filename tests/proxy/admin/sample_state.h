@@ -1,0 +1,40 @@
+#pragma once
+
+#include "proxy/admin/state.h"
+
+namespace tw::test {
+
+/// A run with something in every place, and names that want to break out of theirs.
+inline admin::State sample_state() {
+    admin::State state{.version = "1.2.3",
+                       .now_ms = 1'700'000'002'500,
+                       .started_ms = 1'700'000'000'500,
+                       .listen = {"127.0.0.1:8303"},
+                       .server = "127.0.0.1:8304",
+                       .impairment = "s2c:loss=2%",
+                       .inspecting = true};
+    state.relay.sessions_open = 2;
+    state.relay.sessions_opened = 5;
+    state.relay.directions[1].datagrams = 100;
+    state.relay.directions[1].bytes = 12'345;
+    state.relay.directions[0].dropped = 3;
+    state.recording = {.output = "game.jsonl", .failed = true, .lost = 7};
+    state.view.totals.snapshots = 50;
+    state.view.totals.verified = 49;
+    state.view.totals.mismatched = 1;
+    state.view.totals.snapshot_interval_us.add(40'000);
+    state.view.totals.snapshot_interval_us.add(60'000);
+    state.view.totals
+        .findings[static_cast<std::size_t>(inspect::FindingId::snapshot_crc_mismatch)] = 1;
+    state.view.items = {{"character", 80}, {"a \"mod\\'s\"\nthing", 1}};
+    state.view.sessions_open = 1;
+    state.view.sessions = {{.number = 1,
+                            .client = "127.0.0.1:5000",
+                            .name = "</script><b>\"\\\x01\xff",
+                            .snapshots = 50,
+                            .verified = 49}};
+    state.view.findings = {{.time_ms = 1, .session = 1, .severity = "error", .text = "<i>off"}};
+    return state;
+}
+
+} // namespace tw::test

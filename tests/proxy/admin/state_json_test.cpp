@@ -1,0 +1,47 @@
+#include "proxy/admin/page.h"
+#include "proxy/admin/state_json.h"
+#include "tests/proxy/admin/sample_state.h"
+
+#include <string>
+#include <string_view>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+namespace json = boost::json;
+
+TEST_CASE("the state is one JSON object that says what it was given") {
+    const json::value state = json::parse(tw::admin::state_json(tw::test::sample_state()));
+    CHECK(state.at("v").to_number<int>() == 1);
+    CHECK(state.at("server").as_string() == "127.0.0.1:8304");
+    CHECK(state.at("impairment").as_string() == "s2c:loss=2%");
+    CHECK(state.at("relay").at("sessions").to_number<int>() == 2);
+    CHECK(state.at("relay").at("s2c").at("bytes").to_number<int>() == 12'345);
+    CHECK(state.at("snapshots").at("mismatched").to_number<int>() == 1);
+    CHECK(state.at("recording").at("failed").as_bool());
+    REQUIRE(state.at("findings").as_array().size() == 1);
+    CHECK(state.at("findings").at(0).at("id").as_string() == "snapshot.crc_mismatch");
+    CHECK(state.at("recent").at(0).at("text").as_string() == "<i>off");
+    CHECK(state.at("items").at("character").to_number<int>() == 80);
+}
+
+TEST_CASE("a hostile name stays text") {
+    const json::value state = json::parse(tw::admin::state_json(tw::test::sample_state()));
+    CHECK(state.at("sessions").at(0).at("name").as_string() == "</script><b>\"\\\x01\xef\xbf\xbd");
+}
+
+TEST_CASE("the page loads nothing from elsewhere and turns no text into markup") {
+    const std::string_view page = tw::admin::page_html();
+    CHECK(page.starts_with("<!doctype html>"));
+    CHECK(page.ends_with("</html>\n"));
+    for (const std::string_view word :
+         {"http:", "https:", "//cdn", "innerHTML", "outerHTML", "insertAdjacentHTML",
+          "document.write", "eval(", " src=", "style=\"", "onclick"}) {
+        CAPTURE(word);
+        CHECK(page.find(word) == std::string_view::npos);
+    }
+    CHECK(page.find("textContent") != std::string_view::npos);
+    const std::string policy = tw::admin::page_policy();
+    CHECK(policy.find("unsafe") == std::string::npos);
+    CHECK(policy.starts_with("default-src 'none'; script-src 'sha256-"));
+}
