@@ -1,60 +1,11 @@
 #include "proxy/record/json_buffer.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 
 namespace tw::record {
 
 namespace {
-
-/// "00" to "99".
-constexpr auto kTwoDigits = [] {
-    std::array<char, 200> digits{};
-    for (std::size_t i = 0; i < 100; ++i) {
-        digits[2 * i] = static_cast<char>('0' + i / 10);
-        digits[2 * i + 1] = static_cast<char>('0' + i % 10);
-    }
-    return digits;
-}();
-
-void put_two(char* to, std::uint32_t value) {
-    std::memcpy(to, kTwoDigits.data() + std::size_t{2} * value, 2);
-}
-
-std::size_t decimal_length(std::uint32_t value) {
-    static constexpr std::array<std::uint32_t, 9> kPowers{
-        10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
-    std::size_t length = 1;
-    for (const std::uint32_t power : kPowers) {
-        if (value < power) {
-            break;
-        }
-        ++length;
-    }
-    return length;
-}
-
-/// Writes up to ten digits; returns how many.
-std::size_t put_unsigned(char* to, std::uint32_t value) {
-    if (value < 10) {
-        *to = static_cast<char>('0' + value);
-        return 1;
-    }
-    const std::size_t length = decimal_length(value);
-    char* end = to + length;
-    while (value >= 100) {
-        end -= 2;
-        put_two(end, value % 100);
-        value /= 100;
-    }
-    if (value >= 10) {
-        put_two(end - 2, value);
-    } else {
-        *(end - 1) = static_cast<char>('0' + value);
-    }
-    return length;
-}
 
 /// Length of the well-formed UTF-8 sequence at the front, 0 if there is none.
 std::size_t utf8_length(std::string_view text) {
@@ -84,9 +35,13 @@ std::size_t utf8_length(std::string_view text) {
     return 0;
 }
 
-constexpr bool is_plain(char character) {
-    const auto byte = static_cast<unsigned char>(character);
-    return byte >= 0x20 && byte < 0x7F && character != '"' && character != '\\';
+/// Bytes at the front that stand in JSON as they are.
+std::size_t plain_length(std::string_view text) {
+    std::size_t plain = 0;
+    while (plain < text.size() && is_plain(text[plain])) {
+        ++plain;
+    }
+    return plain;
 }
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
@@ -100,18 +55,6 @@ void JsonBuffer::grow(std::size_t bytes) {
         capacity *= 2;
     }
     text_.resize(capacity);
-}
-
-void JsonBuffer::append_int(std::int32_t value) {
-    char* to = reserve(kMaxIntChars);
-    auto magnitude = static_cast<std::uint32_t>(value);
-    std::size_t sign = 0;
-    if (value < 0) {
-        *to = '-';
-        sign = 1;
-        magnitude = 0U - magnitude;
-    }
-    size_ += sign + put_unsigned(to + sign, magnitude);
 }
 
 void JsonBuffer::append_int(std::int64_t value) {
@@ -133,10 +76,7 @@ void JsonBuffer::append_ints(std::span<const std::int32_t> values) {
 void JsonBuffer::append_string(std::string_view text) {
     append('"');
     while (!text.empty()) {
-        std::size_t plain = 0;
-        while (plain < text.size() && is_plain(text[plain])) {
-            ++plain;
-        }
+        const std::size_t plain = plain_length(text);
         append(text.substr(0, plain));
         text.remove_prefix(plain);
         if (text.empty()) {

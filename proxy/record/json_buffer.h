@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/record/json_text.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,26 +10,6 @@
 #include <vector>
 
 namespace tw::record {
-
-/// A piece of JSON that is written again and again, kept with room behind it so that it can be
-/// copied in fixed-size steps.
-class Literal {
-  public:
-    static constexpr std::size_t kStep = 32;
-
-    Literal() = default;
-
-    explicit Literal(std::string_view text) : text_(text.size() + kStep), size_{text.size()} {
-        std::memcpy(text_.data(), text.data(), text.size());
-    }
-
-    [[nodiscard]] std::string_view view() const { return {text_.data(), size_}; }
-
-  private:
-    friend class JsonBuffer;
-    std::vector<char> text_;
-    std::size_t size_ = 0;
-};
 
 /// Text under construction. Appending never checks for room beyond what `reserve` promised for the
 /// next calls: every public appender reserves for itself, so that callers cannot get it wrong.
@@ -49,14 +31,13 @@ class JsonBuffer {
 
     [[nodiscard]] char back() const { return text_[size_ - 1]; }
 
-    void append(const Literal& literal) {
-        char* to = reserve(literal.size_ + Literal::kStep);
-        const char* from = literal.text_.data();
-        for (std::size_t done = 0; done < literal.size_; done += Literal::kStep) {
-            std::memcpy(to + done, from + done, Literal::kStep);
-        }
-        size_ += literal.size_;
-    }
+    /// Room for `bytes` bytes behind what stands; what was written there up to `end` is appended by
+    /// `took`.
+    [[nodiscard]] char* room(std::size_t bytes) { return reserve(bytes); }
+
+    void took(const char* end) { size_ = static_cast<std::size_t>(end - text_.data()); }
+
+    void append(const Literal& literal) { took(literal.put(reserve(literal.room()))); }
 
     void append(std::string_view text) {
         if (text.empty()) {
@@ -72,7 +53,9 @@ class JsonBuffer {
     }
 
     void append_int(std::int64_t value);
-    void append_int(std::int32_t value);
+
+    void append_int(std::int32_t value) { took(put_int(reserve(kIntRoom), value)); }
+
     /// Ints separated by commas, in brackets.
     void append_ints(std::span<const std::int32_t> values);
     /// A quoted string: always valid UTF-8 (what is not becomes U+FFFD) and valid JSON.

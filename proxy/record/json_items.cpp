@@ -17,17 +17,6 @@ namespace {
 constexpr std::uint64_t kFullEvery = 250;
 
 constexpr std::uint16_t kClientInfoType = 11;
-/// Longest int string: six ints.
-constexpr std::size_t kMaxIntString = 24;
-
-std::string prepared_front(const snapshot::ObjectSpec& object) {
-    std::string front = R"({"type":")" + std::string{object.name} + '"';
-    if (object.type == 0) {
-        const auto uuid = snapshot::format_uuid(object.uuid);
-        front += R"(,"uuid":")" + std::string{uuid.data(), uuid.size()} + '"';
-    }
-    return front + R"(,"type_id":)";
-}
 
 /// An item nobody can name, up to its type number: descriptors, unknown UUIDs, unknown numbers.
 void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
@@ -43,91 +32,14 @@ void write_unknown_front(const SnapshotRecord& record, const ItemView& item, Jso
     out.append(std::string_view{R"(,"type_id":)"});
 }
 
-void append_text(JsonBuffer& out, std::span<const std::int32_t> ints) {
-    std::array<char, kMaxIntString> text{};
-    const auto fitting = ints.first(std::min(ints.size(), text.size() / 4));
-    const std::size_t length = snapshot::decode_int_string(fitting, text);
-    out.append_string({text.data(), length});
-}
-
 } // namespace
 
 ItemWriter::ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects)
     : set_{&objects}, choice_{choice}, raw_{raw} {
     for (const auto& list : {snapshot::object_table(), objects.custom()}) {
         for (const snapshot::ObjectSpec& object : list) {
-            prepare(object);
+            objects_.emplace_back(object);
         }
-    }
-}
-
-void ItemWriter::prepare(const snapshot::ObjectSpec& object) {
-    PreparedObject prepared{.front = Literal{prepared_front(object)}, .fields = {}, .names = {}};
-    for (const snapshot::FieldSpec& field : object.fields) {
-        const std::string key = '"' + std::string{field.name} + "\":";
-        prepared.fields.push_back({.key = Literal{prepared.fields.empty() ? key : ',' + key},
-                                   .kind = field.kind,
-                                   .offset = field.offset,
-                                   .count = field.count});
-        if (field.names != nullptr) {
-            prepared.names.push_back({.key = Literal{key},
-                                      .offset = field.offset,
-                                      .names = field.names,
-                                      .names_when = field.names_when});
-        }
-    }
-    objects_.push_back(std::move(prepared));
-}
-
-void ItemWriter::write_fields(const PreparedObject& object, std::span<const std::int32_t> data,
-                              JsonBuffer& out) {
-    out.append(std::string_view{R"(,"fields":{)"});
-    for (const PreparedField& field : object.fields) {
-        if (std::size_t{field.offset} + field.count > data.size()) {
-            break; // an older server sends fewer ints; what is there is told
-        }
-        out.append(field.key);
-        const auto ints = data.subspan(field.offset, field.count);
-        if (field.kind == snapshot::FieldKind::int_string) {
-            append_text(out, ints);
-        } else if (field.count > 1 || field.kind == snapshot::FieldKind::integers) {
-            out.append_ints(ints);
-        } else {
-            out.append_int(ints.front());
-        }
-    }
-    out.append('}');
-}
-
-void ItemWriter::write_names(const PreparedObject& object, std::span<const std::int32_t> data,
-                             JsonBuffer& out) {
-    bool any = false;
-    for (const NamedField& field : object.names) {
-        if (field.offset >= data.size()) {
-            break;
-        }
-        if (!snapshot::names_hold(field.names_when, field.offset, data)) {
-            continue;
-        }
-        const std::int32_t value = data[field.offset];
-        if (!field.names->flags) {
-            if (const auto name = field.names->find(value)) {
-                out.append(any ? std::string_view{","} : std::string_view{R"(,"names":{)"});
-                any = true;
-                out.append(field.key);
-                out.append('"');
-                out.append(*name);
-                out.append('"');
-            }
-        } else if (value != 0) {
-            out.append(any ? std::string_view{","} : std::string_view{R"(,"names":{)"});
-            any = true;
-            out.append(field.key);
-            write_flag_names(*field.names, value, out);
-        }
-    }
-    if (any) {
-        out.append('}');
     }
 }
 
@@ -151,13 +63,30 @@ void write_flag_names(const snapshot::NameTable& names, std::int32_t value, Json
 }
 
 void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client, JsonBuffer& out) {
-    constexpr std::size_t kNameInts = 4;
-    const auto info = record.items.find({kClientInfoType, client});
-    if (!info) {
+    if (client >= players_.size()) {
         return;
     }
-    out.append(std::string_view{R"(,"player":)"});
-    append_text(out, record.items[*info].data.first(kNameInts));
+    // Servers list all clients in a row, so that one's place is mostly known.
+    const auto keys = record.items.keys();
+    const std::uint32_t key = snapshot::ItemKey{kClientInfoType, client}.packed();
+    std::size_t info = first_client_info_ + client;
+    if (info >= keys.size() || keys[info] != key) {
+        const auto found = record.items.find({kClientInfoType, client});
+        if (!found) {
+            return;
+        }
+        info = *found;
+    }
+    PlayerName& player = players_[client];
+    const auto name = record.items[info].data.first(player.ints.size());
+    if (player.text.size() == 0 || !std::ranges::equal(name, player.ints)) {
+        std::ranges::copy(name, player.ints.begin());
+        JsonBuffer text;
+        text.append(std::string_view{R"(,"player":)"});
+        append_int_string(text, name);
+        player.text = Literal{text.view()};
+    }
+    out.append(player.text);
 }
 
 void ItemWriter::write_place(const inspect::WorldPlace& place, JsonBuffer& out) {
@@ -206,21 +135,15 @@ void ItemWriter::write_place(const inspect::WorldPlace& place, JsonBuffer& out) 
     out.append('}');
 }
 
-void ItemWriter::write_item(const SnapshotRecord& record, const ItemView& item,
-                            JsonBuffer& out) const {
+void ItemWriter::write_item(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
     const snapshot::ObjectSpec* spec = record.types->object(item.key.type);
-    const PreparedObject* object = spec == nullptr ? nullptr : &objects_[set_->index_of(*spec)];
-    if (object != nullptr) {
-        out.append(object->front);
-    } else {
+    if (spec == nullptr) {
         write_unknown_front(record, item, out);
-    }
-    out.append_int(std::int32_t{item.key.type});
-    out.append(std::string_view{R"(,"id":)"});
-    out.append_int(std::int32_t{item.key.id});
-    if (object != nullptr) {
-        write_fields(*object, item.data, out);
-        write_names(*object, item.data, out);
+        out.append_int(std::int32_t{item.key.type});
+        out.append(std::string_view{R"(,"id":)"});
+        out.append_int(std::int32_t{item.key.id});
+    } else {
+        objects_[set_->index_of(*spec)].write(item.key, item.data, out);
         if (const auto client = snapshot::client_of(*spec, item.key, item.data)) {
             write_player(record, *client, out);
         }
@@ -238,7 +161,7 @@ void ItemWriter::write_item(const SnapshotRecord& record, const ItemView& item,
     out.append('}');
 }
 
-void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) const {
+void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) {
     if (choice_ == ItemChoice::none || !record.rebuilt) {
         return;
     }
@@ -250,17 +173,20 @@ void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) const {
         out.append(std::string_view{R"(,"full":true)"});
     }
     out.append(std::string_view{R"(,"items":[)"});
+    first_client_info_ = static_cast<std::size_t>(
+        std::ranges::lower_bound(now.keys(), std::uint32_t{kClientInfoType} << 16U) -
+        now.keys().begin());
     bool any = false;
     std::size_t old = 0;
     // Removed items are gathered while walking both in key order.
-    JsonBuffer removed;
+    removed_.clear();
     const auto remove = [&](std::uint32_t packed) {
         const auto key = snapshot::ItemKey::from_packed(packed);
-        removed.append(removed.empty() ? std::string_view{"["} : std::string_view{",["});
-        removed.append_int(std::int32_t{key.type});
-        removed.append(',');
-        removed.append_int(std::int32_t{key.id});
-        removed.append(']');
+        removed_.append(removed_.empty() ? std::string_view{"["} : std::string_view{",["});
+        removed_.append_int(std::int32_t{key.type});
+        removed_.append(',');
+        removed_.append_int(std::int32_t{key.id});
+        removed_.append(']');
     };
     for (std::size_t i = 0; i < now.size(); ++i) {
         const std::uint32_t key = now.keys()[i];
@@ -283,7 +209,7 @@ void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) const {
         remove(before.keys()[old]);
     }
     out.append(std::string_view{R"(],"removed":[)"});
-    out.append(removed.view());
+    out.append(removed_.view());
     out.append(']');
 }
 

@@ -2,7 +2,10 @@
 
 #include "proxy/inspect/records.h"
 #include "proxy/record/json_buffer.h"
+#include "proxy/record/json_object.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -19,53 +22,36 @@ enum class ItemChoice : std::uint8_t {
 /// Appends the names of the set flags as an array.
 void write_flag_names(const snapshot::NameTable& names, std::int32_t value, JsonBuffer& out);
 
-/// Writes the `items` and `removed` of snapshots. Keys and names are prepared once for every object
-/// of the table; then an item is a run of copies and numbers.
+/// Writes the `items` and `removed` of snapshots.
 class ItemWriter {
   public:
     ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects);
 
     /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` when all items are listed.
-    void write(const inspect::SnapshotRecord& record, JsonBuffer& out) const;
+    void write(const inspect::SnapshotRecord& record, JsonBuffer& out);
     /// Appends an object for a place: `{"x":..,"y":..,"tile":[..],...}`.
     static void write_place(const inspect::WorldPlace& place, JsonBuffer& out);
 
   private:
-    struct NamedField {
-        Literal key; ///< `"weapon":`
-        std::uint8_t offset = 0;
-        const snapshot::NameTable* names = nullptr;
-        std::uint32_t names_when = 0;
+    /// A player's name as JSON. Names hardly change, and are the same in all sessions of a server.
+    struct PlayerName {
+        std::array<std::int32_t, 4> ints{};
+        Literal text; ///< `,"player":"nameless tee"`; empty while nothing is known
     };
 
-    struct PreparedField {
-        Literal key; ///< `,"x":`, without the comma for the first
-        snapshot::FieldKind kind = snapshot::FieldKind::integer;
-        std::uint8_t offset = 0;
-        std::uint8_t count = 1;
-    };
-
-    struct PreparedObject {
-        Literal front; ///< `{"type":"character","type_id":`
-        std::vector<PreparedField> fields;
-        std::vector<NamedField> names;
-    };
+    static constexpr std::size_t kMaxPlayers = 128;
 
     void write_item(const inspect::SnapshotRecord& record, const snapshot::ItemView& item,
-                    JsonBuffer& out) const;
-    static void write_fields(const PreparedObject& object, std::span<const std::int32_t> data,
-                             JsonBuffer& out);
-    static void write_names(const PreparedObject& object, std::span<const std::int32_t> data,
-                            JsonBuffer& out);
-    static void write_player(const inspect::SnapshotRecord& record, std::uint16_t client,
-                             JsonBuffer& out);
-
-    void prepare(const snapshot::ObjectSpec& object);
+                    JsonBuffer& out);
+    void write_player(const inspect::SnapshotRecord& record, std::uint16_t client, JsonBuffer& out);
 
     const snapshot::ObjectSet* set_;
     ItemChoice choice_;
     bool raw_;
-    std::vector<PreparedObject> objects_; ///< in the order of ObjectSet::index_of
+    std::vector<ObjectWriter> objects_; ///< in the order of ObjectSet::index_of
+    std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers); ///< by client id
+    std::size_t first_client_info_ = 0; ///< in the snapshot at hand
+    JsonBuffer removed_;
 };
 
 } // namespace tw::record
