@@ -6,7 +6,9 @@
 #include "proxy/record/file_output.h"
 #include "proxy/record_flags.h"
 #include "proxy/settings.h"
+#include "proxy/verdict.h"
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -75,7 +77,12 @@ void print_totals(const std::vector<std::string>& captures, const inspect::Sessi
     }
 }
 
+double seconds_since(std::chrono::steady_clock::time_point started) {
+    return std::chrono::duration<double>{std::chrono::steady_clock::now() - started}.count();
+}
+
 int run_decode(const DecodeFlags& flags) {
+    const auto started = std::chrono::steady_clock::now();
     const FailOn fail_on{flags.records.fail_on};
     MapFolders maps{{flags.records.maps.begin(), flags.records.maps.end()},
                     flags.records.map_cache};
@@ -129,14 +136,9 @@ int run_decode(const DecodeFlags& flags) {
     if (!json) {
         print_totals(flags.captures.paths, totals, inspector.sessions_seen());
     }
-    if (!report_expectations(expectations)) {
-        return kExitFinding;
-    }
-    if (const std::string_view failing = fail_on.check(totals); !failing.empty()) {
-        fmt::print(stderr, "twscope: --fail-on: {} occurred\n", failing);
-        return kExitFinding;
-    }
-    return 0;
+    return conclude(
+        judge(expectations, fail_on, totals, inspector.sessions_seen(), seconds_since(started)),
+        flags.records.summary);
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "proxy/relay_flags.h"
 #include "proxy/settings.h"
 #include "proxy/stats_report.h"
+#include "proxy/verdict.h"
 
 #include <chrono>
 #include <csignal>
@@ -393,14 +394,9 @@ int ProxyRun::finish() {
     for (const auto& worker : workers_) {
         expectations.merge(worker->expectations());
     }
-    if (!report_expectations(expectations)) {
-        return kExitFinding;
-    }
-    if (const std::string_view failing = fail_on_.check(totals); !failing.empty()) {
-        spdlog::error("--fail-on: {} occurred", failing);
-        return kExitFinding;
-    }
-    return 0;
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started_;
+    return conclude(judge(expectations, fail_on_, totals, sessions, elapsed.count()),
+                    flags_.records.summary);
 }
 
 int run_proxy(const ProxyFlags& flags) {

@@ -2,8 +2,9 @@
 
 #include "proxy/objects_file.h"
 #include "proxy/settings.h"
+#include "proxy/verdict.h"
 
-#include <cstdio>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -58,6 +59,11 @@ void RecordFlags::add_to(CLI::App& command) {
                     "Snapshot objects of a mod, as JSON (snapshot/OBJECTS.md describes it)")
         ->type_name("FILE");
     command
+        .add_option("--summary", summary,
+                    "Write how each --expect and --fail-on ended: as JUnit when the name ends with "
+                    ".xml, else as text")
+        ->type_name("FILE");
+    command
         .add_option("--fail-on", fail_on,
                     "Exit with 1 if one of these findings occurred: ids, or info, warning, error")
         ->type_name("ID,...")
@@ -107,42 +113,40 @@ record::JsonOptions RecordFlags::json(const snapshot::ObjectSet& objects) const 
     return {.items = choice, .raw = raw, .objects = &objects, .show_secrets = show_secrets};
 }
 
-bool report_expectations(const record::Expectations& expectations) {
-    bool all = true;
-    for (const record::ExpectationResult& result : expectations.report()) {
-        if (!result.met) {
-            fmt::print(stderr, "twscope: expected {}: {}\n", result.text, result.instead);
-            all = false;
-        }
-    }
-    return all;
-}
-
 FailOn::FailOn(const std::vector<std::string>& words) {
-    for (const std::string& word : words) {
-        const auto id = inspect::find_finding(word);
-        const auto severity = inspect::find_severity(word);
+    for (const std::string& text : words) {
+        const auto id = inspect::find_finding(text);
+        const auto severity = inspect::find_severity(text);
         if (!id && !severity) {
             throw UsageError{fmt::format("--fail-on {}: no finding and no severity of this name "
                                          "('twscope findings' lists them)",
-                                         word)};
+                                         text)};
         }
+        Word word{.text = text};
         for (const inspect::FindingInfo& info : inspect::finding_table()) {
-            if (info.id == id || (severity && info.severity >= *severity)) {
-                fails_[static_cast<std::size_t>(info.id)] = true;
-            }
+            word.fails[static_cast<std::size_t>(info.id)] =
+                info.id == id || (severity && info.severity >= *severity);
         }
+        words_.push_back(std::move(word));
     }
 }
 
-std::string_view FailOn::check(const inspect::SessionStats& totals) const {
-    for (const inspect::FindingInfo& info : inspect::finding_table()) {
-        const auto index = static_cast<std::size_t>(info.id);
-        if (fails_[index] && totals.findings[index] != 0) {
-            return info.name;
+std::vector<Check> FailOn::checks(const inspect::SessionStats& totals) const {
+    std::vector<Check> checks;
+    for (const Word& word : words_) {
+        Check check{.flag = "fail-on", .text = word.text, .passed = true, .instead = {}};
+        for (const inspect::FindingInfo& info : inspect::finding_table()) {
+            const auto index = static_cast<std::size_t>(info.id);
+            if (const std::uint64_t count = totals.findings[index]; word.fails[index] && count) {
+                check.passed = false;
+                check.instead +=
+                    fmt::format("{}{} occurred {}", check.instead.empty() ? "" : ", ", info.name,
+                                count == 1 ? "once" : fmt::format("{} times", count));
+            }
         }
+        checks.push_back(std::move(check));
     }
-    return {};
+    return checks;
 }
 
 } // namespace tw

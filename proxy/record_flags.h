@@ -7,6 +7,7 @@
 #include "proxy/record/json_lines.h"
 #include "snapshot/object_set.h"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ struct RecordFlags {
     std::string filter;
     std::string console_filter;
     std::vector<std::string> expect;
+    std::string summary; ///< file for the verdict; empty: none
     std::string pseudonym_key;
     std::string objects_file;
 
@@ -47,9 +49,7 @@ struct RecordFlags {
     [[nodiscard]] record::JsonOptions json(const snapshot::ObjectSet& objects) const;
 };
 
-/// Tells on standard error which expectations were not met, and what was seen instead; true when
-/// all were.
-[[nodiscard]] bool report_expectations(const record::Expectations& expectations);
+struct Check;
 
 /// The findings that make a run fail: ids or severities ("warning" means warning and worse).
 class FailOn {
@@ -57,11 +57,16 @@ class FailOn {
     /// Errors: UsageError for what is neither.
     explicit FailOn(const std::vector<std::string>& words);
 
-    /// Name of the first finding of these totals that counts as failure; empty if none does.
-    [[nodiscard]] std::string_view check(const inspect::SessionStats& totals) const;
+    /// One check a word: whether none of its findings occurred.
+    [[nodiscard]] std::vector<Check> checks(const inspect::SessionStats& totals) const;
 
   private:
-    std::array<bool, inspect::kFindingCount> fails_{};
+    struct Word {
+        std::string text;
+        std::array<bool, inspect::kFindingCount> fails{};
+    };
+
+    std::vector<Word> words_;
 };
 
 } // namespace tw

@@ -1,9 +1,10 @@
 // A headless client (npm library `teeworlds`) that walks about, and remembers each snapshot as the library decoded it.
-import './need.mjs';
 import dgram from 'node:dgram';
 import { createRequire } from 'node:module';
+import { CLIENT_LIBRARY, need } from './need.mjs';
 import { Child, waitUntil } from './process.mjs';
 
+need(CLIENT_LIBRARY);
 const require = createRequire(import.meta.url);
 const { Client } = require('teeworlds');
 const { Snapshot } = require('teeworlds/lib/snapshot.js');

@@ -1,7 +1,6 @@
 // Message counts against a decoder nobody here wrote: over every capture of tests/data, the npm library's own splitting of
 // packets, decompression and splitting of chunks counts the same messages as `twscope decode`, and each has a name.
 //   node message_counts.mjs TWSCOPE
-import './need.mjs';
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,9 +8,11 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
+import { CLIENT_LIBRARY, need } from './need.mjs';
 import { Child, temporaryFolder } from './process.mjs';
 import { readRecords, TWSCOPE } from './proxy.mjs';
 
+need(CLIENT_LIBRARY);
 const require = createRequire(import.meta.url);
 const { Client } = require('teeworlds');
 const { UUIDManager } = require('teeworlds/lib/UUIDManager.js');

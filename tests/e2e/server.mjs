@@ -1,18 +1,20 @@
 // The real DDNet server of the distribution, alone on loopback.
 import { closeSync, constants, existsSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { need } from './need.mjs';
 import { Child, isBound, waitUntil } from './process.mjs';
 
 const SERVER = '/usr/games/DDNet-Server';
 export const MAPS = '/usr/share/games/ddnet/data/maps';
 const START_MS = 20000;
 
+need(SERVER);
+
 /**
  * Starts a server in `folder` and waits until it takes clients. `settings` go last, so they win.
  * @param namespace a process in whose network namespace it runs
  */
 export async function startServer({ folder, port, map = 'Tutorial', settings = [], namespace }) {
-    if (!existsSync(SERVER)) throw new Error(`${SERVER} is not installed; ./dev deps test installs it`);
     const home = join(folder, `server-${port}`);
     const fifo = join(home, 'console');
     mkdirSync(home, { recursive: true });
