@@ -103,6 +103,8 @@ AdminRun::AdminRun(const HttpFlags& flags, Parts parts)
 AdminRun::~AdminRun() {
     admin_.stop();
     probe_.stop();
+    const std::scoped_lock lock{waiting_->mutex};
+    waiting_->done.clear();
 }
 
 void AdminRun::start() {
@@ -145,17 +147,34 @@ admin::State AdminRun::state() const {
 }
 
 void AdminRun::ask_health(std::function<void(admin::Health)> done) {
-    boost::asio::post(*parts_.io, [this, done = std::move(done)] {
-        const std::uint64_t before = parts_.relay->counters().directions[0].datagrams;
-        probe_.ask([this, before, done](bool answered) {
-            if (answered) {
-                return done({.ok = true, .text = "ok"});
-            }
-            const bool passed = parts_.relay->counters().directions[0].datagrams != before;
-            done({.ok = false,
-                  .text = passed ? "the relay passes datagrams on, but the server does not answer"
-                                 : "the relay passes nothing on"});
-        });
+    {
+        const std::scoped_lock lock{waiting_->mutex};
+        waiting_->done.push_back(std::move(done));
+    }
+    boost::asio::post(*parts_.io, [this, waiting = std::weak_ptr{waiting_}] {
+        if (!waiting.expired()) {
+            probe_health();
+        }
+    });
+}
+
+void AdminRun::probe_health() {
+    const std::uint64_t before = parts_.relay->counters().directions[0].datagrams;
+    probe_.ask([this, before](bool answered) {
+        const bool passed = parts_.relay->counters().directions[0].datagrams != before;
+        const admin::Health health{
+            .ok = answered,
+            .text = answered ? "ok"
+                    : passed ? "the relay passes datagrams on, but the server does not answer"
+                             : "the relay passes nothing on"};
+        std::vector<std::function<void(admin::Health)>> all;
+        {
+            const std::scoped_lock lock{waiting_->mutex};
+            all.swap(waiting_->done);
+        }
+        for (const auto& done : all) {
+            done(health);
+        }
     });
 }
 

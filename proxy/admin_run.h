@@ -7,6 +7,9 @@
 #include "proxy/server_probe.h"
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -34,7 +37,8 @@ struct HttpFlags {
 /// The live page of a run: gathers what it shows.
 class AdminRun {
   public:
-    /// All have to outlive it; `file` and `queue` may be null.
+    /// All have to outlive it, which has to end on the io_context's thread; `file` and `queue` may
+    /// be null.
     struct Parts {
         boost::asio::io_context* io;
         relay::Relay* relay;
@@ -59,10 +63,19 @@ class AdminRun {
   private:
     [[nodiscard]] admin::State state() const;
     void ask_health(std::function<void(admin::Health)> done);
+    void probe_health();
     [[nodiscard]] admin::Sources sources();
+
+    /// Who waits to hear how the relay is. Kept here and not in what is posted to the io_context,
+    /// because whoever waits must be gone before the server is.
+    struct Waiting {
+        std::mutex mutex;
+        std::vector<std::function<void(admin::Health)>> done;
+    };
 
     Parts parts_;
     std::int64_t started_ms_;
+    std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
     ServerProbe probe_; ///< used on the io_context's thread only
     admin::Admin admin_;
 };
