@@ -2,11 +2,15 @@
 // it; the sessions of a capture take turns as they did on the wire, so their histories compete for
 // the cache as they do in the proxy.
 
+#include "proxy/wire/packet.h"
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
 #include "snapshot/varint.h"
 #include "tests/bench/captured_snapshots.h"
+#include "tests/bench/plain_decoder.h"
+#include "tests/bench/server_datagrams.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -16,6 +20,8 @@ namespace {
 using namespace tw::snapshot;
 using tw::bench::Capture;
 using tw::bench::CapturedSnapshot;
+using tw::bench::ServerDatagram;
+using tw::bench::ServerDatagrams;
 
 const Capture& capture(std::int64_t players) {
     static const Capture four = tw::bench::read_snapshots("bench-4.pcap.gz");
@@ -114,6 +120,122 @@ void all(benchmark::State& state) {
         static_cast<double>(totals.history_bytes) / 1024.0 / static_cast<double>(histories.size());
 }
 
+const ServerDatagrams& datagrams_of(std::int64_t players) {
+    static const auto four = tw::bench::read_server_datagrams("bench-4.pcap.gz");
+    static const auto many = tw::bench::read_server_datagrams("bench-64.pcap.gz");
+    return players == 4 ? four : many;
+}
+
+/// The whole way from a server's datagrams to verified snapshots, with nothing beside it.
+class Ours {
+  public:
+    explicit Ours(std::size_t sessions) : parts_(sessions), histories_(sessions) {}
+
+    void datagram(const ServerDatagram& each) {
+        const auto packet = tw::wire::decode_packet(each.bytes, tw::wire::Protocol::six, scratch_);
+        if (!packet || packet->kind != tw::wire::PacketKind::chunks) {
+            return;
+        }
+        History& history = histories_[each.session];
+        tw::bench::each_delta(
+            tw::wire::ChunkReader{packet->payload, packet->num_chunks}, parts_[each.session],
+            [&](const AssembledDelta& body) { verified += decode(history, body) ? 1 : 0; },
+            [&](Tick tick, Tick base) { history.repeat(base, tick); });
+    }
+
+    void begin_again() {
+        std::fill(parts_.begin(), parts_.end(), PartAssembler{});
+        for (History& history : histories_) {
+            history.clear();
+        }
+    }
+
+    std::size_t verified = 0;
+
+  private:
+    bool decode(History& history, const AssembledDelta& body) {
+        if (!decode_delta(body.body, delta_)) {
+            return false;
+        }
+        const auto base = [&] { return history.find(body.delta_tick).value_or(SnapshotView{}); };
+        const auto room = history.reserve(room_for(base(), delta_));
+        const auto built = apply_delta(base(), delta_, room, oddities_);
+        return built && built->checksum() == body.crc && history.commit(body.tick, *built);
+    }
+
+    std::vector<PartAssembler> parts_;
+    std::vector<History> histories_;
+    tw::wire::PacketScratch scratch_{};
+    Delta delta_;
+    DeltaOddities oddities_;
+};
+
+/// The same as the reference client does it.
+class Plain {
+  public:
+    explicit Plain(std::size_t sessions) : parts_(sessions), sessions_(sessions) {}
+
+    void datagram(const ServerDatagram& each) {
+        const auto flags = std::to_integer<unsigned>(each.bytes[0]);
+        if ((flags & 0x30U) != 0) { // connless, control
+            return;
+        }
+        std::span<const std::byte> payload = std::span{each.bytes}.subspan(tw::wire::kHeaderSize);
+        if ((flags & 0x80U) != 0) {
+            const auto size = huffman_.decompress(payload, scratch_);
+            if (!size) {
+                return;
+            }
+            payload = std::span{scratch_}.first(*size);
+        }
+        auto& session = sessions_[each.session];
+        tw::bench::each_delta(
+            tw::wire::ChunkReader{payload, std::to_integer<std::uint8_t>(each.bytes[2])},
+            parts_[each.session],
+            [&](const AssembledDelta& body) {
+                verified +=
+                    session.decode(body.tick, body.delta_tick, body.body) == body.crc ? 1 : 0;
+            },
+            [&](Tick tick, Tick base) { session.repeat(tick, base); });
+    }
+
+    void begin_again() { std::fill(parts_.begin(), parts_.end(), PartAssembler{}); }
+
+    std::size_t verified = 0;
+
+  private:
+    std::vector<PartAssembler> parts_;
+    std::vector<tw::bench::plain::Session> sessions_;
+    tw::bench::plain::Huffman huffman_;
+    tw::wire::PacketScratch scratch_{};
+};
+
+template <typename Decoder>
+void datagrams(benchmark::State& state) {
+    const ServerDatagrams& captured = datagrams_of(state.range(0));
+    const auto snapshots = static_cast<std::size_t>(std::count_if(
+        capture(state.range(0)).snapshots.begin(), capture(state.range(0)).snapshots.end(),
+        [](const CapturedSnapshot& each) { return each.crc.has_value(); }));
+    Decoder decoder{captured.num_sessions};
+    const auto play = [&] {
+        decoder.begin_again();
+        decoder.verified = 0;
+        for (const ServerDatagram& each : captured.datagrams) {
+            decoder.datagram(each);
+        }
+    };
+    play(); // lets the memory grow
+    for (auto _ : state) {
+        play();
+    }
+    if (decoder.verified != snapshots) {
+        state.SkipWithError("not every snapshot was verified");
+    }
+    per_snapshot(state, snapshots);
+}
+
+BENCHMARK(datagrams<Ours>)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
+BENCHMARK(datagrams<Plain>)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
 BENCHMARK(varints)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
 BENCHMARK(decode)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
 BENCHMARK(all)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Measures twscope beside its peers and prints one table of ratios.
+
+What is compared runs in one go, interleaved, on the same captures; the median of the rounds counts. A ratio means something on
+any machine, a time only beside the yardstick: what zlib's crc32 does here (2.6 GB/s where the bars were set).
+"""
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CAPTURES = {players: os.path.join(HERE, "..", "data", "captures", f"bench-{players}.pcap.gz") for players in (4, 64)}
+
+# One row each: what, unit, ours and the peer as (program, benchmark, figure), how the ratio is read, the bar.
+# A bar is the ratio of the time the peer took to the time we may take, or of our rate to its rate.
+ROWS = [
+    ("datagrams to verified snapshots, 64 players", "us a snapshot", ("snapshot_bench", "datagrams<Ours>/64", "per_snapshot"),
+     ("snapshot_bench", "datagrams<Plain>/64", "per_snapshot"), 4.93),
+    ("datagrams to verified snapshots, 4 players", "us a snapshot", ("snapshot_bench", "datagrams<Ours>/4", "per_snapshot"),
+     ("snapshot_bench", "datagrams<Plain>/4", "per_snapshot"), 3.92),
+    ("Huffman, 64 players", "MB/s out", ("huffman_bench", "decompress<Ours>/64", "bytes_per_second"),
+     ("huffman_bench", "decompress<Plain>/64", "bytes_per_second"), 3.91),
+    ("Huffman, 4 players", "MB/s out", ("huffman_bench", "decompress<Ours>/4", "bytes_per_second"),
+     ("huffman_bench", "decompress<Plain>/4", "bytes_per_second"), 3.91),
+    ("everything but records, both directions, 64 players", "us a snapshot",
+     ("inspect_bench", "datagrams_to_snapshots/64", "per_snapshot"), ("snapshot_bench", "datagrams<Plain>/64", "per_snapshot"),
+     None),
+    ("... and JSON of changed items, 64 players", "us a snapshot",
+     ("inspect_bench", "datagrams_to_json<record::ItemChoice::changed>/64", "per_snapshot"),
+     ("inspect_bench", "datagrams_to_snapshots/64", "per_snapshot"), 0.5),
+    ("... and JSON of every item, 64 players", "us a snapshot",
+     ("inspect_bench", "datagrams_to_json<record::ItemChoice::all>/64", "per_snapshot"),
+     ("snapshot_bench", "datagrams<Plain>/64", "per_snapshot"), 2.02),
+    ("formatting every item alone, 64 players", "MB/s", ("inspect_bench", "format_every_item/64", "bytes_per_second"), None, None),
+]
+
+
+def yardstick():
+    """GB/s of zlib's crc32 over a large buffer."""
+    data = bytes(64 << 20)
+
+    def once():
+        start = time.perf_counter()
+        zlib.crc32(data)
+        return len(data) / (time.perf_counter() - start) / 1e9
+
+    return max(once() for _ in range(5))
+
+
+def benchmarks(programs, rounds, seconds):
+    """Runs Google Benchmark programs in turns; the values of every round by (program, benchmark, figure)."""
+    values = {}
+    for done in range(rounds):
+        for name in sorted({row[2][0] for row in ROWS}):
+            print(f"  round {done + 1} of {rounds}: {name}", file=sys.stderr)
+            wanted = "|".join(sorted({each[1] for row in ROWS for each in row[2:4] if each and each[0] == name}))
+            output = subprocess.run(
+                [os.path.join(programs, name), "--benchmark_format=json", f"--benchmark_min_time={seconds}",
+                 f"--benchmark_filter=^({wanted})$"], check=True, capture_output=True, text=True).stdout
+            for run in json.loads(output)["benchmarks"]:
+                if run.get("error_occurred"):
+                    sys.exit(f"bench: {name} {run['name']}: {run['error_message']}")
+                for figure in ("per_snapshot", "bytes_per_second"):
+                    if figure in run:
+                        values.setdefault((name, run["name"], figure), []).append(run[figure])
+    return values
+
+
+def shown(value, figure):
+    return value * 1e6 if figure == "per_snapshot" else value / 1e6
+
+
+def library_rows(values):
+    for what, unit, ours, peer, bar in ROWS:
+        ours_value = statistics.median(values[ours])
+        row = {"what": what, "unit": unit, "ours": shown(ours_value, ours[2]), "peer": None, "ratio": None, "bar": bar}
+        if peer:
+            peer_value = statistics.median(values[peer])
+            row["peer"] = shown(peer_value, peer[2])
+            row["ratio"] = peer_value / ours_value if ours[2] == "per_snapshot" else ours_value / peer_value
+        yield row
+
+
+def cpu_seconds(command):
+    """User and system time of a process."""
+    before = os.times()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = os.times()
+    return after.children_user - before.children_user + after.children_system - before.children_system
+
+
+def offline_rows(twscope, rounds, capture):
+    """twscope beside tshark, on the capture of 4 players (unpacked to `capture`): whole processes, CPU time."""
+    if not shutil.which("tshark"):
+        return
+    with gzip.open(CAPTURES[4]) as packed, open(capture, "wb") as plain:
+        shutil.copyfileobj(packed, plain)
+    packets = int(subprocess.run(["tshark", "-r", capture, "-T", "fields", "-e", "frame.number"], check=True,
+                                 capture_output=True, text=True).stdout.split()[-1])
+    commands = {
+        "nothing": [twscope, "stats", capture, "--json"],
+        "all": [twscope, "decode", capture, "--items", "all", "-o", "/dev/null"],
+        "fields": ["tshark", "-r", capture, "-T", "fields", "-e", "data.data"],
+        "json": ["tshark", "-r", capture, "-T", "json"],
+    }
+    seconds = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            seconds[name].append(cpu_seconds(command))
+    rates = {name: packets / statistics.median(each) for name, each in seconds.items()}
+    for what, ours, peer, bar in (("offline: every byte accounted for (stats), beside tshark -T fields", "nothing", "fields", 6),
+                                  ("offline: JSON lines of every item, beside tshark -T json", "all", "json", 14)):
+        yield {"what": what, "unit": "packets/s", "ours": rates[ours], "peer": rates[peer], "ratio": rates[ours] / rates[peer],
+               "bar": bar}
+
+
+def relay_rows(path):
+    with open(path, encoding="utf-8") as file:
+        scenarios = {each["scenario"]: each["medians"] for each in json.load(file)}
+    fast = scenarios["64 clients, as fast as it goes"]
+    calm = scenarios["64 clients x 100 a second"]
+
+    def row(what, unit, medians, ours, peer, key, bar, inverse):
+        if peer not in medians or not medians[peer][key]:
+            return None
+        ratio = medians[ours][key] / medians[peer][key]
+        return {"what": what, "unit": unit, "ours": medians[ours][key], "peer": medians[peer][key],
+                "ratio": 1 / ratio if inverse else ratio, "bar": bar}
+
+    found = [
+        row("relay, datagrams a second, beside nginx", "1/s", fast, "twscope", "nginx", "datagrams_per_second", 1.4, False),
+        row("relay, datagrams a second, beside a bare relay", "1/s", fast, "twscope", "bare", "datagrams_per_second", 0.97, False),
+        row("relay, CPU a datagram, beside nginx", "us", fast, "twscope", "nginx", "cpu_us_per_datagram", 1 / 0.7, True),
+        row("relay with copies for the decoder, beside without", "1/s", fast, "twscope+ring", "twscope", "datagrams_per_second",
+            0.95, False),
+        row("the whole program, datagrams a second, beside nginx", "1/s", fast, "twscope proxy", "nginx", "datagrams_per_second",
+            None, False),
+        row("relay, round trip p50, beside nginx", "us", calm, "twscope", "nginx", "p50_us", 1, True),
+        row("relay, round trip p99, beside nginx", "us", calm, "twscope", "nginx", "p99_us", 1, True),
+    ]
+    yield from (each for each in found if each)
+    for key, bar in (("p50_us", 13), ("p99_us", 60)):
+        added = calm["twscope busy"][key] - calm["none"][key]
+        yield {"what": f"--busy-poll, added round trip {key[:3]} (bar: {bar} us)", "unit": "us", "ours": added, "peer": bar,
+               "ratio": bar / max(added, 0.1), "bar": 1}
+
+
+def print_table(rows, speed):
+    print(f"\nyardstick: crc32 {speed:.2f} GB/s (the bars' machine: 2.6)\n")
+    print(f"{'what':<68}{'ours':>11}{'peer':>11} {'unit':<15}{'ratio':>7}{'bar':>7}")
+    for row in rows:
+        peer = f"{row['peer']:11.2f}" if row["peer"] is not None else f"{'-':>11}"
+        ratio = f"{row['ratio']:7.2f}" if row["ratio"] is not None else f"{'-':>7}"
+        bar = f"{row['bar']:7.2f}" if row["bar"] is not None else f"{'-':>7}"
+        missed = row["bar"] is not None and row["ratio"] is not None and row["ratio"] < row["bar"]
+        print(f"{row['what']:<68}{row['ours']:11.2f}{peer} {row['unit']:<15}{ratio}{bar}{'  missed' if missed else ''}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True, help="folder of a build with the preset `bench`")
+    parser.add_argument("--quick", action="store_true", help="about a minute, fewer rounds")
+    parser.add_argument("--rounds", type=int, default=0, help="default 5, quick 1")
+    parser.add_argument("--json", default="", help="write all results to this file")
+    args = parser.parse_args()
+    rounds = args.rounds or (1 if args.quick else 5)
+    speed = yardstick()
+    rows = list(library_rows(benchmarks(os.path.join(args.build, "tests/bench"), rounds, 0.2 if args.quick else 0.5)))
+    twscope = os.path.join(args.build, "proxy/twscope")
+    rows += offline_rows(twscope, 1 if args.quick else 3, os.path.join(args.build, "bench-4.pcap"))
+    relay = os.path.join(args.build, "relay-bench.json")
+    subprocess.run([sys.executable, os.path.join(HERE, "relay/relay_bench.py"), "--bin",
+                    os.path.join(args.build, "tests/bench/relay"), "--twscope", twscope, "--only", "64 clients", "--json", relay,
+                    "--rounds", str(rounds), *(["--quick"] if args.quick else [])], check=True)
+    rows += relay_rows(relay)
+    print_table(rows, speed)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as out:
+            json.dump({"yardstick_gb_per_s": speed, "rows": rows}, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()
