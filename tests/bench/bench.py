@@ -9,6 +9,7 @@ import argparse
 import gzip
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -91,10 +92,13 @@ def library_rows(values):
 
 def cpu_seconds(command):
     """User and system time of a process."""
-    before = os.times()
+    def spent():
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    before = spent()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    after = os.times()
-    return after.children_user - before.children_user + after.children_system - before.children_system
+    return spent() - before
 
 
 def offline_rows(twscope, rounds, capture):
