@@ -22,18 +22,18 @@ TEST_CASE("metrics keep the rules of the format and of its naming guide") {
         CHECK(complaint.empty());
     }
     CHECK(text.types.size() > 20);
-    for (const auto& [family, type] : text.types) {
-        CAPTURE(family);
-        CHECK(family.starts_with("twscope_"));
+    for (const auto& family : text.types) {
+        CAPTURE(family.first);
+        CHECK(family.first.starts_with("twscope_"));
     }
 }
 
 TEST_CASE("no label but the four that no peer can fill") {
     const auto text = read(tw::test::sample_state());
     const std::set<std::string> allowed{"direction", "result", "finding", "item_type"};
-    for (const auto& [label, family] : text.labels) {
-        CAPTURE(family);
-        CHECK(allowed.contains(label));
+    for (const auto& label : text.labels) {
+        CAPTURE(label.second);
+        CHECK(allowed.contains(label.first));
     }
     CHECK(text.labels.size() == allowed.size());
 }
