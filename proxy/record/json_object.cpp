@@ -95,9 +95,12 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
             longest = std::max(longest, names.values.back().text.room());
         }
         // Of two names for one value the first one counts.
-        std::ranges::stable_sort(names.values, {}, &Name::value);
-        const auto twice = std::ranges::unique(names.values, {}, &Name::value);
-        names.values.erase(twice.begin(), twice.end());
+        auto& sorted = names.values;
+        std::stable_sort(sorted.begin(), sorted.end(),
+                         [](const Name& a, const Name& b) { return a.value < b.value; });
+        sorted.erase(std::unique(sorted.begin(), sorted.end(),
+                                 [](const Name& a, const Name& b) { return a.value == b.value; }),
+                     sorted.end());
         room_ += longest;
     }
     names_.push_back(std::move(names));
@@ -138,8 +141,9 @@ char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
         if (guess < names.values.size() && names.values[guess].value == value) {
             return names.values[guess].text.put(to);
         }
-        const auto found =
-            std::ranges::lower_bound(names.values, std::int64_t{value}, {}, &Name::value);
+        const auto found = std::lower_bound(
+            names.values.begin(), names.values.end(), value,
+            [](const Name& name, std::int64_t wanted) { return name.value < wanted; });
         return found != names.values.end() && found->value == value ? found->text.put(to) : to;
     }
     if (value == 0) {
