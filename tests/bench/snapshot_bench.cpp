@@ -139,7 +139,7 @@ class Ours {
         History& history = histories_[each.session];
         tw::bench::each_delta(
             tw::wire::ChunkReader{packet->payload, packet->num_chunks}, parts_[each.session],
-            [&](const AssembledDelta& body) { verified += decode(history, body) ? 1 : 0; },
+            [&](const AssembledDelta& body) { verified += decode(history, body) ? 1U : 0U; },
             [&](Tick tick, Tick base) { history.repeat(base, tick); });
     }
 
@@ -194,7 +194,7 @@ class Plain {
             parts_[each.session],
             [&](const AssembledDelta& body) {
                 verified +=
-                    session.decode(body.tick, body.delta_tick, body.body) == body.crc ? 1 : 0;
+                    session.decode(body.tick, body.delta_tick, body.body) == body.crc ? 1U : 0U;
             },
             [&](Tick tick, Tick base) { session.repeat(tick, base); });
     }
