@@ -1,22 +1,29 @@
 #include "map/checks.h"
 
 #include "map/map.h"
-#include "map/tile_data.h"
 
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <span>
 #include <variant>
 #include <vector>
 
 namespace tw::map {
 namespace {
 
-/// Smallest side of a game layer. Source: DDNet CLayers.
-constexpr std::int32_t kMinGameSide = 2;
+/// Smallest side of a tile layer. Source: DDNet master, CMap.
+constexpr std::int32_t kMinSide = 2;
+/// Ints of a tile layer's item up to the end of its name. Source: CMapItemLayerTilemap.
+constexpr std::size_t kNamedTileLayerInts = 18;
+constexpr std::int32_t kNamedTileLayerVersion = 3;
 
 bool is_known_tilemap(std::int32_t version) {
     return version >= 2 && version <= 4;
 }
 
-void check_groups(const Map& map, Oddities& oddities) {
+void check_groups(const Map& map, std::span<const std::optional<std::uint32_t>> groups,
+                  Oddities& oddities) {
     std::uint64_t named = 0;
     for (std::size_t g = 0; g < map.group_count(); ++g) {
         const auto group = map.group(g);
@@ -24,13 +31,14 @@ void check_groups(const Map& map, Oddities& oddities) {
             oddities.add(OddityId::group_item_short, g);
             continue;
         }
-        const LayerRange range = layers_of(map, g);
-        if (range.first == range.end && group->num_layers != 0) {
+        if (group->first_layer < 0 || group->num_layers < 0 ||
+            std::int64_t{group->first_layer} + group->num_layers >
+                static_cast<std::int64_t>(map.layer_count())) {
             oddities.add(OddityId::group_layers_out_of_range, g);
         }
+        const LayerRange range = layers_of(map, g);
         named += static_cast<std::uint64_t>(range.end - range.first);
     }
-    const auto groups = map.groups_of_layers();
     std::uint64_t held = 0;
     for (const auto& group : groups) {
         held += group.has_value() ? 1U : 0U;
@@ -40,81 +48,82 @@ void check_groups(const Map& map, Oddities& oddities) {
     }
 }
 
-/// Tile layers must not share a block; every reference of a layer counts once.
+/// The blocks that tile layers took their tiles from so far.
 class BlockUse {
   public:
     explicit BlockUse(std::size_t blocks) : used_(blocks) {}
 
-    /// True if another layer took the block before.
-    bool take(std::int32_t block) {
+    /// Reports a block that does not exist or that another layer took before.
+    void take(std::int32_t block, std::size_t layer, Oddities& oddities) {
         if (block < 0 || static_cast<std::size_t>(block) >= used_.size()) {
-            return false;
+            oddities.add(OddityId::tile_block_missing, layer);
+            return;
         }
-        const bool taken = used_[static_cast<std::size_t>(block)];
+        if (used_[static_cast<std::size_t>(block)]) {
+            oddities.add(OddityId::tile_block_shared, layer);
+        }
         used_[static_cast<std::size_t>(block)] = true;
-        return taken;
     }
 
   private:
     std::vector<bool> used_;
 };
 
-void check_tiles(const Map& map, const TileLayer& layer, std::size_t index, BlockUse& use,
+std::int64_t area_of(const TileLayer& layer) {
+    return static_cast<std::int64_t>(layer.width) * layer.height;
+}
+
+void check_size(const TileLayer& layer, const TileLayer* game, std::size_t index,
+                Oddities& oddities) {
+    const auto kind = physics_layer_of(layer.flags);
+    if (layer.width < kMinSide || layer.height < kMinSide) {
+        oddities.add(kind == Layer::game ? OddityId::game_layer_too_small
+                                         : OddityId::tile_layer_too_small,
+                     index);
+    } else if (area_of(layer) > std::numeric_limits<std::int32_t>::max()) {
+        oddities.add(OddityId::layer_dimensions, index);
+    }
+    if (game == nullptr || !kind || *kind == Layer::game) {
+        return;
+    }
+    if (area_of(layer) < area_of(*game)) {
+        oddities.add(OddityId::physics_layer_too_small, index);
+    } else if (layer.width != game->width || layer.height != game->height) {
+        oddities.add(OddityId::physics_layer_differs, index);
+    }
+}
+
+bool is_color(const Color& color) {
+    const auto fits = [](std::int32_t value) { return value >= 0 && value <= 255; };
+    return fits(color.r) && fits(color.g) && fits(color.b) && fits(color.a);
+}
+
+void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index, BlockUse& use,
                  Oddities& oddities) {
+    const auto& layer = std::get<TileLayer>(item.content);
     if (!is_known_tilemap(layer.version)) {
         oddities.add(OddityId::tilemap_version, index);
     }
-    if (!count_tiles(layer, map.datafile().limits())) {
-        oddities.add(OddityId::layer_dimensions, index);
+    if (layer.version >= kNamedTileLayerVersion && item.item_ints < kNamedTileLayerInts) {
+        oddities.add(OddityId::layer_item_short, index);
     }
     if (!layer.name_is_utf8) {
         oddities.add(OddityId::layer_name_not_utf8, index);
     }
-    const std::int32_t flags = layer.flags & kPhysicsFlags;
-    const auto kind = physics_layer_of(flags);
-    if (flags != 0 && !kind) {
+    check_size(layer, game, index, oddities);
+    const auto flags = static_cast<std::uint32_t>(layer.flags & kPhysicsFlags);
+    if (flags == 0 && !is_color(layer.color)) {
+        oddities.add(OddityId::layer_color, index);
+    }
+    if ((flags & (flags - 1)) != 0) {
         oddities.add(OddityId::several_physics_flags, index);
-    }
-    bool shared = use.take(layer.data);
-    if (kind && *kind != Layer::game) {
-        const auto own = own_data(layer, *kind);
-        if (!own) {
-            oddities.add(OddityId::physics_index_missing, index);
-        } else {
-            shared = use.take(*own) || shared;
-        }
-    }
-    if (shared) {
-        oddities.add(OddityId::tile_block_shared, index);
-    }
-}
-
-void check_dimensions(const Map& map, Oddities& oddities) {
-    const auto place = map.physics_layer(Layer::game);
-    if (!place) {
         return;
     }
-    const auto game_item = map.layer(place->layer);
-    const auto& game = std::get<TileLayer>(game_item->content);
-    if (game.width < kMinGameSide || game.height < kMinGameSide) {
-        oddities.add(OddityId::game_layer_too_small, place->layer);
-    }
-    for (const Layer kind :
-         {Layer::front, Layer::tele, Layer::speedup, Layer::switch_, Layer::tune}) {
-        const auto other = map.physics_layer(kind);
-        if (!other) {
-            continue;
-        }
-        const auto item = map.layer(other->layer);
-        const auto& layer = std::get<TileLayer>(item->content);
-        const auto area = [](const TileLayer& tiles) {
-            return static_cast<std::int64_t>(tiles.width) * tiles.height;
-        };
-        if (area(layer) < area(game)) {
-            oddities.add(OddityId::physics_layer_too_small, other->layer);
-        } else if (layer.width != game.width || layer.height != game.height) {
-            oddities.add(OddityId::physics_layer_differs, other->layer);
-        }
+    const auto kind = physics_layer_of(layer.flags);
+    if (const auto block = kind ? own_data(layer, *kind) : std::optional{layer.data}) {
+        use.take(*block, index, oddities);
+    } else {
+        oddities.add(OddityId::physics_index_missing, index);
     }
 }
 
@@ -133,12 +142,16 @@ bool layer_looks_sane(const MapLayer& layer) {
 
 LayerRange layers_of(const Map& map, std::size_t group) {
     const auto item = map.group(group);
-    if (!item || item->first_layer < 0 || item->num_layers <= 0) {
+    if (!item) {
         return {};
     }
-    const auto first = static_cast<std::size_t>(item->first_layer);
-    const auto end = first + static_cast<std::size_t>(item->num_layers);
-    return end <= map.layer_count() ? LayerRange{first, end} : LayerRange{};
+    const auto layers = static_cast<std::int64_t>(map.layer_count());
+    const std::int64_t first = item->first_layer;
+    const std::int64_t end = first + item->num_layers;
+    const auto bounded = [layers](std::int64_t index) {
+        return static_cast<std::size_t>(std::clamp<std::int64_t>(index, 0, layers));
+    };
+    return first < end ? LayerRange{bounded(first), bounded(end)} : LayerRange{};
 }
 
 bool items_look_sane(const Map& map) {
@@ -158,18 +171,24 @@ bool items_look_sane(const Map& map) {
 }
 
 void check_items(const Map& map, Oddities& oddities) {
-    check_groups(map, oddities);
+    const auto groups = map.groups_of_layers();
+    check_groups(map, groups, oddities);
+    const auto place = map.physics_layer(Layer::game);
+    const auto game_item = place ? map.layer(place->layer) : std::nullopt;
+    const auto* const game = game_item ? std::get_if<TileLayer>(&game_item->content) : nullptr;
     BlockUse use{map.datafile().block_count()};
     for (std::size_t i = 0; i < map.layer_count(); ++i) {
+        if (!groups[i]) {
+            continue; // nobody looks at a layer that is in no group
+        }
         const auto layer = map.layer(i);
         if (!layer ||
             (layer->type == kLayerTiles && std::holds_alternative<UnknownLayer>(layer->content))) {
             oddities.add(OddityId::layer_item_short, i);
-        } else if (const auto* const tiles = std::get_if<TileLayer>(&layer->content)) {
-            check_tiles(map, *tiles, i, use, oddities);
+        } else if (std::holds_alternative<TileLayer>(layer->content)) {
+            check_tiles(*layer, game, i, use, oddities);
         }
     }
-    check_dimensions(map, oddities);
 }
 
 } // namespace tw::map

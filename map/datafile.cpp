@@ -143,14 +143,15 @@ Result<Block> Datafile::block(std::int64_t index) const {
     }
     const BlockInfo info = block_info(static_cast<std::size_t>(index));
     error.offset = info.offset;
+    const auto stored = stored_block(static_cast<std::size_t>(index));
+    const bool packed = header_.version == 4;
     if (info.size == 0) {
-        return fail(MapErrc::block_empty);
+        const MapErrc lie = packed ? inflate_exactly(stored, {}) : MapErrc::none;
+        return fail(lie == MapErrc::none ? MapErrc::block_empty : lie);
     }
     if (info.size > limits_.max_block_bytes) {
         return fail(MapErrc::block_too_large);
     }
-    const auto stored = stored_block(static_cast<std::size_t>(index));
-    const bool packed = header_.version == 4;
     if (packed && info.size > kMaxInflateRatio * info.stored + kInflateSlack) {
         return fail(MapErrc::block_size_not_possible);
     }

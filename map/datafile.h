@@ -125,7 +125,8 @@ class Datafile {
     /// The bytes of a block as they stand in the file. Precondition: index < block_count().
     [[nodiscard]] std::span<const std::byte> stored_block(std::size_t index) const;
 
-    /// Inflates one block.
+    /// Inflates one block. One that declares nothing and holds nothing is empty, which is odd but
+    /// real; one that declares nothing and holds something has the wrong size.
     ///
     /// Errors:  block_index_out_of_range, block_empty, block_size_not_possible, block_too_large,
     ///          block_corrupt, block_wrong_size, out_of_memory.

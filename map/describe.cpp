@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -282,8 +283,7 @@ void describe_ddnet_layers(Out& out, const Map& map) {
     print(out, "{}", before == ", " ? "}" : R"(, "ddnet_layers": {})");
 }
 
-void describe_verdict(Out& out, const Oddities& oddities, const Result<Physics>& physics) {
-    const Verdict verdict = judge(oddities, physics);
+void describe_verdict(Out& out, const Verdict& verdict, const Oddities& oddities) {
     print(out, R"(, "verdict": {{"strict": "{}", "lenient": "{}"}}, "oddities": [)", verdict.strict,
           verdict.lenient);
     std::string_view comma;
@@ -323,17 +323,21 @@ void describe_boxes(Out& out, const Physics& physics, std::span<const WorldPos> 
     print(out, "]");
 }
 
-} // namespace
-
-std::string describe_json(const Map& map, const DescribeOptions& options) {
-    Out out;
-    const Identity identity = identify(map.datafile().bytes());
+void describe_file(Out& out, std::span<const std::byte> bytes, const DescribeOptions& options) {
+    const Identity identity = identify(bytes);
     print(out, R"({{"file": {})", json_quote(options.file));
     if (options.set) {
         print(out, R"(, "set": {})", json_quote(*options.set));
     }
     print(out, R"(, "size": {}, "crc32": "{}", "sha256": "{}")", identity.size,
           to_hex(identity.crc), to_hex(identity.sha256));
+}
+
+} // namespace
+
+std::string describe_json(const Map& map, const DescribeOptions& options) {
+    Out out;
+    describe_file(out, map.datafile().bytes(), options);
     describe_container(out, map.datafile());
     describe_info(out, map);
     describe_images(out, map);
@@ -343,11 +347,25 @@ std::string describe_json(const Map& map, const DescribeOptions& options) {
     describe_ddnet_layers(out, map);
     Oddities oddities = map.oddities();
     const auto physics = map.physics(&oddities);
-    describe_verdict(out, oddities, physics);
+    describe_verdict(out, judge(oddities, physics), oddities);
     if (physics) {
         describe_points(out, *physics, options.points);
         describe_boxes(out, *physics, options.boxes);
     }
+    print(out, "}}");
+    return fmt::to_string(out);
+}
+
+std::string describe_rejected_json(std::vector<std::byte> bytes, const MapError& error,
+                                   const DescribeOptions& options) {
+    Out out;
+    describe_file(out, bytes, options);
+    Oddities oddities;
+    if (const auto file = Datafile::parse(std::move(bytes))) {
+        describe_container(out, *file);
+        oddities = file->oddities();
+    }
+    describe_verdict(out, judge(error), oddities);
     print(out, "}}");
     return fmt::to_string(out);
 }

@@ -3,10 +3,12 @@
 #include "map/game_layer.h"
 #include "map/map.h"
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tw::map {
 
@@ -29,5 +31,11 @@ struct DescribeOptions {
 /// Layout:  FORMAT.md, section 8. Always valid UTF-8.
 /// Units:   points and boxes in world units.
 [[nodiscard]] std::string describe_json(const Map& map, const DescribeOptions& options);
+
+/// The same of a file that is no map, as far as it goes: file, checksums, the container if it can
+/// be read, and the verdict.
+[[nodiscard]] std::string describe_rejected_json(std::vector<std::byte> bytes,
+                                                 const MapError& error,
+                                                 const DescribeOptions& options);
 
 } // namespace tw::map

@@ -40,7 +40,8 @@ constexpr std::array kErrors = {
     ErrorInfo{MapErrc::no_version_item, "no_version_item",
               "the datafile has no version item and its items do not look like those of a map"},
     ErrorInfo{MapErrc::unknown_map_version, "unknown_map_version",
-              "the map's version item says something else than 1"},
+              "the map's version item says something else than 1, and its items do not look like "
+              "those of a map"},
     ErrorInfo{MapErrc::no_game_layer, "no_game_layer", "no group holds a game layer"},
     ErrorInfo{MapErrc::layer_bad_dimensions, "layer_bad_dimensions",
               "a tile layer has no width, no height or too many tiles"},

@@ -39,13 +39,17 @@ std::size_t Map::count(std::uint16_t type) const {
 
 MapErrc Map::check_version() {
     const auto item = file_.find_id(kItemVersion, 0);
-    if (item && !item->ints.empty()) {
-        return item->ints[0] == 1 ? MapErrc::none : MapErrc::unknown_map_version;
+    const bool there = item && !item->ints.empty();
+    if (there && item->ints[0] == 1) {
+        return MapErrc::none;
     }
-    oddities_.add(OddityId::version_item_missing);
+    oddities_.add(there ? OddityId::version_item_unknown : OddityId::version_item_missing);
     // Files of 2007 lack the item and mean something else by their types; some block maps lost it
     // and are normal otherwise.
-    return items_look_sane(*this) ? MapErrc::none : MapErrc::no_version_item;
+    if (items_look_sane(*this)) {
+        return MapErrc::none;
+    }
+    return there ? MapErrc::unknown_map_version : MapErrc::no_version_item;
 }
 
 std::optional<Group> Map::group(std::size_t index) const {
@@ -99,6 +103,23 @@ void Map::find_physics_layers() {
             place = LayerPlace{*groups[i], i};
         }
     }
+    if (auto& game = physics_[static_cast<std::size_t>(Layer::game)]; !game) {
+        game = find_mixed_game_layer(groups);
+    }
+}
+
+std::optional<LayerPlace>
+Map::find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups) const {
+    std::optional<LayerPlace> place;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        const auto item = layer(i);
+        const auto* const tiles = item ? std::get_if<TileLayer>(&item->content) : nullptr;
+        if (groups[i] && tiles != nullptr && (tiles->flags & kFlagGame) != 0 &&
+            (!place || place->group <= *groups[i])) {
+            place = LayerPlace{*groups[i], i};
+        }
+    }
+    return place;
 }
 
 namespace {

@@ -76,6 +76,9 @@ class Map {
     [[nodiscard]] std::size_t count(std::uint16_t type) const;
     [[nodiscard]] MapErrc check_version();
     void find_physics_layers();
+    /// The game layer of a map that has none but one which claims to be another kind as well.
+    [[nodiscard]] std::optional<LayerPlace>
+    find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups) const;
 
     Datafile file_;
     Oddities oddities_;

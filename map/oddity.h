@@ -20,6 +20,7 @@ enum class OddityId : std::uint8_t {
     block_without_bytes,
     empty_block,
     version_item_missing,
+    version_item_unknown,
     group_item_short,
     group_layers_out_of_range,
     layer_in_two_groups,
@@ -28,8 +29,11 @@ enum class OddityId : std::uint8_t {
     tilemap_version,
     several_physics_flags,
     physics_index_missing,
+    tile_block_missing,
     layer_name_not_utf8,
+    layer_color,
     game_layer_too_small,
+    tile_layer_too_small,
     layer_dimensions,
     physics_layer_too_small,
     physics_layer_differs,
@@ -38,6 +42,7 @@ enum class OddityId : std::uint8_t {
     physics_layer_packed,
     packed_entries_left,
     packed_run_cut,
+    packed_reserved_set,
     skip_bytes_set,
 };
 

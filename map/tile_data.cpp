@@ -13,13 +13,14 @@ constexpr std::int32_t kPackedVersion = 4;
 
 /// One packed entry in place.
 struct Run {
-    std::byte index, flags;
+    std::byte index, flags, reserved;
     std::size_t length;
 };
 
 Run read_run(std::span<const std::byte> packed, std::size_t entry) {
     const std::size_t at = entry * kTileBytes;
-    return {packed[at], packed[at + 1], std::to_integer<std::size_t>(packed[at + 2]) + 1};
+    return {packed[at], packed[at + 1], packed[at + 3],
+            std::to_integer<std::size_t>(packed[at + 2]) + 1};
 }
 
 /// Tiles the entries stand for: known before anything is allocated for them.
@@ -56,6 +57,9 @@ Block expand(std::span<const std::byte> packed, std::size_t tiles, Oddities* odd
         }
         if (length < run.length) {
             note(oddities, OddityId::packed_run_cut, where);
+        }
+        if (run.reserved != std::byte{0}) {
+            note(oddities, OddityId::packed_reserved_set, where);
         }
     }
     if (entry < entries) {

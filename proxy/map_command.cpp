@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -64,8 +65,15 @@ unsigned parse_layers(const std::vector<std::string>& names) {
 }
 
 UsageError complaint(const std::string& file, const map::MapError& error) {
-    return UsageError{fmt::format("{}: {} (offset {})", file, map::error_info(error.code).sentence,
-                                  error.offset)};
+    std::string where;
+    if (error.block != map::MapError::kNowhere) {
+        where += fmt::format(" (data block {})", error.block);
+    } else if (error.item != map::MapError::kNowhere) {
+        where += fmt::format(" (item {})", error.item);
+    } else if (error.offset > 0) {
+        where += fmt::format(" (offset {})", error.offset);
+    }
+    return UsageError{fmt::format("{}: {}{}", file, map::error_info(error.code).sentence, where)};
 }
 
 void draw(const map::Map& file, const MapFlags& flags) {
@@ -90,8 +98,16 @@ int run_map(const MapFlags& flags) {
     if (flags.png.empty() && !flags.path.empty()) {
         throw UsageError{"--path draws into a picture: give --png FILE, too"};
     }
+    const std::string name = std::filesystem::path{flags.file}.filename().string();
+    const map::DescribeOptions describe{
+        .file = name, .set = std::nullopt, .points = points, .boxes = boxes};
     const auto file = map::Map::open(flags.file);
     if (!file) {
+        if (auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
+            bytes && flags.json) {
+            fmt::print("{}\n",
+                       map::describe_rejected_json(std::move(*bytes), file.error(), describe));
+        }
         throw complaint(flags.file, file.error());
     }
     if (!flags.png.empty()) {
@@ -100,9 +116,7 @@ int run_map(const MapFlags& flags) {
             return 0;
         }
     }
-    const std::string name = std::filesystem::path{flags.file}.filename().string();
-    const std::string json = map::describe_json(
-        *file, {.file = name, .set = std::nullopt, .points = points, .boxes = boxes});
+    const std::string json = map::describe_json(*file, describe);
     if (flags.json) {
         fmt::print("{}\n", json);
     } else {

@@ -1,10 +1,12 @@
 #include "map/describe.h"
 #include "map/verdict.h"
+#include "map/writer.h"
 #include "tests/map/truth.h"
 
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -83,6 +85,41 @@ TEST_CASE("a description of a real map equals the known one in every key") {
             CAPTURE(key);
             CHECK((truth.entry.contains(key) || kNotCompared.count(key) > 0));
         }
+    }
+}
+
+TEST_CASE("a file that is no map is described as far as it goes") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::byte> file;
+        bool container;
+        std::string_view verdict;
+    };
+
+    DatafileWriter writer;
+    const std::int32_t version[] = {7};
+    writer.add_item(kItemVersion, 0, version);
+    const std::vector<std::byte> other = writer.finish();
+    const std::vector<std::byte> cut{other.begin(), other.end() - 1};
+    const Row rows[] = {
+        {"nothing", {}, false, "rejects:file_too_short"},
+        {"cut", cut, false, "rejects:file_truncated"},
+        {"another version", other, true, "rejects:unknown_map_version"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.name);
+        const auto map = Map::parse(row.file);
+        REQUIRE_FALSE(map.has_value());
+        DescribeOptions options;
+        options.file = "x.map";
+        const auto got =
+            json::parse(describe_rejected_json(row.file, map.error(), options)).as_object();
+        CHECK(got.at("file").as_string() == "x.map");
+        CHECK(got.at("size").to_number<std::size_t>() == row.file.size());
+        CHECK(got.contains("sha256"));
+        CHECK(got.contains("datafile") == row.container);
+        CHECK(got.at("verdict").at("strict").as_string() == row.verdict);
+        CHECK(got.at("verdict").at("lenient").as_string() == row.verdict);
     }
 }
 

@@ -33,8 +33,9 @@ Physics physics_of(const Bytes& file, Oddities* oddities = nullptr) {
     return std::move(*physics);
 }
 
-/// A map of the given layer items in one group; their data is `block`.
-Bytes map_of(const std::vector<std::vector<std::int32_t>>& layers, const Bytes& block) {
+/// A map of the given layer items in one group; its data blocks are copies of `block`.
+Bytes map_of(const std::vector<std::vector<std::int32_t>>& layers, const Bytes& block,
+             int blocks = 1) {
     DatafileWriter writer;
     const std::int32_t version[] = {1};
     writer.add_item(kItemVersion, 0, version);
@@ -43,12 +44,19 @@ Bytes map_of(const std::vector<std::vector<std::int32_t>>& layers, const Bytes& 
     for (std::size_t i = 0; i < layers.size(); ++i) {
         writer.add_item(kItemLayer, static_cast<std::uint16_t>(i), layers[i]);
     }
-    writer.add_block(block);
+    for (int i = 0; i < blocks; ++i) {
+        writer.add_block(block);
+    }
     return writer.finish();
 }
 
 std::vector<std::int32_t> tile_layer(int version, int width, int height, int flags, int data) {
-    return {0, 2, 0, version, width, height, flags, 255, 255, 255, 255, -1, 0, -1, data};
+    std::vector<std::int32_t> ints{0,   2,   0,   version, width, height, flags, 255,
+                                   255, 255, 255, -1,      0,     -1,     data};
+    if (version >= 3) {
+        ints.insert(ints.end(), 3, static_cast<std::int32_t>(0x80808080U)); // an empty name
+    }
+    return ints;
 }
 
 } // namespace
@@ -146,6 +154,7 @@ TEST_CASE("packed tiles expand, and only as far as the entries reach") {
          {1, 0, 3, 0, 3, 8, 1, 0, 0, 0, 0, 0},
          MapErrc::none,
          "rejects:packed_entries_left"},
+        {"reserved byte", {1, 0, 3, 0, 3, 8, 1, 9}, MapErrc::none, "rejects:packed_reserved_set"},
         {"one short",
          {1, 0, 3, 0, 3, 8, 0, 0},
          MapErrc::tile_data_short,
@@ -218,13 +227,40 @@ TEST_CASE("what DDNet rejects is read all the same and named") {
 
     const auto game = tile_layer(2, 3, 3, kFlagGame, 0);
     auto named = tile_layer(3, 3, 3, kFlagGame, 0);
-    named.insert(named.end(), {static_cast<std::int32_t>(0x7fffffffU), 0, 0});
+    named.at(15) = 0x7fffffff;
+    auto nameless = tile_layer(3, 3, 3, kFlagGame, 0);
+    nameless.pop_back();
+    auto too_red = tile_layer(2, 3, 3, 0, 1);
+    too_red.at(7) = 256;
+    auto red_tele = tile_layer(2, 3, 3, kFlagTele, 0);
+    red_tele.at(7) = 256;
+    red_tele.push_back(1);
+    auto tele_nowhere = tile_layer(2, 3, 3, kFlagTele, 0);
+    tele_nowhere.push_back(2);
     const Row rows[] = {
         {"plain", {game}, "accepts"},
         {"one column", {tile_layer(2, 1, 9, kFlagGame, 0)}, "rejects:game_layer_too_small"},
         {"unknown tilemap version", {game, tile_layer(5, 3, 3, 0, -1)}, "rejects:tilemap_version"},
         {"shared block", {game, tile_layer(2, 3, 3, 0, 0)}, "rejects:tile_block_shared"},
+        {"other block", {game, tile_layer(2, 3, 3, 0, 1)}, "accepts"},
+        {"no block", {game, tile_layer(2, 3, 3, 0, -1)}, "rejects:tile_block_missing"},
+        {"block past the last", {game, tile_layer(2, 3, 3, 0, 2)}, "rejects:tile_block_missing"},
+        {"physics block past the last", {game, tele_nowhere}, "rejects:tile_block_missing"},
         {"two flags", {game, tile_layer(2, 3, 3, 3, -1)}, "rejects:several_physics_flags"},
+        {"the game layer is tele, too",
+         {tile_layer(2, 3, 3, 3, 0)},
+         "rejects:several_physics_flags"},
+        {"one column, plain", {game, tile_layer(2, 1, 9, 0, 1)}, "rejects:tile_layer_too_small"},
+        {"no height, plain", {game, tile_layer(2, 3, 0, 0, 1)}, "rejects:tile_layer_too_small"},
+        {"more tiles than an int, plain",
+         {game, tile_layer(2, 65536, 65536, 0, 1)},
+         "rejects:layer_dimensions"},
+        {"many tiles, plain", {game, tile_layer(2, 32768, 32768, 0, 1)}, "accepts"},
+        {"colour out of range", {game, too_red}, "rejects:layer_color"},
+        {"a physics layer's colour and its unused block do not matter",
+         {game, red_tele},
+         "accepts"},
+        {"item ends in its name", {nameless}, "rejects:layer_item_short"},
         {"flag without index",
          {game, tile_layer(2, 3, 3, kFlagTele, -1)},
          "rejects:physics_index_missing"},
@@ -233,7 +269,7 @@ TEST_CASE("what DDNet rejects is read all the same and named") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        const auto map = Map::parse(map_of(row.layers, Bytes(36)));
+        const auto map = Map::parse(map_of(row.layers, Bytes(36), 2));
         REQUIRE(map.has_value());
         CHECK(judge(*map).strict == row.strict);
         CHECK(judge(*map).lenient == "accepts");
@@ -285,7 +321,13 @@ TEST_CASE("groups that share layers or name missing ones are read and reported")
          {{0, 1}, {0x7fffffff, 0x7fffffff}},
          "rejects:group_layers_out_of_range",
          "accepts"},
-        {"negative", {{0, 1}, {-1, 2}}, "rejects:group_layers_out_of_range", "accepts"},
+        {"negative", {{0, 1}, {-1, 1}}, "rejects:group_layers_out_of_range", "accepts"},
+        {"no layers out of range",
+         {{0, 1}, {2, 0}},
+         "rejects:group_layers_out_of_range",
+         "accepts"},
+        {"minus one layer", {{0, 1}, {0, -1}}, "rejects:group_layers_out_of_range", "accepts"},
+        {"one more than there is", {{0, 2}}, "rejects:group_layers_out_of_range", "accepts"},
         {"layer in no group", {{0, 0}}, "rejects:no_game_layer", "rejects:no_game_layer"},
     };
     for (const auto& row : rows) {
@@ -339,6 +381,27 @@ TEST_CASE("a map without version item is read only if its items look like a map'
     const std::int32_t version[] = {2};
     wrong.add_item(kItemVersion, 0, version);
     CHECK(Map::parse(wrong.finish()).error().code == MapErrc::unknown_map_version);
+    wrong.add_item(kItemGroup, 0, group);
+    wrong.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
+    wrong.add_block(Bytes(36));
+    const auto sane = Map::parse(wrong.finish());
+    REQUIRE(sane.has_value());
+    CHECK(judge(*sane).strict == "rejects:version_item_unknown");
+    CHECK(judge(*sane).lenient == "accepts");
+}
+
+TEST_CASE("a layer in no group is not looked at, whatever it is") {
+    DatafileWriter writer;
+    const std::int32_t version[] = {1};
+    const std::int32_t group[] = {1, 0, 0, 100, 100, 0, 1};
+    writer.add_item(kItemVersion, 0, version);
+    writer.add_item(kItemGroup, 0, group);
+    writer.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
+    writer.add_item(kItemLayer, 1, tile_layer(9, 0, 0, 63, 0));
+    writer.add_block(Bytes(36));
+    const auto map = Map::parse(writer.finish());
+    REQUIRE(map.has_value());
+    CHECK(judge(*map).strict == "accepts");
 }
 
 TEST_CASE("text in ints is bytes plus 128 and ends at its NUL") {
