@@ -25,11 +25,10 @@ struct ServerDatagrams {
 /// Those in tests/data/captures/NAME. Throws std::runtime_error.
 [[nodiscard]] ServerDatagrams read_server_datagrams(const std::string& name);
 
-/// Hands every delta among these chunks to `on_delta(const snapshot::AssembledDelta&)`, and every
+/// Hands every part of a delta among these chunks to `on_part(const snapshot::Part&)`, and every
 /// empty snapshot to `on_empty(tick, base tick)`.
-template <typename OnDelta, typename OnEmpty>
-void each_delta(wire::ChunkReader chunks, snapshot::PartAssembler& parts, OnDelta&& on_delta,
-                OnEmpty&& on_empty) {
+template <typename OnPart, typename OnEmpty>
+void each_part(wire::ChunkReader chunks, OnPart&& on_part, OnEmpty&& on_empty) {
     // Messages as the wire writes them: id * 2 + 1 for system messages.
     constexpr std::int32_t kSnap = 11;
     constexpr std::int32_t kSnapEmpty = 13;
@@ -53,10 +52,25 @@ void each_delta(wire::ChunkReader chunks, snapshot::PartAssembler& parts, OnDelt
         }
         part.crc = in.var_int();
         part.data = in.raw(in.var_int());
-        if (!in.failed() && parts.add(part) == snapshot::PartStatus::complete) {
-            on_delta(parts.assembled());
+        if (!in.failed()) {
+            on_part(part);
         }
     }
+}
+
+/// Hands every delta among these chunks to `on_delta(const snapshot::AssembledDelta&)`, and every
+/// empty snapshot to `on_empty(tick, base tick)`.
+template <typename OnDelta, typename OnEmpty>
+void each_delta(wire::ChunkReader chunks, snapshot::PartAssembler& parts, OnDelta&& on_delta,
+                OnEmpty&& on_empty) {
+    each_part(
+        chunks,
+        [&](const snapshot::Part& part) {
+            if (parts.add(part) == snapshot::PartStatus::complete) {
+                on_delta(parts.assembled());
+            }
+        },
+        on_empty);
 }
 
 } // namespace tw::bench

@@ -1,0 +1,218 @@
+// Plays the capture of four players once through every stage on the way from datagram to record.
+// Each stage is a function of its own that nothing is inlined into: count.py has callgrind count
+// the instructions below each of them.
+
+#include "proxy/record/json_lines.h"
+#include "proxy/wire/huffman.h"
+#include "proxy/wire/packet.h"
+#include "snapshot/delta.h"
+#include "snapshot/history.h"
+#include "snapshot/varint.h"
+#include "tests/bench/server_datagrams.h"
+#include "tests/support/captured_traffic.h"
+
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <vector>
+
+namespace tw::bench {
+
+/// count.py knows these names.
+namespace stage {
+
+[[gnu::noinline]] bool huffman(std::span<const std::byte> in, std::span<std::byte> out) {
+    return wire::huffman_decompress(in, out).has_value();
+}
+
+[[gnu::noinline]] wire::Result<wire::Packet> packet(std::span<const std::byte> datagram,
+                                                    wire::PacketScratch& scratch) {
+    return wire::decode_packet(datagram, wire::Protocol::six, scratch);
+}
+
+struct Heads {
+    struct Empty {
+        snapshot::Tick tick = 0;
+        snapshot::Tick base = 0;
+    };
+
+    std::vector<snapshot::Part> parts;
+    std::vector<Empty> empty;
+};
+
+[[gnu::noinline]] void chunks(const wire::Packet& packet, Heads& heads) {
+    heads.parts.clear();
+    heads.empty.clear();
+    each_part(
+        wire::ChunkReader{packet.payload, packet.num_chunks},
+        [&](const snapshot::Part& part) { heads.parts.push_back(part); },
+        [&](snapshot::Tick tick, snapshot::Tick base) {
+            heads.empty.push_back({tick, base});
+        });
+}
+
+[[gnu::noinline]] bool parts(snapshot::PartAssembler& assembler, const snapshot::Part& part) {
+    return assembler.add(part) == snapshot::PartStatus::complete;
+}
+
+[[gnu::noinline]] std::size_t varints(std::span<const std::byte> body,
+                                      std::span<std::int32_t> out) {
+    return snapshot::decode_varints(body, out).count;
+}
+
+[[gnu::noinline]] bool delta(std::span<const std::byte> body, snapshot::Delta& out) {
+    return snapshot::decode_delta(body, out).has_value();
+}
+
+[[gnu::noinline]] std::span<std::int32_t> reserve(snapshot::History& history, snapshot::Tick base,
+                                                  const snapshot::Delta& delta) {
+    return history.reserve(
+        snapshot::room_for(history.find(base).value_or(snapshot::SnapshotView{}), delta));
+}
+
+[[gnu::noinline]] snapshot::SnapshotView find(const snapshot::History& history,
+                                              snapshot::Tick tick) {
+    return history.find(tick).value_or(snapshot::SnapshotView{});
+}
+
+[[gnu::noinline]] snapshot::Result<snapshot::SnapshotView> apply(const snapshot::SnapshotView& base,
+                                                                 const snapshot::Delta& delta,
+                                                                 std::span<std::int32_t> room) {
+    snapshot::DeltaOddities oddities;
+    return snapshot::apply_delta(base, delta, room, oddities);
+}
+
+[[gnu::noinline]] std::int32_t checksum(const snapshot::SnapshotView& snapshot) {
+    return snapshot.checksum();
+}
+
+[[gnu::noinline]] bool commit(snapshot::History& history, snapshot::Tick tick,
+                              const snapshot::SnapshotView& built) {
+    return history.commit(tick, built);
+}
+
+[[gnu::noinline]] void inspect(test::TrafficInspector& inspector,
+                               const test::TrafficDatagram& datagram) {
+    inspector.on_datagram(datagram);
+}
+
+[[gnu::noinline]] void json(inspect::RecordSink& lines, const inspect::Record& record) {
+    lines.on_record(record);
+}
+
+} // namespace stage
+
+namespace {
+
+constexpr const char* kCapture = "bench-4.pcap.gz";
+
+/// The stages up to the snapshot, one after the other.
+class Snapshots {
+  public:
+    explicit Snapshots(std::size_t sessions)
+        : parts_(sessions), histories_(sessions), ints_(snapshot::kMaxDeltaInts) {}
+
+    void datagram(const ServerDatagram& datagram) {
+        const auto packet = stage::packet(datagram.bytes, scratch_);
+        if (!packet || packet->kind != wire::PacketKind::chunks) {
+            return;
+        }
+        if (packet->compressed &&
+            !stage::huffman(std::span{datagram.bytes}.subspan(wire::kHeaderSize),
+                            std::span{again_}.first(wire::kMaxPayloadSize))) {
+            return;
+        }
+        stage::chunks(*packet, heads_);
+        for (const snapshot::Part& part : heads_.parts) {
+            if (stage::parts(parts_[datagram.session], part)) {
+                verified +=
+                    snapshot(histories_[datagram.session], parts_[datagram.session].assembled())
+                        ? 1U
+                        : 0U;
+            }
+        }
+        for (const stage::Heads::Empty& empty : heads_.empty) {
+            verified += histories_[datagram.session].repeat(empty.base, empty.tick) ? 1U : 0U;
+        }
+    }
+
+    std::size_t verified = 0;
+
+  private:
+    bool snapshot(snapshot::History& history, const snapshot::AssembledDelta& body) {
+        ints += stage::varints(body.body, ints_);
+        if (!stage::delta(body.body, delta_)) {
+            return false;
+        }
+        const auto room = stage::reserve(history, body.delta_tick, delta_);
+        const auto built = stage::apply(stage::find(history, body.delta_tick), delta_, room);
+        return built && stage::checksum(*built) == body.crc &&
+               stage::commit(history, body.tick, *built);
+    }
+
+    std::vector<snapshot::PartAssembler> parts_;
+    std::vector<snapshot::History> histories_;
+    std::vector<std::int32_t> ints_;
+    wire::PacketScratch scratch_{};
+    wire::PacketScratch again_{};
+    stage::Heads heads_;
+    snapshot::Delta delta_;
+
+  public:
+    std::size_t ints = 0;
+};
+
+class Forgetting final : public record::Output {
+  public:
+    void write(std::string_view block) override { bytes += block.size(); }
+
+    std::size_t bytes = 0;
+};
+
+class ToJson final : public inspect::RecordSink {
+  public:
+    explicit ToJson(record::Output& output) : lines_{{}, output} {}
+
+    void on_record(const inspect::Record& record) override { stage::json(lines_, record); }
+
+  private:
+    record::JsonLines lines_;
+};
+
+int run() {
+    const ServerDatagrams captured = read_server_datagrams(kCapture);
+    Snapshots snapshots{captured.num_sessions};
+    for (const ServerDatagram& each : captured.datagrams) {
+        snapshots.datagram(each);
+    }
+    Forgetting output;
+    ToJson sink{output};
+    test::TrafficInspector inspector{{}, sink};
+    for (const test::TrafficDatagram& each : test::read_traffic(kCapture)) {
+        stage::inspect(inspector, each);
+    }
+    const inspect::SessionStats totals = inspector.inspector().totals();
+    if (snapshots.verified == 0 || snapshots.verified != totals.verified ||
+        totals.verified != totals.snapshots) {
+        std::fprintf(stderr, "stages: %zu and %llu of %llu snapshots were verified\n",
+                     snapshots.verified, static_cast<unsigned long long>(totals.verified),
+                     static_cast<unsigned long long>(totals.snapshots));
+        return 1;
+    }
+    std::printf("{\"snapshots\":%zu,\"ints\":%zu,\"json_bytes\":%zu,\"compiler\":\"%s\"}\n",
+                snapshots.verified, snapshots.ints, output.bytes, __VERSION__);
+    return 0;
+}
+
+} // namespace
+
+} // namespace tw::bench
+
+int main() {
+    try {
+        return tw::bench::run();
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "stages: %s\n", error.what());
+        return 1;
+    }
+}
