@@ -21,7 +21,7 @@ constexpr const char* kMore =
 } // namespace
 
 CommandLine::CommandLine() : app{kAbout, "twscope"} {
-    app.set_version_flag("--version", TWSCOPE_VERSION);
+    app.set_version_flag("--version", "twscope " TWSCOPE_VERSION, "Tell the version and exit");
     app.require_subcommand(1);
     app.footer(kMore);
     for (const auto add : {add_proxy_command, add_decode_command, add_map_command,

@@ -84,6 +84,7 @@ double seconds_since(std::chrono::steady_clock::time_point started) {
 int run_decode(const DecodeFlags& flags) {
     const auto started = std::chrono::steady_clock::now();
     const FailOn fail_on{flags.records.fail_on};
+    check_summary_file(flags.records.summary);
     MapFolders maps{{flags.records.maps.begin(), flags.records.maps.end()},
                     flags.records.map_cache};
     CaptureRun captures{flags.captures};

@@ -1,4 +1,5 @@
 #include "proxy/command_line.h"
+#include "proxy/record/console.h"
 
 #include <cstdio>
 #include <exception>
@@ -16,6 +17,11 @@ int run(int argc, char** argv) {
         return app.exit(success);
     } catch (const CLI::ParseError& error) {
         const auto chosen = app.get_subcommands();
+        if (chosen.empty() && argc > 1 && argv[1][0] != '-') {
+            fmt::print(stderr, "twscope: there is no command '{}' (see 'twscope --help')\n",
+                       tw::record::terminal_text(argv[1]));
+            return tw::kExitUsage;
+        }
         const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
         fmt::print(stderr, "twscope: {} (see 'twscope {}--help')\n", error.what(), where);
         return tw::kExitUsage;

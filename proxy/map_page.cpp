@@ -1,11 +1,14 @@
 #include "proxy/map_page.h"
 
+#include "map/oddity.h"
 #include "map/tiles.h"
 #include "proxy/record/console.h"
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -49,6 +52,27 @@ std::string tiles(const json::value& histogram, map::Layer layer) {
     return text;
 }
 
+/// What is odd in words, with where it was met first.
+std::vector<std::string> oddities(const json::value& list) {
+    std::vector<std::string> lines;
+    if (!list.is_array()) {
+        return lines;
+    }
+    for (const json::value& entry : list.get_array()) {
+        const std::string id = shown(member(entry, "id"));
+        const auto table = map::oddity_table();
+        const auto found = std::find_if(table.begin(), table.end(),
+                                        [&id](const auto& info) { return info.name == id; });
+        if (found != table.end()) {
+            const std::string count = shown(member(entry, "count"));
+            lines.push_back(fmt::format("{} ({}, first at {}{})", found->sentence, id,
+                                        shown(member(entry, "where")),
+                                        count == "1" ? "" : ", " + count + " in all"));
+        }
+    }
+    return lines;
+}
+
 } // namespace
 
 std::string map_page(std::string_view description) {
@@ -58,7 +82,7 @@ std::string map_page(std::string_view description) {
     auto out = std::back_inserter(page);
     const auto line = [&](std::string_view key, const std::string& value) {
         if (!value.empty() && value != "-") {
-            fmt::format_to(out, "{:<10} {}\n", key, value);
+            fmt::format_to(out, "{:<11} {}\n", key, value);
         }
     };
     const json::value& game = member(map, "game_layer");
@@ -81,8 +105,13 @@ std::string map_page(std::string_view description) {
     line("verdict",
          fmt::format("strict {}, lenient {}", shown(member(member(map, "verdict"), "strict")),
                      shown(member(member(map, "verdict"), "lenient"))));
-    line("size",
-         fmt::format("{} x {} tiles", shown(member(game, "width")), shown(member(game, "height"))));
+    for (const std::string& oddity : oddities(member(map, "oddities"))) {
+        line("odd", oddity);
+    }
+    if (game.is_object()) {
+        line("size", fmt::format("{} x {} tiles", shown(member(game, "width")),
+                                 shown(member(game, "height"))));
+    }
     line("game", tiles(member(game, "histogram"), map::Layer::game));
     for (int i = 1; i < map::kPhysicsLayers; ++i) {
         const auto layer = static_cast<map::Layer>(i);

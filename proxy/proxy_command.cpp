@@ -3,8 +3,8 @@
 #include "proxy/impairment_control.h"
 #include "proxy/map_folders.h"
 #include "proxy/pipeline.h"
+#include "proxy/proxy_flags.h"
 #include "proxy/record/file_output.h"
-#include "proxy/record_flags.h"
 #include "proxy/relay/relay.h"
 #include "proxy/relay_flags.h"
 #include "proxy/settings.h"
@@ -23,7 +23,6 @@
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/udp.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
@@ -36,104 +35,6 @@ namespace tw {
 namespace {
 
 namespace asio = boost::asio;
-
-struct ProxyFlags {
-    std::string server;
-    std::vector<std::string> listen{"127.0.0.1:8303"};
-    RecordFlags records;
-    RelayFlags relay;
-    HttpFlags http;
-    double idle_timeout = 60;
-    std::size_t max_sessions = 1024;
-    unsigned threads = 1;
-    std::size_t ring_mib = 16;
-    double duration = 0;
-    bool stats = false;
-    bool busy_poll = false;
-    bool no_inspect = false;
-    bool quiet = false;
-    std::string log_level = "info";
-};
-
-void add_flags(CLI::App& command, ProxyFlags& flags) {
-    command.add_option("-s,--server", flags.server, "The game server behind the proxy")
-        ->type_name("HOST:PORT");
-    command
-        .add_option("-l,--listen", flags.listen,
-                    "Where clients connect (repeatable); port 0: the system chooses")
-        ->type_name("ADDR:PORT")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->capture_default_str();
-    flags.records.add_to(command);
-    flags.relay.add_to(command);
-    flags.http.add_to(command);
-    command
-        .add_option("--idle-timeout", flags.idle_timeout,
-                    "Seconds without a datagram after which a session ends")
-        ->check(CLI::Range(0.1, 86400.0))
-        ->capture_default_str();
-    command
-        .add_option("--max-sessions", flags.max_sessions,
-                    "Clients at the same time; more are refused")
-        ->check(CLI::Range(std::size_t{1}, std::size_t{60000}))
-        ->capture_default_str();
-    command
-        .add_option("--threads", flags.threads,
-                    "Relay threads, each with an inspecting one beside it")
-        ->check(CLI::Range(1U, 64U))
-        ->capture_default_str();
-    command
-        .add_option("--ring", flags.ring_mib,
-                    "MiB of copies that may wait to be looked at, for each thread")
-        ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
-        ->capture_default_str();
-    command.add_option("--duration", flags.duration, "Stop by itself after this many seconds")
-        ->check(CLI::PositiveNumber);
-    command.add_flag("--busy-poll", flags.busy_poll,
-                     "Spin instead of sleeping: lowest latency, takes a core");
-    command.add_flag(
-        "--stats", flags.stats,
-        "At the end, tell where every byte went (as 'twscope stats' does for captures)");
-    command.add_flag("--no-inspect", flags.no_inspect, "Only forward, look at nothing");
-    command.add_flag("-q,--quiet", flags.quiet, "No line a second");
-    command.add_option("--log-level", flags.log_level, "What twscope says about itself on stderr")
-        ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
-        ->capture_default_str();
-}
-
-asio::ip::udp::endpoint listen_endpoint(const std::string& text) {
-    const HostPort where = parse_host_port(text, "--listen");
-    boost::system::error_code error;
-    const auto address = asio::ip::make_address(where.host.empty() ? "0.0.0.0" : where.host, error);
-    if (error) {
-        throw UsageError{fmt::format("--listen {}: expected an address like 127.0.0.1 or ::, not a "
-                                     "name",
-                                     text)};
-    }
-    return {address, where.port};
-}
-
-relay::Options relay_options(const ProxyFlags& flags) {
-    relay::Options options;
-    for (const std::string& listen : flags.listen) {
-        options.listen.push_back(listen_endpoint(listen));
-    }
-    const HostPort server = parse_host_port(flags.server, "--server");
-    if (server.host.empty() || server.port == 0) {
-        throw UsageError{fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8304",
-                                     flags.server)};
-    }
-    options.server_host = server.host;
-    options.server_port = server.port;
-    options.max_sessions = flags.max_sessions;
-    options.idle_timeout =
-        std::chrono::milliseconds{static_cast<std::int64_t>(flags.idle_timeout * 1000)};
-    options.threads = flags.threads;
-    options.busy_poll = flags.busy_poll;
-    flags.relay.apply(options);
-    return options;
-}
 
 /// One run of the proxy, from start-up to the last written record.
 class ProxyRun {
@@ -167,6 +68,7 @@ class ProxyRun {
     asio::io_context io_{1};
     std::optional<AdminRun> admin_;
     asio::steady_timer timer_{io_};
+    asio::steady_timer end_{io_};
     asio::signal_set signals_{io_, SIGINT, SIGTERM};
     asio::signal_set report_signal_{io_, SIGUSR1};
     std::chrono::steady_clock::time_point started_;
@@ -187,8 +89,9 @@ ProxyRun::ProxyRun(const ProxyFlags& flags)
                                                              flags.records.maps.end()},
                                                             flags.records.map_cache},
       objects_{flags.records.objects()} {
-    const relay::Options options = relay_options(flags);
+    const relay::Options options = flags.relay_options();
     wanted_address_ = options.client_address;
+    check_summary_file(flags.records.summary);
     if (!flags.records.output.empty()) {
         try {
             file_.emplace(flags.records.output);
@@ -264,6 +167,16 @@ int ProxyRun::run() {
     await_report_signal();
     timer_.expires_after(std::chrono::seconds{1});
     timer_.async_wait([this](const auto& error) { every_second(error); });
+    if (flags_.duration > 0) {
+        const std::chrono::duration<double> wanted{flags_.duration};
+        end_.expires_at(started_ +
+                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(wanted));
+        end_.async_wait([this](const boost::system::error_code& error) {
+            if (!error) {
+                stop("the time given with --duration is over");
+            }
+        });
+    }
     io_.run();
     return finish();
 }
@@ -287,11 +200,6 @@ void ProxyRun::every_second(const boost::system::error_code& error) {
     show(false);
     check_disk();
     check_sessions();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started_;
-    if (flags_.duration > 0 && elapsed.count() >= flags_.duration) {
-        stop("the time given with --duration is over");
-        return;
-    }
     timer_.expires_at(timer_.expiry() + std::chrono::seconds{1});
     timer_.async_wait([this](const auto& next) { every_second(next); });
 }
@@ -336,6 +244,7 @@ void ProxyRun::stop(std::string_view why) {
     signals_.cancel();
     report_signal_.cancel();
     timer_.cancel();
+    end_.cancel();
 }
 
 void ProxyRun::show_stats(const inspect::SessionStats& totals, std::uint32_t sessions) const {
@@ -411,7 +320,7 @@ int run_proxy(const ProxyFlags& flags) {
     std::unique_ptr<ProxyRun> run;
     try {
         if (flags.relay.print_routes) {
-            const relay::Options options = relay_options(flags);
+            const relay::Options options = flags.relay_options();
             const auto server = relay::resolve_server(options.server_host, options.server_port);
             fmt::print("{}",
                        transparent_routes(server, relay::is_own_address(server), options.listen));
@@ -436,7 +345,7 @@ Action add_proxy_command(CLI::App& app) {
         "proxy", "Stand between clients and a server: forward everything, record what happens");
     auto flags = std::make_shared<ProxyFlags>();
     auto settings = std::make_shared<Settings>(*command);
-    add_flags(*command, *flags);
+    flags->add_to(*command);
     return [flags, settings] {
         settings->complete();
         return run_proxy(*flags);

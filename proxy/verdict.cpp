@@ -2,6 +2,7 @@
 
 #include "proxy/commands.h"
 #include "proxy/record/console.h"
+#include "proxy/settings.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -99,6 +100,15 @@ std::string verdict_junit(const Verdict& verdict) {
     }
     out += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", xml(verdict.seen));
     return out;
+}
+
+void check_summary_file(const std::string& file) {
+    if (!file.empty() && !std::ofstream{file, std::ios::binary | std::ios::app}) {
+        throw UsageError{fmt::format(
+            "--summary {}: cannot be written; name a file in a folder that exists and may be "
+            "written",
+            file)};
+    }
 }
 
 int conclude(const Verdict& verdict, const std::string& file) {

@@ -36,6 +36,10 @@ struct Verdict {
 /// The same as JUnit's XML, which CI systems show: a test case for each check.
 [[nodiscard]] std::string verdict_junit(const Verdict& verdict);
 
+/// To be called before a long run: a summary that cannot be written afterwards is no use then.
+/// Errors: UsageError.
+void check_summary_file(const std::string& file);
+
 /// Tells on standard error what failed, and writes `file` (JUnit when it ends with .xml; empty:
 /// none). Returns the exit code.
 [[nodiscard]] int conclude(const Verdict& verdict, const std::string& file);

@@ -437,6 +437,40 @@ TEST_CASE("twscope map tells and draws what is there") {
     CHECK(drawn({"--path", records}) != all);
 }
 
+TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {
+    const TemporaryFolder folder;
+    const std::string noise = folder.file("noise.map");
+    write_text(noise, "this is no map, but it is long enough to be read as if it were one");
+    const Finished none = twscope({"map", noise, "--json"});
+    CHECK(none.status == 2);
+    CHECK(none.err.find("noise.map") != std::string::npos);
+    const auto told = boost::json::parse(none.out).as_object();
+    CHECK(told.at("verdict").at("strict") == "rejects:bad_magic");
+    CHECK(told.at("verdict").at("lenient") == "rejects:bad_magic");
+
+    const std::string odd = folder.file("odd.map");
+    auto bytes = small_map();
+    bytes.push_back(std::byte{0});
+    REQUIRE(map::write_file(odd, bytes).has_value());
+    const Finished page = twscope({"map", odd});
+    CHECK(page.status == 0);
+    CHECK(page.out.find("strict rejects:trailing_bytes, lenient accepts") != std::string::npos);
+    CHECK(page.out.find("the file goes on after its last block") != std::string::npos);
+}
+
+TEST_CASE("what cannot be meant is told before anything is begun") {
+    const TemporaryFolder folder;
+    check_refused({"frobnicate"}, "no command 'frobnicate'");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "--duration", "soon"}, "--duration");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--summary",
+                   folder.file("no/such/folder.xml")},
+                  "folder.xml");
+    check_refused(
+        {"decode", folder.file("missing.pcap"), "--summary", folder.file("no/such/folder.xml")},
+        "folder.xml");
+    CHECK(twscope({"--version"}).out.starts_with("twscope "));
+}
+
 TEST_CASE("twscope map refuses nonsense in one line") {
     const TemporaryFolder folder;
     const std::string file = folder.file("tiny.map");

@@ -1,8 +1,10 @@
+#include "proxy/proxy_flags.h"
 #include "proxy/relay_flags.h"
 #include "proxy/settings.h"
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -52,6 +54,33 @@ TEST_CASE("an impairment that cannot be is a mistake of usage, told with the fla
         said = error.what();
     }
     CHECK(said == "--impair loss=2%;c2s:loss=3%: loss is given twice for c2s");
+}
+
+TEST_CASE("times are seconds, or have a unit") {
+    struct Row {
+        std::string_view text;
+        double seconds;
+    };
+
+    const Row rows[] = {{"30", 30},     {"30s", 30},   {"30 s", 30}, {"0.5", 0.5},
+                        {"500ms", 0.5}, {"2min", 120}, {"1h", 3600}};
+    for (const auto& row : rows) {
+        CAPTURE(row.text);
+        CLI::App app;
+        ProxyFlags flags;
+        flags.add_to(app);
+        const std::string text{row.text};
+        app.parse(std::vector<std::string>{text, "--duration", text, "--idle-timeout"});
+        CHECK(flags.duration == doctest::Approx(row.seconds));
+        CHECK(flags.idle_timeout == doctest::Approx(row.seconds));
+    }
+    for (const char* text : {"-3", "0", "0s", "3 parsecs", "3,5"}) {
+        CAPTURE(text);
+        CLI::App app;
+        ProxyFlags flags;
+        flags.add_to(app);
+        CHECK_THROWS_AS(app.parse(std::vector<std::string>{text, "--duration"}), CLI::ParseError);
+    }
 }
 
 TEST_CASE("the start-up line says what the server sees, and why") {
