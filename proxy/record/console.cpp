@@ -16,14 +16,60 @@ namespace tw::record {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
+
+/// A character that JSON lets pass and a terminal may obey; length 0 if there is none.
+struct Harmful {
+    std::size_t length = 0;
+    unsigned code_point = 0;
+};
+
+/// Looks at the front of well-formed UTF-8: delete, the control characters of ISO 6429's upper half
+/// (U+009B begins a sequence as escape and bracket do), line separators, and what turns the
+/// direction of writing.
+Harmful harmful_at(std::string_view text) {
+    const auto byte = [text](std::size_t index) {
+        return index < text.size() ? unsigned{static_cast<unsigned char>(text[index])} : 0U;
+    };
+    if (byte(0) == 0x7f) {
+        return {1, 0x7f};
+    }
+    if (byte(0) == 0xc2 && byte(1) < 0xa0) {
+        return {2, byte(1)};
+    }
+    if (byte(0) == 0xe2 && (byte(1) == 0x80 || byte(1) == 0x81)) {
+        const unsigned code_point = 0x2000 + ((byte(1) & 1U) << 6U) + (byte(2) & 0x3fU);
+        const bool turns = code_point == 0x200e || code_point == 0x200f ||
+                           (code_point >= 0x2028 && code_point <= 0x202e) ||
+                           (code_point >= 0x2066 && code_point <= 0x2069);
+        return turns ? Harmful{3, code_point} : Harmful{};
+    }
+    return {};
+}
+
 } // namespace
 
 std::string terminal_text(std::string_view text) {
     JsonBuffer json;
-    json.append_string(text);
-    // JSON's own escapes are harmless on a terminal; only the quotes are taken off.
-    const std::string_view quoted = json.view();
-    return std::string{quoted.substr(1, quoted.size() - 2)};
+    json.append_string(text); // good UTF-8, and nothing below a blank
+    std::string_view rest = json.view().substr(1, json.view().size() - 2);
+    std::string out;
+    while (!rest.empty()) {
+        if (rest.starts_with("\\\"")) {
+            rest.remove_prefix(1); // a quote is a quote
+        } else if (rest.starts_with("\\\\")) {
+            out += '\\'; // what looks like an escape here is one
+            rest.remove_prefix(1);
+        }
+        const Harmful harmful = harmful_at(rest);
+        if (harmful.length == 0) {
+            out += rest.front();
+            rest.remove_prefix(1);
+        } else {
+            out += fmt::format("\\u{:04x}", harmful.code_point);
+            rest.remove_prefix(harmful.length);
+        }
+    }
+    return out;
 }
 
 std::string describe(const inspect::FindingRecord& record) {
