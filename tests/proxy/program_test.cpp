@@ -1,11 +1,8 @@
 // The program itself, run as its users run it: what goes in by flags, what comes out, exit codes.
 
 #include "map/writer.h"
-#include "tests/map/map_builder.h"
-#include "tests/support/capture_writer.h"
+#include "tests/proxy/program_runs.h"
 #include "tests/support/json_records.h"
-#include "tests/support/program.h"
-#include "tests/support/session_script.h"
 
 #include <algorithm>
 #include <csignal>
@@ -23,96 +20,9 @@ using snapshot::kNoBase;
 
 namespace {
 
-using Arguments = std::vector<std::string>;
 using Udp = boost::asio::ip::udp;
 
-constexpr auto kC2s = Direction::c2s;
 constexpr auto kS2c = Direction::s2c;
-constexpr std::uint32_t kServerAddress = 0x0a000001; ///< 10.0.0.1
-constexpr std::uint16_t kServerPort = 8303;
-
-Finished twscope(const Arguments& arguments) {
-    return run_program(TW_TWSCOPE, arguments);
-}
-
-/// One line on standard error that says what, nothing on standard output, exit code 2.
-void check_refused(const Arguments& arguments, std::string_view what) {
-    const Finished done = twscope(arguments);
-    CAPTURE(done.err);
-    CHECK(done.status == 2);
-    CHECK(done.out.empty());
-    CHECK(std::count(done.err.begin(), done.err.end(), '\n') == 1);
-    CHECK(done.err.find(what) != std::string::npos);
-}
-
-struct Host {
-    std::uint32_t address = 0;
-    std::uint16_t port = 0;
-};
-
-/// A capture of clients that join one server and see the same snapshot.
-class Recording {
-  public:
-    void say(const Host& client, Direction direction, std::span<const std::byte> payload) {
-        const Host server{kServerAddress, kServerPort};
-        const Host& from = direction == kC2s ? client : server;
-        const Host& to = direction == kC2s ? server : client;
-        CaptureBytes frame;
-        frame.zeros(12).be16(0x0800);
-        frame.u8(0x45).u8(0).be16(static_cast<std::uint32_t>(28 + payload.size()));
-        frame.be32(0).u8(64).u8(17).be16(0).be32(from.address).be32(to.address);
-        frame.be16(from.port).be16(to.port);
-        frame.be16(static_cast<std::uint32_t>(8 + payload.size())).be16(0).raw(payload);
-        frames_.push_back({.fraction = ++microseconds_ * 1000, .bytes = frame.bytes()});
-    }
-
-    void play(const Host& client, const Items& items, std::string_view map = "dm1",
-              std::uint32_t crc = 1, std::size_t size = 100) {
-        SessionScript peers; // only to build packets
-        peers.assume_ddnet();
-        constexpr auto kToken = SessionScript::kToken;
-        using wire::ControlKind;
-        say(client, kC2s,
-            wire::encode_control({.kind = ControlKind::connect, .token = wire::kTokenUnknown}));
-        say(client, kS2c,
-            wire::encode_control({.kind = ControlKind::connectaccept, .token = kToken}));
-        say(client, kC2s, wire::encode_control({.kind = ControlKind::accept, .token = kToken}));
-        const auto change = message("map_change")
-                                .string(map)
-                                .number(static_cast<std::int32_t>(crc))
-                                .number(static_cast<std::int32_t>(size));
-        say(client, kS2c, peers.pack(kS2c, {vital(change)}));
-        say(client, kC2s, peers.pack(kC2s, {vital(message("ready"))}));
-        say(client, kC2s, peers.pack(kC2s, {vital(message("enter_game"))}));
-        say(client, kS2c, peers.snap_datagram(10, kNoBase, items));
-        Items moved = items;
-        for (auto& [key, data] : moved) {
-            if (key.type == 9) {
-                data[1] += 64;
-            }
-        }
-        say(client, kS2c, peers.snap_datagram(12, 10, moved));
-        say(client, kC2s, wire::encode_control({.kind = ControlKind::close, .token = kToken}));
-    }
-
-    void save(const std::string& path) const {
-        const FrameBytes bytes = pcap_file({}, frames_);
-        write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    }
-
-  private:
-    std::vector<PcapFrame> frames_;
-    std::uint32_t microseconds_ = 0;
-};
-
-constexpr Host kAnn{0xc6336417, 50000}; ///< 198.51.100.23
-
-Items tee_at(std::int32_t x, std::int32_t y) {
-    std::vector<std::int32_t> tee(22, 0);
-    tee[1] = x;
-    tee[2] = y;
-    return {{{9, 3}, tee}};
-}
 
 /// Every item of every snapshot in these lines.
 std::vector<boost::json::object> items_of(const std::string& lines) {
@@ -139,20 +49,6 @@ std::size_t count_of(std::string_view text, std::string_view what) {
         ++count;
     }
     return count;
-}
-
-/// 8 x 6 tiles, a wall around, something to finish on tile (2, 2).
-std::vector<std::byte> small_map() {
-    map::test::MapBuilder builder{8, 6};
-    for (int x = 0; x < 8; ++x) {
-        for (int y = 0; y < 6; ++y) {
-            if (x == 0 || y == 0 || x == 7 || y == 5) {
-                builder.set_game(x, y, 1);
-            }
-        }
-    }
-    builder.set_game(2, 2, 34);
-    return builder.build();
 }
 
 } // namespace
@@ -393,71 +289,6 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session goes on") {
     CHECK(summaries() >= asked + 2); // of the session and of the run
 }
 
-TEST_CASE("twscope map tells and draws what is there") {
-    const TemporaryFolder folder;
-    const std::string file = folder.file("tiny.map");
-    const auto bytes = small_map();
-    REQUIRE(map::write_file(file, bytes).has_value());
-
-    const Finished json = twscope({"map", file, "--json", "--at", "80,80", "--at", "3.5,-100"});
-    CHECK(json.status == 0);
-    const auto told = boost::json::parse(json.out).as_object();
-    CHECK(told.at("file") == "tiny.map");
-    CHECK(told.at("verdict").at("strict") == "accepts");
-    CHECK(told.at("points").as_array().size() == 2);
-    CHECK(told.at("boxes").as_array().size() == 2);
-    CHECK(told.at("size") == bytes.size());
-
-    const Finished page = twscope({"map", file, "--at", "80,80"});
-    CHECK(page.status == 0);
-    CHECK(page.out.find("finish") != std::string::npos);
-    CHECK(page.out.find("8") != std::string::npos);
-
-    const std::string png = folder.file("tiny.png");
-    const auto drawn = [&](const Arguments& more) {
-        Arguments arguments{"map", file, "--png", png};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        const Finished done = twscope(arguments);
-        CAPTURE(done.err);
-        CHECK(done.status == 0);
-        const std::string picture = read_text(png);
-        CHECK(picture.starts_with("\x89PNG\r\n"));
-        return picture;
-    };
-    const std::string all = drawn({});
-    CHECK(drawn({}) == all);
-    CHECK(drawn({"--scale", "3"}) != all);
-
-    const std::string capture = folder.file("way.pcap");
-    const std::string records = folder.file("way.jsonl");
-    Recording recording;
-    recording.play(kAnn, tee_at(50, 80));
-    recording.save(capture);
-    CHECK(twscope({"decode", capture, "-o", records}).status == 0);
-    CHECK(drawn({"--path", records}) != all);
-}
-
-TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {
-    const TemporaryFolder folder;
-    const std::string noise = folder.file("noise.map");
-    write_text(noise, "this is no map, but it is long enough to be read as if it were one");
-    const Finished none = twscope({"map", noise, "--json"});
-    CHECK(none.status == 2);
-    CHECK(none.err.find("noise.map") != std::string::npos);
-    const auto told = boost::json::parse(none.out).as_object();
-    CHECK(told.at("verdict").at("strict") == "rejects:bad_magic");
-    CHECK(told.at("verdict").at("lenient") == "rejects:bad_magic");
-
-    const std::string odd = folder.file("odd.map");
-    auto bytes = small_map();
-    bytes.push_back(std::byte{0});
-    REQUIRE(map::write_file(odd, bytes).has_value());
-    const Finished page = twscope({"map", odd});
-    CHECK(page.status == 0);
-    CHECK(page.out.find("strict rejects:trailing_bytes, lenient accepts") != std::string::npos);
-    CHECK(page.out.find("the file goes on after its last block") != std::string::npos);
-}
-
 TEST_CASE("what cannot be meant is told before anything is begun") {
     const TemporaryFolder folder;
     check_refused({"frobnicate"}, "no command 'frobnicate'");
@@ -469,42 +300,4 @@ TEST_CASE("what cannot be meant is told before anything is begun") {
         {"decode", folder.file("missing.pcap"), "--summary", folder.file("no/such/folder.xml")},
         "folder.xml");
     CHECK(twscope({"--version"}).out.starts_with("twscope "));
-}
-
-TEST_CASE("twscope map refuses nonsense in one line") {
-    const TemporaryFolder folder;
-    const std::string file = folder.file("tiny.map");
-    const std::string noise = folder.file("noise.map");
-    const std::string nobody = folder.file("nobody.jsonl");
-    REQUIRE(map::write_file(file, small_map()).has_value());
-    write_text(noise, "this is no map, but it is long enough to be read as if it were one");
-    write_text(nobody, "{\"v\":1,\"type\":\"session\"}\n");
-
-    struct Row {
-        Arguments arguments;
-        std::string_view what;
-    };
-
-    const Row rows[] = {
-        {{"map"}, "file"},
-        {{"map", noise}, "noise.map"},
-        {{"map", folder.path()}, folder.path()},
-        {{"map", folder.file("missing.map")}, "missing.map"},
-        {{"map", file, "--at", "5"}, "--at 5"},
-        {{"map", file, "--at", "5,"}, "--at 5,"},
-        {{"map", file, "--at", "nan,0"}, "--at nan,0"},
-        {{"map", file, "--at", "1,2,3"}, "--at 1,2,3"},
-        {{"map", file, "--path", nobody}, "--png"},
-        {{"map", file, "--png", folder.file("a.png"), "--path", nobody}, "nobody.jsonl"},
-        {{"map", file, "--png", folder.file("a.png"), "--path", folder.file("missing.jsonl")},
-         "missing.jsonl"},
-        {{"map", file, "--png", folder.file("no/such/folder.png")}, "folder.png"},
-        {{"map", file, "--png", folder.file("a.png"), "--layer", "sky"}, "sky"},
-        {{"map", file, "--png", folder.file("a.png"), "--scale", "0"}, "scale"},
-        {{"map", file, "--nonsense"}, "nonsense"},
-    };
-    for (const Row& row : rows) {
-        CAPTURE(row.arguments.back());
-        check_refused(row.arguments, row.what);
-    }
 }

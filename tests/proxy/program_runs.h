@@ -1,0 +1,50 @@
+#pragma once
+
+#include "tests/support/capture_writer.h"
+#include "tests/support/program.h"
+#include "tests/support/session_script.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tw::test {
+
+using Arguments = std::vector<std::string>;
+
+/// Runs the program that was built with the tests.
+[[nodiscard]] Finished twscope(const Arguments& arguments);
+
+/// One line on standard error that says what, nothing on standard output, exit code 2.
+void check_refused(const Arguments& arguments, std::string_view what);
+
+struct Host {
+    std::uint32_t address = 0;
+    std::uint16_t port = 0;
+};
+
+inline constexpr Host kAnn{0xc6336417, 50000}; ///< 198.51.100.23
+
+/// A capture of clients that join one server and see the same snapshot.
+class Recording {
+  public:
+    void say(const Host& client, Direction direction, std::span<const std::byte> payload);
+    void play(const Host& client, const Items& items, std::string_view map = "dm1",
+              std::uint32_t crc = 1, std::size_t size = 100);
+    void save(const std::string& path) const;
+
+  private:
+    std::vector<PcapFrame> frames_;
+    std::uint32_t microseconds_ = 0;
+};
+
+/// A snapshot with one tee, of client 3.
+[[nodiscard]] Items tee_at(std::int32_t x, std::int32_t y);
+
+/// 8 x 6 tiles, a wall around, something to finish on tile (2, 2).
+[[nodiscard]] std::vector<std::byte> small_map();
+
+} // namespace tw::test
