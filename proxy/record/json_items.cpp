@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <string>
 
 namespace tw::record {
@@ -17,6 +19,11 @@ namespace {
 constexpr std::uint64_t kFullEvery = 250;
 
 constexpr std::uint16_t kClientInfoType = 11;
+
+bool equal(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
 
 /// An item nobody can name, up to its type number: descriptors, unknown UUIDs, unknown numbers.
 void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
@@ -62,10 +69,8 @@ void write_flag_names(const snapshot::NameTable& names, std::int32_t value, Json
     out.append(']');
 }
 
-void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client, JsonBuffer& out) {
-    if (client >= players_.size()) {
-        return;
-    }
+void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t client,
+                                PlayerName& player) const {
     // Servers list all clients in a row, so that one's place is mostly known.
     const auto keys = record.items.keys();
     const std::uint32_t key = snapshot::ItemKey{kClientInfoType, client}.packed();
@@ -73,18 +78,29 @@ void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client
     if (info >= keys.size() || keys[info] != key) {
         const auto found = record.items.find({kClientInfoType, client});
         if (!found) {
+            player.text = {};
             return;
         }
         info = *found;
     }
-    PlayerName& player = players_[client];
     const auto name = record.items[info].data.first(player.ints.size());
-    if (player.text.size() == 0 || !std::ranges::equal(name, player.ints)) {
+    if (player.text.size() == 0 || !equal(name, player.ints)) {
         std::ranges::copy(name, player.ints.begin());
         JsonBuffer text;
         text.append(std::string_view{R"(,"player":)"});
         append_int_string(text, name);
         player.text = Literal{text.view()};
+    }
+}
+
+void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client, JsonBuffer& out) {
+    if (client >= players_.size()) {
+        return;
+    }
+    PlayerName& player = players_[client];
+    if (player.checked_in != snapshots_) {
+        look_up_player(record, client, player);
+        player.checked_in = snapshots_;
     }
     out.append(player.text);
 }
@@ -135,16 +151,39 @@ void ItemWriter::write_place(const inspect::WorldPlace& place, JsonBuffer& out) 
     out.append('}');
 }
 
-void ItemWriter::write_item(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
-    const snapshot::ObjectSpec* spec = record.types->object(item.key.type);
+std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
+                                                      const ItemView& item, JsonBuffer& out) {
+    // Knuth's multiplicative hash; its upper bits are the good ones.
+    constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kWrittenItems));
+    static_assert(std::has_single_bit(kWrittenItems));
+    WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
+    if (written.spec == &spec && written.key == item.key && equal(written.ints, item.data)) {
+        out.append(std::string_view{written.text.data(), written.text.size()});
+        return written.client;
+    }
+    const auto client = snapshot::client_of(spec, item.key, item.data);
+    const std::size_t begin = out.size();
+    objects_[set_->index_of(spec)].write(item.key, item.data, out);
+    const std::string_view text = out.view().substr(begin);
+    if (text.size() <= kMaxWrittenText) {
+        written.spec = &spec;
+        written.key = item.key;
+        written.client = client;
+        written.ints.assign(item.data.begin(), item.data.end());
+        written.text.assign(text.begin(), text.end());
+    }
+    return client;
+}
+
+void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::ObjectSpec* spec,
+                            const ItemView& item, JsonBuffer& out) {
     if (spec == nullptr) {
         write_unknown_front(record, item, out);
         out.append_int(std::int32_t{item.key.type});
         out.append(std::string_view{R"(,"id":)"});
         out.append_int(std::int32_t{item.key.id});
     } else {
-        objects_[set_->index_of(*spec)].write(item.key, item.data, out);
-        if (const auto client = snapshot::client_of(*spec, item.key, item.data)) {
+        if (const auto client = write_object(*spec, item, out)) {
             write_player(record, *client, out);
         }
         if (record.world != nullptr) {
@@ -176,8 +215,11 @@ void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) {
     first_client_info_ = static_cast<std::size_t>(
         std::ranges::lower_bound(now.keys(), std::uint32_t{kClientInfoType} << 16U) -
         now.keys().begin());
+    ++snapshots_;
     bool any = false;
     std::size_t old = 0;
+    std::optional<std::uint16_t> type; // of the last item; they come sorted by it
+    const snapshot::ObjectSpec* spec = nullptr;
     // Removed items are gathered while walking both in key order.
     removed_.clear();
     const auto remove = [&](std::uint32_t packed) {
@@ -195,14 +237,18 @@ void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) {
         }
         const bool known = old < before.size() && before.keys()[old] == key;
         const ItemView item = now[i];
-        const bool same = known && std::ranges::equal(before[old].data, item.data);
+        const bool same = !full && known && equal(before[old].data, item.data);
         old += known ? 1 : 0;
         if (full || !same) {
             if (any) {
                 out.append(',');
             }
             any = true;
-            write_item(record, item, out);
+            if (type != item.key.type) {
+                type = item.key.type;
+                spec = record.types->object(item.key.type);
+            }
+            write_item(record, spec, item, out);
         }
     }
     for (; old < before.size(); ++old) {

@@ -98,12 +98,13 @@ void datagrams_to_json(benchmark::State& state) {
     player.report();
 }
 
-/// Keeps one snapshot of every so many, with all that its record points to.
+/// Keeps a run of snapshots from the middle of a capture, with all that their records point to.
 class Samples final : public inspect::RecordSink {
   public:
     void on_record(const inspect::Record& record) override {
         const auto* const snapshot = std::get_if<const inspect::SnapshotRecord*>(&record);
-        if (snapshot == nullptr || !(*snapshot)->rebuilt || seen_++ % kEvery != 0) {
+        if (snapshot == nullptr || !(*snapshot)->rebuilt || seen_++ < kFirst ||
+            samples_.size() == kKept) {
             return;
         }
         const snapshot::SnapshotView& items = (*snapshot)->items;
@@ -128,7 +129,8 @@ class Samples final : public inspect::RecordSink {
         inspect::SnapshotRecord record;
     };
 
-    static constexpr std::size_t kEvery = 97;
+    static constexpr std::size_t kFirst = 4096;
+    static constexpr std::size_t kKept = 128; // two ticks of 64 sessions: what fits a second cache
     std::vector<Sample> samples_;
     std::size_t seen_ = 0;
 };
