@@ -165,6 +165,9 @@ struct Plan {
     std::size_t num_ints = 0;
     std::size_t num_updates = 0;
     std::size_t num_added = 0;
+    /// Every item of the base stays where it is, and is updated once at most: as in most deltas of
+    /// a quiet game.
+    bool keeps_places = false;
     std::array<std::uint16_t, kMaxUpdates> targets; // per update: index in the base, or kNewItem
     std::array<std::uint64_t, kMaxUpdates> added;   // key << 32 | index of the update, sorted
 };
@@ -333,6 +336,12 @@ void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int
     }
 }
 
+// The same where `out` holds the base already. No item is both, so they cannot overlap.
+void add_to(std::int32_t* __restrict out, const std::int32_t* __restrict difference,
+            std::size_t size) {
+    add_ints(out, difference, out, size);
+}
+
 // All that can go wrong, before anything is written.
 Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
                        DeltaOddities& oddities) {
@@ -340,9 +349,16 @@ Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
         return tl::unexpected{DecodeError{.code = DecodeErrc::too_many_items}};
     }
     BaseIndex index{base.keys()};
+    const std::size_t oddities_before = oddities.count;
     plan_deletions(delta, index, plan, oddities);
     if (auto planned = plan_updates(base, delta, index, plan, oddities); !planned) {
         return planned;
+    }
+    if (delta.deleted.empty() && plan.num_added == 0 && oddities.count == oddities_before) {
+        plan.keeps_places = true;
+        plan.num_items = base.size();
+        plan.num_ints = base.data().size();
+        return {};
     }
     if (auto merged = merge_duplicates(delta, plan, oddities); !merged) {
         return merged;
@@ -352,6 +368,14 @@ Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
 
 void carry_out(const SnapshotView& base, const Delta& delta, const Plan& plan,
                SnapshotWriter writer) {
+    if (plan.keeps_places) {
+        writer.copy(base, 0, base.size());
+        for (std::size_t i = 0; i < plan.num_updates; ++i) {
+            const DeltaUpdate& update = delta.updates[i];
+            add_to(writer.data_of(plan.targets[i]), delta.ints.data() + update.begin, update.size);
+        }
+        return;
+    }
     std::array<std::uint16_t, kMaxItems> moved; // written by merge as far as it is read
     merge(base, delta, plan, writer, moved);
     for (std::size_t i = 0; i < plan.num_updates; ++i) {

@@ -128,8 +128,9 @@ bool History::commit(Tick tick, const SnapshotView& block) {
     if (entries_.capacity() == 0) {
         entries_.reserve(2 * kMaxEntries);
     }
-    newest_ = size() == 0 ? tick : std::max(newest_, tick);
-    if (const Entry* const old = find_entry(tick)) {
+    if (size() == 0 || tick > newest_) {
+        newest_ = tick; // nothing to look for, as nearly always
+    } else if (const Entry* const old = find_entry(tick)) {
         entries_[static_cast<std::size_t>(old - entries_.data())].replaced = true;
     }
     while (size() > 0 && (entries_[first_].replaced || is_too_old(entries_[first_].tick) ||
