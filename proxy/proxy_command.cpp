@@ -308,7 +308,19 @@ int ProxyRun::finish() {
                     flags_.records.summary);
 }
 
+/// From now on signals wait for the end of the process: it is near, and its exit code shall tell
+/// how the run went. While a signal_set is taken down, a signal would end the process by itself.
+void hold_signals() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+        sigaddset(&held, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
+}
+
 int run_proxy(const ProxyFlags& flags) {
+    std::signal(SIGUSR1, SIG_IGN); // who asks for totals before there are any
     if (flags.server.empty()) {
         throw UsageError{
             "proxy needs the game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
@@ -331,7 +343,9 @@ int run_proxy(const ProxyFlags& flags) {
         throw UsageError{error.what()};
     }
     try {
-        return run->run();
+        const int code = run->run();
+        hold_signals();
+        return code;
     } catch (const std::exception& error) {
         spdlog::error("{}", error.what());
         return kExitFailed;

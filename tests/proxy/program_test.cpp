@@ -289,6 +289,28 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session goes on") {
     CHECK(summaries() >= asked + 2); // of the session and of the run
 }
 
+TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
+    constexpr std::chrono::seconds kPatience{20};
+    for (int round = 0; round < 5; ++round) {
+        const TemporaryFolder folder;
+        Program proxy{TW_TWSCOPE,
+                      {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "-o",
+                       folder.file("records.jsonl")},
+                      folder.path()};
+        REQUIRE(within(kPatience,
+                       [&] { return proxy.err().find("listening on") != std::string::npos; }));
+        proxy.signal(SIGTERM);
+        CHECK(within(kPatience, [&] {
+            constexpr int kMany = 2000; // it is the last microseconds that matter
+            for (int i = 0; i < kMany && !proxy.ended(); ++i) {
+                proxy.signal(SIGUSR1);
+            }
+            return proxy.ended();
+        }));
+        CHECK(proxy.finish().status == 0);
+    }
+}
+
 TEST_CASE("what cannot be meant is told before anything is begun") {
     const TemporaryFolder folder;
     check_refused({"frobnicate"}, "no command 'frobnicate'");

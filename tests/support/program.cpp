@@ -66,6 +66,12 @@ void Program::signal(int number) const {
     ::kill(pid_, number);
 }
 
+bool Program::ended() const {
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid == pid_;
+}
+
 std::string Program::err() const {
     return read_text(folder_ + "/err");
 }

@@ -29,6 +29,8 @@ class Program {
     Program& operator=(Program&&) = delete;
 
     void signal(int number) const;
+    /// Whether it has ended by itself; `finish` tells how.
+    [[nodiscard]] bool ended() const;
     [[nodiscard]] std::string err() const;
     /// Waits until it ends by itself.
     [[nodiscard]] Finished finish();
