@@ -159,13 +159,13 @@ def relay_rows(path):
 
 def print_table(rows, speed):
     print(f"\nyardstick: crc32 {speed:.2f} GB/s (the bars' machine: 2.6)\n")
-    print(f"{'what':<68}{'ours':>11}{'peer':>11} {'unit':<15}{'ratio':>7}{'bar':>7}")
+    print(f"{'what':<76}{'ours':>11}{'peer':>11} {'unit':<15}{'ratio':>7}{'bar':>7}")
     for row in rows:
         peer = f"{row['peer']:11.2f}" if row["peer"] is not None else f"{'-':>11}"
         ratio = f"{row['ratio']:7.2f}" if row["ratio"] is not None else f"{'-':>7}"
         bar = f"{row['bar']:7.2f}" if row["bar"] is not None else f"{'-':>7}"
         missed = row["bar"] is not None and row["ratio"] is not None and row["ratio"] < row["bar"]
-        print(f"{row['what']:<68}{row['ours']:11.2f}{peer} {row['unit']:<15}{ratio}{bar}{'  missed' if missed else ''}")
+        print(f"{row['what']:<76}{row['ours']:11.2f}{peer} {row['unit']:<15}{ratio}{bar}{'  missed' if missed else ''}")
 
 
 def main():
@@ -185,6 +185,11 @@ def main():
                     os.path.join(args.build, "tests/bench/relay"), "--twscope", twscope, "--only", "64 clients", "--json", relay,
                     "--rounds", str(rounds), *(["--quick"] if args.quick else [])], check=True)
     rows += relay_rows(relay)
+    sessions = os.path.join(args.build, "sessions-bench.json")
+    subprocess.run([sys.executable, os.path.join(HERE, "relay/sessions_bench.py"), "--build", args.build, "--json", sessions,
+                    *(["--quick"] if args.quick else [])], check=True)
+    with open(sessions, encoding="utf-8") as file:
+        rows += json.load(file)
     print_table(rows, speed)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as out:

@@ -5,30 +5,26 @@
 // loss. With --rate every client sends so many a second, evenly spread over time and clients.
 
 #include "tests/bench/relay/histogram.h"
+#include "tests/bench/relay/load_support.h"
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
 #include <CLI/CLI.hpp>
-#include <arpa/inet.h>
-#include <dirent.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace {
 
+using namespace tw::bench;
+
 constexpr std::size_t kBatch = 64;
 constexpr std::size_t kMaxDatagram = 2048;
-constexpr int kSocketBuffer = 4 * 1024 * 1024;
-constexpr std::int64_t kSecond = 1'000'000'000;
 /// A round trip that takes longer is lost; only then a window opens again.
 constexpr std::int64_t kGiveUp = kSecond / 2;
 
@@ -48,32 +44,6 @@ struct Payload {
     std::int64_t sent;
     std::uint64_t sequence;
 };
-
-std::int64_t now_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * kSecond + now.tv_nsec;
-}
-
-sockaddr_in loopback(std::uint16_t port) {
-    sockaddr_in name{};
-    name.sin_family = AF_INET;
-    name.sin_port = htons(port);
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return name;
-}
-
-int udp_socket() {
-    const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-    ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
-    ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
-    return fd;
-}
-
-template <typename Name>
-sockaddr* as_sockaddr(Name* name) {
-    return static_cast<sockaddr*>(static_cast<void*>(name));
-}
 
 /// Buffers and headers for recvmmsg and sendmmsg.
 struct Batch {
@@ -127,25 +97,6 @@ void echo(std::uint16_t port, const std::atomic<bool>& stopping) {
         }
     }
     ::close(fd);
-}
-
-/// Time on a processor of the processes and all their threads, in ns.
-std::int64_t cpu_time(const std::vector<int>& pids) {
-    std::int64_t sum = 0;
-    for (const int pid : pids) {
-        const std::string tasks = fmt::format("/proc/{}/task", pid);
-        DIR* const dir = ::opendir(tasks.c_str());
-        if (dir == nullptr) {
-            continue;
-        }
-        while (const dirent* entry = ::readdir(dir)) {
-            std::ifstream stat{fmt::format("{}/{}/schedstat", tasks, entry->d_name)};
-            std::int64_t on_cpu = 0;
-            sum += stat >> on_cpu ? on_cpu : 0;
-        }
-        ::closedir(dir);
-    }
-    return sum;
 }
 
 struct Client {
@@ -283,7 +234,7 @@ class Load {
     std::vector<Client> clients_;
     int epoll_;
     std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();
-    tw::bench::Histogram times_;
+    Histogram times_;
     bool measuring_ = false;
     std::int64_t measured_from_ = 0;
     std::int64_t next_send_ = 0;

@@ -1,0 +1,51 @@
+#include "tests/bench/relay/load_support.h"
+
+#include <fstream>
+#include <string>
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <time.h>
+
+namespace tw::bench {
+
+std::int64_t now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * kSecond + now.tv_nsec;
+}
+
+sockaddr_in loopback(std::uint16_t port) {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_port = htons(port);
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return name;
+}
+
+int udp_socket() {
+    const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
+    return fd;
+}
+
+std::int64_t cpu_time(const std::vector<int>& pids) {
+    std::int64_t sum = 0;
+    for (const int pid : pids) {
+        const std::string tasks = fmt::format("/proc/{}/task", pid);
+        DIR* const dir = ::opendir(tasks.c_str());
+        if (dir == nullptr) {
+            continue;
+        }
+        while (const dirent* entry = ::readdir(dir)) {
+            std::ifstream stat{fmt::format("{}/{}/schedstat", tasks, entry->d_name)};
+            std::int64_t on_cpu = 0;
+            sum += stat >> on_cpu ? on_cpu : 0;
+        }
+        ::closedir(dir);
+    }
+    return sum;
+}
+
+} // namespace tw::bench

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+/// What the load generators share.
+namespace tw::bench {
+
+inline constexpr std::int64_t kSecond = 1'000'000'000;
+inline constexpr int kSocketBuffer = 4 * 1024 * 1024;
+
+/// Of the steady clock.
+[[nodiscard]] std::int64_t now_ns();
+
+[[nodiscard]] sockaddr_in loopback(std::uint16_t port);
+
+/// Does not block; with large buffers.
+[[nodiscard]] int udp_socket();
+
+/// Time on a processor of the processes and all their threads, in ns.
+[[nodiscard]] std::int64_t cpu_time(const std::vector<int>& pids);
+
+template <typename Name>
+sockaddr* as_sockaddr(Name* name) {
+    return static_cast<sockaddr*>(static_cast<void*>(name));
+}
+
+} // namespace tw::bench

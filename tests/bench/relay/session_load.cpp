@@ -1,0 +1,466 @@
+// Plays captured sessions through a running proxy, many at a time: client and server are both this
+// program. What it sends decodes, so that the proxy has to do everything it does for players.
+//
+// Session i is the captured session i modulo their number, from its handshake to its end, and then
+// again. Sessions are spread evenly over time. Until the handshake is over an end speaks only when
+// it has heard what the other said before. Reports one JSON object.
+
+#include "proxy/wire/packet.h"
+#include "tests/bench/relay/load_support.h"
+#include "tests/bench/server_datagrams.h"
+#include "tests/support/captured_traffic.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace tw;
+using bench::kSecond;
+using bench::now_ns;
+
+constexpr std::size_t kBatch = 64;
+constexpr std::size_t kMaxDatagram = 2048;
+/// Captured time in which sessions get going.
+constexpr std::int64_t kHandshake = kSecond;
+/// Who waits longer for the other end lost something.
+constexpr std::int64_t kGiveUp = kSecond / 2;
+/// Before a client goes and before it comes back, so that nothing of before is on its way.
+constexpr std::int64_t kPause = kSecond / 50;
+/// Sends are gathered for so long.
+constexpr std::chrono::microseconds kRound{200};
+/// Sent before it is looked whether something came.
+constexpr std::size_t kMostAtOnce = 512;
+/// How often a client's socket is emptied: as often as that many clients leave time for.
+constexpr std::int64_t kSweepPerClient = 50'000;
+constexpr std::int64_t kShortestSweep = 1'000'000;
+
+struct Settings {
+    std::uint16_t server_port = 0;
+    std::uint16_t target_port = 0;
+    std::string capture = "bench-4.pcap.gz";
+    unsigned sessions = 64;
+    double speed = 1;
+    double warm_up = 1;
+    double warm_up_speed = 0;
+    double join = 0;
+    double seconds = 3;
+    unsigned loops = 0;
+    unsigned inputs = 1;
+    std::vector<int> pids;
+};
+
+struct Step {
+    std::int64_t at = 0; ///< since the session began, in ns
+    wire::Direction direction = wire::Direction::c2s;
+    std::size_t heard = 0;     ///< steps of the other direction before this one
+    std::size_t snapshots = 0; ///< it completes so many
+    std::vector<std::byte> bytes;
+};
+
+using Script = std::vector<Step>;
+
+std::size_t snapshots_in(std::span<const std::byte> datagram, snapshot::PartAssembler& parts) {
+    wire::PacketScratch scratch;
+    const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
+    std::size_t count = 0;
+    if (packet && packet->kind == wire::PacketKind::chunks) {
+        bench::each_delta(
+            wire::ChunkReader{packet->payload, packet->num_chunks}, parts,
+            [&](const snapshot::AssembledDelta&) { ++count; },
+            [&](snapshot::Tick, snapshot::Tick) { ++count; });
+    }
+    return count;
+}
+
+/// Whether the other end does without it: nothing in it is sent again when it is lost.
+bool can_be_left_out(std::span<const std::byte> datagram) {
+    wire::PacketScratch scratch;
+    const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
+    if (!packet || packet->kind != wire::PacketKind::chunks) {
+        return false;
+    }
+    wire::ChunkReader chunks{packet->payload, packet->num_chunks};
+    while (const auto chunk = chunks.next()) {
+        if (chunk->vital) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// The client goes, so that the next one on its address is a new one.
+Step close_of(const Script& script, std::size_t heard) {
+    const auto last = std::find_if(script.rbegin(), script.rend(), [](const Step& step) {
+        return step.direction == wire::Direction::c2s;
+    });
+    constexpr std::array kClose{std::byte{0x10}, std::byte{0}, std::byte{0}, std::byte{4}};
+    Step step{.at = script.back().at, .heard = heard, .bytes = {kClose.begin(), kClose.end()}};
+    if (last != script.rend() && last->bytes.size() >= wire::kTokenSize) {
+        // DDNet's token ends every datagram.
+        step.bytes.insert(step.bytes.end(), last->bytes.end() - wire::kTokenSize,
+                          last->bytes.end());
+    }
+    return step;
+}
+
+/// Of the client's inputs after the handshake only every so many are sent.
+std::vector<Script> read_scripts(const std::string& capture, unsigned inputs) {
+    std::map<std::uint64_t, Script> found;
+    std::map<std::uint64_t, std::array<std::size_t, 2>> counts;
+    std::map<std::uint64_t, std::int64_t> begins;
+    std::map<std::uint64_t, snapshot::PartAssembler> parts;
+    std::map<std::uint64_t, unsigned> seen;
+    for (test::TrafficDatagram& each : test::read_traffic(capture)) {
+        const bool s2c = each.direction == wire::Direction::s2c;
+        auto& count = counts[each.session];
+        const std::int64_t begin = begins.try_emplace(each.session, each.time).first->second;
+        if (!s2c && each.time - begin > kHandshake && seen[each.session]++ % inputs != 0 &&
+            can_be_left_out(each.bytes)) {
+            continue;
+        }
+        ++count[s2c ? 1 : 0];
+        found[each.session].push_back(
+            {.at = each.time - begin,
+             .direction = each.direction,
+             .heard = count[s2c ? 0 : 1],
+             .snapshots = s2c ? snapshots_in(each.bytes, parts[each.session]) : 0,
+             .bytes = std::move(each.bytes)});
+    }
+    std::vector<Script> scripts;
+    for (auto& [session, script] : found) {
+        script.push_back(close_of(script, counts[session][1]));
+        scripts.push_back(std::move(script));
+    }
+    return scripts;
+}
+
+struct Counts {
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+    std::uint64_t snapshots = 0;
+};
+
+struct Session {
+    const Script* script = nullptr;
+    int fd = -1;
+    sockaddr_in at_server{}; ///< what the server knows this client as
+    std::size_t next = 0;    ///< step
+    std::int64_t due = 0;
+    std::array<std::size_t, 2> heard{}; ///< in this loop: by the client, by the server
+    std::int64_t waiting_since = 0;
+    unsigned loops = 0;
+};
+
+/// Buffers and headers for recvmmsg and sendmmsg.
+struct Batch {
+    std::array<std::array<char, kMaxDatagram>, kBatch> buffers{};
+    std::array<sockaddr_in, kBatch> names{};
+    std::array<iovec, kBatch> vectors{};
+    std::array<mmsghdr, kBatch> messages{};
+    std::size_t used = 0;
+
+    std::size_t receive(int fd) {
+        for (std::size_t i = 0; i < kBatch; ++i) {
+            vectors[i] = {buffers[i].data(), kMaxDatagram};
+            messages[i].msg_hdr = {};
+            messages[i].msg_hdr.msg_name = &names[i];
+            messages[i].msg_hdr.msg_namelen = sizeof names[i];
+            messages[i].msg_hdr.msg_iov = &vectors[i];
+            messages[i].msg_hdr.msg_iovlen = 1;
+        }
+        const int count = ::recvmmsg(fd, messages.data(), kBatch, MSG_DONTWAIT, nullptr);
+        return count > 0 ? static_cast<std::size_t>(count) : 0;
+    }
+
+    void add(sockaddr_in& to, const std::vector<std::byte>& bytes) {
+        // sendmmsg does not write to it.
+        vectors[used] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+        messages[used].msg_hdr = {};
+        messages[used].msg_hdr.msg_name = &to;
+        messages[used].msg_hdr.msg_namelen = sizeof to;
+        messages[used].msg_hdr.msg_iov = &vectors[used];
+        messages[used].msg_hdr.msg_iovlen = 1;
+        ++used;
+    }
+
+    void flush(int fd) {
+        for (std::size_t done = 0; done < used;) {
+            const int sent = ::sendmmsg(fd, &messages[done], static_cast<unsigned>(used - done), 0);
+            done += sent > 0 ? static_cast<std::size_t>(sent) : 1;
+        }
+        used = 0;
+    }
+};
+
+std::uint64_t name_key(const sockaddr_in& name) {
+    return std::uint64_t{name.sin_addr.s_addr} << 16U | name.sin_port;
+}
+
+std::int64_t own_cpu_time() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    const auto ns = [](const timeval& time) { return time.tv_sec * kSecond + time.tv_usec * 1000; };
+    return ns(usage.ru_utime) + ns(usage.ru_stime);
+}
+
+class Load {
+  public:
+    Load(const Settings& settings, const std::vector<Script>& scripts)
+        : settings_{settings}, sessions_(settings.sessions), server_{bench::udp_socket()} {
+        auto name = bench::loopback(settings.server_port);
+        if (::bind(server_, bench::as_sockaddr(&name), sizeof name) != 0) {
+            throw std::runtime_error{"cannot bind the server's port"};
+        }
+        for (std::size_t i = 0; i < sessions_.size(); ++i) {
+            sessions_[i].script = &scripts[i % scripts.size()];
+            introduce(i);
+        }
+    }
+
+    void run() {
+        const auto begin = now_ns();
+        const double first =
+            settings_.warm_up_speed > 0 ? settings_.warm_up_speed : settings_.speed;
+        set_speed(first, begin);
+        spread(begin, settings_.join);
+        play_until(begin + static_cast<std::int64_t>(settings_.warm_up * 1e9));
+        settle();
+        if (first != settings_.speed) {
+            set_speed(settings_.speed, now_ns());
+            spread(now_ns(), 0.04 / settings_.speed); // between two snapshots
+        }
+        const Counts before = total_;
+        const std::uint64_t lost_before = before.sent - before.received;
+        const auto cpu = bench::cpu_time(settings_.pids);
+        const auto own = own_cpu_time();
+        const auto measured_from = now_ns();
+        latest_ = 0;
+        play_until(settings_.loops != 0
+                       ? std::numeric_limits<std::int64_t>::max()
+                       : measured_from + static_cast<std::int64_t>(settings_.seconds * 1e9));
+        const double seconds = static_cast<double>(now_ns() - measured_from) / 1e9;
+        const double own_share = static_cast<double>(own_cpu_time() - own) / 1e9 / seconds;
+        settle();
+        const double relay_ns = static_cast<double>(bench::cpu_time(settings_.pids) - cpu);
+        const auto sent = static_cast<double>(total_.sent - before.sent);
+        fmt::print(
+            "{{\"sessions\":{},\"seconds\":{:.3f},\"sent\":{},\"received\":{},\"lost\":{},"
+            "\"lost_before\":{},\"datagrams_per_second\":{:.0f},\"snapshots_per_second\":{:.0f},"
+            "\"snapshots\":{},\"cpu_us_per_datagram\":{:.3f},\"cpu_share\":{:.3f},"
+            "\"own_share\":{:.3f},\"late_ms\":{:.1f}}}\n",
+            settings_.sessions, seconds, total_.sent, total_.received,
+            total_.sent - total_.received - lost_before, lost_before, sent / seconds,
+            static_cast<double>(total_.snapshots - before.snapshots) / seconds, total_.snapshots,
+            relay_ns / 1e3 / sent, relay_ns / 1e9 / seconds, own_share,
+            static_cast<double>(latest_) / 1e6);
+        std::fflush(stdout);
+    }
+
+  private:
+    /// The server learns who comes by letting in one after the other.
+    void introduce(std::size_t index) {
+        Session& session = sessions_[index];
+        auto name = bench::loopback(settings_.target_port);
+        session.fd = bench::udp_socket();
+        if (::connect(session.fd, bench::as_sockaddr(&name), sizeof name) != 0) {
+            throw std::runtime_error{"cannot make a client's socket"};
+        }
+        send(session);
+        const auto give_up = now_ns() + 4 * kGiveUp;
+        while (session.heard[1] == 0) {
+            if (batch_->receive(server_) != 0) {
+                session.at_server = batch_->names[0];
+                by_name_[name_key(session.at_server)] = index;
+                session.heard[1] = 1;
+                ++total_.received;
+            } else if (now_ns() > give_up) {
+                throw std::runtime_error{"the proxy lets nobody in"};
+            } else {
+                std::this_thread::sleep_for(std::chrono::microseconds{50});
+            }
+        }
+    }
+
+    void set_speed(double speed, std::int64_t now) {
+        speed_ = speed;
+        sweep_every_ =
+            std::max(kShortestSweep, kSweepPerClient * static_cast<std::int64_t>(sessions_.size()));
+        next_sweep_ = now;
+    }
+
+    /// Each goes on from where it is, evenly spread over this time.
+    void spread(std::int64_t now, double seconds) {
+        queue_ = {};
+        const double step = seconds * 1e9 / static_cast<double>(sessions_.size());
+        for (std::size_t i = 0; i < sessions_.size(); ++i) {
+            sessions_[i].due = now + static_cast<std::int64_t>(step * static_cast<double>(i));
+            queue_.emplace(sessions_[i].due, i);
+        }
+    }
+
+    void send(Session& session) {
+        const Step& step = (*session.script)[session.next++];
+        if (step.direction == wire::Direction::c2s) {
+            ::send(session.fd, step.bytes.data(), step.bytes.size(), 0);
+        } else {
+            if (sends_->used == kBatch) {
+                sends_->flush(server_);
+            }
+            sends_->add(session.at_server, step.bytes);
+        }
+        ++total_.sent;
+        total_.snapshots += step.snapshots;
+    }
+
+    /// Whether the end that is to speak has heard what was said to it.
+    [[nodiscard]] bool ready(Session& session, std::int64_t now) const {
+        const Step& step = (*session.script)[session.next];
+        const std::size_t heard = session.heard[step.direction == wire::Direction::c2s ? 0 : 1];
+        if (step.at > kHandshake || heard >= step.heard) {
+            session.waiting_since = 0;
+            return true;
+        }
+        session.waiting_since = session.waiting_since == 0 ? now : session.waiting_since;
+        return now - session.waiting_since > kGiveUp;
+    }
+
+    /// When its next step is due; the last one is followed by the first.
+    void advance(Session& session, std::int64_t now) {
+        const Script& script = *session.script;
+        if (session.next == script.size()) {
+            session.next = 0;
+            session.heard = {};
+            ++session.loops;
+            session.due = now + kPause;
+            return;
+        }
+        if (session.next + 1 == script.size()) {
+            session.due = now + kPause;
+            return;
+        }
+        const std::int64_t between = script[session.next].at - script[session.next - 1].at;
+        session.due += static_cast<std::int64_t>(static_cast<double>(between) / speed_);
+    }
+
+    void play_until(std::int64_t end) {
+        for (auto now = now_ns(); now < end && !played_enough(); now = now_ns()) {
+            std::size_t sent = 0;
+            for (; sent < kMostAtOnce && queue_.top().first <= now; ++sent) {
+                const std::size_t index = queue_.top().second;
+                queue_.pop();
+                Session& session = sessions_[index];
+                if (!ready(session, now)) {
+                    session.due = now + kRound.count() * 1000;
+                } else {
+                    latest_ = std::max(latest_, now - session.due);
+                    send(session);
+                    advance(session, now);
+                }
+                queue_.emplace(session.due, index);
+            }
+            sends_->flush(server_);
+            receive(now);
+            if (sent < kMostAtOnce) {
+                std::this_thread::sleep_for(kRound);
+            }
+        }
+    }
+
+    [[nodiscard]] bool played_enough() const {
+        return settings_.loops != 0 && speed_ == settings_.speed &&
+               std::all_of(sessions_.begin(), sessions_.end(), [&](const Session& session) {
+                   return session.loops >= settings_.loops;
+               });
+    }
+
+    /// Waits for what is still on its way.
+    void settle() {
+        const auto end = now_ns() + kGiveUp;
+        while (total_.received < total_.sent && now_ns() < end) {
+            next_sweep_ = 0;
+            receive(now_ns());
+            std::this_thread::sleep_for(std::chrono::milliseconds{2});
+        }
+    }
+
+    void receive(std::int64_t now) {
+        for (std::size_t count = kBatch; count == kBatch;) {
+            count = batch_->receive(server_);
+            for (std::size_t i = 0; i < count; ++i) {
+                const auto found = by_name_.find(name_key(batch_->names[i]));
+                if (found != by_name_.end()) {
+                    ++sessions_[found->second].heard[1];
+                }
+            }
+            total_.received += count;
+        }
+        if (now < next_sweep_) {
+            return;
+        }
+        next_sweep_ = now + sweep_every_;
+        for (Session& session : sessions_) {
+            for (std::size_t count = kBatch; count == kBatch;) {
+                count = batch_->receive(session.fd);
+                session.heard[0] += count;
+                total_.received += count;
+            }
+        }
+    }
+
+    const Settings& settings_;
+    std::vector<Session> sessions_;
+    std::map<std::uint64_t, std::size_t> by_name_;
+    int server_;
+    std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();
+    std::unique_ptr<Batch> sends_ = std::make_unique<Batch>();
+    using Due = std::pair<std::int64_t, std::size_t>;
+    std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
+    double speed_ = 1;
+    std::int64_t sweep_every_ = kShortestSweep;
+    std::int64_t next_sweep_ = 0;
+    std::int64_t latest_ = 0;
+    Counts total_;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    Settings settings;
+    CLI::App app{"Plays captured sessions through a proxy"};
+    app.add_option("--server-port", settings.server_port, "where the server listens")->required();
+    app.add_option("--target-port", settings.target_port, "where the clients send")->required();
+    app.add_option("--capture", settings.capture, "a file of tests/data/captures");
+    app.add_option("--sessions", settings.sessions)->check(CLI::Range(1, 20'000));
+    app.add_option("--speed", settings.speed, "times as fast as it was captured");
+    app.add_option("--warm-up", settings.warm_up, "seconds before measuring");
+    app.add_option("--warm-up-speed", settings.warm_up_speed, "0: as afterwards");
+    app.add_option("--join", settings.join, "seconds over which the sessions begin");
+    app.add_option("--seconds", settings.seconds);
+    app.add_option("--loops", settings.loops, "play until each session did so often, instead");
+    app.add_option("--inputs", settings.inputs, "leave out all inputs but every so many")
+        ->check(CLI::Range(1, 100));
+    app.add_option("--pid", settings.pids, "processes whose CPU time is the proxy's");
+    CLI11_PARSE(app, argc, argv);
+    try {
+        const auto scripts = read_scripts(settings.capture, settings.inputs);
+        Load load{settings, scripts};
+        load.run();
+        return 0;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "session_load: {}\n", error.what());
+        return 1;
+    }
+}

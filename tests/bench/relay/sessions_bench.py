@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""What sessions cost the whole program: memory for each, CPU with 1 to 1,000 of them, and as many as it has to bear.
+
+session_load plays captured sessions of 4 or 64 players through `twscope proxy`, so that every snapshot decodes. It runs on the
+same processors as the proxy; its own share of them is told. Everything stays on loopback. --json FILE keeps the rows.
+"""
+
+import argparse
+import json
+import os
+import re
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from relay_bench import free_port
+
+CAPTURES = {4: "bench-4.pcap.gz", 64: "bench-64.pcap.gz"}
+SPEED_OF_50 = 2  # the capture of 4 players holds 25 snapshots a second
+MIB = 1 << 20
+
+
+def rss(pid):
+    """Resident bytes of a process."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) * 1024
+
+
+def kernel_drops():
+    """Datagrams that found a full socket, on the whole machine so far."""
+    with open("/proc/net/snmp", encoding="utf-8") as file:
+        names, values = [line.split() for line in file if line.startswith("Udp:")]
+    counts = dict(zip(names[1:], values[1:]))
+    return int(counts["RcvbufErrors"]) + int(counts["SndbufErrors"])
+
+
+class Proxy:
+    """A running `twscope proxy`, and what it said when it ended."""
+
+    def __init__(self, program, *flags):
+        self.listen, self.server = free_port(), free_port()
+        self.process = subprocess.Popen(
+            [program, "proxy", "-l", f"127.0.0.1:{self.listen}", "-s", f"127.0.0.1:{self.server}", "-q", "--max-sessions", "4096",
+             *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.said = ""
+        while "own 127" not in self.said and "shared" not in self.said:
+            line = self.process.stderr.readline()
+            if not line:
+                sys.exit(f"sessions_bench: the proxy did not start: {self.said}")
+            self.said += line
+        time.sleep(0.3)
+        self.pid = self.process.pid
+
+    def load(self, program, **options):
+        command = [program, "--server-port", str(self.server), "--target-port", str(self.listen), "--pid", str(self.pid)]
+        for key, value in options.items():
+            command += [f"--{key.replace('_', '-')}", str(value)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.said += self.process.communicate(timeout=60)[1]
+        found = re.search(r"(\d+) snapshots, (\d+) verified", self.said)
+        return {"snapshots": int(found.group(1)), "verified": int(found.group(2))}
+
+
+def finished(load):
+    output = load.communicate()[0]
+    if load.returncode != 0:
+        sys.exit("sessions_bench: the load generator failed")
+    return json.loads(output)
+
+
+def play(tools, flags, watch=None, **options):
+    """One run: what the generator measured, what the proxy told, its memory at the end."""
+    drops = kernel_drops()
+    proxy = Proxy(tools["twscope"], *flags)
+    at_rest = rss(proxy.pid)
+    load = proxy.load(tools["session_load"], **options)
+    while watch is not None and load.poll() is None:
+        watch.append(rss(proxy.pid))
+        time.sleep(0.1)
+    result = finished(load)
+    result.update({"rss_at_rest": at_rest, "rss": rss(proxy.pid)})
+    result["kernel_drops"] = kernel_drops() - drops
+    result.update({f"proxy_{key}": value for key, value in proxy.end().items()})
+    return result
+
+
+def row(what, unit, ours, peer, ratio, bar):
+    return {"what": what, "unit": unit, "ours": ours, "peer": peer, "ratio": ratio, "bar": bar}
+
+
+def memory_rows(tools, quick):
+    # The ring and the queue of records are the program's, not the sessions': the difference between many and few leaves them out.
+    flags = ["--ring", "1", "-o", "/dev/null"]
+    for players, few, many, options in ((4, 20, 100, {"speed": 4, "seconds": 2, "warm_up": 1}),
+                                        (64, 8, 64, {"loops": 1, "warm_up": 0.1})):
+        if quick and players == 64:
+            continue
+        floor = int(subprocess.run([tools["history_floor"], CAPTURES[players]], check=True, capture_output=True, text=True).stdout)
+        runs = [play(tools, flags, capture=CAPTURES[players], sessions=count, **options) for count in (few, many)]
+        each = (runs[1]["rss"] - runs[0]["rss"]) / (many - few)
+        # A session may take 1.25 times the floor and 64 KiB.
+        yield row(f"memory a session, {players} players, beside 250 ticks of snapshots", "KiB", each / 1024, floor / 1024,
+                  (1.25 * floor + 64 * 1024) / each, 1)
+        if players == 4:
+            yield row("memory at rest (bar: 30 MiB)", "MiB", runs[0]["rss_at_rest"] / MIB, 30, 30 * MIB / runs[0]["rss_at_rest"], 1)
+    if quick:
+        return
+    sizes = []
+    play(tools, flags, watch=sizes, sessions=8, speed=20, loops=8, warm_up=0.1)
+    early, late = max(sizes[:len(sizes) // 2]), max(sizes[len(sizes) // 2:])
+    yield row("memory over time, the same 8 sessions again and again: later beside earlier", "MiB", late / MIB, early / MIB,
+              early / late, 0.98)
+
+
+def growth_rows(tools, work):
+    """The same 10,000 snapshots a second in all, of few sessions and of many."""
+    output = os.path.join(work, "growth.jsonl")
+    modes = {"forwarding alone": ["--no-inspect"], "decoding and recording": ["-o", output]}
+    costs = {}
+    for _ in range(3):
+        for mode, flags in modes.items():
+            for sessions in (1, 10, 100, 1000):
+                # First their histories fill, none faster than 50 times a second where there are many.
+                fill = {"warm_up": 4, "join": 3, "warm_up_speed": SPEED_OF_50} if sessions == 1000 else {"warm_up": 1}
+                done = play(tools, flags, sessions=sessions, speed=400 / sessions, seconds=2, **fill)
+                costs.setdefault((mode, sessions), []).append(done["cpu_us_per_datagram"])
+    for (mode, sessions), values in costs.items():
+        if sessions > 1:
+            one, many = statistics.median(costs[mode, 1]), statistics.median(values)
+            yield row(f"CPU a datagram, {mode}, {sessions} sessions beside 1", "us", many, one, one / many, 0.9)
+
+
+def full_rows(tools, work, quick):
+    """1,000 sessions x 50 snapshots a second, decoded and recorded to a file; clients send 45 inputs a second."""
+    output = os.path.join(work, "full.jsonl")
+    done = play(tools, ["-o", output], sessions=1000, speed=SPEED_OF_50, inputs=2, warm_up=4, join=3, seconds=3 if quick else 10)
+    gaps = 0
+    with open(output, "rb") as records:
+        records.seek(-min(65536, os.path.getsize(output)), os.SEEK_END)
+        gaps = int(re.findall(rb'"gap_lost":(\d+)', records.read())[-1])
+    os.remove(output)
+    missing = done["snapshots"] - done["proxy_verified"]
+    print(f"  1,000 sessions: {done['snapshots_per_second']:.0f} snapshots/s, {done['datagrams_per_second']:.0f} datagrams/s; "
+          f"lost: {done['lost'] + done['lost_before']} on the way ({done['kernel_drops']} by full sockets), {gaps} by a full ring, "
+          f"{missing} snapshots not verified; the proxy took {done['cpu_share']:.2f} processors, the load generator "
+          f"{done['own_share']:.2f}", file=sys.stderr)
+    whole = done["lost"] + done["lost_before"] + gaps + missing == 0
+    yield row("1,000 sessions x 50 snapshots/s decoded and recorded; ratio: nothing lost", "1/s", done["snapshots_per_second"], None,
+              1 if whole else done["proxy_verified"] / done["snapshots"] * min(1, done["received"] / done["sent"]) * 0.99, 1)
+    yield row("... of which the proxy takes (and the load generator)", "CPUs", done["cpu_share"], done["own_share"], None, None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True, help="the preset `bench`'s folder")
+    parser.add_argument("--quick", action="store_true", help="about half a minute")
+    parser.add_argument("--only", default="", help="some of memory, growth, full; default: all, with --quick no growth")
+    parser.add_argument("--json", help="write the rows to this file")
+    args = parser.parse_args()
+    tools = {name: os.path.join(args.build, path) for name, path in (
+        ("twscope", "proxy/twscope"), ("session_load", "tests/bench/relay/session_load"),
+        ("history_floor", "tests/bench/history_floor"))}
+    # Every session takes a socket at each end.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    rows = []
+    with tempfile.TemporaryDirectory(dir=args.build) as work:
+        parts = {"memory": lambda: memory_rows(tools, args.quick), "growth": lambda: growth_rows(tools, work),
+                 "full": lambda: full_rows(tools, work, args.quick)}
+        for name in (args.only or ("memory,full" if args.quick else "memory,growth,full")).split(","):
+            for each in parts[name]():
+                rows.append(each)
+                print("  " + ", ".join(f"{key}: {value:.2f}" if isinstance(value, float) else f"{key}: {value}"
+                                       for key, value in each.items()), file=sys.stderr)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as out:
+            json.dump(rows, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()
