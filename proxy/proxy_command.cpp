@@ -73,6 +73,8 @@ class ProxyRun {
     asio::signal_set report_signal_{io_, SIGUSR1};
     std::chrono::steady_clock::time_point started_;
     std::chrono::steady_clock::time_point shown_;
+    /// What is due at the same moment comes after all with no error, and must not wait again.
+    bool stopping_ = false;
     bool disk_error_told_ = false;
     std::uint64_t sessions_failed_told_ = 0;
     relay::ClientAddress wanted_address_ = relay::ClientAddress::automatic;
@@ -183,7 +185,7 @@ int ProxyRun::run() {
 
 void ProxyRun::await_report_signal() {
     report_signal_.async_wait([this](const boost::system::error_code& error, int) {
-        if (error) {
+        if (error || stopping_) {
             return;
         }
         for (const auto& worker : workers_) {
@@ -194,7 +196,7 @@ void ProxyRun::await_report_signal() {
 }
 
 void ProxyRun::every_second(const boost::system::error_code& error) {
-    if (error) {
+    if (error || stopping_) {
         return;
     }
     show(false);
@@ -241,6 +243,7 @@ void ProxyRun::check_sessions() {
 
 void ProxyRun::stop(std::string_view why) {
     spdlog::info("stopping: {}", why);
+    stopping_ = true;
     signals_.cancel();
     report_signal_.cancel();
     timer_.cancel();

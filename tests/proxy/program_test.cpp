@@ -300,7 +300,7 @@ TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
         REQUIRE(within(kPatience,
                        [&] { return proxy.err().find("listening on") != std::string::npos; }));
         proxy.signal(SIGTERM);
-        CHECK(within(kPatience, [&] {
+        REQUIRE(within(kPatience, [&] {
             constexpr int kMany = 2000; // it is the last microseconds that matter
             for (int i = 0; i < kMany && !proxy.ended(); ++i) {
                 proxy.signal(SIGUSR1);
