@@ -1,5 +1,6 @@
 #include "proxy/inspect/snapshots.h"
 
+#include "proxy/inspect/delta_findings.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
@@ -11,13 +12,6 @@ using snapshot::SnapshotView;
 using snapshot::Tick;
 
 namespace {
-
-/// From here on a limit counts as near: 90 % of it.
-constexpr std::int64_t near_limit(std::int64_t limit) {
-    return limit - limit / 10;
-}
-
-constexpr std::uint16_t kCharacterType = 9;
 
 /// Tick of the base that a distance on the wire names: any negative one means none.
 struct Base {
@@ -33,21 +27,6 @@ Base base_tick(Tick tick, std::int32_t distance) {
     // A negative distance names a base of the future; it will not be found.
     constexpr std::int64_t kLast = std::numeric_limits<Tick>::max();
     return {.tick = static_cast<Tick>(std::min(base, kLast)), .odd = false};
-}
-
-/// The part of a body that holds this byte, and where in it.
-struct InPart {
-    int part = 0;
-    std::size_t offset = 0;
-    std::span<const std::byte> bytes;
-};
-
-InPart locate_in_parts(std::span<const std::byte> body, std::size_t offset) {
-    const std::size_t at = std::min(offset, body.empty() ? 0 : body.size() - 1);
-    const std::size_t begin = at / snapshot::kMaxPartSize * snapshot::kMaxPartSize;
-    return {.part = static_cast<int>(begin / snapshot::kMaxPartSize),
-            .offset = offset - begin,
-            .bytes = body.subspan(begin, std::min(snapshot::kMaxPartSize, body.size() - begin))};
 }
 
 } // namespace
@@ -199,7 +178,7 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
     if (const auto decoded =
             snapshot::decode_delta(delta.body, workspace.delta, types_.objects().sizes());
         !decoded) {
-        fail_decode(record, decoded.error(), delta.body, reporter);
+        fail(record, decode_finding(decoded.error(), delta.body, types_), reporter);
         return;
     }
     // What is built lies behind the others already and is kept if its checksum is right. Making
@@ -215,10 +194,10 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
     snapshot::DeltaOddities oddities;
     const auto built = snapshot::apply_delta(*base, workspace.delta, room, oddities);
     if (!built) {
-        fail_decode(record, built.error(), delta.body, reporter);
+        fail(record, decode_finding(built.error(), delta.body, types_), reporter);
         return;
     }
-    report_oddities(delta, oddities, reporter);
+    report_oddities(delta, oddities, types_, reporter);
     if (workspace.delta.surplus_ints != 0) {
         reporter.finding({.id = FindingId::snapshot_surplus_ints,
                           .tick = delta.tick,
@@ -226,16 +205,16 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
     }
     record.crc_got = built->checksum();
     if (record.crc_got != record.crc_wanted) {
-        fail_checksum(record,
-                      {.body = delta.body,
-                       .delta = &workspace.delta,
-                       .base = *base,
-                       .previous = previous_ ? history_.find(*previous_).value_or(*base) : *base,
-                       .result = *built,
-                       .oddities = &oddities,
-                       .wanted = delta.crc,
-                       .got = *record.crc_got},
-                      reporter);
+        const Mismatch mismatch{.body = delta.body,
+                                .delta = &workspace.delta,
+                                .base = *base,
+                                .previous =
+                                    previous_ ? history_.find(*previous_).value_or(*base) : *base,
+                                .result = *built,
+                                .oddities = &oddities,
+                                .wanted = delta.crc,
+                                .got = *record.crc_got};
+        fail(record, checksum_finding(mismatch, types_), reporter);
         return;
     }
     if (!history_.commit(delta.tick, *built)) {
@@ -288,9 +267,7 @@ void SnapshotTracker::accept(SnapshotRecord& record, Reporter& reporter) {
     record.types = &types_;
     record.world = world_.get();
     previous_ = record.tick;
-    check_limits(record, reporter);
-    check_descriptors(record, reporter);
-    check_world(record, reporter);
+    checks_.look_at(record, reporter);
     reporter.emit(record);
 }
 
@@ -323,63 +300,6 @@ void SnapshotTracker::fail(SnapshotRecord& record, FindingRecord finding, Report
     reporter.emit(record);
 }
 
-void SnapshotTracker::fail_decode(SnapshotRecord& record, const snapshot::DecodeError& error,
-                                  std::span<const std::byte> body, Reporter& reporter) {
-    const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
-                                   ? error.offset
-                                   : snapshot::byte_offset_of_int(body, error.offset);
-    const InPart at = locate_in_parts(body, offset);
-    const snapshot::ErrorInfo& info = snapshot::error_info(error.code);
-    FindingRecord finding{.id = finding_of(error.code),
-                          .offset = at.offset,
-                          .part = at.part,
-                          .name = info.name,
-                          .detail = info.sentence,
-                          .bytes = at.bytes};
-    if (const int code = error.ddnet_code != 0 ? error.ddnet_code : info.ddnet_code; code != 0) {
-        finding.ddnet_code = code;
-    }
-    if (error.key) {
-        finding.item = name_item(*error.key);
-    }
-    fail(record, finding, reporter);
-}
-
-void SnapshotTracker::fail_checksum(SnapshotRecord& record, const Mismatch& mismatch,
-                                    Reporter& reporter) {
-    const MismatchCause cause = explain_mismatch(mismatch);
-    const std::size_t offset =
-        cause.int_index ? snapshot::byte_offset_of_int(mismatch.body, *cause.int_index) : 0;
-    const InPart at = locate_in_parts(mismatch.body, offset);
-    FindingRecord finding{.id = FindingId::snapshot_crc_mismatch,
-                          .value = std::int64_t{mismatch.got} - mismatch.wanted,
-                          .part = at.part,
-                          .name = cause.name,
-                          .detail = cause.sentence,
-                          .bytes = at.bytes};
-    if (cause.int_index) {
-        finding.offset = at.offset;
-    }
-    if (cause.key) {
-        finding.item = name_item(*cause.key);
-    }
-    fail(record, finding, reporter);
-}
-
-void SnapshotTracker::report_oddities(const snapshot::AssembledDelta& delta,
-                                      const snapshot::DeltaOddities& oddities, Reporter& reporter) {
-    for (const snapshot::DeltaOddityAt& oddity : oddities.list()) {
-        const InPart at =
-            locate_in_parts(delta.body, snapshot::byte_offset_of_int(delta.body, oddity.int_index));
-        reporter.finding({.id = finding_of(oddity.kind),
-                          .tick = delta.tick,
-                          .offset = at.offset,
-                          .item = name_item(oddity.key),
-                          .delta_tick = delta.delta_tick,
-                          .part = at.part});
-    }
-}
-
 void SnapshotTracker::report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
     for (const snapshot::LostDelta& delta : lost) {
         ++reporter.stats.incomplete;
@@ -390,84 +310,6 @@ void SnapshotTracker::report_lost(std::span<const snapshot::LostDelta> lost, Rep
                           .limit = delta.num_parts,
                           .part = delta.first_missing});
     }
-}
-
-void SnapshotTracker::check_limits(const SnapshotRecord& record, Reporter& reporter) {
-    struct Limit {
-        std::int64_t value;
-        std::int64_t limit;
-        std::string_view name;
-    };
-
-    const Limit limits[] = {
-        {static_cast<std::int64_t>(record.items.size()), snapshot::kMaxItems, "items"},
-        {static_cast<std::int64_t>(record.items.size_bytes()), snapshot::kMaxSnapshotBytes,
-         "bytes"},
-        {record.parts, snapshot::kMaxParts, "parts"},
-    };
-    bool near = false;
-    for (const Limit& limit : limits) {
-        if (limit.value < near_limit(limit.limit)) {
-            continue;
-        }
-        if (!near_cap_ && !near) {
-            reporter.finding({.id = FindingId::snapshot_item_cap,
-                              .tick = record.tick,
-                              .value = limit.value,
-                              .limit = limit.limit,
-                              .name = limit.name});
-        }
-        near = true;
-    }
-    near_cap_ = near;
-}
-
-void SnapshotTracker::check_descriptors(const SnapshotRecord& record, Reporter& reporter) {
-    const auto keys = record.items.keys();
-    const auto first_of = [&](std::uint32_t type) {
-        return std::lower_bound(keys.begin(), keys.end(), type << 16U);
-    };
-    for (auto at = first_of(snapshot::kFirstUuidType); at != keys.end();) {
-        const auto key = snapshot::ItemKey::from_packed(*at);
-        if (types_.find(key.type) == nullptr) {
-            reporter.finding_once({.id = FindingId::snapshot_missing_descriptor,
-                                   .tick = record.tick,
-                                   .item = name_item(key)});
-        }
-        at = first_of(std::uint32_t{key.type} + 1);
-    }
-}
-
-void SnapshotTracker::check_world(const SnapshotRecord& record, Reporter& reporter) {
-    if (record.world == nullptr) {
-        return;
-    }
-    const snapshot::ObjectSpec* character = snapshot::find_object(kCharacterType);
-    const auto keys = record.items.keys();
-    const auto first = std::lower_bound(keys.begin(), keys.end(), kCharacterType << 16U);
-    for (auto at = first; at != keys.end() && *at >> 16U == kCharacterType; ++at) {
-        const auto item = record.items[static_cast<std::size_t>(at - keys.begin())];
-        if (item.key.id >= kMaxClients || character == nullptr || !character->position) {
-            continue;
-        }
-        const Misplaced where = record.world->misplaced(item.data[character->position->x],
-                                                        item.data[character->position->y]);
-        if (where != Misplaced::no && !misplaced_.test(item.key.id)) {
-            reporter.finding({.id = where == Misplaced::inside_solid ? FindingId::world_inside_solid
-                                                                     : FindingId::world_outside_map,
-                              .tick = record.tick,
-                              .item = name_item(item.key),
-                              .place = record.world->place(*character, item.data)});
-        }
-        misplaced_.set(item.key.id, where != Misplaced::no);
-    }
-}
-
-FindingItem SnapshotTracker::name_item(snapshot::ItemKey key) const {
-    const snapshot::ObjectSpec* object = types_.object(key.type);
-    return {.type_id = key.type,
-            .id = key.id,
-            .type = object == nullptr ? std::string_view{} : object->name};
 }
 
 void SnapshotTracker::on_ack(Tick tick, Reporter& reporter) const {
@@ -491,8 +333,7 @@ void SnapshotTracker::forget(Reporter& reporter) {
     lost_.fill(std::nullopt);
     last_arrival_.reset();
     cadence_ = {};
-    misplaced_.reset();
-    near_cap_ = false;
+    checks_ = {};
 }
 
 void SnapshotTracker::reset(Reporter& reporter) {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "proxy/inspect/cadence.h"
-#include "proxy/inspect/mismatch.h"
 #include "proxy/inspect/reporter.h"
+#include "proxy/inspect/snapshot_checks.h"
 #include "proxy/inspect/tick_gate.h"
 #include "proxy/wire/message.h"
 #include "snapshot/delta.h"
@@ -11,7 +11,6 @@
 #include "snapshot/snapshot.h"
 
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -72,19 +71,7 @@ class SnapshotTracker {
     /// The history has it.
     void accept(SnapshotRecord& record, Reporter& reporter);
     void fail(SnapshotRecord& record, FindingRecord finding, Reporter& reporter);
-    void fail_decode(SnapshotRecord& record, const snapshot::DecodeError& error,
-                     std::span<const std::byte> body, Reporter& reporter);
-    void fail_checksum(SnapshotRecord& record, const Mismatch& mismatch, Reporter& reporter);
-    void report_oddities(const snapshot::AssembledDelta& delta,
-                         const snapshot::DeltaOddities& oddities, Reporter& reporter);
     void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
-    void check_limits(const SnapshotRecord& record, Reporter& reporter);
-    void check_descriptors(const SnapshotRecord& record, Reporter& reporter);
-    void check_world(const SnapshotRecord& record, Reporter& reporter);
-    [[nodiscard]] FindingItem name_item(snapshot::ItemKey key) const;
-
-    /// Characters beyond this id are not looked at for misplacement.
-    static constexpr std::size_t kMaxClients = 128;
 
     snapshot::PartAssembler parts_;
     snapshot::History history_;
@@ -100,8 +87,7 @@ class SnapshotTracker {
     std::size_t num_lost_ = 0;
     std::optional<Timestamp> last_arrival_;
     Cadence cadence_;
-    std::bitset<kMaxClients> misplaced_;
-    bool near_cap_ = false;
+    SnapshotChecks checks_;
 };
 
 } // namespace tw::inspect

@@ -1,0 +1,89 @@
+#include "proxy/inspect/delta_findings.h"
+
+#include <algorithm>
+
+namespace tw::inspect {
+
+namespace {
+
+/// The part of a body that holds this byte, and where in it.
+struct InPart {
+    int part = 0;
+    std::size_t offset = 0;
+    std::span<const std::byte> bytes;
+};
+
+InPart locate_in_parts(std::span<const std::byte> body, std::size_t offset) {
+    const std::size_t at = std::min(offset, body.empty() ? 0 : body.size() - 1);
+    const std::size_t begin = at / snapshot::kMaxPartSize * snapshot::kMaxPartSize;
+    return {.part = static_cast<int>(begin / snapshot::kMaxPartSize),
+            .offset = offset - begin,
+            .bytes = body.subspan(begin, std::min(snapshot::kMaxPartSize, body.size() - begin))};
+}
+
+} // namespace
+
+FindingItem name_item(const TypeNames& types, snapshot::ItemKey key) {
+    const snapshot::ObjectSpec* object = types.object(key.type);
+    return {.type_id = key.type,
+            .id = key.id,
+            .type = object == nullptr ? std::string_view{} : object->name};
+}
+
+FindingRecord decode_finding(const snapshot::DecodeError& error, std::span<const std::byte> body,
+                             const TypeNames& types) {
+    const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
+                                   ? error.offset
+                                   : snapshot::byte_offset_of_int(body, error.offset);
+    const InPart at = locate_in_parts(body, offset);
+    const snapshot::ErrorInfo& info = snapshot::error_info(error.code);
+    FindingRecord finding{.id = finding_of(error.code),
+                          .offset = at.offset,
+                          .part = at.part,
+                          .name = info.name,
+                          .detail = info.sentence,
+                          .bytes = at.bytes};
+    if (const int code = error.ddnet_code != 0 ? error.ddnet_code : info.ddnet_code; code != 0) {
+        finding.ddnet_code = code;
+    }
+    if (error.key) {
+        finding.item = name_item(types, *error.key);
+    }
+    return finding;
+}
+
+FindingRecord checksum_finding(const Mismatch& mismatch, const TypeNames& types) {
+    const MismatchCause cause = explain_mismatch(mismatch);
+    const std::size_t offset =
+        cause.int_index ? snapshot::byte_offset_of_int(mismatch.body, *cause.int_index) : 0;
+    const InPart at = locate_in_parts(mismatch.body, offset);
+    FindingRecord finding{.id = FindingId::snapshot_crc_mismatch,
+                          .value = std::int64_t{mismatch.got} - mismatch.wanted,
+                          .part = at.part,
+                          .name = cause.name,
+                          .detail = cause.sentence,
+                          .bytes = at.bytes};
+    if (cause.int_index) {
+        finding.offset = at.offset;
+    }
+    if (cause.key) {
+        finding.item = name_item(types, *cause.key);
+    }
+    return finding;
+}
+
+void report_oddities(const snapshot::AssembledDelta& delta, const snapshot::DeltaOddities& oddities,
+                     const TypeNames& types, Reporter& reporter) {
+    for (const snapshot::DeltaOddityAt& oddity : oddities.list()) {
+        const InPart at =
+            locate_in_parts(delta.body, snapshot::byte_offset_of_int(delta.body, oddity.int_index));
+        reporter.finding({.id = finding_of(oddity.kind),
+                          .tick = delta.tick,
+                          .offset = at.offset,
+                          .item = name_item(types, oddity.key),
+                          .delta_tick = delta.delta_tick,
+                          .part = at.part});
+    }
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "proxy/inspect/mismatch.h"
+#include "proxy/inspect/reporter.h"
+#include "snapshot/delta.h"
+#include "snapshot/error.h"
+#include "snapshot/parts.h"
+
+#include <cstddef>
+#include <span>
+
+/// What is wrong with a delta, and where: the item, the part and the offset in it.
+namespace tw::inspect {
+
+/// The item as findings name it; without a name while its descriptor is missing.
+[[nodiscard]] FindingItem name_item(const TypeNames& types, snapshot::ItemKey key);
+
+/// A delta that cannot be decoded or applied; points into the body.
+[[nodiscard]] FindingRecord decode_finding(const snapshot::DecodeError& error,
+                                           std::span<const std::byte> body, const TypeNames& types);
+
+/// A delta whose result has another checksum; points into its body.
+[[nodiscard]] FindingRecord checksum_finding(const Mismatch& mismatch, const TypeNames& types);
+
+void report_oddities(const snapshot::AssembledDelta& delta, const snapshot::DeltaOddities& oddities,
+                     const TypeNames& types, Reporter& reporter);
+
+} // namespace tw::inspect

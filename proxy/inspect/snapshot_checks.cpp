@@ -1,0 +1,97 @@
+#include "proxy/inspect/snapshot_checks.h"
+
+#include "proxy/inspect/delta_findings.h"
+
+#include <algorithm>
+
+namespace tw::inspect {
+
+namespace {
+
+/// From here on a limit counts as near: 90 % of it.
+constexpr std::int64_t near_limit(std::int64_t limit) {
+    return limit - limit / 10;
+}
+
+constexpr std::uint16_t kCharacterType = 9;
+
+void check_descriptors(const SnapshotRecord& record, Reporter& reporter) {
+    const auto keys = record.items.keys();
+    const auto first_of = [&](std::uint32_t type) {
+        return std::lower_bound(keys.begin(), keys.end(), type << 16U);
+    };
+    for (auto at = first_of(snapshot::kFirstUuidType); at != keys.end();) {
+        const auto key = snapshot::ItemKey::from_packed(*at);
+        if (record.types->find(key.type) == nullptr) {
+            reporter.finding_once({.id = FindingId::snapshot_missing_descriptor,
+                                   .tick = record.tick,
+                                   .item = name_item(*record.types, key)});
+        }
+        at = first_of(std::uint32_t{key.type} + 1);
+    }
+}
+
+} // namespace
+
+void SnapshotChecks::look_at(const SnapshotRecord& record, Reporter& reporter) {
+    check_limits(record, reporter);
+    check_descriptors(record, reporter);
+    check_world(record, reporter);
+}
+
+void SnapshotChecks::check_limits(const SnapshotRecord& record, Reporter& reporter) {
+    struct Limit {
+        std::int64_t value;
+        std::int64_t limit;
+        std::string_view name;
+    };
+
+    const Limit limits[] = {
+        {static_cast<std::int64_t>(record.items.size()), snapshot::kMaxItems, "items"},
+        {static_cast<std::int64_t>(record.items.size_bytes()), snapshot::kMaxSnapshotBytes,
+         "bytes"},
+        {record.parts, snapshot::kMaxParts, "parts"},
+    };
+    bool near = false;
+    for (const Limit& limit : limits) {
+        if (limit.value < near_limit(limit.limit)) {
+            continue;
+        }
+        if (!near_cap_ && !near) {
+            reporter.finding({.id = FindingId::snapshot_item_cap,
+                              .tick = record.tick,
+                              .value = limit.value,
+                              .limit = limit.limit,
+                              .name = limit.name});
+        }
+        near = true;
+    }
+    near_cap_ = near;
+}
+
+void SnapshotChecks::check_world(const SnapshotRecord& record, Reporter& reporter) {
+    if (record.world == nullptr) {
+        return;
+    }
+    const snapshot::ObjectSpec* character = snapshot::find_object(kCharacterType);
+    const auto keys = record.items.keys();
+    const auto first = std::lower_bound(keys.begin(), keys.end(), kCharacterType << 16U);
+    for (auto at = first; at != keys.end() && *at >> 16U == kCharacterType; ++at) {
+        const auto item = record.items[static_cast<std::size_t>(at - keys.begin())];
+        if (item.key.id >= kMaxClients || character == nullptr || !character->position) {
+            continue;
+        }
+        const Misplaced where = record.world->misplaced(item.data[character->position->x],
+                                                        item.data[character->position->y]);
+        if (where != Misplaced::no && !misplaced_.test(item.key.id)) {
+            reporter.finding({.id = where == Misplaced::inside_solid ? FindingId::world_inside_solid
+                                                                     : FindingId::world_outside_map,
+                              .tick = record.tick,
+                              .item = name_item(*record.types, item.key),
+                              .place = record.world->place(*character, item.data)});
+        }
+        misplaced_.set(item.key.id, where != Misplaced::no);
+    }
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "proxy/inspect/reporter.h"
+
+#include <bitset>
+#include <cstddef>
+
+namespace tw::inspect {
+
+/// What verified snapshots should not show: limits that are near, types without a descriptor,
+/// characters where none can be. Told when it begins, not once per tick.
+class SnapshotChecks {
+  public:
+    /// Precondition: the snapshot was rebuilt.
+    void look_at(const SnapshotRecord& record, Reporter& reporter);
+
+  private:
+    void check_limits(const SnapshotRecord& record, Reporter& reporter);
+    void check_world(const SnapshotRecord& record, Reporter& reporter);
+
+    /// Characters beyond this id are not looked at for misplacement.
+    static constexpr std::size_t kMaxClients = 128;
+
+    std::bitset<kMaxClients> misplaced_;
+    bool near_cap_ = false;
+};
+
+} // namespace tw::inspect
