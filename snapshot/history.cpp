@@ -18,8 +18,8 @@ bool History::is_too_old(Tick tick) const {
 }
 
 const History::Entry* History::find_entry(Tick tick) const {
-    if (is_too_old(tick)) {
-        return nullptr;
+    if (size() == 0 || tick > newest_ || is_too_old(tick)) {
+        return nullptr; // as for every snapshot that is new
     }
     // From the newest on: servers build on what was acknowledged a few ticks ago.
     for (std::size_t i = entries_.size(); i > first_; --i) {
@@ -128,11 +128,10 @@ bool History::commit(Tick tick, const SnapshotView& block) {
     if (entries_.capacity() == 0) {
         entries_.reserve(2 * kMaxEntries);
     }
-    if (size() == 0 || tick > newest_) {
-        newest_ = tick; // nothing to look for, as nearly always
-    } else if (const Entry* const old = find_entry(tick)) {
+    if (const Entry* const old = find_entry(tick)) {
         entries_[static_cast<std::size_t>(old - entries_.data())].replaced = true;
     }
+    newest_ = size() == 0 ? tick : std::max(newest_, tick);
     while (size() > 0 && (entries_[first_].replaced || is_too_old(entries_[first_].tick) ||
                           size() >= kMaxEntries)) {
         drop_first();
