@@ -279,6 +279,7 @@ int ProxyRun::finish() {
         sessions += worker->sessions_seen();
     }
     show(true);
+    std::uint64_t lost = 0;
     if (queue_) {
         record::JsonLines last{flags_.records.json(*objects_), *queue_};
         const inspect::SummaryRecord summary{.head = {.time = now()},
@@ -290,7 +291,8 @@ int ProxyRun::finish() {
         const std::uint64_t dropped = queue_->dropped_lines();
         queue_.reset();
         check_disk();
-        if (const std::uint64_t lost = dropped + file_->lost_lines(); lost != 0) {
+        lost = dropped + file_->lost_lines();
+        if (lost != 0) {
             spdlog::error("{} records could not be written", lost);
         }
     }
@@ -307,8 +309,9 @@ int ProxyRun::finish() {
         expectations.merge(worker->expectations());
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - started_;
-    return conclude(judge(expectations, fail_on_, totals, sessions, elapsed.count()),
-                    flags_.records.summary);
+    const int code = conclude(judge(expectations, fail_on_, totals, sessions, elapsed.count()),
+                              flags_.records.summary);
+    return code == 0 && lost != 0 ? kExitFailed : code;
 }
 
 /// From now on signals wait for the end of the process: it is near, and its exit code shall tell
