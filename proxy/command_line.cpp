@@ -1,5 +1,7 @@
 #include "proxy/command_line.h"
 
+#include <string>
+
 namespace tw {
 
 namespace {
@@ -13,8 +15,9 @@ constexpr const char* kAbout =
     "  twscope decode traffic.pcap -o -                 the same from a capture\n"
     "  twscope map ctf1.map --at 1616,1040              what is at a position\n";
 
-constexpr const char* kMore =
-    "Every flag of a command is also a variable TWSCOPE_NAME and a key of --config FILE.\n"
+constexpr const char* kSettings =
+    "Every flag of a command is also a variable TWSCOPE_NAME and a key of --config FILE.\n";
+constexpr const char* kExitCodes =
     "Exit codes: 0 fine, 1 a --fail-on finding occurred, 2 usage or start-up, 3 failed while "
     "running.";
 
@@ -23,11 +26,15 @@ constexpr const char* kMore =
 CommandLine::CommandLine() : app{kAbout, "twscope"} {
     app.set_version_flag("--version", "twscope " TWSCOPE_VERSION, "Tell the version and exit");
     app.require_subcommand(1);
-    app.footer(kMore);
+    app.footer(std::string{kSettings} + kExitCodes);
     for (const auto add : {add_proxy_command, add_decode_command, add_map_command,
                            add_stats_command, add_findings_command, add_health_command}) {
         Action action = add(app);
-        actions.emplace_back(app.get_subcommands({}).back(), std::move(action));
+        CLI::App* const command = app.get_subcommands({}).back();
+        if (command->get_option_no_throw("--config") == nullptr) {
+            command->footer(kExitCodes);
+        }
+        actions.emplace_back(command, std::move(action));
     }
 }
 
