@@ -24,8 +24,8 @@ inspect::Timestamp now() {
         .count();
 }
 
-/// Where cores are scarce the relay goes first: a worker that comes later only records later. It can
-/// always be asked for; on Linux it is the calling thread's alone.
+/// Where cores are scarce the relay goes first: a worker that comes later only records later. It
+/// can always be asked for; on Linux it is the calling thread's alone.
 void let_relay_go_first() {
     constexpr int kNice = 5; // a third of the relay's share
     std::ignore = ::setpriority(PRIO_PROCESS, 0, kNice);

@@ -14,10 +14,10 @@ inline constexpr std::uint16_t kSequenceModulus = 1024;
 struct Chunk {
     bool vital = false;
     bool resend = false;
-    std::uint16_t sequence = 0;          ///< only of vital chunks
-    std::size_t header_size = 2;         ///< 2, or 3 for vital ones
-    std::size_t offset = 0;              ///< of the chunk header in the packet's payload
-    std::span<const std::byte> payload;  ///< may be empty: legal on this layer
+    std::uint16_t sequence = 0;         ///< only of vital chunks
+    std::size_t header_size = 2;        ///< 2, or 3 for vital ones
+    std::size_t offset = 0;             ///< of the chunk header in the packet's payload
+    std::span<const std::byte> payload; ///< may be empty: legal on this layer
 };
 
 /// Walks the chunks of a payload, `num_chunks` at most. A damaged chunk ends the walk: those before
@@ -28,9 +28,12 @@ class ChunkReader {
         : payload_{payload}, left_{num_chunks} {}
 
     [[nodiscard]] std::optional<Chunk> next();
+
     /// Set when the walk ended early; offset counts in the payload.
     [[nodiscard]] const std::optional<WireError>& error() const { return error_; }
-    /// What stands behind the last chunk: nothing or DDNet's token; after an error the damaged rest.
+
+    /// What stands behind the last chunk: nothing or DDNet's token; after an error the damaged
+    /// rest.
     [[nodiscard]] std::span<const std::byte> rest() const { return payload_.subspan(offset_); }
 
   private:
@@ -41,9 +44,9 @@ class ChunkReader {
 };
 
 enum class VitalClass : std::uint8_t {
-    next,  ///< in order: process
-    old,   ///< had it already: a duplicate or a resend
-    gap,   ///< something before it is missing: receivers drop it, it comes again
+    next, ///< in order: process
+    old,  ///< had it already: a duplicate or a resend
+    gap,  ///< something before it is missing: receivers drop it, it comes again
 };
 
 /// How the receiver with this last accepted sequence number takes a vital chunk.

@@ -9,21 +9,23 @@
 
 namespace tw::wire {
 
-/// Why a datagram could not be read as what it claims to be. A closed set; `error_info` explains each.
+/// Why a datagram could not be read as what it claims to be. A closed set; `error_info` explains
+/// each.
 enum class WireErrc : std::uint8_t {
     none,
-    too_short,           ///< fewer bytes than the header needs
-    too_long,            ///< more than kMaxDatagramSize bytes; every receiver drops it
-    huffman_truncated,   ///< compressed data that ends before its end symbol
-    huffman_overflow,    ///< decompresses to more than kMaxPayloadSize bytes
-    control_empty,       ///< a control packet without a kind
-    chunk_truncated,     ///< the payload ends inside a chunk; those before it count
-    message_id_invalid,  ///< a negative message id or one past 65535
+    too_short,          ///< fewer bytes than the header needs
+    too_long,           ///< more than kMaxDatagramSize bytes; every receiver drops it
+    huffman_truncated,  ///< compressed data that ends before its end symbol
+    huffman_overflow,   ///< decompresses to more than kMaxPayloadSize bytes
+    control_empty,      ///< a control packet without a kind
+    chunk_truncated,    ///< the payload ends inside a chunk; those before it count
+    message_id_invalid, ///< a negative message id or one past 65535
 };
 
 struct WireError {
     WireErrc code = WireErrc::none;
-    std::size_t offset = 0;  ///< bytes from the start of the datagram, or of the payload where it says so
+    std::size_t offset =
+        0; ///< bytes from the start of the datagram, or of the payload where it says so
 
     friend bool operator==(const WireError&, const WireError&) = default;
 };

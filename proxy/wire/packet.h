@@ -18,14 +18,14 @@ inline constexpr std::size_t kConnlessHeaderSize = 6;
 inline constexpr std::size_t kTokenSize = 4;
 
 using Token = std::array<std::uint8_t, kTokenSize>;
-inline constexpr Token kTokenUnknown{0xff, 0xff, 0xff, 0xff};   ///< "not known yet"
+inline constexpr Token kTokenUnknown{0xff, 0xff, 0xff, 0xff}; ///< "not known yet"
 inline constexpr Token kTokenUnsupported{0, 0, 0, 0};
 
 enum class PacketKind : std::uint8_t {
     chunks,
     control,
     connless,
-    seven,  ///< Teeworlds 0.7 on the same port: counted and forwarded, never decoded as 0.6
+    seven, ///< Teeworlds 0.7 on the same port: counted and forwarded, never decoded as 0.6
 };
 
 enum class ControlKind : std::uint8_t { keepalive, connect, connectaccept, accept, close, unknown };
@@ -37,13 +37,13 @@ enum class Protocol : std::uint8_t { unknown, six, seven };
 struct Packet {
     PacketKind kind = PacketKind::chunks;
     bool compressed = false;
-    bool resend = false;               ///< the sender asks for a resend of unacknowledged vital chunks
-    std::uint16_t ack = 0;             ///< 0..1023
+    bool resend = false;   ///< the sender asks for a resend of unacknowledged vital chunks
+    std::uint16_t ack = 0; ///< 0..1023
     std::uint8_t num_chunks = 0;
     std::optional<Token> header_token; ///< vanilla 0.6.5: behind the header
     /// Decompressed; with DDNet's token still at the end. Connless: what follows the 6 byte header.
     std::span<const std::byte> payload;
-    std::span<const std::byte> connless_extra;  ///< bytes 2..5 of an extended ("xe") connless header
+    std::span<const std::byte> connless_extra; ///< bytes 2..5 of an extended ("xe") connless header
 };
 
 using PacketScratch = std::array<std::byte, kMaxPayloadSize + 16>;
@@ -59,10 +59,10 @@ using PacketScratch = std::array<std::byte, kMaxPayloadSize + 16>;
 struct Control {
     ControlKind kind = ControlKind::unknown;
     std::uint8_t raw_kind = 0;
-    bool has_token_magic = false;   ///< "TKEN" stands behind the kind
-    std::optional<Token> token;     ///< DDNet's token, or the one inside a 0.6.5 CONNECT/CONNECTACCEPT
-    bool vanilla_token = false;     ///< the token is 0.6.5's
-    std::string_view reason;        ///< of a CLOSE; up to the NUL, bytes as they stand
+    bool has_token_magic = false; ///< "TKEN" stands behind the kind
+    std::optional<Token> token; ///< DDNet's token, or the one inside a 0.6.5 CONNECT/CONNECTACCEPT
+    bool vanilla_token = false; ///< the token is 0.6.5's
+    std::string_view reason;    ///< of a CLOSE; up to the NUL, bytes as they stand
 };
 
 /// `known_token`: the connection's token, to tell an empty reason with token from a short reason.

@@ -1,6 +1,6 @@
 #include "proxy/relay/relay.h"
-#include "tests/support/allocation_count.h"
 #include "tests/proxy/relay/udp_peers.h"
+#include "tests/support/allocation_count.h"
 
 #include <cstdlib>
 #include <new>
