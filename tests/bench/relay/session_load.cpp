@@ -5,10 +5,8 @@
 // again. Sessions are spread evenly over time. Until the handshake is over an end speaks only when
 // it has heard what the other said before. Reports one JSON object.
 
-#include "proxy/wire/packet.h"
 #include "tests/bench/relay/load_support.h"
-#include "tests/bench/server_datagrams.h"
-#include "tests/support/captured_traffic.h"
+#include "tests/bench/relay/session_script.h"
 
 #include <algorithm>
 #include <array>
@@ -30,6 +28,8 @@ namespace {
 using namespace tw;
 using bench::kSecond;
 using bench::now_ns;
+using bench::Script;
+using bench::Step;
 
 constexpr std::size_t kBatch = 64;
 constexpr std::size_t kMaxDatagram = 2048;
@@ -61,91 +61,6 @@ struct Settings {
     unsigned inputs = 1;
     std::vector<int> pids;
 };
-
-struct Step {
-    std::int64_t at = 0; ///< since the session began, in ns
-    wire::Direction direction = wire::Direction::c2s;
-    std::size_t heard = 0;     ///< steps of the other direction before this one
-    std::size_t snapshots = 0; ///< it completes so many
-    std::vector<std::byte> bytes;
-};
-
-using Script = std::vector<Step>;
-
-std::size_t snapshots_in(std::span<const std::byte> datagram, snapshot::PartAssembler& parts) {
-    wire::PacketScratch scratch;
-    const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
-    std::size_t count = 0;
-    if (packet && packet->kind == wire::PacketKind::chunks) {
-        bench::each_delta(
-            wire::ChunkReader{packet->payload, packet->num_chunks}, parts,
-            [&](const snapshot::AssembledDelta&) { ++count; },
-            [&](snapshot::Tick, snapshot::Tick) { ++count; });
-    }
-    return count;
-}
-
-/// Whether the other end does without it: nothing in it is sent again when it is lost.
-bool can_be_left_out(std::span<const std::byte> datagram) {
-    wire::PacketScratch scratch;
-    const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
-    if (!packet || packet->kind != wire::PacketKind::chunks) {
-        return false;
-    }
-    wire::ChunkReader chunks{packet->payload, packet->num_chunks};
-    while (const auto chunk = chunks.next()) {
-        if (chunk->vital) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/// The client goes, so that the next one on its address is a new one.
-Step close_of(const Script& script, std::size_t heard) {
-    const auto last = std::find_if(script.rbegin(), script.rend(), [](const Step& step) {
-        return step.direction == wire::Direction::c2s;
-    });
-    constexpr std::array kClose{std::byte{0x10}, std::byte{0}, std::byte{0}, std::byte{4}};
-    Step step{.at = script.back().at, .heard = heard, .bytes = {kClose.begin(), kClose.end()}};
-    if (last != script.rend() && last->bytes.size() >= wire::kTokenSize) {
-        // DDNet's token ends every datagram.
-        step.bytes.insert(step.bytes.end(), last->bytes.end() - wire::kTokenSize,
-                          last->bytes.end());
-    }
-    return step;
-}
-
-/// Of the client's inputs after the handshake only every so many are sent.
-std::vector<Script> read_scripts(const std::string& capture, unsigned inputs) {
-    std::map<std::uint64_t, Script> found;
-    std::map<std::uint64_t, std::array<std::size_t, 2>> counts;
-    std::map<std::uint64_t, std::int64_t> begins;
-    std::map<std::uint64_t, snapshot::PartAssembler> parts;
-    std::map<std::uint64_t, unsigned> seen;
-    for (test::TrafficDatagram& each : test::read_traffic(capture)) {
-        const bool s2c = each.direction == wire::Direction::s2c;
-        auto& count = counts[each.session];
-        const std::int64_t begin = begins.try_emplace(each.session, each.time).first->second;
-        if (!s2c && each.time - begin > kHandshake && seen[each.session]++ % inputs != 0 &&
-            can_be_left_out(each.bytes)) {
-            continue;
-        }
-        ++count[s2c ? 1 : 0];
-        found[each.session].push_back(
-            {.at = each.time - begin,
-             .direction = each.direction,
-             .heard = count[s2c ? 0 : 1],
-             .snapshots = s2c ? snapshots_in(each.bytes, parts[each.session]) : 0,
-             .bytes = std::move(each.bytes)});
-    }
-    std::vector<Script> scripts;
-    for (auto& [session, script] : found) {
-        script.push_back(close_of(script, counts[session][1]));
-        scripts.push_back(std::move(script));
-    }
-    return scripts;
-}
 
 struct Counts {
     std::uint64_t sent = 0;
@@ -455,7 +370,7 @@ int main(int argc, char** argv) {
     app.add_option("--pid", settings.pids, "processes whose CPU time is the proxy's");
     CLI11_PARSE(app, argc, argv);
     try {
-        const auto scripts = read_scripts(settings.capture, settings.inputs);
+        const auto scripts = bench::read_scripts(settings.capture, settings.inputs);
         Load load{settings, scripts};
         load.run();
         return 0;

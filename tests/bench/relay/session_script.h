@@ -1,0 +1,31 @@
+#pragma once
+
+#include "proxy/wire/message.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tw::bench {
+
+/// Captured time in which sessions get going.
+inline constexpr std::int64_t kHandshake = 1'000'000'000;
+
+/// One datagram of a session.
+struct Step {
+    std::int64_t at = 0; ///< since the session began, in ns
+    wire::Direction direction = wire::Direction::c2s;
+    std::size_t heard = 0;     ///< steps of the other direction before this one
+    std::size_t snapshots = 0; ///< it completes so many
+    std::vector<std::byte> bytes;
+};
+
+using Script = std::vector<Step>;
+
+/// The sessions of tests/data/captures/CAPTURE, each from its handshake to a close that is added.
+/// Of the client's inputs after the handshake only every `inputs`th is kept. Throws
+/// std::runtime_error.
+[[nodiscard]] std::vector<Script> read_scripts(const std::string& capture, unsigned inputs);
+
+} // namespace tw::bench
