@@ -32,7 +32,7 @@ class NoMaps final : public MapSource {
 class StrictSink final : public RecordSink {
   public:
     void on_record(const Record& record) override {
-        std::visit([this](const auto* concrete) { check(*concrete); }, record);
+        std::visit([this](const auto* concrete) { this->check(*concrete); }, record);
     }
 
   private:
