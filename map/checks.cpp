@@ -23,18 +23,18 @@ bool is_known_tilemap(std::int32_t version) {
 }
 
 void check_groups(const Map& map, std::span<const std::optional<std::uint32_t>> groups,
-                  Oddities& oddities) {
+                  Warnings& warnings) {
     std::uint64_t named = 0;
     for (std::size_t g = 0; g < map.group_count(); ++g) {
         const auto group = map.group(g);
         if (!group) {
-            oddities.add(OddityId::group_item_short, g);
+            warnings.add(WarningId::group_item_short, g);
             continue;
         }
         if (group->first_layer < 0 || group->num_layers < 0 ||
             std::int64_t{group->first_layer} + group->num_layers >
                 static_cast<std::int64_t>(map.layer_count())) {
-            oddities.add(OddityId::group_layers_out_of_range, g);
+            warnings.add(WarningId::group_layers_out_of_range, g);
         }
         const LayerRange range = layers_of(map, g);
         named += static_cast<std::uint64_t>(range.end - range.first);
@@ -44,7 +44,7 @@ void check_groups(const Map& map, std::span<const std::optional<std::uint32_t>> 
         held += group.has_value() ? 1U : 0U;
     }
     if (named > held) {
-        oddities.add(OddityId::layer_in_two_groups);
+        warnings.add(WarningId::layer_in_two_groups);
     }
 }
 
@@ -54,13 +54,13 @@ class BlockUse {
     explicit BlockUse(std::size_t blocks) : used_(blocks) {}
 
     /// Reports a block that does not exist or that another layer took before.
-    void take(std::int32_t block, std::size_t layer, Oddities& oddities) {
+    void take(std::int32_t block, std::size_t layer, Warnings& warnings) {
         if (block < 0 || static_cast<std::size_t>(block) >= used_.size()) {
-            oddities.add(OddityId::tile_block_missing, layer);
+            warnings.add(WarningId::tile_block_missing, layer);
             return;
         }
         if (used_[static_cast<std::size_t>(block)]) {
-            oddities.add(OddityId::tile_block_shared, layer);
+            warnings.add(WarningId::tile_block_shared, layer);
         }
         used_[static_cast<std::size_t>(block)] = true;
     }
@@ -74,22 +74,22 @@ std::int64_t area_of(const TileLayer& layer) {
 }
 
 void check_size(const TileLayer& layer, const TileLayer* game, std::size_t index,
-                Oddities& oddities) {
+                Warnings& warnings) {
     const auto kind = physics_layer_of(layer.flags);
     if (layer.width < kMinSide || layer.height < kMinSide) {
-        oddities.add(kind == Layer::game ? OddityId::game_layer_too_small
-                                         : OddityId::tile_layer_too_small,
+        warnings.add(kind == Layer::game ? WarningId::game_layer_too_small
+                                         : WarningId::tile_layer_too_small,
                      index);
     } else if (area_of(layer) > std::numeric_limits<std::int32_t>::max()) {
-        oddities.add(OddityId::layer_dimensions, index);
+        warnings.add(WarningId::layer_dimensions, index);
     }
     if (game == nullptr || !kind || *kind == Layer::game) {
         return;
     }
     if (area_of(layer) < area_of(*game)) {
-        oddities.add(OddityId::physics_layer_too_small, index);
+        warnings.add(WarningId::physics_layer_too_small, index);
     } else if (layer.width != game->width || layer.height != game->height) {
-        oddities.add(OddityId::physics_layer_differs, index);
+        warnings.add(WarningId::physics_layer_differs, index);
     }
 }
 
@@ -99,31 +99,31 @@ bool is_color(const Color& color) {
 }
 
 void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index, BlockUse& use,
-                 Oddities& oddities) {
+                 Warnings& warnings) {
     const auto& layer = std::get<TileLayer>(item.content);
     if (!is_known_tilemap(layer.version)) {
-        oddities.add(OddityId::tilemap_version, index);
+        warnings.add(WarningId::tilemap_version, index);
     }
     if (layer.version >= kNamedTileLayerVersion && item.item_ints < kNamedTileLayerInts) {
-        oddities.add(OddityId::layer_item_short, index);
+        warnings.add(WarningId::layer_item_short, index);
     }
     if (!layer.name_is_utf8) {
-        oddities.add(OddityId::layer_name_not_utf8, index);
+        warnings.add(WarningId::layer_name_not_utf8, index);
     }
-    check_size(layer, game, index, oddities);
+    check_size(layer, game, index, warnings);
     const auto flags = static_cast<std::uint32_t>(layer.flags & kPhysicsFlags);
     if (flags == 0 && !is_color(layer.color)) {
-        oddities.add(OddityId::layer_color, index);
+        warnings.add(WarningId::layer_color, index);
     }
     if ((flags & (flags - 1)) != 0) {
-        oddities.add(OddityId::several_physics_flags, index);
+        warnings.add(WarningId::several_physics_flags, index);
         return;
     }
     const auto kind = physics_layer_of(layer.flags);
     if (const auto block = kind ? own_data(layer, *kind) : std::optional{layer.data}) {
-        use.take(*block, index, oddities);
+        use.take(*block, index, warnings);
     } else {
-        oddities.add(OddityId::physics_index_missing, index);
+        warnings.add(WarningId::physics_index_missing, index);
     }
 }
 
@@ -170,9 +170,9 @@ bool items_look_sane(const Map& map) {
     return map.group_count() > 0 && map.layer_count() > 0;
 }
 
-void check_items(const Map& map, Oddities& oddities) {
+void check_items(const Map& map, Warnings& warnings) {
     const auto groups = map.groups_of_layers();
-    check_groups(map, groups, oddities);
+    check_groups(map, groups, warnings);
     const auto place = map.physics_layer(Layer::game);
     const auto game_item = place ? map.layer(place->layer) : std::nullopt;
     const auto* const game = game_item ? std::get_if<TileLayer>(&game_item->content) : nullptr;
@@ -184,9 +184,9 @@ void check_items(const Map& map, Oddities& oddities) {
         const auto layer = map.layer(i);
         if (!layer ||
             (layer->type == kLayerTiles && std::holds_alternative<UnknownLayer>(layer->content))) {
-            oddities.add(OddityId::layer_item_short, i);
+            warnings.add(WarningId::layer_item_short, i);
         } else if (std::holds_alternative<TileLayer>(layer->content)) {
-            check_tiles(*layer, game, i, use, oddities);
+            check_tiles(*layer, game, i, use, warnings);
         }
     }
 }

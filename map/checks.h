@@ -1,6 +1,6 @@
 #pragma once
 
-#include "map/oddity.h"
+#include "map/warning.h"
 
 #include <cstddef>
 
@@ -21,10 +21,10 @@ struct LayerRange {
 /// or says something else than 1.
 [[nodiscard]] bool items_look_sane(const Map& map);
 
-/// Reports what DDNet master would reject in the groups and their layers, and other oddities.
+/// Reports what DDNet master would reject in the groups and their layers, and other warnings.
 /// Layers in no group are not looked at.
 ///
 /// Source:  the checks of DDNet CMap as of 2026.
-void check_items(const Map& map, Oddities& oddities);
+void check_items(const Map& map, Warnings& warnings);
 
 } // namespace tw::map

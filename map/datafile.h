@@ -2,7 +2,7 @@
 
 #include "map/error.h"
 #include "map/limits.h"
-#include "map/oddity.h"
+#include "map/warning.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -77,7 +77,7 @@ enum class SizeField : std::uint8_t { full, shortened, wrong };
 ///
 /// Layout:  see FORMAT.md, section 1.
 /// Errors:  everything that makes the container unreadable. What DDNet master rejects but can be
-///          read becomes an oddity.
+///          read becomes an warning.
 /// Source:  DDNet CDataFileReader; libtw2 doc/datafile.md.
 class Datafile {
   public:
@@ -90,7 +90,7 @@ class Datafile {
 
     [[nodiscard]] const Limits& limits() const { return limits_; }
 
-    [[nodiscard]] const Oddities& oddities() const { return oddities_; }
+    [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
     /// The file as it was read.
     [[nodiscard]] std::span<const std::byte> bytes() const { return file_; }
@@ -147,7 +147,7 @@ class Datafile {
     std::uint64_t block_offsets_at_ = 0;     ///< bytes from the start of the file
     std::uint64_t block_sizes_at_ = 0;
     std::uint64_t blocks_at_ = 0;
-    Oddities oddities_;
+    Warnings warnings_;
 };
 
 /// Reads a whole file, at most `max_bytes`.

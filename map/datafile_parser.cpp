@@ -118,7 +118,7 @@ bool DatafileParser::read_types() {
             return fail(MapErrc::item_type_bad_range, at);
         }
         if (num == 0) {
-            out_.oddities_.add(OddityId::empty_item_type, static_cast<std::uint64_t>(i));
+            out_.warnings_.add(WarningId::empty_item_type, static_cast<std::uint64_t>(i));
         }
         next += num;
         out_.types_.push_back({static_cast<std::uint16_t>(type), static_cast<std::uint32_t>(start),
@@ -178,7 +178,7 @@ bool DatafileParser::check_item_types() {
         std::sort(ids.begin(), ids.end());
         if (type.type != kUuidIndexType &&
             std::adjacent_find(ids.begin(), ids.end()) != ids.end()) {
-            out_.oddities_.add(OddityId::duplicate_item_id, type.type);
+            out_.warnings_.add(WarningId::duplicate_item_id, type.type);
         }
     }
     return true;
@@ -200,10 +200,10 @@ bool DatafileParser::read_blocks() {
         }
         before = offset;
         if (i == 0 && offset != 0) {
-            out_.oddities_.add(OddityId::first_block_offset, 0);
+            out_.warnings_.add(WarningId::first_block_offset, 0);
         }
         if (next == offset) {
-            out_.oddities_.add(OddityId::block_without_bytes, i);
+            out_.warnings_.add(WarningId::block_without_bytes, i);
         }
         std::int32_t size = next - offset;
         if (out_.header_.version == 4) {
@@ -214,7 +214,7 @@ bool DatafileParser::read_blocks() {
                         static_cast<std::uint32_t>(i));
         }
         if (size == 0) {
-            out_.oddities_.add(OddityId::empty_block, i);
+            out_.warnings_.add(WarningId::empty_block, i);
         }
     }
     return true;
@@ -222,14 +222,14 @@ bool DatafileParser::read_blocks() {
 
 void DatafileParser::note_sizes() {
     if (out_.trailing_ > 0) {
-        out_.oddities_.add(OddityId::trailing_bytes);
+        out_.warnings_.add(WarningId::trailing_bytes);
     }
     const SizeField size = out_.size_field();
     const SizeField swaplen = out_.swaplen_field();
     if (size == SizeField::wrong || swaplen == SizeField::wrong) {
-        out_.oddities_.add(OddityId::header_sizes);
+        out_.warnings_.add(WarningId::header_sizes);
     } else if (size == SizeField::shortened || swaplen == SizeField::shortened) {
-        out_.oddities_.add(OddityId::header_sizes_short);
+        out_.warnings_.add(WarningId::header_sizes_short);
     }
 }
 

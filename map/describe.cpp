@@ -1,11 +1,11 @@
 #include "map/describe.h"
 
+#include "map/acceptance.h"
 #include "map/identity.h"
 #include "map/items.h"
 #include "map/json_text.h"
 #include "map/tile_data.h"
 #include "map/uuid_items.h"
-#include "map/verdict.h"
 
 #include <array>
 #include <iterator>
@@ -283,13 +283,13 @@ void describe_ddnet_layers(Out& out, const Map& map) {
     print(out, "{}", before == ", " ? "}" : R"(, "ddnet_layers": {})");
 }
 
-void describe_verdict(Out& out, const Verdict& verdict, const Oddities& oddities) {
-    print(out, R"(, "verdict": {{"strict": "{}", "lenient": "{}"}}, "oddities": [)", verdict.strict,
-          verdict.lenient);
+void describe_acceptance(Out& out, const Acceptance& acceptance, const Warnings& warnings) {
+    print(out, R"(, "verdict": {{"strict": "{}", "lenient": "{}"}}, "oddities": [)",
+          acceptance.strict, acceptance.lenient);
     std::string_view comma;
-    for (const Oddity& oddity : oddities.list()) {
+    for (const Warning& warning : warnings.list()) {
         print(out, R"({}{{"id": "{}", "where": {}, "count": {}}})", comma,
-              oddity_info(oddity.id).name, oddity.where, oddity.count);
+              warning_info(warning.id).name, warning.where, warning.count);
         comma = ", ";
     }
     print(out, "]");
@@ -345,9 +345,9 @@ std::string describe_json(const Map& map, const DescribeOptions& options) {
     describe_layers(out, map);
     describe_game_layer(out, map);
     describe_ddnet_layers(out, map);
-    Oddities oddities = map.oddities();
-    const auto physics = map.physics(&oddities);
-    describe_verdict(out, judge(oddities, physics), oddities);
+    Warnings warnings = map.warnings();
+    const auto physics = map.physics(&warnings);
+    describe_acceptance(out, judge(warnings, physics), warnings);
     if (physics) {
         describe_points(out, *physics, options.points);
         describe_boxes(out, *physics, options.boxes);
@@ -360,12 +360,12 @@ std::string describe_rejected_json(std::vector<std::byte> bytes, const MapError&
                                    const DescribeOptions& options) {
     Out out;
     describe_file(out, bytes, options);
-    Oddities oddities;
+    Warnings warnings;
     if (const auto file = Datafile::parse(std::move(bytes))) {
         describe_container(out, *file);
-        oddities = file->oddities();
+        warnings = file->warnings();
     }
-    describe_verdict(out, judge(error), oddities);
+    describe_acceptance(out, judge(error), warnings);
     print(out, "}}");
     return fmt::to_string(out);
 }

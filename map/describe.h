@@ -26,7 +26,7 @@ struct DescribeOptions {
 };
 
 /// Everything about a map as one JSON object on one line: file, checksums, container, items, game
-/// layer, DDNet's layers, verdict, oddities, and what is at the given positions.
+/// layer, DDNet's layers, verdict, warnings, and what is at the given positions.
 ///
 /// Layout:  FORMAT.md, section 8. Always valid UTF-8.
 /// Units:   points and boxes in world units.

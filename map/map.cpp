@@ -8,7 +8,7 @@
 
 namespace tw::map {
 
-Map::Map(Datafile file) : file_{std::move(file)}, oddities_{file_.oddities()} {}
+Map::Map(Datafile file) : file_{std::move(file)}, warnings_{file_.warnings()} {}
 
 Result<Map> Map::parse(std::vector<std::byte> file, const Limits& limits) {
     auto datafile = Datafile::parse(std::move(file), limits);
@@ -20,7 +20,7 @@ Result<Map> Map::parse(std::vector<std::byte> file, const Limits& limits) {
         return tl::unexpected{MapError{.code = code}};
     }
     map.find_physics_layers();
-    check_items(map, map.oddities_);
+    check_items(map, map.warnings_);
     return map;
 }
 
@@ -43,7 +43,7 @@ MapErrc Map::check_version() {
     if (there && item->ints[0] == 1) {
         return MapErrc::none;
     }
-    oddities_.add(there ? OddityId::version_item_unknown : OddityId::version_item_missing);
+    warnings_.add(there ? WarningId::version_item_unknown : WarningId::version_item_missing);
     // Files of 2007 lack the item and mean something else by their types; some block maps lost it
     // and are normal otherwise.
     if (items_look_sane(*this)) {
@@ -97,7 +97,7 @@ void Map::find_physics_layers() {
         }
         auto& place = physics_[static_cast<std::size_t>(*kind)];
         if (place) {
-            oddities_.add(OddityId::physics_layer_twice, i);
+            warnings_.add(WarningId::physics_layer_twice, i);
         }
         if (!place || place->group <= *groups[i]) {
             place = LayerPlace{*groups[i], i};
@@ -125,7 +125,7 @@ Map::find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups)
 namespace {
 
 /// One of DDNet's layers, or nothing if it cannot be used with a game layer of that many tiles.
-Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, Oddities* oddities) {
+Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, Warnings* warnings) {
     const auto place = map.physics_layer(kind);
     if (!place) {
         return {};
@@ -133,10 +133,10 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, Odd
     const auto item = map.layer(place->layer);
     const auto& layer = std::get<TileLayer>(item->content);
     const auto tiles = count_tiles(layer, map.datafile().limits());
-    Oddities unused;
-    Oddities& report = oddities != nullptr ? *oddities : unused;
+    Warnings unused;
+    Warnings& report = warnings != nullptr ? *warnings : unused;
     if (layer.version >= 4) {
-        report.add(OddityId::physics_layer_packed, place->layer);
+        report.add(WarningId::physics_layer_packed, place->layer);
         return {};
     }
     if (!tiles || *tiles < game_tiles) {
@@ -144,7 +144,7 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, Odd
     }
     auto block = load_tiles(map.datafile(), layer, *own_data(layer, kind), record_size(kind));
     if (!block) {
-        report.add(OddityId::physics_data_unusable, place->layer);
+        report.add(WarningId::physics_data_unusable, place->layer);
         return {};
     }
     return std::move(*block);
@@ -152,7 +152,7 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, Odd
 
 } // namespace
 
-Result<Physics> Map::physics(Oddities* oddities) const {
+Result<Physics> Map::physics(Warnings* warnings) const {
     const auto place = physics_layer(Layer::game);
     if (!place) {
         return tl::unexpected{MapError{.code = MapErrc::no_game_layer}};
@@ -160,7 +160,7 @@ Result<Physics> Map::physics(Oddities* oddities) const {
     const auto item = layer(place->layer);
     const auto& game = std::get<TileLayer>(item->content);
     auto records =
-        load_tiles(file_, game, game.data, record_size(Layer::game), oddities, place->layer);
+        load_tiles(file_, game, game.data, record_size(Layer::game), warnings, place->layer);
     if (!records) {
         return tl::unexpected{records.error()};
     }
@@ -171,7 +171,7 @@ Result<Physics> Map::physics(Oddities* oddities) const {
     for (const Layer kind :
          {Layer::front, Layer::tele, Layer::speedup, Layer::switch_, Layer::tune}) {
         planes.records[static_cast<std::size_t>(kind)] =
-            load_extra_layer(*this, kind, tiles, oddities);
+            load_extra_layer(*this, kind, tiles, warnings);
     }
     return Physics{std::move(planes)};
 }

@@ -47,7 +47,7 @@ class Map {
     [[nodiscard]] const Datafile& datafile() const { return file_; }
 
     /// What is odd about the container and the items; data blocks have not been looked at.
-    [[nodiscard]] const Oddities& oddities() const { return oddities_; }
+    [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
     [[nodiscard]] std::size_t group_count() const { return count(kItemGroup); }
 
@@ -68,8 +68,8 @@ class Map {
     ///
     /// Errors:  no_game_layer, layer_bad_dimensions, tile_data_missing, tile_data_short and those
     ///          of Datafile::block, all of the game layer; another unusable layer is absent.
-    /// Reports: oddities of the data, in `oddities` if given.
-    [[nodiscard]] Result<Physics> physics(Oddities* oddities = nullptr) const;
+    /// Reports: warnings of the data, in `warnings` if given.
+    [[nodiscard]] Result<Physics> physics(Warnings* warnings = nullptr) const;
 
   private:
     explicit Map(Datafile file);
@@ -81,7 +81,7 @@ class Map {
     find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups) const;
 
     Datafile file_;
-    Oddities oddities_;
+    Warnings warnings_;
     std::array<std::optional<LayerPlace>, kPhysicsLayers> physics_{};
 };
 

@@ -32,13 +32,13 @@ std::uint64_t packed_length(std::span<const std::byte> packed) {
     return length;
 }
 
-void note(Oddities* oddities, OddityId id, std::uint64_t where) {
-    if (oddities != nullptr) {
-        oddities->add(id, where);
+void note(Warnings* warnings, WarningId id, std::uint64_t where) {
+    if (warnings != nullptr) {
+        warnings->add(id, where);
     }
 }
 
-Block expand(std::span<const std::byte> packed, std::size_t tiles, Oddities* oddities,
+Block expand(std::span<const std::byte> packed, std::size_t tiles, Warnings* warnings,
              std::uint64_t where) {
     Block block{tiles * kTileBytes};
     const auto out = block.writable();
@@ -56,14 +56,14 @@ Block expand(std::span<const std::byte> packed, std::size_t tiles, Oddities* odd
             out[at + 3] = std::byte{0};
         }
         if (length < run.length) {
-            note(oddities, OddityId::packed_run_cut, where);
+            note(warnings, WarningId::packed_run_cut, where);
         }
         if (run.reserved != std::byte{0}) {
-            note(oddities, OddityId::packed_reserved_set, where);
+            note(warnings, WarningId::packed_reserved_set, where);
         }
     }
     if (entry < entries) {
-        note(oddities, OddityId::packed_entries_left, where);
+        note(warnings, WarningId::packed_entries_left, where);
     }
     return block;
 }
@@ -89,7 +89,7 @@ Result<std::uint64_t> count_tiles(const TileLayer& layer, const Limits& limits) 
 }
 
 Result<Block> load_tiles(const Datafile& file, const TileLayer& layer, std::int32_t block_index,
-                         std::size_t bytes_per_tile, Oddities* oddities, std::uint64_t where) {
+                         std::size_t bytes_per_tile, Warnings* warnings, std::uint64_t where) {
     const auto tiles = count_tiles(layer, file.limits());
     if (!tiles) {
         return tl::unexpected{tiles.error()};
@@ -114,9 +114,9 @@ Result<Block> load_tiles(const Datafile& file, const TileLayer& layer, std::int3
     }
     const auto count = static_cast<std::size_t>(*tiles);
     if (!packed) {
-        if (oddities != nullptr && bytes_per_tile == kTileBytes &&
+        if (warnings != nullptr && bytes_per_tile == kTileBytes &&
             has_skip_bytes(block->bytes(), count)) {
-            oddities->add(OddityId::skip_bytes_set, where);
+            warnings->add(WarningId::skip_bytes_set, where);
         }
         return block;
     }
@@ -124,7 +124,7 @@ Result<Block> load_tiles(const Datafile& file, const TileLayer& layer, std::int3
         return fail(MapErrc::tile_data_short);
     }
     try {
-        return expand(block->bytes(), count, oddities, where);
+        return expand(block->bytes(), count, warnings, where);
     } catch (const std::bad_alloc&) {
         return fail(MapErrc::out_of_memory);
     }

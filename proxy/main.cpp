@@ -1,5 +1,5 @@
-#include "proxy/command_line.h"
-#include "proxy/record/console.h"
+#include "proxy/cli/command_line.h"
+#include "proxy/record/terminal_text.h"
 
 #include <cstdio>
 #include <exception>
@@ -9,7 +9,7 @@
 namespace {
 
 int run(int argc, char** argv) {
-    tw::CommandLine line;
+    tw::cli::CommandLine line;
     CLI::App& app = line.app;
     try {
         app.parse(argc, argv);
@@ -20,18 +20,18 @@ int run(int argc, char** argv) {
         if (chosen.empty() && argc > 1 && argv[1][0] != '-') {
             fmt::print(stderr, "twscope: there is no command '{}' (see 'twscope --help')\n",
                        tw::record::terminal_text(argv[1]));
-            return tw::kExitUsage;
+            return tw::cli::kExitUsage;
         }
         const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
         fmt::print(stderr, "twscope: {} (see 'twscope {}--help')\n", error.what(), where);
-        return tw::kExitUsage;
+        return tw::cli::kExitUsage;
     }
     for (const auto& [command, action] : line.actions) {
         if (command->parsed()) {
             return action();
         }
     }
-    return tw::kExitUsage;
+    return tw::cli::kExitUsage;
 }
 
 } // namespace
@@ -41,6 +41,6 @@ int main(int argc, char** argv) {
         return run(argc, argv);
     } catch (const std::exception& error) {
         fmt::print(stderr, "twscope: {}\n", error.what());
-        return tw::kExitUsage;
+        return tw::cli::kExitUsage;
     }
 }

@@ -182,21 +182,21 @@ tl::unexpected<DecodeError> error(DecodeErrc code, const DeltaUpdate& update, in
         .code = code, .offset = update.begin - 1, .key = update.key, .ddnet_code = ddnet_code}};
 }
 
-void plan_deletions(const Delta& delta, BaseIndex& index, Plan& plan, DeltaOddities& oddities) {
+void plan_deletions(const Delta& delta, BaseIndex& index, Plan& plan, DeltaWarnings& warnings) {
     for (std::size_t i = 0; i < delta.deleted.size(); ++i) {
         const auto key = static_cast<std::uint32_t>(delta.deleted[i]);
         const std::size_t item = index.find(key);
         const bool unknown = item == kNewItem;
         if (unknown || plan.deleted.set(item)) {
             const auto at = static_cast<std::uint32_t>(&delta.deleted[i] - delta.ints.data());
-            oddities.add({unknown ? DeltaOddity::unknown_delete : DeltaOddity::duplicate_delete,
+            warnings.add({unknown ? DeltaWarning::unknown_delete : DeltaWarning::duplicate_delete,
                           ItemKey::from_packed(key), at});
         }
     }
 }
 
 Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseIndex& index,
-                          Plan& plan, DeltaOddities& oddities) {
+                          Plan& plan, DeltaWarnings& warnings) {
     ItemMarks updated;
     bool sorted = true;
     for (std::size_t i = 0; i < delta.updates.size(); ++i) {
@@ -216,10 +216,10 @@ Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseInde
             return error(DecodeErrc::size_change, update, gone ? -207 : 0);
         }
         if (plan.deleted.take(item)) {
-            oddities.add({DeltaOddity::deleted_and_updated, update.key, update.begin});
+            warnings.add({DeltaWarning::deleted_and_updated, update.key, update.begin});
         }
         if (updated.set(item)) {
-            oddities.add({DeltaOddity::duplicate_update, update.key, update.begin});
+            warnings.add({DeltaWarning::duplicate_update, update.key, update.begin});
         }
     }
     plan.num_updates = delta.updates.size();
@@ -235,7 +235,7 @@ const DeltaUpdate& update_of(const Delta& delta, std::uint64_t entry) {
 }
 
 // Keeps the last update of every new key.
-Result<void> merge_duplicates(const Delta& delta, Plan& plan, DeltaOddities& oddities) {
+Result<void> merge_duplicates(const Delta& delta, Plan& plan, DeltaWarnings& warnings) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < plan.num_added; ++i) {
         const std::uint64_t entry = plan.added[i];
@@ -244,7 +244,7 @@ Result<void> merge_duplicates(const Delta& delta, Plan& plan, DeltaOddities& odd
             if (update.size != update_of(delta, plan.added[kept - 1]).size) {
                 return error(DecodeErrc::size_change, update);
             }
-            oddities.add({DeltaOddity::duplicate_update, update.key, update.begin});
+            warnings.add({DeltaWarning::duplicate_update, update.key, update.begin});
             --kept;
         }
         plan.added[kept++] = entry;
@@ -344,23 +344,23 @@ void add_to(std::int32_t* __restrict out, const std::int32_t* __restrict differe
 
 // All that can go wrong, before anything is written.
 Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
-                       DeltaOddities& oddities) {
+                       DeltaWarnings& warnings) {
     if (base.size() > kMaxItems || delta.updates.size() > kMaxUpdates) {
         return tl::unexpected{DecodeError{.code = DecodeErrc::too_many_items}};
     }
     BaseIndex index{base.keys()};
-    const std::size_t oddities_before = oddities.count;
-    plan_deletions(delta, index, plan, oddities);
-    if (auto planned = plan_updates(base, delta, index, plan, oddities); !planned) {
+    const std::size_t warnings_before = warnings.count;
+    plan_deletions(delta, index, plan, warnings);
+    if (auto planned = plan_updates(base, delta, index, plan, warnings); !planned) {
         return planned;
     }
-    if (delta.deleted.empty() && plan.num_added == 0 && oddities.count == oddities_before) {
+    if (delta.deleted.empty() && plan.num_added == 0 && warnings.count == warnings_before) {
         plan.keeps_places = true;
         plan.num_items = base.size();
         plan.num_ints = base.data().size();
         return {};
     }
-    if (auto merged = merge_duplicates(delta, plan, oddities); !merged) {
+    if (auto merged = merge_duplicates(delta, plan, warnings); !merged) {
         return merged;
     }
     return count(base, delta, plan);
@@ -397,10 +397,10 @@ std::size_t room_for(const SnapshotView& base, const Delta& delta) {
 }
 
 Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
-                                 std::span<std::int32_t> room, DeltaOddities& oddities) {
+                                 std::span<std::int32_t> room, DeltaWarnings& warnings) {
     assert(room.size() >= room_for(base, delta));
     Plan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
-    if (auto planned = make_plan(base, delta, plan, oddities); !planned) {
+    if (auto planned = make_plan(base, delta, plan, warnings); !planned) {
         return tl::unexpected{planned.error()};
     }
     carry_out(base, delta, plan, SnapshotWriter{room.data(), plan.num_items});
@@ -408,9 +408,9 @@ Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
 }
 
 Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
-                         DeltaOddities& oddities) {
+                         DeltaWarnings& warnings) {
     Plan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
-    if (auto planned = make_plan(base, delta, plan, oddities); !planned) {
+    if (auto planned = make_plan(base, delta, plan, warnings); !planned) {
         return planned;
     }
     carry_out(base, delta, plan, SnapshotWriter{out, plan.num_items, plan.num_ints});

@@ -34,34 +34,33 @@ struct Delta {
 };
 
 /// Odd but legal things that clients tolerate.
-enum class DeltaOddity : std::uint8_t {
+enum class DeltaWarning : std::uint8_t {
     duplicate_update, ///< one key is updated twice; the later one wins, both relative to the base
     unknown_delete,   ///< a deleted key that the base does not have
     duplicate_delete, ///< a key deleted twice
     deleted_and_updated, ///< a key both deleted and updated: the difference counts against the base
-    base_not_minus_one,  ///< a negative base tick other than -1; counts as none
 };
 
-struct DeltaOddityAt {
-    DeltaOddity kind;
+struct DeltaWarningAt {
+    DeltaWarning kind;
     ItemKey key;
     std::uint32_t int_index = 0; ///< where in the delta's ints
 };
 
-/// Collects oddities of one delta without allocating; counts what does not fit.
-struct DeltaOddities {
+/// Collects warnings of one delta without allocating; counts what does not fit.
+struct DeltaWarnings {
     static constexpr std::size_t kKept = 16;
-    std::array<DeltaOddityAt, kKept> kept{};
+    std::array<DeltaWarningAt, kKept> kept{};
     std::size_t count = 0;
 
-    void add(const DeltaOddityAt& oddity) {
+    void add(const DeltaWarningAt& warning) {
         if (count < kKept) {
-            kept[count] = oddity;
+            kept[count] = warning;
         }
         ++count;
     }
 
-    [[nodiscard]] std::span<const DeltaOddityAt> list() const {
+    [[nodiscard]] std::span<const DeltaWarningAt> list() const {
         return std::span{kept}.first(count < kKept ? count : kKept);
     }
 };
@@ -88,15 +87,15 @@ struct DeltaOddities {
 ///          (the first new item that does not fit); offset counts ints of the delta and `key` names
 ///          the item. On error nothing was written.
 /// Precondition: `room` holds room_for(base, delta) ints and none of the base.
-/// Reports: oddities, applied the way clients apply them.
+/// Reports: warnings, applied the way clients apply them.
 /// Source:  protocol sheet, section 6.5.
 [[nodiscard]] Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
                                                std::span<std::int32_t> room,
-                                               DeltaOddities& oddities);
+                                               DeltaWarnings& warnings);
 
 /// The same into a snapshot that owns its memory; `base` is not a view of it.
 [[nodiscard]] Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
-                                       DeltaOddities& oddities);
+                                       DeltaWarnings& warnings);
 
 /// Makes the body of the delta that leads from one snapshot to the other; unchanged items are left
 /// out, deletions and updates stand in key order.

@@ -79,7 +79,7 @@ Admin::Admin(const AdminOptions& options, Sources sources)
 }
 
 void Admin::answer(const Request& request, const Respond& respond) {
-    if (auto refusal = refuse(request, guard_)) {
+    if (auto refusal = refuse_foreign_origin(request, guard_)) {
         return respond(*std::move(refusal));
     }
     const std::string_view method = request.method == "HEAD" ? "GET" : request.method;

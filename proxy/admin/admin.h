@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/admin/guard.h"
 #include "proxy/admin/http_server.h"
+#include "proxy/admin/request_origin.h"
 #include "proxy/admin/state.h"
 
 #include <functional>
@@ -29,7 +29,7 @@ struct Sources {
 
 struct AdminOptions {
     ServerOptions server{};
-    std::vector<std::string> hosts{}; ///< names it goes by (GuardOptions)
+    std::vector<std::string> hosts{}; ///< names it goes by (OriginOptions)
 };
 
 /// What twscope answers over HTTP: `/`, `/healthz`, `/metrics`, `/api/state`, `/api/impairment`.
@@ -50,7 +50,7 @@ class Admin {
     void answer(const Request& request, const Respond& respond);
 
     Sources sources_;
-    GuardOptions guard_;
+    OriginOptions guard_;
     HttpServer server_; ///< last: it calls the rest
 };
 

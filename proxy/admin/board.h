@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/inspect/stats.h"
+#include "proxy/record/stats.h"
 
 #include <array>
 #include <cstddef>
@@ -50,7 +50,7 @@ struct View {
     /// The latest warnings and errors.
     static constexpr std::size_t kMaxFindings = 32;
 
-    inspect::SessionStats totals{};
+    record::SessionStats totals{};
     std::size_t sessions_open = 0;
     std::vector<SessionView> sessions{};
     std::deque<FindingLine> findings{};                        ///< oldest first

@@ -49,7 +49,7 @@ class Families {
     }
 
     /// Count and sum of a spread, in base units: `unit` is what one of the spread's numbers is.
-    void summary(std::string_view name, std::string_view help, const inspect::Spread& spread,
+    void summary(std::string_view name, std::string_view help, const record::Spread& spread,
                  double unit) {
         ClientMetric metric;
         metric.summary.sample_count = spread.count;
@@ -113,25 +113,25 @@ void add_relay(Families& out, const State& state) {
 struct DirectionCounter {
     std::string_view name;
     std::string_view help;
-    std::uint64_t inspect::DirectionStats::*value;
+    std::uint64_t record::DirectionStats::*value;
 };
 
 constexpr DirectionCounter kDirectionCounters[] = {
     {"malformed_datagrams_total", "Datagrams that are no packet.",
-     &inspect::DirectionStats::malformed},
-    {"chunks_total", "Chunks in packets.", &inspect::DirectionStats::chunks},
-    {"messages_total", "Messages that were accepted.", &inspect::DirectionStats::messages},
-    {"vital_chunks_total", "Reliable chunks that were accepted.", &inspect::DirectionStats::vital},
-    {"resent_chunks_total", "Chunks that say they are a resend.", &inspect::DirectionStats::resent},
-    {"duplicate_chunks_total", "Reliable chunks had before.", &inspect::DirectionStats::duplicates},
-    {"gap_chunks_total", "Reliable chunks behind a missing one.", &inspect::DirectionStats::gaps},
+     &record::DirectionStats::malformed},
+    {"chunks_total", "Chunks in packets.", &record::DirectionStats::chunks},
+    {"messages_total", "Messages that were accepted.", &record::DirectionStats::messages},
+    {"vital_chunks_total", "Reliable chunks that were accepted.", &record::DirectionStats::vital},
+    {"resent_chunks_total", "Chunks that say they are a resend.", &record::DirectionStats::resent},
+    {"duplicate_chunks_total", "Reliable chunks had before.", &record::DirectionStats::duplicates},
+    {"gap_chunks_total", "Reliable chunks behind a missing one.", &record::DirectionStats::gaps},
     {"recovered_chunks_total", "Reliable chunks that came only as a resend: lost once.",
-     &inspect::DirectionStats::recovered},
+     &record::DirectionStats::recovered},
     {"resend_requests_total", "Packets that ask for a resend.",
-     &inspect::DirectionStats::resend_requests},
+     &record::DirectionStats::resend_requests},
 };
 
-void add_traffic(Families& out, const inspect::SessionStats& totals) {
+void add_traffic(Families& out, const record::SessionStats& totals) {
     for (const DirectionCounter& counter : kDirectionCounters) {
         auto& family = out.add(counter.name, MetricType::Counter, counter.help);
         for (std::size_t i = 0; i < totals.directions.size(); ++i) {
@@ -141,7 +141,7 @@ void add_traffic(Families& out, const inspect::SessionStats& totals) {
 }
 
 void add_snapshots(Families& out, const View& view) {
-    const inspect::SessionStats& totals = view.totals;
+    const record::SessionStats& totals = view.totals;
     auto& snapshots =
         out.add("snapshots_total", MetricType::Counter, "Snapshots by how rebuilding them ended.");
     for (const auto& [result, value] :
@@ -169,7 +169,7 @@ void add_snapshots(Families& out, const View& view) {
     }
     auto& findings =
         out.add("findings_total", MetricType::Counter, "What is off, by the finding's id.");
-    for (const inspect::FindingInfo& info : inspect::finding_table()) {
+    for (const record::FindingInfo& info : record::finding_table()) {
         Families::count(findings, {{.name = "finding", .value = std::string{info.name}}},
                         totals.findings[static_cast<std::size_t>(info.id)]);
     }

@@ -1,6 +1,6 @@
 #include "proxy/admin/state_json.h"
 
-#include "proxy/record/json_buffer.h"
+#include "proxy/sink/json_buffer.h"
 
 #include <array>
 #include <string_view>
@@ -69,7 +69,7 @@ class Writer {
     [[nodiscard]] std::string text() const { return std::string{out_.view()}; }
 
   private:
-    record::JsonBuffer out_;
+    sink::JsonBuffer out_;
     bool first_ = true;
 };
 
@@ -126,7 +126,7 @@ void write_session(Writer& out, const SessionView& session) {
     out.close('}');
 }
 
-void write_snapshots(Writer& out, const inspect::SessionStats& totals) {
+void write_snapshots(Writer& out, const record::SessionStats& totals) {
     out.key("snapshots");
     out.open('{');
     out.number("total", totals.snapshots);
@@ -142,7 +142,7 @@ void write_snapshots(Writer& out, const inspect::SessionStats& totals) {
 void write_findings(Writer& out, const View& view) {
     out.key("findings");
     out.open('[');
-    for (const inspect::FindingInfo& info : inspect::finding_table()) {
+    for (const record::FindingInfo& info : record::finding_table()) {
         const std::uint64_t count = view.totals.findings[static_cast<std::size_t>(info.id)];
         if (count == 0) {
             continue;
@@ -150,7 +150,7 @@ void write_findings(Writer& out, const View& view) {
         out.comma();
         out.open('{');
         out.text("id", info.name);
-        out.text("severity", inspect::severity_name(info.severity));
+        out.text("severity", record::severity_name(info.severity));
         out.text("sentence", info.sentence);
         out.number("count", count);
         out.close('}');

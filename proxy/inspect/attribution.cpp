@@ -44,8 +44,8 @@ bool is_snapshot(const wire::MessageHead& head) {
 
 } // namespace
 
-ByteCount PricedBytes::take(std::size_t count) {
-    ByteCount taken{.count = 1, .bytes = 0, .bits = 0};
+record::ByteCount PricedBytes::take(std::size_t count) {
+    record::ByteCount taken{.count = 1, .bytes = 0, .bits = 0};
     for (const std::uint8_t bits : hand_over(count)) {
         ++taken.bytes;
         taken.bits += bits;
@@ -69,11 +69,12 @@ void Attribution::begin(wire::Direction direction, std::span<const std::byte> da
 void Attribution::on_packet(const wire::Packet& packet) {
     stage_ = Stage::packet;
     const auto book = [this](std::string_view name, std::uint64_t bytes) {
-        charge(ByteGroup::packet, BytePart::whole, name, {1, bytes, bytes * kBitsPerByte});
+        charge(record::ByteGroup::packet, record::BytePart::whole, name,
+               {1, bytes, bytes * kBitsPerByte});
         datagram_size_ -= bytes;
     };
     if (packet.kind == wire::PacketKind::seven) {
-        charge(ByteGroup::unused, BytePart::whole, "0.7",
+        charge(record::ByteGroup::unused, record::BytePart::whole, "0.7",
                {1, datagram_size_, datagram_size_ * kBitsPerByte});
         datagram_size_ = 0;
         return;
@@ -82,8 +83,8 @@ void Attribution::on_packet(const wire::Packet& packet) {
         book("connless header", wire::kConnlessHeaderSize);
         price(packet);
         const wire::ConnlessSpec* spec = wire::find_connless(packet.payload);
-        charge(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
-               payload_.take(payload_.left()));
+        charge(record::ByteGroup::connless, record::BytePart::whole,
+               spec == nullptr ? "unknown" : spec->name, payload_.take(payload_.left()));
         return;
     }
     book("header", wire::kHeaderSize);
@@ -106,7 +107,7 @@ void Attribution::price(const wire::Packet& packet) {
         codes += prices[i];
     }
     // No byte of the payload: the end symbol, what fills its last byte, and old writers' zero byte.
-    charge(ByteGroup::packet, BytePart::whole, "compression end",
+    charge(record::ByteGroup::packet, record::BytePart::whole, "compression end",
            {1, 0, datagram_size_ * kBitsPerByte - codes});
 }
 
@@ -115,9 +116,9 @@ void Attribution::on_control(const wire::Control& control) {
     const bool handshake = control.kind == Kind::connect || control.kind == Kind::connectaccept;
     const std::size_t token =
         control.token && !handshake ? std::min(wire::kTokenSize, payload_.left()) : 0;
-    charge(ByteGroup::control, BytePart::whole, control_name(control.kind),
+    charge(record::ByteGroup::control, record::BytePart::whole, control_name(control.kind),
            payload_.take(payload_.left() - token));
-    charge(ByteGroup::packet, BytePart::whole, "token", payload_.take(token));
+    charge(record::ByteGroup::packet, record::BytePart::whole, "token", payload_.take(token));
 }
 
 void Attribution::on_accepted(bool with_token, bool damaged) {
@@ -127,31 +128,33 @@ void Attribution::on_accepted(bool with_token, bool damaged) {
 }
 
 void Attribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                           const TypeNames& types) {
+                           const record::TypeNames& types) {
     if (taken == wire::VitalClass::next) {
-        charge(ByteGroup::chunk, BytePart::whole, chunk.vital ? "vital header" : "header",
-               payload_.take(chunk.header_size));
+        charge(record::ByteGroup::chunk, record::BytePart::whole,
+               chunk.vital ? "vital header" : "header", payload_.take(chunk.header_size));
         charge_message(chunk, types);
         return;
     }
     const auto head = wire::decode_message_head(chunk.payload);
     std::string room;
-    charge(taken == wire::VitalClass::old ? ByteGroup::duplicate : ByteGroup::behind_gap,
-           BytePart::whole, head ? message_name(*head, room) : "invalid id",
+    charge(taken == wire::VitalClass::old ? record::ByteGroup::duplicate
+                                          : record::ByteGroup::behind_gap,
+           record::BytePart::whole, head ? message_name(*head, room) : "invalid id",
            payload_.take(chunk.header_size + chunk.payload.size()));
 }
 
-void Attribution::charge_message(const wire::Chunk& chunk, const TypeNames& types) {
+void Attribution::charge_message(const wire::Chunk& chunk, const record::TypeNames& types) {
     const auto head = wire::decode_message_head(chunk.payload);
     if (!head) {
-        charge(ByteGroup::message, BytePart::whole, "invalid id",
+        charge(record::ByteGroup::message, record::BytePart::whole, "invalid id",
                payload_.take(chunk.payload.size()));
         return;
     }
     std::string room;
     const std::string_view name = message_name(*head, room);
     const std::size_t end = payload_.offset() + chunk.payload.size();
-    charge(ByteGroup::message, BytePart::head, name, payload_.take(head->head_size));
+    charge(record::ByteGroup::message, record::BytePart::head, name,
+           payload_.take(head->head_size));
     if (direction_ == wire::Direction::s2c && is_snapshot(*head) && !chunk.vital) {
         charge_snapshot(*head, types);
     } else {
@@ -160,13 +163,14 @@ void Attribution::charge_message(const wire::Chunk& chunk, const TypeNames& type
             wire::decode_fields(*head->spec, head->body, fields_);
             trailing = fields_.error ? 0 : fields_.trailing.size();
         }
-        charge(ByteGroup::message, BytePart::fields, name,
+        charge(record::ByteGroup::message, record::BytePart::fields, name,
                payload_.take(head->body.size() - trailing));
     }
-    charge(ByteGroup::message, BytePart::trailing, name, payload_.take(end - payload_.offset()));
+    charge(record::ByteGroup::message, record::BytePart::trailing, name,
+           payload_.take(end - payload_.offset()));
 }
 
-void Attribution::charge_snapshot(const wire::MessageHead& head, const TypeNames& types) {
+void Attribution::charge_snapshot(const wire::MessageHead& head, const record::TypeNames& types) {
     snapshot::Cursor in{head.body};
     snapshot::Part part;
     part.tick = in.var_int();
@@ -182,16 +186,17 @@ void Attribution::charge_snapshot(const wire::MessageHead& head, const TypeNames
     const std::int32_t size = in.var_int();
     const std::size_t fields = in.offset();
     part.data = in.raw(size);
-    charge(ByteGroup::message, BytePart::fields, head.spec->name,
+    charge(record::ByteGroup::message, record::BytePart::fields, head.spec->name,
            payload_.take(in.failed() ? head.body.size() : fields));
     if (!in.failed()) {
         charge_part(part, types);
     }
 }
 
-void Attribution::charge_part(const snapshot::Part& part, const TypeNames& types) {
+void Attribution::charge_part(const snapshot::Part& part, const record::TypeNames& types) {
     const auto unused = [&](std::string_view why) {
-        charge(ByteGroup::unused, BytePart::whole, why, payload_.take(part.data.size()));
+        charge(record::ByteGroup::unused, record::BytePart::whole, why,
+               payload_.take(part.data.size()));
     };
     if (part.tick < 0) {
         unused("snapshot part out of range");
@@ -242,15 +247,15 @@ void Attribution::charge_lost(std::span<const snapshot::LostDelta> lost) {
                 return false;
             }
             // Booked where snapshots come from, whichever side the current datagram is of.
-            ledger_->charge(wire::Direction::s2c, ByteGroup::unused, BytePart::whole,
-                            "incomplete snapshot", each.total);
+            ledger_->charge(wire::Direction::s2c, record::ByteGroup::unused,
+                            record::BytePart::whole, "incomplete snapshot", each.total);
             return true;
         });
     }
 }
 
 void Attribution::charge_delta(std::span<const std::byte> body, std::span<const std::uint8_t> bits,
-                               const TypeNames& types) {
+                               const record::TypeNames& types) {
     DeltaAccount{body, PricedBytes{bits}, types, *ledger_}.run();
 }
 
@@ -267,18 +272,19 @@ bool Attribution::is_done(snapshot::Tick tick) const {
 
 void Attribution::end() {
     if (stage_ == Stage::malformed) {
-        charge(ByteGroup::unused, BytePart::whole, "malformed",
+        charge(record::ByteGroup::unused, record::BytePart::whole, "malformed",
                {1, datagram_size_, datagram_size_ * kBitsPerByte});
         return;
     }
     if (stage_ == Stage::packet) {
-        charge(ByteGroup::unused, BytePart::whole, "rejected", payload_.take(payload_.left()));
+        charge(record::ByteGroup::unused, record::BytePart::whole, "rejected",
+               payload_.take(payload_.left()));
         return;
     }
     const std::size_t token = with_token_ ? std::min(wire::kTokenSize, payload_.left()) : 0;
-    charge(ByteGroup::chunk, BytePart::whole, damaged_ ? "damaged" : "trailing",
+    charge(record::ByteGroup::chunk, record::BytePart::whole, damaged_ ? "damaged" : "trailing",
            payload_.take(payload_.left() - token));
-    charge(ByteGroup::packet, BytePart::whole, "token", payload_.take(token));
+    charge(record::ByteGroup::packet, record::BytePart::whole, "token", payload_.take(token));
 }
 
 void Attribution::restart() {

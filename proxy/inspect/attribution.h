@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/inspect/ledger.h"
-#include "proxy/inspect/world.h"
+#include "proxy/record/ledger.h"
+#include "proxy/record/world.h"
 #include "proxy/wire/chunk.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
@@ -24,7 +24,7 @@ class PricedBytes {
     explicit PricedBytes(std::span<const std::uint8_t> bits) : bits_{bits} {}
 
     /// The next `count` bytes, as one thing.
-    ByteCount take(std::size_t count);
+    record::ByteCount take(std::size_t count);
 
     /// The prices of the next `count` bytes, which somebody else accounts for.
     std::span<const std::uint8_t> hand_over(std::size_t count);
@@ -47,7 +47,7 @@ class PricedBytes {
 /// it never comes; their prices are kept until then (bounded as PartAssembler's bodies are).
 class Attribution {
   public:
-    explicit Attribution(Ledger& ledger) : ledger_{&ledger} {}
+    explicit Attribution(record::Ledger& ledger) : ledger_{&ledger} {}
 
     ~Attribution() = default;
     Attribution(const Attribution&) = delete; // payload_ points into prices_
@@ -63,7 +63,7 @@ class Attribution {
     /// The packet's chunks count. `with_token`: DDNet's token stands at the end of the payload.
     void on_accepted(bool with_token, bool damaged);
     /// A chunk of an accepted packet, after it was inspected. To be called for all in order.
-    void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken, const TypeNames& types);
+    void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken, const record::TypeNames& types);
     void end();
 
     /// A new connection or map: parts of earlier snapshots will not be completed.
@@ -73,22 +73,23 @@ class Attribution {
     /// Prices of the parts of one tick.
     struct OpenTick {
         snapshot::Tick tick = 0;
-        ByteCount total;
+        record::ByteCount total;
         std::vector<std::uint8_t> bits;
     };
 
     void price(const wire::Packet& packet);
 
-    void charge(ByteGroup group, BytePart part, std::string_view name, const ByteCount& what) {
+    void charge(record::ByteGroup group, record::BytePart part, std::string_view name,
+                const record::ByteCount& what) {
         ledger_->charge(direction_, group, part, name, what);
     }
 
-    void charge_message(const wire::Chunk& chunk, const TypeNames& types);
-    void charge_snapshot(const wire::MessageHead& head, const TypeNames& types);
-    void charge_part(const snapshot::Part& part, const TypeNames& types);
+    void charge_message(const wire::Chunk& chunk, const record::TypeNames& types);
+    void charge_snapshot(const wire::MessageHead& head, const record::TypeNames& types);
+    void charge_part(const snapshot::Part& part, const record::TypeNames& types);
     void charge_lost(std::span<const snapshot::LostDelta> lost);
     void charge_delta(std::span<const std::byte> body, std::span<const std::uint8_t> bits,
-                      const TypeNames& types);
+                      const record::TypeNames& types);
     OpenTick& open_tick(snapshot::Tick tick);
     [[nodiscard]] bool is_done(snapshot::Tick tick) const;
 
@@ -98,7 +99,7 @@ class Attribution {
 
     enum class Stage : std::uint8_t { malformed, packet, accepted };
 
-    Ledger* ledger_;
+    record::Ledger* ledger_;
     wire::Direction direction_ = wire::Direction::c2s;
     std::size_t datagram_size_ = 0;
     Stage stage_ = Stage::malformed;

@@ -85,9 +85,9 @@ ConnectionChange Connection::establish(bool from_start) {
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
 
-ConnectionChange Connection::on_control(Direction direction, const wire::Packet& packet,
+ConnectionChange Connection::on_control(wire::Direction direction, const wire::Packet& packet,
                                         const wire::Control& control) {
-    const bool c2s = direction == Direction::c2s;
+    const bool c2s = direction == wire::Direction::c2s;
     if (control.kind == wire::ControlKind::connect && c2s) {
         protocol_ = wire::Protocol::six;
         handshake_ = {.connect = true,
@@ -124,7 +124,7 @@ bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byt
     return !packet.header_token;
 }
 
-ConnectionChange Connection::on_chunks(Direction direction, const wire::Packet& packet,
+ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Packet& packet,
                                        std::span<const std::byte> rest, const wire::Chunk* first) {
     if (handshake_.answered && handshake_.form == TokenForm::none && !packet.header_token) {
         // Without a token the first vital chunk of the new connection is all there is to go by.
@@ -136,7 +136,7 @@ ConnectionChange Connection::on_chunks(Direction direction, const wire::Packet& 
         }
     }
     if (handshake_.answered && handshake_.form == TokenForm::vanilla &&
-        direction == Direction::c2s && packet.header_token &&
+        direction == wire::Direction::c2s && packet.header_token &&
         packet.header_token == handshake_.token) {
         form_ = TokenForm::vanilla;
         token_ = handshake_.token;
@@ -148,7 +148,7 @@ ConnectionChange Connection::on_chunks(Direction direction, const wire::Packet& 
     return ConnectionChange::none;
 }
 
-ConnectionChange Connection::adopt(Direction direction, const wire::Packet& packet,
+ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet& packet,
                                    std::span<const std::byte> rest) {
     const auto token = packet.header_token ? packet.header_token : token_in(rest);
     if (established_) {

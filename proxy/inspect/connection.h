@@ -54,10 +54,10 @@ enum class ConnectionChange : std::uint8_t {
 /// over (protocol sheet, sections 1.4 to 1.7 and item 5 of section 10).
 class Connection {
   public:
-    [[nodiscard]] ConnectionChange on_control(Direction direction, const wire::Packet& packet,
+    [[nodiscard]] ConnectionChange on_control(wire::Direction direction, const wire::Packet& packet,
                                               const wire::Control& control);
     /// `rest`: what stands behind the chunks. `first`: first chunk of the packet, if any.
-    [[nodiscard]] ConnectionChange on_chunks(Direction direction, const wire::Packet& packet,
+    [[nodiscard]] ConnectionChange on_chunks(wire::Direction direction, const wire::Packet& packet,
                                              std::span<const std::byte> rest,
                                              const wire::Chunk* first);
 
@@ -65,8 +65,8 @@ class Connection {
     [[nodiscard]] bool token_fits(const wire::Packet& packet,
                                   std::span<const std::byte> rest) const;
 
-    [[nodiscard]] VitalOrder& order(Direction direction) {
-        return order_[direction == Direction::s2c ? 1 : 0];
+    [[nodiscard]] VitalOrder& order(wire::Direction direction) {
+        return order_[direction == wire::Direction::s2c ? 1 : 0];
     }
 
     [[nodiscard]] bool established() const { return established_; }
@@ -94,7 +94,7 @@ class Connection {
     };
 
     ConnectionChange establish(bool from_start);
-    ConnectionChange adopt(Direction direction, const wire::Packet& packet,
+    ConnectionChange adopt(wire::Direction direction, const wire::Packet& packet,
                            std::span<const std::byte> rest);
 
     bool established_ = false;
@@ -105,7 +105,7 @@ class Connection {
     /// A token other than the connection's, and the direction it was seen in: seen in both, it is
     /// that of a connection whose handshake we missed.
     std::optional<wire::Token> stranger_;
-    Direction stranger_direction_ = Direction::c2s;
+    wire::Direction stranger_direction_ = wire::Direction::c2s;
     std::array<VitalOrder, 2> order_;
 };
 

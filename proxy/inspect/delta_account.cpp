@@ -12,7 +12,7 @@ bool DeltaAccount::read(std::int32_t& value) {
     return used != 0;
 }
 
-void DeltaAccount::book(ByteGroup group, BytePart part, std::string_view name) {
+void DeltaAccount::book(record::ByteGroup group, record::BytePart part, std::string_view name) {
     ledger_->charge(wire::Direction::s2c, group, part, name,
                     priced_.take(read_ - priced_.offset()));
 }
@@ -27,7 +27,7 @@ void DeltaAccount::run() {
         good = update();
     }
     read_ = body_.size();
-    book(ByteGroup::delta, BytePart::whole, good ? "surplus" : "damaged");
+    book(record::ByteGroup::delta, record::BytePart::whole, good ? "surplus" : "damaged");
 }
 
 bool DeltaAccount::counts() {
@@ -38,7 +38,7 @@ bool DeltaAccount::counts() {
     if (!read(deleted_) || !read(updated_) || !read(unused) || deleted_ < 0 || updated_ < 0) {
         return false;
     }
-    book(ByteGroup::delta, BytePart::whole, "counts");
+    book(record::ByteGroup::delta, record::BytePart::whole, "counts");
     return true;
 }
 
@@ -48,7 +48,7 @@ bool DeltaAccount::deletion() {
         return false;
     }
     const auto key = snapshot::ItemKey::from_packed(static_cast<std::uint32_t>(packed));
-    book(ByteGroup::deletion, BytePart::whole, type_name(key.type));
+    book(record::ByteGroup::deletion, record::BytePart::whole, type_name(key.type));
     return true;
 }
 
@@ -77,9 +77,9 @@ bool DeltaAccount::update() {
     const std::string_view name = type_name(narrow);
     const std::size_t end = read_;
     read_ = head_end;
-    book(ByteGroup::item, BytePart::head, name);
+    book(record::ByteGroup::item, record::BytePart::head, name);
     read_ = end;
-    book(ByteGroup::item, BytePart::fields, name);
+    book(record::ByteGroup::item, record::BytePart::fields, name);
     return true;
 }
 
@@ -90,7 +90,7 @@ std::string_view DeltaAccount::type_name(std::uint16_t type) {
     if (type == snapshot::kDescriptorType) {
         return "type descriptor";
     }
-    if (const TypeNames::Entry* entry = types_->find(type); entry != nullptr) {
+    if (const record::TypeNames::Entry* entry = types_->find(type); entry != nullptr) {
         const auto text = snapshot::format_uuid(entry->uuid);
         room_.assign(text.data(), text.size());
     } else {

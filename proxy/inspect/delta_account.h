@@ -14,8 +14,8 @@ namespace tw::inspect {
 /// read is booked as damaged.
 class DeltaAccount {
   public:
-    DeltaAccount(std::span<const std::byte> body, PricedBytes priced, const TypeNames& types,
-                 Ledger& ledger)
+    DeltaAccount(std::span<const std::byte> body, PricedBytes priced,
+                 const record::TypeNames& types, record::Ledger& ledger)
         : body_{body}, priced_{priced}, types_{&types}, ledger_{&ledger} {}
 
     void run();
@@ -27,12 +27,12 @@ class DeltaAccount {
     [[nodiscard]] bool update();
     [[nodiscard]] std::string_view type_name(std::uint16_t type);
     /// Books what was read since the last call.
-    void book(ByteGroup group, BytePart part, std::string_view name);
+    void book(record::ByteGroup group, record::BytePart part, std::string_view name);
 
     std::span<const std::byte> body_;
     PricedBytes priced_;
-    const TypeNames* types_;
-    Ledger* ledger_;
+    const record::TypeNames* types_;
+    record::Ledger* ledger_;
     std::size_t read_ = 0; ///< bytes read; those that `priced_` still has are not booked yet
     std::int32_t deleted_ = 0;
     std::int32_t updated_ = 0;

@@ -23,26 +23,27 @@ InPart locate_in_parts(std::span<const std::byte> body, std::size_t offset) {
 
 } // namespace
 
-FindingItem name_item(const TypeNames& types, snapshot::ItemKey key) {
+record::FindingItem name_item(const record::TypeNames& types, snapshot::ItemKey key) {
     const snapshot::ObjectSpec* object = types.object(key.type);
     return {.type_id = key.type,
             .id = key.id,
             .type = object == nullptr ? std::string_view{} : object->name};
 }
 
-FindingRecord decode_finding(const snapshot::DecodeError& error, std::span<const std::byte> body,
-                             const TypeNames& types) {
+record::FindingRecord decode_finding(const snapshot::DecodeError& error,
+                                     std::span<const std::byte> body,
+                                     const record::TypeNames& types) {
     const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
                                    ? error.offset
                                    : snapshot::byte_offset_of_int(body, error.offset);
     const InPart at = locate_in_parts(body, offset);
     const snapshot::ErrorInfo& info = snapshot::error_info(error.code);
-    FindingRecord finding{.id = finding_of(error.code),
-                          .offset = at.offset,
-                          .part = at.part,
-                          .name = info.name,
-                          .detail = info.sentence,
-                          .bytes = at.bytes};
+    record::FindingRecord finding{.id = record::finding_of(error.code),
+                                  .offset = at.offset,
+                                  .part = at.part,
+                                  .name = info.name,
+                                  .detail = info.sentence,
+                                  .bytes = at.bytes};
     if (const int code = error.ddnet_code != 0 ? error.ddnet_code : info.ddnet_code; code != 0) {
         finding.ddnet_code = code;
     }
@@ -52,17 +53,17 @@ FindingRecord decode_finding(const snapshot::DecodeError& error, std::span<const
     return finding;
 }
 
-FindingRecord checksum_finding(const Mismatch& mismatch, const TypeNames& types) {
+record::FindingRecord checksum_finding(const Mismatch& mismatch, const record::TypeNames& types) {
     const MismatchCause cause = explain_mismatch(mismatch);
     const std::size_t offset =
         cause.int_index ? snapshot::byte_offset_of_int(mismatch.body, *cause.int_index) : 0;
     const InPart at = locate_in_parts(mismatch.body, offset);
-    FindingRecord finding{.id = FindingId::snapshot_crc_mismatch,
-                          .value = std::int64_t{mismatch.got} - mismatch.wanted,
-                          .part = at.part,
-                          .name = cause.name,
-                          .detail = cause.sentence,
-                          .bytes = at.bytes};
+    record::FindingRecord finding{.id = record::FindingId::snapshot_crc_mismatch,
+                                  .value = std::int64_t{mismatch.got} - mismatch.wanted,
+                                  .part = at.part,
+                                  .name = cause.name,
+                                  .detail = cause.sentence,
+                                  .bytes = at.bytes};
     if (cause.int_index) {
         finding.offset = at.offset;
     }
@@ -72,15 +73,15 @@ FindingRecord checksum_finding(const Mismatch& mismatch, const TypeNames& types)
     return finding;
 }
 
-void report_oddities(const snapshot::AssembledDelta& delta, const snapshot::DeltaOddities& oddities,
-                     const TypeNames& types, Reporter& reporter) {
-    for (const snapshot::DeltaOddityAt& oddity : oddities.list()) {
-        const InPart at =
-            locate_in_parts(delta.body, snapshot::byte_offset_of_int(delta.body, oddity.int_index));
-        reporter.finding({.id = finding_of(oddity.kind),
+void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::DeltaWarnings& warnings,
+                     const record::TypeNames& types, Reporter& reporter) {
+    for (const snapshot::DeltaWarningAt& warning : warnings.list()) {
+        const InPart at = locate_in_parts(
+            delta.body, snapshot::byte_offset_of_int(delta.body, warning.int_index));
+        reporter.finding({.id = record::finding_of(warning.kind),
                           .tick = delta.tick,
                           .offset = at.offset,
-                          .item = name_item(types, oddity.key),
+                          .item = name_item(types, warning.key),
                           .delta_tick = delta.delta_tick,
                           .part = at.part});
     }

@@ -13,16 +13,18 @@
 namespace tw::inspect {
 
 /// The item as findings name it; without a name while its descriptor is missing.
-[[nodiscard]] FindingItem name_item(const TypeNames& types, snapshot::ItemKey key);
+[[nodiscard]] record::FindingItem name_item(const record::TypeNames& types, snapshot::ItemKey key);
 
 /// A delta that cannot be decoded or applied; points into the body.
-[[nodiscard]] FindingRecord decode_finding(const snapshot::DecodeError& error,
-                                           std::span<const std::byte> body, const TypeNames& types);
+[[nodiscard]] record::FindingRecord decode_finding(const snapshot::DecodeError& error,
+                                                   std::span<const std::byte> body,
+                                                   const record::TypeNames& types);
 
 /// A delta whose result has another checksum; points into its body.
-[[nodiscard]] FindingRecord checksum_finding(const Mismatch& mismatch, const TypeNames& types);
+[[nodiscard]] record::FindingRecord checksum_finding(const Mismatch& mismatch,
+                                                     const record::TypeNames& types);
 
-void report_oddities(const snapshot::AssembledDelta& delta, const snapshot::DeltaOddities& oddities,
-                     const TypeNames& types, Reporter& reporter);
+void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::DeltaWarnings& warnings,
+                     const record::TypeNames& types, Reporter& reporter);
 
 } // namespace tw::inspect

@@ -5,7 +5,8 @@
 
 namespace tw::inspect {
 
-void Inspector::on_open(std::uint64_t key, Timestamp time, std::string client, std::string server) {
+void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string client,
+                        std::string server) {
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
                                              *maps_, *sink_);
@@ -14,7 +15,7 @@ void Inspector::on_open(std::uint64_t key, Timestamp time, std::string client, s
     ++seen_;
 }
 
-void Inspector::on_datagram(std::uint64_t key, Timestamp time, Direction direction,
+void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                             std::span<const std::byte> bytes) {
     const auto found = sessions_.find(key);
     if (found != sessions_.end()) {
@@ -22,7 +23,7 @@ void Inspector::on_datagram(std::uint64_t key, Timestamp time, Direction directi
     }
 }
 
-void Inspector::on_gap(std::uint64_t key, Timestamp time, std::uint64_t lost) {
+void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
         found->second->on_gap(time, lost);
         return;
@@ -34,7 +35,7 @@ void Inspector::on_gap(std::uint64_t key, Timestamp time, std::uint64_t lost) {
     closed_.gap_lost += lost;
 }
 
-void Inspector::on_close(std::uint64_t key, Timestamp time, std::string_view reason) {
+void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_view reason) {
     const auto found = sessions_.find(key);
     if (found == sessions_.end()) {
         return;
@@ -56,28 +57,28 @@ std::vector<std::uint64_t> Inspector::keys() const {
     return keys;
 }
 
-void Inspector::report(Timestamp time) {
+void Inspector::report(record::Timestamp time) {
     for (const std::uint64_t key : keys()) {
         sessions_.at(key)->report(time);
     }
 }
 
-void Inspector::finish(Timestamp time, std::string_view reason) {
+void Inspector::finish(record::Timestamp time, std::string_view reason) {
     for (const std::uint64_t key : keys()) {
         on_close(key, time, reason);
     }
 }
 
 void Inspector::visit(
-    const std::function<void(std::uint32_t number, const SessionStats&)>& see) const {
+    const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const {
     for (const std::uint64_t key : keys()) {
         const Session& session = *sessions_.at(key);
         see(session.number(), session.totals());
     }
 }
 
-SessionStats Inspector::totals() const {
-    SessionStats totals = closed_;
+record::SessionStats Inspector::totals() const {
+    record::SessionStats totals = closed_;
     for (const auto& [unused, session] : sessions_) {
         totals.merge(session->totals());
     }

@@ -18,27 +18,28 @@ namespace tw::inspect {
 class Inspector {
   public:
     /// `numbers` counts sessions over all workers of a run.
-    Inspector(const Options& options, MapSource& maps, RecordSink& sink,
+    Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {}
 
     /// `key` names the session for the calls that follow; it must not be in use.
-    void on_open(std::uint64_t key, Timestamp time, std::string client, std::string server);
-    void on_datagram(std::uint64_t key, Timestamp time, Direction direction,
+    void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server);
+    void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes);
     /// Copies were lost: of one session, or with key 0 of any.
-    void on_gap(std::uint64_t key, Timestamp time, std::uint64_t lost);
-    void on_close(std::uint64_t key, Timestamp time, std::string_view reason);
+    void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost);
+    void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
     /// Writes the totals of all open sessions so far.
-    void report(Timestamp time);
+    void report(record::Timestamp time);
     /// Closes what is open, in order of appearance.
-    void finish(Timestamp time, std::string_view reason);
+    void finish(record::Timestamp time, std::string_view reason);
 
     /// Totals of all sessions of this worker, open ones included.
-    [[nodiscard]] SessionStats totals() const;
+    [[nodiscard]] record::SessionStats totals() const;
 
     /// Shows the totals so far of each open session, in order of appearance.
-    void visit(const std::function<void(std::uint32_t number, const SessionStats&)>& see) const;
+    void
+    visit(const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const;
 
     [[nodiscard]] std::size_t open_sessions() const { return sessions_.size(); }
 
@@ -50,11 +51,11 @@ class Inspector {
 
     Options options_;
     MapSource* maps_;
-    RecordSink* sink_;
+    record::RecordSink* sink_;
     std::atomic<std::uint32_t>* numbers_;
     Workspace workspace_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Session>> sessions_;
-    SessionStats closed_;
+    record::SessionStats closed_;
     std::uint32_t seen_ = 0;
 };
 

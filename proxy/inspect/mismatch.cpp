@@ -30,12 +30,12 @@ std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
 std::optional<MismatchCause> second_item(const Mismatch& mismatch) {
     const auto missing =
         static_cast<std::uint32_t>(mismatch.wanted) - static_cast<std::uint32_t>(mismatch.got);
-    for (const snapshot::DeltaOddityAt& oddity : mismatch.oddities->list()) {
-        if (oddity.kind != snapshot::DeltaOddity::duplicate_update) {
+    for (const snapshot::DeltaWarningAt& warning : mismatch.warnings->list()) {
+        if (warning.kind != snapshot::DeltaWarning::duplicate_update) {
             continue;
         }
         for (const DeltaUpdate& update : mismatch.delta->updates) {
-            if (update.key == oddity.key && update_sum(mismatch, update) == missing) {
+            if (update.key == warning.key && update_sum(mismatch, update) == missing) {
                 return MismatchCause{"duplicate_update",
                                      "the server's snapshot held this item twice; the sum of the "
                                      "lost one is exactly "
@@ -44,8 +44,8 @@ std::optional<MismatchCause> second_item(const Mismatch& mismatch) {
             }
         }
     }
-    if (mismatch.oddities->count != 0) {
-        const snapshot::DeltaOddityAt& first = mismatch.oddities->list().front();
+    if (mismatch.warnings->count != 0) {
+        const snapshot::DeltaWarningAt& first = mismatch.warnings->list().front();
         return MismatchCause{"odd_delta",
                              "the delta is odd about this item; see the findings before", first.key,
                              first.int_index};

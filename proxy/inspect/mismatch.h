@@ -18,7 +18,7 @@ struct Mismatch {
     snapshot::SnapshotView base{};
     snapshot::SnapshotView previous{}; ///< the last snapshot that was right
     snapshot::SnapshotView result{};   ///< the one that is not
-    const snapshot::DeltaOddities* oddities = nullptr;
+    const snapshot::DeltaWarnings* warnings = nullptr;
     std::int32_t wanted = 0;
     std::int32_t got = 0;
 };

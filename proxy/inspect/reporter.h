@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/inspect/records.h"
-#include "proxy/inspect/stats.h"
+#include "proxy/record/records.h"
+#include "proxy/record/stats.h"
 
 #include <bitset>
 
@@ -10,35 +10,37 @@ namespace tw::inspect {
 /// Where a session's parts hand in what they saw: completes the head, counts, passes on.
 class Reporter {
   public:
-    Reporter(std::uint32_t session, RecordSink& sink) : sink_{&sink} { head_.session = session; }
+    Reporter(std::uint32_t session, record::RecordSink& sink) : sink_{&sink} {
+        head_.session = session;
+    }
 
     /// The datagram at hand: every record from here on carries its time and direction.
-    void begin(Timestamp time, std::optional<Direction> direction) {
+    void begin(record::Timestamp time, std::optional<wire::Direction> direction) {
         head_.time = time;
         head_.direction = direction;
     }
 
-    [[nodiscard]] const RecordHead& head() const { return head_; }
+    [[nodiscard]] const record::RecordHead& head() const { return head_; }
 
     /// The head without a direction, for what concerns the session as a whole.
-    [[nodiscard]] RecordHead session_head() const {
+    [[nodiscard]] record::RecordHead session_head() const {
         return {.time = head_.time, .session = head_.session, .direction = std::nullopt};
     }
 
     template <typename T>
     void emit(const T& record) {
-        sink_->on_record(Record{&record});
+        sink_->on_record(record::Record{&record});
     }
 
     /// Counts and passes on.
-    void finding(FindingRecord record) {
+    void finding(record::FindingRecord record) {
         count(record.id);
         record.head = head_;
         emit(record);
     }
 
     /// Counts every time, passes on only the first of its kind since `forget_once`.
-    void finding_once(const FindingRecord& record) {
+    void finding_once(const record::FindingRecord& record) {
         const auto index = static_cast<std::size_t>(record.id);
         if (told_.test(index)) {
             count(record.id);
@@ -51,19 +53,19 @@ class Reporter {
     /// A new connection: what was told once may be told again.
     void forget_once() { told_.reset(); }
 
-    void count(FindingId id) { ++stats.findings[static_cast<std::size_t>(id)]; }
+    void count(record::FindingId id) { ++stats.findings[static_cast<std::size_t>(id)]; }
 
     /// Totals of the connection in progress.
-    SessionStats stats;
+    record::SessionStats stats;
 
-    [[nodiscard]] DirectionStats& direction_stats() {
-        return stats.directions[head_.direction == Direction::s2c ? 1 : 0];
+    [[nodiscard]] record::DirectionStats& direction_stats() {
+        return stats.directions[head_.direction == wire::Direction::s2c ? 1 : 0];
     }
 
   private:
-    RecordSink* sink_;
-    RecordHead head_;
-    std::bitset<kFindingCount> told_;
+    record::RecordSink* sink_;
+    record::RecordHead head_;
+    std::bitset<record::kFindingCount> told_;
 };
 
 } // namespace tw::inspect

@@ -53,7 +53,7 @@ bool is_prelude(std::span<const wire::Chunk> chunks) {
 } // namespace
 
 Session::Session(std::uint32_t number, std::string client, std::string server,
-                 const Options& options, MapSource& maps, RecordSink& sink)
+                 const Options& options, MapSource& maps, record::RecordSink& sink)
     : client_{std::move(client)}, server_{std::move(server)}, options_{options}, maps_{&maps},
       reporter_{number, sink}, snapshots_{options.objects == nullptr
                                               ? snapshot::ObjectSet::standard()
@@ -61,24 +61,24 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
       attribution_{options.ledger == nullptr ? nullptr
                                              : std::make_unique<Attribution>(*options.ledger)} {}
 
-void Session::open(Timestamp time) {
+void Session::open(record::Timestamp time) {
     reporter_.begin(time, std::nullopt);
-    emit_session(SessionEvent::open);
+    emit_session(record::SessionEvent::open);
 }
 
-void Session::emit_session(SessionEvent event, std::string_view reason) {
-    reporter_.emit(SessionRecord{.head = reporter_.session_head(),
-                                 .event = event,
-                                 .client = client_,
-                                 .server = server_,
-                                 .protocol = connection_.protocol_name(),
-                                 .reason = reason});
+void Session::emit_session(record::SessionEvent event, std::string_view reason) {
+    reporter_.emit(record::SessionRecord{.head = reporter_.session_head(),
+                                         .event = event,
+                                         .client = client_,
+                                         .server = server_,
+                                         .protocol = connection_.protocol_name(),
+                                         .reason = reason});
 }
 
-void Session::on_datagram(Timestamp time, Direction direction, std::span<const std::byte> bytes,
-                          Workspace& workspace) {
+void Session::on_datagram(record::Timestamp time, wire::Direction direction,
+                          std::span<const std::byte> bytes, Workspace& workspace) {
     reporter_.begin(time, direction);
-    DirectionStats& stats = reporter_.direction_stats();
+    record::DirectionStats& stats = reporter_.direction_stats();
     ++stats.datagrams;
     stats.bytes += bytes.size();
     if (attribution_) {
@@ -91,11 +91,11 @@ void Session::on_datagram(Timestamp time, Direction direction, std::span<const s
 }
 
 void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
-    DirectionStats& stats = reporter_.direction_stats();
+    record::DirectionStats& stats = reporter_.direction_stats();
     const auto packet = wire::decode_packet(bytes, connection_.protocol(), workspace.packet);
     if (!packet) {
         ++stats.malformed;
-        reporter_.finding({.id = finding_of(packet.error().code),
+        reporter_.finding({.id = record::finding_of(packet.error().code),
                            .offset = packet.error().offset,
                            .name = wire::error_info(packet.error().code).name,
                            .bytes = bytes.first(std::min<std::size_t>(bytes.size(), 64)),
@@ -114,9 +114,9 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     case wire::PacketKind::seven:
         if (connection_.protocol() == wire::Protocol::unknown) {
             connection_.set_seven();
-            emit_session(SessionEvent::established);
+            emit_session(record::SessionEvent::established);
         }
-        reporter_.finding_once({.id = FindingId::packet_seven});
+        reporter_.finding_once({.id = record::FindingId::packet_seven});
         break;
     case wire::PacketKind::connless:
         ++stats.connless;
@@ -136,8 +136,9 @@ void Session::on_connless(const wire::Packet& packet, Workspace& workspace) {
     if (!options_.messages) {
         return;
     }
-    MessageRecord record{
-        .head = reporter_.head(), .layer = MessageLayer::connless, .size = packet.payload.size()};
+    record::MessageRecord record{.head = reporter_.head(),
+                                 .layer = record::MessageLayer::connless,
+                                 .size = packet.payload.size()};
     if (const wire::ConnlessSpec* spec = wire::find_connless(packet.payload); spec != nullptr) {
         wire::decode_connless(*spec, packet, workspace.fields);
         record.name = spec->name;
@@ -154,11 +155,11 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
         attribution_->on_control(control);
     }
     if (packet.compressed) {
-        reporter_.finding_once({.id = FindingId::packet_control_compressed});
+        reporter_.finding_once({.id = record::FindingId::packet_control_compressed});
     }
     if (control.kind == wire::ControlKind::unknown) {
         reporter_.finding_once(
-            {.id = FindingId::packet_control_unknown, .value = control.raw_kind});
+            {.id = record::FindingId::packet_control_unknown, .value = control.raw_kind});
     }
     const ConnectionChange change = connection_.on_control(direction(), packet, control);
     if (options_.messages) {
@@ -174,12 +175,12 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
                               .name = "token",
                               .bytes = std::as_bytes(std::span{*control.token})});
         }
-        reporter_.emit(MessageRecord{.head = reporter_.head(),
-                                     .layer = MessageLayer::control,
-                                     .name = control_name(control.kind),
-                                     .size = packet.payload.size(),
-                                     .number = control.raw_kind,
-                                     .values = values});
+        reporter_.emit(record::MessageRecord{.head = reporter_.head(),
+                                             .layer = record::MessageLayer::control,
+                                             .name = control_name(control.kind),
+                                             .size = packet.payload.size(),
+                                             .number = control.raw_kind,
+                                             .values = values});
     }
     if (change != ConnectionChange::none) {
         begin_connection(change);
@@ -189,10 +190,10 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
         // connection.
         if (control.token && connection_.token() && control.token != connection_.token()) {
             ++reporter_.direction_stats().wrong_token;
-            reporter_.finding_once({.id = FindingId::packet_wrong_token});
+            reporter_.finding_once({.id = record::FindingId::packet_wrong_token});
             return;
         }
-        const bool client = direction() == Direction::c2s;
+        const bool client = direction() == wire::Direction::c2s;
         end_connection(!control.reason.empty() ? control.reason
                        : client                ? "closed by the client"
                                                : "closed by the server");
@@ -206,7 +207,7 @@ void Session::begin_connection(ConnectionChange change) {
     if (closed_) {
         ended_.merge(std::exchange(reporter_.stats, {}));
         reporter_.forget_once();
-        reporter_.finding({.id = FindingId::session_reconnected});
+        reporter_.finding({.id = record::FindingId::session_reconnected});
     }
     snapshots_.reset(reporter_);
     snapshots_.set_world(nullptr);
@@ -219,26 +220,28 @@ void Session::begin_connection(ConnectionChange change) {
     unknown_told_.reset();
     running_ = true;
     closed_ = false;
-    emit_session(SessionEvent::established);
+    emit_session(record::SessionEvent::established);
     if (change == ConnectionChange::midway) {
-        reporter_.finding({.id = FindingId::session_joined_midway});
+        reporter_.finding({.id = record::FindingId::session_joined_midway});
     }
 }
 
 void Session::end_connection(std::string_view reason) {
     snapshots_.restart(reporter_); // what is incomplete now stays so, and belongs in the summary
-    emit_session(SessionEvent::close, reason);
-    reporter_.emit(SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
+    emit_session(record::SessionEvent::close, reason);
+    reporter_.emit(
+        record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
     running_ = false;
     closed_ = true;
 }
 
-void Session::report(Timestamp time) {
+void Session::report(record::Timestamp time) {
     reporter_.begin(time, std::nullopt);
-    reporter_.emit(SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
+    reporter_.emit(
+        record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
 }
 
-void Session::close(Timestamp time, std::string_view reason) {
+void Session::close(record::Timestamp time, std::string_view reason) {
     reporter_.begin(time, std::nullopt);
     if (attribution_) {
         attribution_->restart();
@@ -247,22 +250,22 @@ void Session::close(Timestamp time, std::string_view reason) {
         return;
     }
     if (running_ && reason == "idle") {
-        reporter_.finding({.id = FindingId::session_closed_silently});
+        reporter_.finding({.id = record::FindingId::session_closed_silently});
     }
     end_connection(reason);
 }
 
-SessionStats Session::totals() const {
-    SessionStats totals = ended_;
+record::SessionStats Session::totals() const {
+    record::SessionStats totals = ended_;
     totals.merge(reporter_.stats);
     return totals;
 }
 
-void Session::on_gap(Timestamp time, std::uint64_t lost) {
+void Session::on_gap(record::Timestamp time, std::uint64_t lost) {
     reporter_.begin(time, std::nullopt);
     reporter_.stats.gap_lost += lost;
-    reporter_.finding(
-        {.id = FindingId::inspect_gap, .lost = lost == 0 ? std::nullopt : std::optional{lost}});
+    reporter_.finding({.id = record::FindingId::inspect_gap,
+                       .lost = lost == 0 ? std::nullopt : std::optional{lost}});
     connection_.resynchronise();
 }
 
@@ -288,7 +291,7 @@ void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
     }
     if (!connection_.established() || !connection_.token_fits(packet, rest)) {
         ++reporter_.direction_stats().wrong_token;
-        reporter_.finding_once({.id = FindingId::packet_wrong_token});
+        reporter_.finding_once({.id = record::FindingId::packet_wrong_token});
         return;
     }
     if (attribution_) {
@@ -296,22 +299,24 @@ void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
                                   reader.error().has_value());
     }
     if (reader.error()) {
-        reporter_.finding({.id = FindingId::chunk_truncated, .offset = reader.error()->offset});
+        reporter_.finding(
+            {.id = record::FindingId::chunk_truncated, .offset = reader.error()->offset});
     } else if (connection_.form() != TokenForm::ddnet && !rest.empty()) {
-        reporter_.finding_once({.id = FindingId::packet_trailing_bytes,
+        reporter_.finding_once({.id = record::FindingId::packet_trailing_bytes,
                                 .value = static_cast<std::int64_t>(rest.size()),
                                 .bytes = rest,
                                 .secrecy = undecoded(rest, wire::kTokenSize)});
     }
-    const Direction opposite = direction() == Direction::c2s ? Direction::s2c : Direction::c2s;
+    const wire::Direction opposite =
+        direction() == wire::Direction::c2s ? wire::Direction::s2c : wire::Direction::c2s;
     connection_.order(opposite).acknowledged(packet.ack);
     if (packet.resend) {
         ++reporter_.direction_stats().resend_requests;
     }
-    prelude_ = direction() == Direction::s2c && connection_.form() != TokenForm::ddnet &&
+    prelude_ = direction() == wire::Direction::s2c && connection_.form() != TokenForm::ddnet &&
                is_prelude(chunks);
     if (prelude_) {
-        reporter_.finding_once({.id = FindingId::session_antispoof});
+        reporter_.finding_once({.id = record::FindingId::session_antispoof});
     }
     for (const wire::Chunk& chunk : chunks) {
         const wire::VitalClass taken = on_chunk(chunk, workspace);

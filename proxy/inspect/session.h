@@ -26,8 +26,8 @@ namespace tw::inspect {
 struct Options {
     /// What is known of items; null: the standard table.
     const snapshot::ObjectSet* objects = nullptr;
-    bool messages = true;     ///< hand out a record for every message
-    Ledger* ledger = nullptr; ///< where every byte is booked; null: nowhere
+    bool messages = true;             ///< hand out a record for every message
+    record::Ledger* ledger = nullptr; ///< where every byte is booked; null: nowhere
 };
 
 /// Buffers for the time of one call, shared by all sessions of a worker: nothing on the way from
@@ -45,24 +45,24 @@ struct Workspace {
 class Session {
   public:
     Session(std::uint32_t number, std::string client, std::string server, const Options& options,
-            MapSource& maps, RecordSink& sink);
+            MapSource& maps, record::RecordSink& sink);
 
-    void open(Timestamp time);
-    void on_datagram(Timestamp time, Direction direction, std::span<const std::byte> bytes,
-                     Workspace& workspace);
+    void open(record::Timestamp time);
+    void on_datagram(record::Timestamp time, wire::Direction direction,
+                     std::span<const std::byte> bytes, Workspace& workspace);
     /// Copies of datagrams were lost on the way here.
-    void on_gap(Timestamp time, std::uint64_t lost);
+    void on_gap(record::Timestamp time, std::uint64_t lost);
     /// Writes the totals so far.
-    void report(Timestamp time);
+    void report(record::Timestamp time);
     /// The session is over for a reason outside its traffic: "idle", "shutdown", "end of capture".
-    void close(Timestamp time, std::string_view reason);
+    void close(record::Timestamp time, std::string_view reason);
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
 
     /// Totals of all its connections.
-    [[nodiscard]] SessionStats totals() const;
+    [[nodiscard]] record::SessionStats totals() const;
 
-    [[nodiscard]] const SessionStats& current() const { return reporter_.stats; }
+    [[nodiscard]] const record::SessionStats& current() const { return reporter_.stats; }
 
     [[nodiscard]] const SnapshotTracker& snapshots() const { return snapshots_; }
 
@@ -90,9 +90,9 @@ class Session {
     void use_map(const MapAnnouncement& announced, const FoundMap& found, std::string_view source);
     void begin_connection(ConnectionChange change);
     void end_connection(std::string_view reason);
-    void emit_session(SessionEvent event, std::string_view reason = {});
+    void emit_session(record::SessionEvent event, std::string_view reason = {});
 
-    [[nodiscard]] Direction direction() const { return *reporter_.head().direction; }
+    [[nodiscard]] wire::Direction direction() const { return *reporter_.head().direction; }
 
     std::string client_;
     std::string server_;
@@ -105,7 +105,7 @@ class Session {
     ArrivalJitter inputs_;
     std::optional<MapAnnouncement> details_; ///< of a map_details, for the map_change behind it
     MapDownload download_;
-    SessionStats ended_;           ///< totals of the connections before this one
+    record::SessionStats ended_;   ///< totals of the connections before this one
     bool running_ = false;         ///< a connection was established and not closed
     bool closed_ = false;          ///< its close was reported
     bool prelude_ = false;         ///< the packet at hand is an anti-spoof prelude

@@ -26,7 +26,7 @@ std::string clean_name(std::string_view text) {
 
 void Session::act_on(const wire::Chunk& chunk, const wire::MessageHead& head,
                      Workspace& workspace) {
-    const bool s2c = direction() == Direction::s2c;
+    const bool s2c = direction() == wire::Direction::s2c;
     const MessageId id = head.spec->id;
     if (s2c && wire::is_snapshot(id) && !chunk.vital) {
         snapshots_.on_message(id, head.body, reporter_, workspace.snapshots);
@@ -65,7 +65,7 @@ void Session::on_input(std::span<const std::byte> body) {
     if (in.failed()) {
         return;
     }
-    DirectionStats& stats = reporter_.direction_stats();
+    record::DirectionStats& stats = reporter_.direction_stats();
     if (const auto deviation = inputs_.arrived(intended, reporter_.head().time)) {
         stats.jitter_us.add(*deviation);
     }
@@ -115,26 +115,27 @@ void Session::on_map_data(std::span<const std::byte> body) {
 
 void Session::use_map(const MapAnnouncement& announced, const FoundMap& found,
                       std::string_view source) {
-    MapRecord record{.head = reporter_.head(),
-                     .name = announced.name,
-                     .crc = announced.crc,
-                     .size = announced.size,
-                     .sha256 = announced.sha256 ? announced.sha256 : found.sha256,
-                     .source = "none"};
+    record::MapRecord record{.head = reporter_.head(),
+                             .name = announced.name,
+                             .crc = announced.crc,
+                             .size = announced.size,
+                             .sha256 = announced.sha256 ? announced.sha256 : found.sha256,
+                             .source = "none"};
     if (found.status == MapStatus::found) {
         record.source = source;
         record.width = found.physics->width();
         record.height = found.physics->height();
-        snapshots_.set_world(std::make_shared<const World>(found.physics));
+        snapshots_.set_world(std::make_shared<const record::World>(found.physics));
     } else {
         snapshots_.set_world(nullptr);
     }
     reporter_.emit(record);
-    static constexpr std::array kFindings{FindingId::count, FindingId::map_not_found,
-                                          FindingId::map_crc_mismatch, FindingId::map_unreadable,
-                                          FindingId::map_name_invalid};
-    if (const FindingId id = kFindings[static_cast<std::size_t>(found.status)];
-        id != FindingId::count) {
+    static constexpr std::array kFindings{
+        record::FindingId::count, record::FindingId::map_not_found,
+        record::FindingId::map_crc_mismatch, record::FindingId::map_unreadable,
+        record::FindingId::map_name_invalid};
+    if (const record::FindingId id = kFindings[static_cast<std::size_t>(found.status)];
+        id != record::FindingId::count) {
         reporter_.finding({.id = id, .name = announced.name, .detail = found.detail});
     }
 }

@@ -24,7 +24,7 @@ wire::Secrecy secrecy_of(const wire::MessageSpec& spec) {
 } // namespace
 
 wire::VitalClass Session::on_chunk(const wire::Chunk& chunk, Workspace& workspace) {
-    DirectionStats& stats = reporter_.direction_stats();
+    record::DirectionStats& stats = reporter_.direction_stats();
     ++stats.chunks;
     if (chunk.resend) {
         ++stats.resent;
@@ -47,7 +47,7 @@ wire::VitalClass Session::on_chunk(const wire::Chunk& chunk, Workspace& workspac
             return taken;
         case wire::VitalClass::gap:
             ++stats.gaps;
-            reporter_.finding({.id = FindingId::chunk_vital_gap,
+            reporter_.finding({.id = record::FindingId::chunk_vital_gap,
                                .offset = chunk.offset,
                                .value = chunk.sequence});
             return taken;
@@ -59,7 +59,7 @@ wire::VitalClass Session::on_chunk(const wire::Chunk& chunk, Workspace& workspac
 
 void Session::on_content(const wire::Chunk& chunk, Workspace& workspace) {
     if (chunk.payload.empty()) {
-        reporter_.finding_once({.id = FindingId::chunk_empty, .offset = chunk.offset});
+        reporter_.finding_once({.id = record::FindingId::chunk_empty, .offset = chunk.offset});
         return;
     }
     ++reporter_.direction_stats().messages;
@@ -69,7 +69,7 @@ void Session::on_content(const wire::Chunk& chunk, Workspace& workspace) {
             return; // the damaged prelude of DDNet 14.0 to 16.7, told as such
         }
         reporter_.finding(
-            {.id = FindingId::message_id_invalid,
+            {.id = record::FindingId::message_id_invalid,
              .offset = chunk.offset + head.error().offset,
              .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
              .secrecy = wire::Secrecy::secret}); // it may be a login with one bit flipped
@@ -95,20 +95,20 @@ void Session::on_message(const wire::Chunk& chunk, const wire::MessageHead& head
 
 void Session::report_unknown(const wire::Chunk& chunk, const wire::MessageHead& head) {
     if (options_.messages) {
-        reporter_.emit(MessageRecord{.head = reporter_.head(),
-                                     .system = head.system,
-                                     .vital = chunk.vital,
-                                     .sequence = chunk.sequence,
-                                     .size = chunk.payload.size(),
-                                     .number = head.number,
-                                     .uuid = head.uuid,
-                                     .raw = head.body});
+        reporter_.emit(record::MessageRecord{.head = reporter_.head(),
+                                             .system = head.system,
+                                             .vital = chunk.vital,
+                                             .sequence = chunk.sequence,
+                                             .size = chunk.payload.size(),
+                                             .number = head.number,
+                                             .uuid = head.uuid,
+                                             .raw = head.body});
     }
     if (prelude_) {
         return;
     }
-    const FindingRecord finding{
-        .id = FindingId::message_unknown,
+    const record::FindingRecord finding{
+        .id = record::FindingId::message_unknown,
         .offset = chunk.offset + chunk.header_size,
         .value = head.number,
         .name = head.system ? "system" : "game",
@@ -150,15 +150,15 @@ void Session::report_fields(const wire::Chunk& chunk, const wire::MessageHead& h
     wire::decode_fields(*head.spec, head.body, fields);
     leave_out_bulk(head.spec->id, fields);
     if (options_.messages) {
-        reporter_.emit(MessageRecord{.head = reporter_.head(),
-                                     .name = head.spec->name,
-                                     .system = head.system,
-                                     .vital = chunk.vital,
-                                     .sequence = chunk.sequence,
-                                     .size = chunk.payload.size(),
-                                     .number = head.number,
-                                     .uuid = head.uuid,
-                                     .values = fields.values});
+        reporter_.emit(record::MessageRecord{.head = reporter_.head(),
+                                             .name = head.spec->name,
+                                             .system = head.system,
+                                             .vital = chunk.vital,
+                                             .sequence = chunk.sequence,
+                                             .size = chunk.payload.size(),
+                                             .number = head.number,
+                                             .uuid = head.uuid,
+                                             .values = fields.values});
     }
     if (prelude_ || head.system != head.spec->system) {
         return; // receivers ignore a known UUID of the other kind
@@ -166,7 +166,7 @@ void Session::report_fields(const wire::Chunk& chunk, const wire::MessageHead& h
     const std::size_t body = chunk.offset + chunk.header_size + head.head_size;
     if (fields.error) {
         reporter_.finding(
-            {.id = FindingId::message_truncated,
+            {.id = record::FindingId::message_truncated,
              .offset = body + fields.error->offset,
              .name = head.spec->name,
              .detail = snapshot::error_info(fields.error->code).sentence,
@@ -175,7 +175,7 @@ void Session::report_fields(const wire::Chunk& chunk, const wire::MessageHead& h
         return;
     }
     if (!fields.trailing.empty()) {
-        reporter_.finding_once({.id = FindingId::message_trailing_bytes,
+        reporter_.finding_once({.id = record::FindingId::message_trailing_bytes,
                                 .offset = body + head.body.size() - fields.trailing.size(),
                                 .name = head.spec->name,
                                 .bytes = fields.trailing,
@@ -184,7 +184,7 @@ void Session::report_fields(const wire::Chunk& chunk, const wire::MessageHead& h
     const auto odd = std::find_if(fields.values.begin(), fields.values.end(),
                                   [](const wire::FieldValue& value) { return value.out_of_range; });
     if (odd != fields.values.end()) {
-        reporter_.finding_once({.id = FindingId::message_out_of_range,
+        reporter_.finding_once({.id = record::FindingId::message_out_of_range,
                                 .offset = body + odd->offset,
                                 .value = odd->integer,
                                 .name = head.spec->name,

@@ -15,7 +15,7 @@ constexpr std::int64_t near_limit(std::int64_t limit) {
 
 constexpr std::uint16_t kCharacterType = 9;
 
-void check_descriptors(const SnapshotRecord& record, Reporter& reporter) {
+void check_descriptors(const record::SnapshotRecord& record, Reporter& reporter) {
     const auto keys = record.items.keys();
     const auto first_of = [&](std::uint32_t type) {
         return std::lower_bound(keys.begin(), keys.end(), type << 16U);
@@ -23,7 +23,7 @@ void check_descriptors(const SnapshotRecord& record, Reporter& reporter) {
     for (auto at = first_of(snapshot::kFirstUuidType); at != keys.end();) {
         const auto key = snapshot::ItemKey::from_packed(*at);
         if (record.types->find(key.type) == nullptr) {
-            reporter.finding_once({.id = FindingId::snapshot_missing_descriptor,
+            reporter.finding_once({.id = record::FindingId::snapshot_missing_descriptor,
                                    .tick = record.tick,
                                    .item = name_item(*record.types, key)});
         }
@@ -33,13 +33,13 @@ void check_descriptors(const SnapshotRecord& record, Reporter& reporter) {
 
 } // namespace
 
-void SnapshotChecks::look_at(const SnapshotRecord& record, Reporter& reporter) {
+void SnapshotChecks::look_at(const record::SnapshotRecord& record, Reporter& reporter) {
     check_limits(record, reporter);
     check_descriptors(record, reporter);
     check_world(record, reporter);
 }
 
-void SnapshotChecks::check_limits(const SnapshotRecord& record, Reporter& reporter) {
+void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter& reporter) {
     struct Limit {
         std::int64_t value;
         std::int64_t limit;
@@ -58,7 +58,7 @@ void SnapshotChecks::check_limits(const SnapshotRecord& record, Reporter& report
             continue;
         }
         if (!near_cap_ && !near) {
-            reporter.finding({.id = FindingId::snapshot_item_cap,
+            reporter.finding({.id = record::FindingId::snapshot_item_cap,
                               .tick = record.tick,
                               .value = limit.value,
                               .limit = limit.limit,
@@ -69,7 +69,7 @@ void SnapshotChecks::check_limits(const SnapshotRecord& record, Reporter& report
     near_cap_ = near;
 }
 
-void SnapshotChecks::check_world(const SnapshotRecord& record, Reporter& reporter) {
+void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter& reporter) {
     if (record.world == nullptr) {
         return;
     }
@@ -81,16 +81,17 @@ void SnapshotChecks::check_world(const SnapshotRecord& record, Reporter& reporte
         if (item.key.id >= kMaxClients || character == nullptr || !character->position) {
             continue;
         }
-        const Misplaced where = record.world->misplaced(item.data[character->position->x],
-                                                        item.data[character->position->y]);
-        if (where != Misplaced::no && !misplaced_.test(item.key.id)) {
-            reporter.finding({.id = where == Misplaced::inside_solid ? FindingId::world_inside_solid
-                                                                     : FindingId::world_outside_map,
+        const record::Misplaced where = record.world->misplaced(item.data[character->position->x],
+                                                                item.data[character->position->y]);
+        if (where != record::Misplaced::no && !misplaced_.test(item.key.id)) {
+            reporter.finding({.id = where == record::Misplaced::inside_solid
+                                        ? record::FindingId::world_inside_solid
+                                        : record::FindingId::world_outside_map,
                               .tick = record.tick,
                               .item = name_item(*record.types, item.key),
                               .place = record.world->place(*character, item.data)});
         }
-        misplaced_.set(item.key.id, where != Misplaced::no);
+        misplaced_.set(item.key.id, where != record::Misplaced::no);
     }
 }
 

@@ -12,11 +12,11 @@ namespace tw::inspect {
 class SnapshotChecks {
   public:
     /// Precondition: the snapshot was rebuilt.
-    void look_at(const SnapshotRecord& record, Reporter& reporter);
+    void look_at(const record::SnapshotRecord& record, Reporter& reporter);
 
   private:
-    void check_limits(const SnapshotRecord& record, Reporter& reporter);
-    void check_world(const SnapshotRecord& record, Reporter& reporter);
+    void check_limits(const record::SnapshotRecord& record, Reporter& reporter);
+    void check_world(const record::SnapshotRecord& record, Reporter& reporter);
 
     /// Characters beyond this id are not looked at for misplacement.
     static constexpr std::size_t kMaxClients = 128;

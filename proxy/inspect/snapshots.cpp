@@ -51,14 +51,14 @@ void SnapshotTracker::on_message(wire::MessageId id, std::span<const std::byte> 
         return; // told as message.truncated by whoever decodes the fields
     }
     if (part.tick < 0) {
-        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
+        reporter.finding({.id = record::FindingId::snapshot_part_out_of_range,
                           .tick = part.tick,
                           .offset = 0,
                           .detail = "negative tick"});
         return;
     }
     if (base.odd) {
-        reporter.finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
+        reporter.finding({.id = record::FindingId::snapshot_negative_base, .tick = part.tick});
     }
     if (!believes(part.tick, reporter)) {
         return;
@@ -72,15 +72,15 @@ void SnapshotTracker::on_message(wire::MessageId id, std::span<const std::byte> 
 
 bool SnapshotTracker::believes(Tick tick, Reporter& reporter) {
     const Tick expected = ticks_.expected();
-    const TickVerdict verdict = ticks_.take(tick, reporter.head().time);
-    if (verdict == TickVerdict::follows) {
+    const TickClass tick_class = ticks_.take(tick, reporter.head().time);
+    if (tick_class == TickClass::follows) {
         return true;
     }
-    reporter.finding({.id = FindingId::snapshot_tick_jump,
+    reporter.finding({.id = record::FindingId::snapshot_tick_jump,
                       .tick = tick,
                       .value = std::int64_t{tick} - expected,
                       .limit = TickGate::kSlack});
-    if (verdict == TickVerdict::stray) {
+    if (tick_class == TickClass::stray) {
         return false;
     }
     forget(reporter); // nothing of before can be a base of what comes now
@@ -107,7 +107,7 @@ void SnapshotTracker::on_part(const snapshot::Part& part, Reporter& reporter,
         on_complete(parts_.assembled(), reporter, workspace);
         break;
     case snapshot::PartStatus::out_of_range:
-        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
+        reporter.finding({.id = record::FindingId::snapshot_part_out_of_range,
                           .tick = part.tick,
                           .value = part.num_parts,
                           .limit = snapshot::kMaxParts,
@@ -115,8 +115,9 @@ void SnapshotTracker::on_part(const snapshot::Part& part, Reporter& reporter,
                           .detail = "number of parts, part or size"});
         break;
     case snapshot::PartStatus::inconsistent:
-        reporter.finding(
-            {.id = FindingId::snapshot_part_inconsistent, .tick = part.tick, .part = part.part});
+        reporter.finding({.id = record::FindingId::snapshot_part_inconsistent,
+                          .tick = part.tick,
+                          .part = part.part});
         break;
     case snapshot::PartStatus::duplicate:
     case snapshot::PartStatus::too_old:
@@ -127,7 +128,7 @@ void SnapshotTracker::on_part(const snapshot::Part& part, Reporter& reporter,
     }
 }
 
-std::optional<SnapshotView> SnapshotTracker::base_of(const SnapshotRecord& record,
+std::optional<SnapshotView> SnapshotTracker::base_of(const record::SnapshotRecord& record,
                                                      Reporter& reporter) {
     if (record.delta_tick == snapshot::kNoBase) {
         ++reporter.stats.full;
@@ -144,11 +145,11 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     }
     ++reporter.stats.snapshots;
     ++reporter.stats.empty;
-    SnapshotRecord record{.head = reporter.head(), .tick = tick, .delta_tick = base_tick};
+    record::SnapshotRecord record{.head = reporter.head(), .tick = tick, .delta_tick = base_tick};
     note_arrival(record, reporter);
     const auto base = base_of(record, reporter);
     if (!base) {
-        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        fail(record, {.id = record::FindingId::snapshot_unknown_base}, reporter);
         return;
     }
     record.crc_got = base->checksum();
@@ -163,16 +164,16 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
                                   SnapshotWorkspace& workspace) {
     ++reporter.stats.snapshots;
     reporter.stats.delta_bytes += delta.body.size();
-    SnapshotRecord record{.head = reporter.head(),
-                          .tick = delta.tick,
-                          .delta_tick = delta.delta_tick,
-                          .crc_wanted = delta.crc,
-                          .bytes = delta.body.size(),
-                          .parts = delta.num_parts};
+    record::SnapshotRecord record{.head = reporter.head(),
+                                  .tick = delta.tick,
+                                  .delta_tick = delta.delta_tick,
+                                  .crc_wanted = delta.crc,
+                                  .bytes = delta.body.size(),
+                                  .parts = delta.num_parts};
     note_arrival(record, reporter);
     auto base = base_of(record, reporter);
     if (!base) {
-        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        fail(record, {.id = record::FindingId::snapshot_unknown_base}, reporter);
         return;
     }
     if (const auto decoded =
@@ -188,18 +189,18 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
         base = history_.find(delta.delta_tick);
     }
     if (!base) {
-        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        fail(record, {.id = record::FindingId::snapshot_unknown_base}, reporter);
         return;
     }
-    snapshot::DeltaOddities oddities;
-    const auto built = snapshot::apply_delta(*base, workspace.delta, room, oddities);
+    snapshot::DeltaWarnings warnings;
+    const auto built = snapshot::apply_delta(*base, workspace.delta, room, warnings);
     if (!built) {
         fail(record, decode_finding(built.error(), delta.body, types_), reporter);
         return;
     }
-    report_oddities(delta, oddities, types_, reporter);
+    report_warnings(delta, warnings, types_, reporter);
     if (workspace.delta.surplus_ints != 0) {
-        reporter.finding({.id = FindingId::snapshot_surplus_ints,
+        reporter.finding({.id = record::FindingId::snapshot_surplus_ints,
                           .tick = delta.tick,
                           .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
     }
@@ -211,7 +212,7 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
                                 .previous =
                                     previous_ ? history_.find(*previous_).value_or(*base) : *base,
                                 .result = *built,
-                                .oddities = &oddities,
+                                .warnings = &warnings,
                                 .wanted = delta.crc,
                                 .got = *record.crc_got};
         fail(record, checksum_finding(mismatch, types_), reporter);
@@ -224,7 +225,7 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
     accept(record, reporter);
 }
 
-void SnapshotTracker::note_arrival(const SnapshotRecord& record, Reporter& reporter) {
+void SnapshotTracker::note_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
     const bool full = record.delta_tick == snapshot::kNoBase;
     const Arrival arrival = cadence_.arrived(record.tick, record.head.time, full);
     reporter.stats.ticks_skipped += arrival.skipped;
@@ -243,13 +244,13 @@ void SnapshotTracker::note_arrival(const SnapshotRecord& record, Reporter& repor
     }
 }
 
-void SnapshotTracker::accept(SnapshotRecord& record, Reporter& reporter) {
+void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter) {
     const auto stored = history_.find(record.tick);
     if (!stored) {
         return;
     }
     failure_.reset();
-    SessionStats& stats = reporter.stats;
+    record::SessionStats& stats = reporter.stats;
     ++stats.verified;
     stats.items.add(static_cast<std::int64_t>(stored->size()));
     stats.snapshot_bytes.add(static_cast<std::int64_t>(stored->size_bytes()));
@@ -271,7 +272,8 @@ void SnapshotTracker::accept(SnapshotRecord& record, Reporter& reporter) {
     reporter.emit(record);
 }
 
-void SnapshotTracker::fail(SnapshotRecord& record, FindingRecord finding, Reporter& reporter) {
+void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord finding,
+                           Reporter& reporter) {
     finding.tick = record.tick;
     finding.delta_tick = record.delta_tick;
     finding.crc_wanted = record.crc_wanted;
@@ -283,7 +285,7 @@ void SnapshotTracker::fail(SnapshotRecord& record, FindingRecord finding, Report
     ++failure_->lost;
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
-    if (finding.id == FindingId::snapshot_unknown_base) {
+    if (finding.id == record::FindingId::snapshot_unknown_base) {
         // Every delta until the next full snapshot fails alike: said once.
         ++reporter.stats.unknown_base;
         lost_[num_lost_++ % lost_.size()] = finding.tick;
@@ -293,8 +295,8 @@ void SnapshotTracker::fail(SnapshotRecord& record, FindingRecord finding, Report
             reporter.count(finding.id);
         }
     } else {
-        ++(finding.id == FindingId::snapshot_crc_mismatch ? reporter.stats.mismatched
-                                                          : reporter.stats.undecodable);
+        ++(finding.id == record::FindingId::snapshot_crc_mismatch ? reporter.stats.mismatched
+                                                                  : reporter.stats.undecodable);
         reporter.finding(finding);
     }
     reporter.emit(record);
@@ -303,7 +305,7 @@ void SnapshotTracker::fail(SnapshotRecord& record, FindingRecord finding, Report
 void SnapshotTracker::report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
     for (const snapshot::LostDelta& delta : lost) {
         ++reporter.stats.incomplete;
-        reporter.finding({.id = FindingId::snapshot_part_missing,
+        reporter.finding({.id = record::FindingId::snapshot_part_missing,
                           .tick = delta.tick,
                           .delta_tick = delta.delta_tick,
                           .value = delta.have,

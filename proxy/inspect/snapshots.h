@@ -41,9 +41,9 @@ class SnapshotTracker {
     /// New connection: everything starts again.
     void reset(Reporter& reporter);
 
-    void set_world(std::shared_ptr<const World> world) { world_ = std::move(world); }
+    void set_world(std::shared_ptr<const record::World> world) { world_ = std::move(world); }
 
-    [[nodiscard]] const TypeNames& types() const { return types_; }
+    [[nodiscard]] const record::TypeNames& types() const { return types_; }
 
     [[nodiscard]] std::size_t memory_bytes() const { return history_.capacity_bytes(); }
 
@@ -51,7 +51,7 @@ class SnapshotTracker {
     struct Failure {
         snapshot::Tick since = 0;
         std::uint64_t lost = 0;
-        FindingId why = FindingId::count;
+        record::FindingId why = record::FindingId::count;
     };
 
     /// Whether the tick can be the server's; what cannot is told.
@@ -65,19 +65,19 @@ class SnapshotTracker {
                      SnapshotWorkspace& workspace);
     void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
     /// The base's items; nothing when it did not pass by (which is reported).
-    [[nodiscard]] std::optional<snapshot::SnapshotView> base_of(const SnapshotRecord& record,
-                                                                Reporter& reporter);
-    void note_arrival(const SnapshotRecord& record, Reporter& reporter);
+    [[nodiscard]] std::optional<snapshot::SnapshotView>
+    base_of(const record::SnapshotRecord& record, Reporter& reporter);
+    void note_arrival(const record::SnapshotRecord& record, Reporter& reporter);
     /// The history has it.
-    void accept(SnapshotRecord& record, Reporter& reporter);
-    void fail(SnapshotRecord& record, FindingRecord finding, Reporter& reporter);
+    void accept(record::SnapshotRecord& record, Reporter& reporter);
+    void fail(record::SnapshotRecord& record, record::FindingRecord finding, Reporter& reporter);
     void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
     snapshot::PartAssembler parts_;
     snapshot::History history_;
     TickGate ticks_;
-    TypeNames types_;
-    std::shared_ptr<const World> world_;
+    record::TypeNames types_;
+    std::shared_ptr<const record::World> world_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
@@ -85,7 +85,7 @@ class SnapshotTracker {
     static constexpr std::size_t kLostTicks = 16;
     std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};
     std::size_t num_lost_ = 0;
-    std::optional<Timestamp> last_arrival_;
+    std::optional<record::Timestamp> last_arrival_;
     Cadence cadence_;
     SnapshotChecks checks_;
 };

@@ -11,27 +11,27 @@ bool TickGate::fits(const Seen& before, snapshot::Tick tick, std::int64_t time) 
     return ahead >= -kSlack && ahead - kSlack <= passed;
 }
 
-TickVerdict TickGate::take(snapshot::Tick tick, std::int64_t time) {
+TickClass TickGate::take(snapshot::Tick tick, std::int64_t time) {
     if (!last_ || fits(*last_, tick, time)) {
         if (!last_ || tick > last_->tick) {
             last_ = Seen{tick, time};
         }
         stray_.reset();
         strays_ = 0;
-        return TickVerdict::follows;
+        return TickClass::follows;
     }
     if (stray_ && stray_->tick == tick) {
-        return TickVerdict::stray; // another part of the same one
+        return TickClass::stray; // another part of the same one
     }
     strays_ = stray_ && fits(*stray_, tick, time) ? strays_ + 1 : 1;
     stray_ = Seen{tick, time};
     if (strays_ < kAgreeing) {
-        return TickVerdict::stray;
+        return TickClass::stray;
     }
     last_ = stray_;
     stray_.reset();
     strays_ = 0;
-    return TickVerdict::restarted;
+    return TickClass::restarted;
 }
 
 } // namespace tw::inspect

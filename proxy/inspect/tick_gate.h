@@ -7,7 +7,7 @@
 
 namespace tw::inspect {
 
-enum class TickVerdict : std::uint8_t {
+enum class TickClass : std::uint8_t {
     follows,   ///< as the clock lets expect
     stray,     ///< far from every tick before it: not to be believed yet
     restarted, ///< the last few agree with each other: the server counts from here now
@@ -25,7 +25,7 @@ class TickGate {
     /// Strays in a row that agree before they are believed: a server restarted unseen.
     static constexpr int kAgreeing = 3;
 
-    [[nodiscard]] TickVerdict take(snapshot::Tick tick, std::int64_t time);
+    [[nodiscard]] TickClass take(snapshot::Tick tick, std::int64_t time);
 
     /// The tick that the last stray was measured against.
     [[nodiscard]] snapshot::Tick expected() const { return last_ ? last_->tick : 0; }

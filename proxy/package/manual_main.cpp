@@ -1,6 +1,6 @@
 // Writes the manual page and the completion when twscope is built.
-#include "proxy/command_line.h"
-#include "proxy/manual.h"
+#include "proxy/cli/command_line.h"
+#include "proxy/cli/manual.h"
 
 #include <cstdio>
 #include <string_view>
@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 int main(int argc, char** argv) {
-    const tw::CommandLine line;
+    const tw::cli::CommandLine line;
     const std::string_view what = argc == 2 ? argv[1] : "";
     if (what == "man") {
-        fmt::print("{}", tw::manual_page(line.app, TWSCOPE_VERSION));
+        fmt::print("{}", tw::cli::manual_page(line.app, TWSCOPE_VERSION));
     } else if (what == "bash") {
-        fmt::print("{}", tw::bash_completion(line.app));
+        fmt::print("{}", tw::cli::bash_completion(line.app));
     } else {
         fmt::print(stderr, "usage: twscope_manual man|bash\n");
         return 2;

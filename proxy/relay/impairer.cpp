@@ -15,8 +15,8 @@ void Impairer::accept(void* owner, SessionLines& session, Direction direction,
     SessionLines::Held& held = session.held[index];
     fates.datagrams.add(1);
     const Fate fate = session.lines[index].next(now, bytes.size());
-    if (fate.verdict != Fate::Verdict::pass) {
-        (fate.verdict == Fate::Verdict::lost ? fates.lost : fates.rate_dropped).add(1);
+    if (fate.outcome != Fate::Outcome::pass) {
+        (fate.outcome == Fate::Outcome::lost ? fates.lost : fates.rate_dropped).add(1);
         return;
     }
     // Only one is held at a time: the next one is what it waits for.

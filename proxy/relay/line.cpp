@@ -73,7 +73,7 @@ microseconds Line::delay() const noexcept {
 Fate Line::next(Time now, std::size_t bytes) noexcept {
     Fate fate;
     if (is_lost()) {
-        fate.verdict = Fate::Verdict::lost;
+        fate.outcome = Fate::Outcome::lost;
     }
     fate.duplicate = happens(Draw::duplicate, impairment_.duplicate);
     fate.reorder = happens(Draw::reorder, impairment_.reorder);
@@ -81,7 +81,7 @@ Fate Line::next(Time now, std::size_t bytes) noexcept {
     if (impairment_.rate) {
         rate_free_ = std::max(rate_free_, now);
         if (rate_free_ - now > kMaxRateWait) {
-            fate.verdict = Fate::Verdict::rate_dropped;
+            fate.outcome = Fate::Outcome::rate_dropped;
         } else {
             rate_free_ += time_on_line(bytes + kHeaderBytes, *impairment_.rate);
             const auto at_once = time_on_line(kRateBurstBytes, *impairment_.rate);
@@ -89,7 +89,7 @@ Fate Line::next(Time now, std::size_t bytes) noexcept {
         }
     }
     fate.leaves += delay();
-    if (fate.verdict == Fate::Verdict::pass) {
+    if (fate.outcome == Fate::Outcome::pass) {
         fate.leaves = last_leaves_ = std::max(fate.leaves, last_leaves_);
     }
     ++number_;

@@ -10,13 +10,13 @@ namespace tw::relay {
 
 /// What becomes of one datagram on a bad line.
 struct Fate {
-    enum class Verdict : std::uint8_t {
+    enum class Outcome : std::uint8_t {
         pass,
         lost,
         rate_dropped, ///< too much was ahead of it on a line with a rate
     };
 
-    Verdict verdict = Verdict::pass;
+    Outcome outcome = Outcome::pass;
     bool duplicate = false;
     bool reorder = false; ///< leaves behind the next one
     std::chrono::steady_clock::time_point leaves{};

@@ -19,7 +19,7 @@ std::vector<std::map<snapshot::Tick, std::size_t>> sizes_of(const bench::Capture
     std::vector<std::map<snapshot::Tick, std::size_t>> sizes(capture.num_sessions);
     std::vector<snapshot::History> histories(capture.num_sessions);
     snapshot::Delta delta;
-    snapshot::DeltaOddities oddities;
+    snapshot::DeltaWarnings warnings;
     for (const bench::CapturedSnapshot& each : capture.snapshots) {
         snapshot::History& history = histories[each.session];
         if (!each.crc) {
@@ -29,7 +29,7 @@ std::vector<std::map<snapshot::Tick, std::size_t>> sizes_of(const bench::Capture
                 return history.find(each.delta_tick).value_or(snapshot::SnapshotView{});
             };
             const auto room = history.reserve(snapshot::room_for(base(), delta));
-            if (const auto built = snapshot::apply_delta(base(), delta, room, oddities)) {
+            if (const auto built = snapshot::apply_delta(base(), delta, room, warnings)) {
                 history.commit(each.tick, *built);
             }
         }

@@ -1,7 +1,7 @@
 // What the whole way costs on captures of real servers, on one core: from datagrams to verified
 // snapshots, and on to JSON lines. `per_snapshot` counts the snapshots that were verified.
 
-#include "proxy/record/json_lines.h"
+#include "proxy/sink/json_lines.h"
 #include "tests/support/captured_traffic.h"
 
 #include <cstddef>
@@ -22,13 +22,13 @@ const std::vector<test::TrafficDatagram>& traffic(std::int64_t players) {
     return players == 4 ? four : many;
 }
 
-class NoSink final : public inspect::RecordSink {
+class NoSink final : public record::RecordSink {
   public:
-    void on_record(const inspect::Record& /*record*/) override {}
+    void on_record(const record::Record& /*record*/) override {}
 };
 
 /// Counts what is written and forgets it.
-class Counting final : public record::Output {
+class Counting final : public sink::Output {
   public:
     void write(std::string_view block) override { bytes_ += block.size(); }
 
@@ -42,7 +42,7 @@ class Counting final : public record::Output {
 /// is measured begins when their memory has grown.
 class Player {
   public:
-    Player(benchmark::State& state, inspect::RecordSink& sink)
+    Player(benchmark::State& state, record::RecordSink& sink)
         : state_{&state}, traffic_{&traffic(state.range(0))}, run_{{}, sink} {
         play();
         played_ = run_.inspector().totals();
@@ -55,7 +55,7 @@ class Player {
     }
 
     void report() {
-        const inspect::SessionStats totals = run_.inspector().totals();
+        const record::SessionStats totals = run_.inspector().totals();
         if (played_.verified == 0 ||
             totals.mismatched + totals.undecodable + totals.unknown_base != 0) {
             state_->SkipWithError("not every snapshot was verified");
@@ -72,7 +72,7 @@ class Player {
     benchmark::State* state_;
     const std::vector<test::TrafficDatagram>* traffic_;
     test::TrafficInspector run_;
-    inspect::SessionStats played_;
+    record::SessionStats played_;
 };
 
 /// Argument: players in the capture.
@@ -85,10 +85,10 @@ void datagrams_to_snapshots(benchmark::State& state) {
     player.report();
 }
 
-template <record::ItemChoice kItems>
+template <sink::ItemChoice kItems>
 void datagrams_to_json(benchmark::State& state) {
     Counting output;
-    record::JsonLines sink{{.items = kItems}, output};
+    sink::JsonLines sink{{.items = kItems}, output};
     Player player{state, sink};
     const std::uint64_t before = output.bytes();
     for (auto _ : state) {
@@ -99,10 +99,10 @@ void datagrams_to_json(benchmark::State& state) {
 }
 
 /// Keeps a run of snapshots from the middle of a capture, with all that their records point to.
-class Samples final : public inspect::RecordSink {
+class Samples final : public record::RecordSink {
   public:
-    void on_record(const inspect::Record& record) override {
-        const auto* const snapshot = std::get_if<const inspect::SnapshotRecord*>(&record);
+    void on_record(const record::Record& record) override {
+        const auto* const snapshot = std::get_if<const record::SnapshotRecord*>(&record);
         if (snapshot == nullptr || !(*snapshot)->rebuilt || seen_++ < kFirst ||
             samples_.size() == kKept) {
             return;
@@ -117,7 +117,7 @@ class Samples final : public inspect::RecordSink {
         sample.record.previous.reset();
     }
 
-    void write(record::JsonLines& sink) const {
+    void write(sink::JsonLines& sink) const {
         for (const Sample& sample : samples_) {
             sink.on_record(&sample.record);
         }
@@ -126,7 +126,7 @@ class Samples final : public inspect::RecordSink {
   private:
     struct Sample {
         std::vector<std::int32_t> block;
-        inspect::SnapshotRecord record;
+        record::SnapshotRecord record;
     };
 
     static constexpr std::size_t kFirst = 4096;
@@ -143,7 +143,7 @@ void format_every_item(benchmark::State& state) {
         run.on_datagram(datagram);
     }
     Counting output;
-    record::JsonLines sink{{.items = record::ItemChoice::all}, output};
+    sink::JsonLines sink{{.items = sink::ItemChoice::all}, output};
     for (auto _ : state) {
         samples.write(sink);
         sink.flush();
@@ -152,14 +152,11 @@ void format_every_item(benchmark::State& state) {
 }
 
 BENCHMARK(datagrams_to_snapshots)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
-BENCHMARK(datagrams_to_json<record::ItemChoice::changed>)
+BENCHMARK(datagrams_to_json<sink::ItemChoice::changed>)
     ->Arg(4)
     ->Arg(64)
     ->Unit(benchmark::kMillisecond);
-BENCHMARK(datagrams_to_json<record::ItemChoice::all>)
-    ->Arg(4)
-    ->Arg(64)
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(datagrams_to_json<sink::ItemChoice::all>)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
 BENCHMARK(format_every_item)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
 
 } // namespace

@@ -72,7 +72,7 @@ struct Totals {
 
 const char* replay(const Capture& capture, std::vector<History>& histories, Totals& totals) {
     Delta delta;
-    DeltaOddities oddities;
+    DeltaWarnings warnings;
     for (const CapturedSnapshot& each : capture.snapshots) {
         History& history = histories[each.session];
         if (!each.crc) {
@@ -84,7 +84,7 @@ const char* replay(const Capture& capture, std::vector<History>& histories, Tota
         }
         const auto base = [&] { return history.find(each.delta_tick).value_or(SnapshotView{}); };
         const auto room = history.reserve(room_for(base(), delta));
-        const auto built = apply_delta(base(), delta, room, oddities);
+        const auto built = apply_delta(base(), delta, room, warnings);
         if (!built || built->checksum() != *each.crc || !history.commit(each.tick, *built)) {
             return "a snapshot is wrong";
         }
@@ -159,7 +159,7 @@ class Ours {
         }
         const auto base = [&] { return history.find(body.delta_tick).value_or(SnapshotView{}); };
         const auto room = history.reserve(room_for(base(), delta_));
-        const auto built = apply_delta(base(), delta_, room, oddities_);
+        const auto built = apply_delta(base(), delta_, room, warnings_);
         return built && built->checksum() == body.crc && history.commit(body.tick, *built);
     }
 
@@ -167,7 +167,7 @@ class Ours {
     std::vector<History> histories_;
     tw::wire::PacketScratch scratch_{};
     Delta delta_;
-    DeltaOddities oddities_;
+    DeltaWarnings warnings_;
 };
 
 /// The same as the reference client does it.

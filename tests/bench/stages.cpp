@@ -2,7 +2,7 @@
 // Each stage is a function of its own that nothing is inlined into: count.py has callgrind count
 // the instructions below each of them.
 
-#include "proxy/record/json_lines.h"
+#include "proxy/sink/json_lines.h"
 #include "proxy/wire/huffman.h"
 #include "proxy/wire/packet.h"
 #include "snapshot/delta.h"
@@ -78,8 +78,8 @@ struct Heads {
 [[gnu::noinline]] snapshot::Result<snapshot::SnapshotView> apply(const snapshot::SnapshotView& base,
                                                                  const snapshot::Delta& delta,
                                                                  std::span<std::int32_t> room) {
-    snapshot::DeltaOddities oddities;
-    return snapshot::apply_delta(base, delta, room, oddities);
+    snapshot::DeltaWarnings warnings;
+    return snapshot::apply_delta(base, delta, room, warnings);
 }
 
 [[gnu::noinline]] std::int32_t checksum(const snapshot::SnapshotView& snapshot) {
@@ -96,7 +96,7 @@ struct Heads {
     inspector.on_datagram(datagram);
 }
 
-[[gnu::noinline]] void json(inspect::RecordSink& lines, const inspect::Record& record) {
+[[gnu::noinline]] void json(record::RecordSink& lines, const record::Record& record) {
     lines.on_record(record);
 }
 
@@ -162,21 +162,21 @@ class Snapshots {
     std::size_t ints = 0;
 };
 
-class Forgetting final : public record::Output {
+class Forgetting final : public sink::Output {
   public:
     void write(std::string_view block) override { bytes += block.size(); }
 
     std::size_t bytes = 0;
 };
 
-class ToJson final : public inspect::RecordSink {
+class ToJson final : public record::RecordSink {
   public:
-    explicit ToJson(record::Output& output) : lines_{{}, output} {}
+    explicit ToJson(sink::Output& output) : lines_{{}, output} {}
 
-    void on_record(const inspect::Record& record) override { stage::json(lines_, record); }
+    void on_record(const record::Record& record) override { stage::json(lines_, record); }
 
   private:
-    record::JsonLines lines_;
+    sink::JsonLines lines_;
 };
 
 int run() {
@@ -191,7 +191,7 @@ int run() {
     for (const test::TrafficDatagram& each : test::read_traffic(kCapture)) {
         stage::inspect(inspector, each);
     }
-    const inspect::SessionStats totals = inspector.inspector().totals();
+    const record::SessionStats totals = inspector.inspector().totals();
     if (snapshots.verified == 0 || snapshots.verified != totals.verified ||
         totals.verified != totals.snapshots) {
         std::fprintf(stderr, "stages: %zu and %llu of %llu snapshots were verified\n",

@@ -20,8 +20,8 @@ bool build(const SnapshotView& base, std::span<const std::byte> body, Snapshot& 
         demand(decoded.error().code != DecodeErrc::none);
         return false;
     }
-    DeltaOddities oddities;
-    if (const auto applied = apply_delta(base, delta, out, oddities); !applied) {
+    DeltaWarnings warnings;
+    if (const auto applied = apply_delta(base, delta, out, warnings); !applied) {
         demand(applied.error().code != DecodeErrc::none);
         demand(applied.error().offset <= delta.ints.size());
         return false;

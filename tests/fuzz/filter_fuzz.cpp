@@ -1,7 +1,7 @@
-#include "proxy/record/expectation.h"
-#include "proxy/record/filter.h"
+#include "proxy/filter/expectation.h"
+#include "proxy/filter/filter.h"
 #include "tests/fuzz/demand.h"
-#include "tests/proxy/record/sample_records.h"
+#include "tests/proxy/sink/sample_records.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,8 +12,8 @@
 /// shown on a terminal. A filter and an expectation of the same text agree.
 namespace {
 
+using tw::filter::FilterError;
 using tw::fuzz::demand;
-using tw::record::FilterError;
 
 void check(const FilterError& error, std::size_t size) {
     demand(error.offset <= size);
@@ -28,11 +28,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const tw::test::SampleRecords kSamples;
     static const auto kRecords = kSamples.all();
     const std::string_view text{reinterpret_cast<const char*>(data), size};
-    auto expectation = tw::record::Expectation::parse(text);
+    auto expectation = tw::filter::Expectation::parse(text);
     if (!expectation) {
         check(expectation.error(), size);
     }
-    const auto filter = tw::record::Filter::parse(text);
+    const auto filter = tw::filter::Filter::parse(text);
     if (!filter) {
         check(filter.error(), size);
     }

@@ -12,11 +12,12 @@
 /// length means that copies were lost there.
 namespace {
 
+using namespace tw;
 using namespace tw::inspect;
 using tw::fuzz::demand;
 
 constexpr std::size_t kHeadSize = 4;
-constexpr Timestamp kStart = 1'700'000'000'000'000'000;
+constexpr record::Timestamp kStart = 1'700'000'000'000'000'000;
 
 class NoMaps final : public MapSource {
   public:
@@ -29,27 +30,27 @@ class NoMaps final : public MapSource {
 };
 
 /// What every record must keep to.
-class StrictSink final : public RecordSink {
+class StrictSink final : public record::RecordSink {
   public:
-    void on_record(const Record& record) override {
+    void on_record(const record::Record& record) override {
         std::visit([this](const auto* concrete) { this->check(*concrete); }, record);
     }
 
   private:
-    void check(const SessionRecord& record) {
+    void check(const record::SessionRecord& record) {
         demand(record.head.session == 1);
-        demand(record.event != SessionEvent::open || !opened_);
+        demand(record.event != record::SessionEvent::open || !opened_);
         opened_ = true;
     }
 
-    void check(const MessageRecord& record) {
+    void check(const record::MessageRecord& record) {
         demand(opened_ && record.head.direction.has_value());
         demand(record.size <= tw::wire::kMaxDatagramSize);
     }
 
-    void check(const MapRecord& record) { demand(record.head.direction.has_value()); }
+    void check(const record::MapRecord& record) { demand(record.head.direction.has_value()); }
 
-    void check(const SnapshotRecord& record) {
+    void check(const record::SnapshotRecord& record) {
         demand(record.tick >= 0 && record.delta_tick >= tw::snapshot::kNoBase);
         demand(record.ok == record.rebuilt);
         demand(!record.ok || !record.crc_wanted || record.crc_wanted == record.crc_got);
@@ -58,14 +59,14 @@ class StrictSink final : public RecordSink {
     }
 
     /// Inspection looks at what passed; how the line was impaired is not its to say.
-    static void check(const ImpairmentRecord& /*record*/) { demand(false); }
+    static void check(const record::ImpairmentRecord& /*record*/) { demand(false); }
 
-    void check(const FindingRecord& record) {
-        demand(record.id < FindingId::count);
+    void check(const record::FindingRecord& record) {
+        demand(record.id < record::FindingId::count);
         demand(record.bytes.size() <= tw::wire::kMaxDatagramSize);
     }
 
-    void check(const SummaryRecord& record) { demand(record.stats != nullptr); }
+    void check(const record::SummaryRecord& record) { demand(record.stats != nullptr); }
 
     bool opened_ = false;
 };
@@ -81,15 +82,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     StrictSink sink;
     NoMaps maps;
     Session session{1, "client", "server", {}, maps, sink};
-    Timestamp time = kStart;
+    record::Timestamp time = kStart;
     session.open(time);
     std::span<const std::uint8_t> rest{data, size};
     while (rest.size() >= kHeadSize) {
         const std::size_t head = u16(rest, 0);
         constexpr std::size_t kLost = 0xFFFF;
         constexpr std::size_t kDirection = 0x8000;
-        constexpr Timestamp kMillisecond = 1'000'000;
-        time += static_cast<Timestamp>(u16(rest, 2)) * kMillisecond;
+        constexpr record::Timestamp kMillisecond = 1'000'000;
+        time += static_cast<record::Timestamp>(u16(rest, 2)) * kMillisecond;
         rest = rest.subspan(kHeadSize);
         if (head == kLost) {
             session.on_gap(time, 1);
@@ -102,7 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         rest = rest.subspan(length);
     }
     session.close(time, "end of capture");
-    const SessionStats totals = session.totals();
+    const record::SessionStats totals = session.totals();
     demand(totals.verified <= totals.snapshots);
     return 0;
 }

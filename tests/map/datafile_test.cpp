@@ -47,7 +47,7 @@ TEST_CASE("a datafile of either version reads back as it was written") {
         const auto file = Datafile::parse(sample(version));
         REQUIRE(file.has_value());
         CHECK(file->header().version == version);
-        CHECK(file->oddities().list().empty());
+        CHECK(file->warnings().list().empty());
         REQUIRE(file->item_count() == 3);
         const ItemView item = file->item(1);
         CHECK(item.type == 5);
@@ -143,7 +143,7 @@ TEST_CASE("what is odd about a datafile is read and reported") {
     struct Row {
         std::string_view name;
         std::function<void(Bytes&)> change;
-        OddityId id;
+        WarningId id;
         bool strict;
     };
 
@@ -151,22 +151,22 @@ TEST_CASE("what is odd about a datafile is read and reported") {
         return [=](Bytes& bytes) { poke(bytes, at, value); };
     };
     const Row rows[] = {
-        {"size", set(8, 1), OddityId::header_sizes, true},
-        {"swaplen", set(12, -1), OddityId::header_sizes, true},
+        {"size", set(8, 1), WarningId::header_sizes, true},
+        {"swaplen", set(12, -1), WarningId::header_sizes, true},
         {"sizes of old writers",
          [](Bytes& bytes) {
              poke(bytes, 8, read_i32(bytes, 8) - 8);
              poke(bytes, 12, read_i32(bytes, 12) - 8);
          },
-         OddityId::header_sizes_short, false},
+         WarningId::header_sizes_short, false},
         {"trailing byte", [](Bytes& bytes) { bytes.push_back(std::byte{0}); },
-         OddityId::trailing_bytes, true},
-        {"id twice", set(kItems + 12 + 20, 0x50000), OddityId::duplicate_item_id, true},
-        {"empty block", set(kDataSizes, 0), OddityId::empty_block, false},
-        {"first block late", set(kDataOffsets, 1), OddityId::first_block_offset, true},
-        {"block without bytes", set(kDataOffsets + 4, 0), OddityId::block_without_bytes, true},
+         WarningId::trailing_bytes, true},
+        {"id twice", set(kItems + 12 + 20, 0x50000), WarningId::duplicate_item_id, true},
+        {"empty block", set(kDataSizes, 0), WarningId::empty_block, false},
+        {"first block late", set(kDataOffsets, 1), WarningId::first_block_offset, true},
+        {"block without bytes", set(kDataOffsets + 4, 0), WarningId::block_without_bytes, true},
         {"reversed magic is none", [](Bytes& bytes) { poke(bytes, 0, 0x44415441); },
-         OddityId::header_sizes, false},
+         WarningId::header_sizes, false},
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
@@ -175,12 +175,12 @@ TEST_CASE("what is odd about a datafile is read and reported") {
         const auto file = Datafile::parse(bytes);
         REQUIRE(file.has_value());
         if (file->header().reversed_magic) {
-            CHECK(file->oddities().list().empty());
+            CHECK(file->warnings().list().empty());
             CHECK(file->item(1).ints[1] == -2);
             continue;
         }
-        CHECK(file->oddities().contains(row.id));
-        CHECK(file->oddities().first_strict().has_value() == row.strict);
+        CHECK(file->warnings().contains(row.id));
+        CHECK(file->warnings().first_strict().has_value() == row.strict);
     }
 }
 
@@ -254,13 +254,13 @@ TEST_CASE("every error and oddity has a name, a sentence and its place") {
         CHECK_FALSE(error_table()[i].name.empty());
         CHECK_FALSE(error_table()[i].sentence.empty());
     }
-    for (std::size_t i = 0; i < oddity_table().size(); ++i) {
-        CHECK(static_cast<std::size_t>(oddity_table()[i].id) == i);
-        CHECK_FALSE(oddity_table()[i].name.empty());
-        CHECK_FALSE(oddity_table()[i].sentence.empty());
+    for (std::size_t i = 0; i < warning_table().size(); ++i) {
+        CHECK(static_cast<std::size_t>(warning_table()[i].id) == i);
+        CHECK_FALSE(warning_table()[i].name.empty());
+        CHECK_FALSE(warning_table()[i].sentence.empty());
     }
     CHECK(error_table().size() == static_cast<std::size_t>(MapErrc::out_of_memory) + 1);
-    CHECK(oddity_table().size() == static_cast<std::size_t>(OddityId::skip_bytes_set) + 1);
+    CHECK(warning_table().size() == static_cast<std::size_t>(WarningId::skip_bytes_set) + 1);
 }
 
 } // namespace tw::map

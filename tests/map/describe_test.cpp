@@ -1,5 +1,5 @@
+#include "map/acceptance.h"
 #include "map/describe.h"
-#include "map/verdict.h"
 #include "map/writer.h"
 #include "tests/map/truth.h"
 
@@ -128,7 +128,7 @@ TEST_CASE("the strict verdict on a real map is that of DDNet master") {
         CAPTURE(truth.label);
         const auto map = Map::open(truth.path);
         REQUIRE(map.has_value());
-        const Verdict verdict = judge(*map);
+        const Acceptance verdict = judge(*map);
         CHECK(verdict.strict == truth.entry.at("verdict").at("ddnet").as_string());
         CHECK(verdict.lenient == "accepts");
     }

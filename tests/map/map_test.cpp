@@ -1,7 +1,7 @@
+#include "map/acceptance.h"
 #include "map/items.h"
 #include "map/map.h"
 #include "map/text.h"
-#include "map/verdict.h"
 #include "tests/map/map_builder.h"
 
 #include <array>
@@ -25,10 +25,10 @@ MapBuilder walled() {
     return builder;
 }
 
-Physics physics_of(const Bytes& file, Oddities* oddities = nullptr) {
+Physics physics_of(const Bytes& file, Warnings* warnings = nullptr) {
     const auto map = Map::parse(file);
     REQUIRE(map.has_value());
-    auto physics = map->physics(oddities);
+    auto physics = map->physics(warnings);
     REQUIRE(physics.has_value());
     return std::move(*physics);
 }
@@ -280,12 +280,12 @@ TEST_CASE("a physics layer is indexed with the game layer's width, and ignored i
     std::vector<std::uint8_t> record = {7, 26};
     MapBuilder larger = walled().add_layer(Layer::tele, 5, 3);
     larger.set(Layer::tele, 4, 0, record);
-    Oddities oddities;
-    const Physics shifted = physics_of(larger.build(), &oddities);
+    Warnings warnings;
+    const Physics shifted = physics_of(larger.build(), &warnings);
     CHECK(shifted.locate(WorldPos{0, 32}).tele == TeleTile{7, 26});
     const auto map = Map::parse(larger.build());
     REQUIRE(map.has_value());
-    CHECK(map->oddities().contains(OddityId::physics_layer_differs));
+    CHECK(map->warnings().contains(WarningId::physics_layer_differs));
 
     const auto smaller = Map::parse(walled().add_layer(Layer::tele, 3, 3).build());
     REQUIRE(smaller.has_value());
@@ -299,7 +299,7 @@ TEST_CASE("the last physics layer of a kind counts") {
     builder.set(Layer::front, 0, 0, record); // goes to the first
     const auto map = Map::parse(builder.build());
     REQUIRE(map.has_value());
-    CHECK(map->oddities().contains(OddityId::physics_layer_twice));
+    CHECK(map->warnings().contains(WarningId::physics_layer_twice));
     CHECK(map->physics_layer(Layer::front) == LayerPlace{0, 2});
     CHECK(map->physics()->locate(WorldPos{0, 0}).front == 0);
 }

@@ -53,7 +53,7 @@ TEST_CASE("a real map that is read and written has the same items and data") {
         REQUIRE(map.has_value());
         const auto again = Datafile::parse(rewrite(*map));
         REQUIRE(again.has_value());
-        CHECK_FALSE(again->oddities().first_strict().has_value());
+        CHECK_FALSE(again->warnings().first_strict().has_value());
         check_same(*map, *again);
     }
 }

@@ -45,8 +45,8 @@ struct Session {
         }
         const auto base = [&] { return history.find(base_tick).value_or(SnapshotView{}); };
         const auto room = history.reserve(room_for(base(), delta));
-        DeltaOddities oddities;
-        const auto built = apply_delta(base(), delta, room, oddities);
+        DeltaWarnings warnings;
+        const auto built = apply_delta(base(), delta, room, warnings);
         return built && built->checksum() == crc && history.commit(tick, *built);
     }
 };

@@ -19,7 +19,7 @@ namespace {
 struct Outcome {
     Result<void> result;
     Snapshot snapshot;
-    DeltaOddities oddities;
+    DeltaWarnings warnings;
 };
 
 Outcome decode_and_apply(const SnapshotView& base, std::span<const std::byte> body) {
@@ -27,7 +27,7 @@ Outcome decode_and_apply(const SnapshotView& base, std::span<const std::byte> bo
     Delta delta;
     outcome.result = decode_delta(body, delta);
     if (outcome.result) {
-        outcome.result = apply_delta(base, delta, outcome.snapshot, outcome.oddities);
+        outcome.result = apply_delta(base, delta, outcome.snapshot, outcome.warnings);
     }
     return outcome;
 }
@@ -57,7 +57,7 @@ TEST_CASE("deltas of the reference writer give its snapshots and checksums") {
         REQUIRE(got.result);
         CHECK(got.snapshot == wanted);
         CHECK(got.snapshot.view().checksum() == row.at("crc").to_number<std::int32_t>());
-        CHECK(got.oddities.count == 0);
+        CHECK(got.warnings.count == 0);
 
         const auto own = encode_delta(base.view(), wanted.view());
         const auto back = decode_and_apply(base.view(), own);
@@ -161,12 +161,12 @@ TEST_CASE("what is odd but legal is reported") {
     struct Row {
         const char* name;
         std::vector<std::int32_t> ints;
-        std::vector<std::pair<DeltaOddity, ItemKey>> oddities;
+        std::vector<std::pair<DeltaWarning, ItemKey>> warnings;
         std::vector<std::uint32_t> places;
     };
 
     constexpr std::int32_t kPlayer = 10 * 65536 + 2;
-    using O = DeltaOddity;
+    using O = DeltaWarning;
     const Row rows[] = {
         {"nothing odd", {1, 0, 0, kPlayer}, {}, {}},
         {"unknown delete", {1, 0, 0, kPlayer + 1}, {{O::unknown_delete, {10, 3}}}, {3}},
@@ -190,11 +190,11 @@ TEST_CASE("what is odd but legal is reported") {
         CAPTURE(row.name);
         const auto got = decode_and_apply(base.view(), row.ints);
         REQUIRE(got.result);
-        REQUIRE(got.oddities.count == row.oddities.size());
-        for (std::size_t i = 0; i < row.oddities.size(); ++i) {
-            CHECK(got.oddities.list()[i].kind == row.oddities[i].first);
-            CHECK(got.oddities.list()[i].key == row.oddities[i].second);
-            CHECK(got.oddities.list()[i].int_index == row.places[i]);
+        REQUIRE(got.warnings.count == row.warnings.size());
+        for (std::size_t i = 0; i < row.warnings.size(); ++i) {
+            CHECK(got.warnings.list()[i].kind == row.warnings[i].first);
+            CHECK(got.warnings.list()[i].key == row.warnings[i].second);
+            CHECK(got.warnings.list()[i].int_index == row.places[i]);
         }
     }
 }
@@ -204,8 +204,8 @@ TEST_CASE("oddities beyond those kept are counted") {
     ints.resize(103, 77);
     const auto got = decode_and_apply({}, ints);
     REQUIRE(got.result);
-    CHECK(got.oddities.count == 100);
-    CHECK(got.oddities.list().size() == DeltaOddities::kKept);
+    CHECK(got.warnings.count == 100);
+    CHECK(got.warnings.list().size() == DeltaWarnings::kKept);
 }
 
 TEST_CASE("a snapshot holds up to 1024 items and 65536 bytes") {
@@ -334,7 +334,7 @@ TEST_CASE("encoding a delta and applying it gives the snapshot back") {
         const auto got = decode_and_apply(from.view(), body);
         REQUIRE(got.result);
         CHECK(got.snapshot == to);
-        CHECK(got.oddities.count == 0);
+        CHECK(got.warnings.count == 0);
     }
 }
 
@@ -351,8 +351,8 @@ TEST_CASE("updates in any order, with duplicates, give what applying them one by
                 delta.ints.size() > 100 ? delta.updates.back().begin / 2 + 1 : 1;
         }
         Snapshot got;
-        DeltaOddities oddities;
-        REQUIRE(apply_delta(from.view(), delta, got, oddities));
+        DeltaWarnings warnings;
+        REQUIRE(apply_delta(from.view(), delta, got, warnings));
         CHECK(got == apply_plainly(from.view(), delta));
     }
 }

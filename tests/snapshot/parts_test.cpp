@@ -58,9 +58,9 @@ TEST_CASE("parts out of order, with a duplicate, make the snapshot that was cut 
         CHECK(delta.num_parts == file.at("num_parts").to_number<std::int32_t>());
         Delta decoded;
         Snapshot snapshot;
-        DeltaOddities oddities;
+        DeltaWarnings warnings;
         REQUIRE(decode_delta(delta.body, decoded));
-        REQUIRE(apply_delta({}, decoded, snapshot, oddities));
+        REQUIRE(apply_delta({}, decoded, snapshot, warnings));
         CHECK(snapshot.view().checksum() == file.at("crc").to_number<std::int32_t>());
         CHECK(snapshot.view().checksum() == delta.crc);
     }

@@ -14,7 +14,7 @@ namespace tw::test {
 struct TrafficDatagram {
     std::uint64_t session = 0; ///< the client's port
     wire::Direction direction = wire::Direction::c2s;
-    inspect::Timestamp time = 0;
+    record::Timestamp time = 0;
     std::vector<std::byte> bytes;
 };
 
@@ -32,7 +32,7 @@ class NoMaps final : public inspect::MapSource {
 /// An inspector that opens a session for every client it sees.
 class TrafficInspector {
   public:
-    TrafficInspector(const inspect::Options& options, inspect::RecordSink& sink)
+    TrafficInspector(const inspect::Options& options, record::RecordSink& sink)
         : inspector_{options, maps_, sink, numbers_} {}
 
     void on_datagram(const TrafficDatagram& datagram);
@@ -44,7 +44,7 @@ class TrafficInspector {
     NoMaps maps_;
     std::atomic<std::uint32_t> numbers_{0};
     std::vector<bool> open_ = std::vector<bool>(65536);
-    inspect::Timestamp last_ = 0;
+    record::Timestamp last_ = 0;
     inspect::Inspector inspector_;
 };
 

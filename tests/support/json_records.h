@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/record/json_lines.h"
+#include "proxy/sink/json_lines.h"
 
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@
 namespace tw::test {
 
 /// Takes the text that a writer hands over.
-class TextOutput final : public record::Output {
+class TextOutput final : public sink::Output {
   public:
     void write(std::string_view block) override { text += block; }
 
@@ -36,10 +36,10 @@ class TextOutput final : public record::Output {
 
 /// The records as the JSON lines that are written for them.
 [[nodiscard]] inline std::vector<boost::json::value>
-write_json(const std::vector<inspect::Record>& records, const record::JsonOptions& options = {}) {
+write_json(const std::vector<record::Record>& records, const sink::JsonOptions& options = {}) {
     TextOutput output;
-    record::JsonLines json{options, output};
-    for (const inspect::Record& record : records) {
+    sink::JsonLines json{options, output};
+    for (const record::Record& record : records) {
         json.on_record(record);
     }
     json.flush();

@@ -7,20 +7,20 @@ namespace tw::test {
 
 namespace {
 
-using inspect::Direction;
+using wire::Direction;
 
-std::string line_of(const inspect::SessionRecord& record) {
+std::string line_of(const record::SessionRecord& record) {
     static constexpr std::array<std::string_view, 3> kEvents{"open", "established", "close"};
     std::string line = "session " + std::string{kEvents[static_cast<std::size_t>(record.event)]};
-    if (record.event == inspect::SessionEvent::established) {
+    if (record.event == record::SessionEvent::established) {
         line += ' ' + std::string{record.protocol};
-    } else if (record.event == inspect::SessionEvent::close) {
+    } else if (record.event == record::SessionEvent::close) {
         line += ' ' + std::string{record.reason};
     }
     return line;
 }
 
-std::string line_of(const inspect::MessageRecord& record) {
+std::string line_of(const record::MessageRecord& record) {
     std::string line = "message ";
     line += record.head.direction == Direction::c2s ? "c2s " : "s2c ";
     line += record.name.empty() ? "?" : std::string{record.name};
@@ -30,18 +30,18 @@ std::string line_of(const inspect::MessageRecord& record) {
     return line;
 }
 
-std::string line_of(const inspect::MapRecord& record) {
+std::string line_of(const record::MapRecord& record) {
     return "map " + std::string{record.name} + ' ' + std::string{record.source};
 }
 
-std::string line_of(const inspect::SnapshotRecord& record) {
+std::string line_of(const record::SnapshotRecord& record) {
     const std::string line =
         "snapshot " + std::to_string(record.tick) + "<-" + std::to_string(record.delta_tick);
     return record.ok ? line + " ok " + std::to_string(record.items.size()) : line + " bad";
 }
 
-std::string line_of(const inspect::FindingRecord& record) {
-    std::string line = "finding " + std::string{inspect::finding_info(record.id).name};
+std::string line_of(const record::FindingRecord& record) {
+    std::string line = "finding " + std::string{record::finding_info(record.id).name};
     if (record.tick) {
         line += " tick " + std::to_string(*record.tick);
     }
@@ -53,25 +53,25 @@ std::string line_of(const inspect::FindingRecord& record) {
     if (!record.name.empty()) {
         line += ' ' + std::string{record.name};
     }
-    if (record.id == inspect::FindingId::snapshot_part_missing && record.part) {
+    if (record.id == record::FindingId::snapshot_part_missing && record.part) {
         line += " part " + std::to_string(*record.part);
     }
     return line;
 }
 
-std::string line_of(const inspect::SummaryRecord& /*record*/) {
+std::string line_of(const record::SummaryRecord& /*record*/) {
     return "summary";
 }
 
-std::string line_of(const inspect::ImpairmentRecord& record) {
+std::string line_of(const record::ImpairmentRecord& record) {
     return "impairment " + std::string{record.settings};
 }
 
 } // namespace
 
-void RecordLog::on_record(const inspect::Record& record) {
+void RecordLog::on_record(const record::Record& record) {
     std::visit([this](const auto* concrete) { lines_.push_back(line_of(*concrete)); }, record);
-    if (const auto* const* summary = std::get_if<const inspect::SummaryRecord*>(&record)) {
+    if (const auto* const* summary = std::get_if<const record::SummaryRecord*>(&record)) {
         summaries_.push_back(*(*summary)->stats);
     }
 }

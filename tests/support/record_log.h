@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/inspect/records.h"
+#include "proxy/record/records.h"
 
 #include <initializer_list>
 #include <string>
@@ -17,9 +17,9 @@ namespace tw::test {
 ///     finding snapshot.crc_mismatch tick 100 character 3 duplicate_update
 ///     summary
 /// Unnamed items of a finding are `type/id`.
-class RecordLog final : public inspect::RecordSink {
+class RecordLog final : public record::RecordSink {
   public:
-    void on_record(const inspect::Record& record) override;
+    void on_record(const record::Record& record) override;
 
     /// All lines of these types, in order: "finding", "snapshot", …
     [[nodiscard]] std::vector<std::string>
@@ -33,11 +33,11 @@ class RecordLog final : public inspect::RecordSink {
     /// How often a finding was handed out.
     [[nodiscard]] std::size_t count_of(std::string_view finding) const;
 
-    [[nodiscard]] const std::vector<inspect::SessionStats>& summaries() const { return summaries_; }
+    [[nodiscard]] const std::vector<record::SessionStats>& summaries() const { return summaries_; }
 
   private:
     std::vector<std::string> lines_;
-    std::vector<inspect::SessionStats> summaries_;
+    std::vector<record::SessionStats> summaries_;
 };
 
 } // namespace tw::test

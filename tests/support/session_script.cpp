@@ -7,7 +7,7 @@ namespace tw::test {
 
 namespace {
 
-constexpr inspect::Timestamp kStep = 10'000'000;
+constexpr record::Timestamp kStep = 10'000'000;
 
 Direction opposite(Direction direction) {
     return direction == Direction::c2s ? Direction::s2c : Direction::c2s;

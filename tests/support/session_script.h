@@ -83,15 +83,15 @@ class SessionScript {
 
     [[nodiscard]] FakeMaps& maps() { return *maps_; }
 
-    [[nodiscard]] const inspect::SessionStats& stats() const { return session_->current(); }
+    [[nodiscard]] const record::SessionStats& stats() const { return session_->current(); }
 
-    [[nodiscard]] const inspect::DirectionStats& stats(Direction direction) const {
+    [[nodiscard]] const record::DirectionStats& stats(Direction direction) const {
         return stats().directions[direction == Direction::s2c ? 1 : 0];
     }
 
     [[nodiscard]] inspect::Session& session() { return *session_; }
 
-    [[nodiscard]] inspect::Timestamp now() const { return time_; }
+    [[nodiscard]] record::Timestamp now() const { return time_; }
 
     wire::Compression compression = wire::Compression::never;
 
@@ -105,13 +105,13 @@ class SessionScript {
 
     void restart(std::optional<wire::Token> token, std::optional<wire::Token> header_token);
 
-    static constexpr inspect::Timestamp kStart = 1'700'000'000'000'000'000;
+    static constexpr record::Timestamp kStart = 1'700'000'000'000'000'000;
 
     std::unique_ptr<RecordLog> log_;
     std::unique_ptr<FakeMaps> maps_;
     std::unique_ptr<inspect::Workspace> workspace_;
     std::unique_ptr<inspect::Session> session_;
-    inspect::Timestamp time_ = kStart;
+    record::Timestamp time_ = kStart;
     std::array<Peer, 2> peers_;
     std::optional<wire::Token> token_;
     std::optional<wire::Token> header_token_;

@@ -24,8 +24,8 @@ inline admin::State sample_state() {
     state.view.totals.mismatched = 1;
     state.view.totals.snapshot_interval_us.add(40'000);
     state.view.totals.snapshot_interval_us.add(60'000);
-    state.view.totals
-        .findings[static_cast<std::size_t>(inspect::FindingId::snapshot_crc_mismatch)] = 1;
+    state.view.totals.findings[static_cast<std::size_t>(record::FindingId::snapshot_crc_mismatch)] =
+        1;
     state.view.items = {{"character", 80}, {"a \"mod\\'s\"\nthing", 1}};
     state.view.sessions_open = 1;
     state.view.sessions = {{.number = 1,

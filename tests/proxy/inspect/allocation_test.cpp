@@ -11,9 +11,9 @@ using namespace tw;
 
 namespace {
 
-class NoSink final : public inspect::RecordSink {
+class NoSink final : public record::RecordSink {
   public:
-    void on_record(const inspect::Record& /*record*/) override {}
+    void on_record(const record::Record& /*record*/) override {}
 };
 
 } // namespace

@@ -16,8 +16,8 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using inspect::ByteGroup;
-using inspect::BytePart;
+using record::ByteGroup;
+using record::BytePart;
 using wire::Direction;
 
 namespace {
@@ -33,9 +33,9 @@ class NoMaps final : public inspect::MapSource {
     }
 };
 
-class NoSink final : public inspect::RecordSink {
+class NoSink final : public record::RecordSink {
   public:
-    void on_record(const inspect::Record& /*unused*/) override {}
+    void on_record(const record::Record& /*unused*/) override {}
 };
 
 /// Sessions whose bytes are booked.
@@ -55,14 +55,14 @@ class Run {
         return payload_[direction == Direction::s2c ? 1 : 0];
     }
 
-    [[nodiscard]] const inspect::Ledger& ledger() const { return ledger_; }
+    [[nodiscard]] const record::Ledger& ledger() const { return ledger_; }
 
-    [[nodiscard]] inspect::SessionStats totals() const { return inspector_.totals(); }
+    [[nodiscard]] record::SessionStats totals() const { return inspector_.totals(); }
 
-    [[nodiscard]] inspect::ByteCount find(Direction direction, ByteGroup group,
-                                          std::string_view name,
-                                          BytePart part = BytePart::whole) const {
-        for (const inspect::LedgerRow& row : ledger_.rows(direction)) {
+    [[nodiscard]] record::ByteCount find(Direction direction, ByteGroup group,
+                                         std::string_view name,
+                                         BytePart part = BytePart::whole) const {
+        for (const record::LedgerRow& row : ledger_.rows(direction)) {
             if (row.group == group && row.name == name && row.part == part) {
                 return row.total;
             }
@@ -79,7 +79,7 @@ class Run {
   private:
     NoMaps maps_;
     NoSink sink_;
-    inspect::Ledger ledger_;
+    record::Ledger ledger_;
     std::atomic<std::uint32_t> numbers_{0};
     inspect::Inspector inspector_{{.messages = false, .ledger = &ledger_}, maps_, sink_, numbers_};
     std::map<std::uint64_t, bool> opened_;
@@ -317,7 +317,7 @@ TEST_CASE("resends and what stands behind a gap have lines of their own") {
     run.check_sums();
     CHECK(run.find(Direction::s2c, ByteGroup::message, "con_ready", BytePart::head).count == 4);
     CHECK(run.find(Direction::s2c, ByteGroup::duplicate, "con_ready") ==
-          inspect::ByteCount{.count = 1, .bytes = 4, .bits = 32});
+          record::ByteCount{.count = 1, .bytes = 4, .bits = 32});
     CHECK(run.find(Direction::s2c, ByteGroup::behind_gap, "con_ready").count == 2);
     CHECK(run.totals().directions[1].recovered == 2);
     CHECK(run.totals().directions[1].reordered == 1);
@@ -326,15 +326,15 @@ TEST_CASE("resends and what stands behind a gap have lines of their own") {
 }
 
 TEST_CASE("a ledger keeps a bounded number of names and loses no bits") {
-    inspect::Ledger ledger;
-    constexpr std::size_t kMany = 2 * inspect::Ledger::kMaxRows;
+    record::Ledger ledger;
+    constexpr std::size_t kMany = 2 * record::Ledger::kMaxRows;
     for (std::size_t i = 0; i < kMany; ++i) {
         ledger.charge(Direction::c2s, ByteGroup::message, BytePart::fields,
                       "game " + std::to_string(i), {1, 2, 16});
     }
-    CHECK(ledger.rows(Direction::c2s).size() == inspect::Ledger::kMaxRows + 1);
-    CHECK(ledger.total(Direction::c2s) == inspect::ByteCount{kMany, 2 * kMany, 16 * kMany});
-    inspect::Ledger sum;
+    CHECK(ledger.rows(Direction::c2s).size() == record::Ledger::kMaxRows + 1);
+    CHECK(ledger.total(Direction::c2s) == record::ByteCount{kMany, 2 * kMany, 16 * kMany});
+    record::Ledger sum;
     sum.merge(ledger);
     sum.merge(ledger);
     CHECK(sum.total(Direction::c2s).bits == 2 * 16 * kMany);

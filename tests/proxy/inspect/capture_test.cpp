@@ -6,9 +6,9 @@ using namespace tw;
 
 namespace {
 
-class NoSink final : public inspect::RecordSink {
+class NoSink final : public record::RecordSink {
   public:
-    void on_record(const inspect::Record& /*record*/) override {}
+    void on_record(const record::Record& /*record*/) override {}
 };
 
 } // namespace
@@ -28,11 +28,11 @@ TEST_CASE("every snapshot of the captures has the server's own checksum") {
             run.on_datagram(datagram);
         }
         run.finish();
-        const inspect::SessionStats totals = run.inspector().totals();
+        const record::SessionStats totals = run.inspector().totals();
         CHECK(totals.snapshots == row.snapshots);
         CHECK(totals.verified == row.snapshots);
-        for (const inspect::FindingInfo& info : inspect::finding_table()) {
-            if (info.severity != inspect::Severity::info) {
+        for (const record::FindingInfo& info : record::finding_table()) {
+            if (info.severity != record::Severity::info) {
                 CAPTURE(info.name);
                 CHECK(totals.findings[static_cast<std::size_t>(info.id)] == 0);
             }

@@ -1,5 +1,5 @@
 #include "map/game_layer.h"
-#include "proxy/inspect/findings.h"
+#include "proxy/record/findings.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 #include <doctest/doctest.h>
 
 using namespace tw::test;
-using tw::inspect::FindingId;
 using tw::inspect::MapStatus;
+using tw::record::FindingId;
 using tw::snapshot::kNoBase;
 
 namespace {
@@ -288,7 +288,7 @@ TEST_CASE("every finding is found by what it describes") {
     for (const auto& rows :
          {packet_rows(), message_rows(), delta_rows(), snapshot_rows(), other_rows()}) {
         for (const Row& row : rows) {
-            const std::string name{tw::inspect::finding_info(row.id).name};
+            const std::string name{tw::record::finding_info(row.id).name};
             CAPTURE(name);
             SessionScript script;
             if (row.join != nullptr) {
@@ -301,7 +301,7 @@ TEST_CASE("every finding is found by what it describes") {
             found.insert(row.id);
         }
     }
-    for (const tw::inspect::FindingInfo& info : tw::inspect::finding_table()) {
+    for (const tw::record::FindingInfo& info : tw::record::finding_table()) {
         CAPTURE(info.name);
         CHECK(found.contains(info.id));
     }
@@ -317,17 +317,16 @@ TEST_CASE("a character that is where it may be is no finding") {
 
 TEST_CASE("the table of findings is complete and tells each in whole sentences") {
     std::set<std::string_view> names;
-    for (const tw::inspect::FindingInfo& info : tw::inspect::finding_table()) {
+    for (const tw::record::FindingInfo& info : tw::record::finding_table()) {
         CAPTURE(info.name);
         CHECK(names.insert(info.name).second);
         CHECK(info.name.find('.') != std::string_view::npos);
         CHECK(info.sentence.ends_with('.'));
         CHECK(info.cause.ends_with('.'));
-        CHECK(tw::inspect::find_finding(info.name) == info.id);
-        CHECK(tw::inspect::find_severity(tw::inspect::severity_name(info.severity)) ==
-              info.severity);
+        CHECK(tw::record::find_finding(info.name) == info.id);
+        CHECK(tw::record::find_severity(tw::record::severity_name(info.severity)) == info.severity);
     }
-    CHECK(names.size() == tw::inspect::kFindingCount);
-    CHECK_FALSE(tw::inspect::find_finding("snapshot").has_value());
-    CHECK_FALSE(tw::inspect::find_severity("fatal").has_value());
+    CHECK(names.size() == tw::record::kFindingCount);
+    CHECK_FALSE(tw::record::find_finding("snapshot").has_value());
+    CHECK_FALSE(tw::record::find_severity("fatal").has_value());
 }

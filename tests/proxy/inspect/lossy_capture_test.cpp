@@ -150,15 +150,15 @@ class Expected {
 };
 
 /// Writes down what became of every snapshot, by session.
-class Outcomes final : public inspect::RecordSink {
+class Outcomes final : public record::RecordSink {
   public:
-    void on_record(const inspect::Record& record) override {
-        if (const auto* const* each = std::get_if<const inspect::SnapshotRecord*>(&record)) {
-            const inspect::SnapshotRecord& snapshot = **each;
+    void on_record(const record::Record& record) override {
+        if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
+            const record::SnapshotRecord& snapshot = **each;
             sessions[snapshot.head.session].emplace_back(snapshot.tick, snapshot.delta_tick,
                                                          snapshot.ok);
-        } else if (const auto* const* found = std::get_if<const inspect::FindingRecord*>(&record)) {
-            if ((*found)->id == inspect::FindingId::snapshot_part_missing) {
+        } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
+            if ((*found)->id == record::FindingId::snapshot_part_missing) {
                 incomplete[(*found)->head.session].insert((*found)->tick.value_or(-1));
             }
         }
@@ -227,7 +227,7 @@ TEST_CASE("after loss, duplicates and reordering every snapshot is accounted for
             incomplete += session.incomplete().size();
             repeated += session.repeated;
         }
-        const inspect::SessionStats totals = run.inspector().totals();
+        const record::SessionStats totals = run.inspector().totals();
         CHECK(totals.verified == rebuilt);
         CHECK(totals.unknown_base == failed);
         CHECK(totals.incomplete == incomplete);
@@ -301,9 +301,9 @@ TEST_CASE("with loss alone, a snapshot is missing if it or what it builds on was
 TEST_CASE("resends and duplicates of vital chunks are counted, and each chunk once") {
     const auto whole = test::read_traffic("bench-4.pcap.gz");
 
-    class NoSink final : public inspect::RecordSink {
+    class NoSink final : public record::RecordSink {
       public:
-        void on_record(const inspect::Record& /*record*/) override {}
+        void on_record(const record::Record& /*record*/) override {}
     };
 
     const auto play = [](const std::vector<TrafficDatagram>& traffic) {

@@ -74,8 +74,8 @@ TEST_CASE("an anti-spoof prelude is told once and disturbs nothing") {
         CHECK(script.log().lines({"map", "snapshot"}) ==
               Lines{"map real none", "snapshot 2<--1 ok 1", "snapshot 4<-2 ok 1"});
         CHECK(script.log().count_of("session.antispoof") == 1);
-        for (const auto& info : tw::inspect::finding_table()) {
-            if (info.severity != tw::inspect::Severity::info) {
+        for (const auto& info : tw::record::finding_table()) {
+            if (info.severity != tw::record::Severity::info) {
                 CAPTURE(info.name);
                 CHECK(script.log().count_of(info.name) == 0);
             }

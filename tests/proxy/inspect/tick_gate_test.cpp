@@ -9,8 +9,8 @@
 #include <doctest/doctest.h>
 
 using namespace tw::test;
+using tw::inspect::TickClass;
 using tw::inspect::TickGate;
-using tw::inspect::TickVerdict;
 using tw::snapshot::kNoBase;
 using tw::snapshot::Tick;
 
@@ -27,7 +27,7 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
     struct Step {
         Tick tick;
         std::int64_t time; ///< seconds
-        TickVerdict verdict;
+        TickClass verdict;
     };
 
     struct Row {
@@ -35,7 +35,7 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
         std::vector<Step> steps;
     };
 
-    using enum TickVerdict;
+    using enum TickClass;
     const Row rows[] = {
         {"the first, whatever it is", {{kLastTick, 0, follows}}},
         {"up to the slack at once", {{100, 0, follows}, {350, 0, follows}, {601, 0, stray}}},

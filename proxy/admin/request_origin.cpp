@@ -1,0 +1,103 @@
+#include "proxy/admin/request_origin.h"
+
+#include <algorithm>
+#include <cctype>
+#include <tuple>
+
+#include <boost/asio/ip/address.hpp>
+
+namespace tw::admin {
+
+namespace {
+
+bool same_letters(std::string_view a, std::string_view b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char left, char right) {
+        return std::tolower(static_cast<unsigned char>(left)) ==
+               std::tolower(static_cast<unsigned char>(right));
+    });
+}
+
+/// "localhost" of "localhost:9303", "::1" of "[::1]:9303"; empty when it is neither.
+std::string_view host_name(std::string_view host) {
+    std::string_view name = host;
+    std::string_view port;
+    if (host.starts_with('[')) {
+        const auto end = host.find(']');
+        if (end == std::string_view::npos) {
+            return {};
+        }
+        name = host.substr(1, end - 1);
+        port = host.substr(end + 1);
+    } else if (const auto colon = host.find(':'); colon != std::string_view::npos) {
+        name = host.substr(0, colon);
+        port = host.substr(colon);
+    }
+    const bool good_port =
+        port.empty() ||
+        (port.starts_with(':') &&
+         std::all_of(port.begin() + 1, port.end(), [](char c) { return c >= '0' && c <= '9'; }));
+    return good_port ? name : std::string_view{};
+}
+
+bool right_host(std::string_view host, const OriginOptions& options) {
+    const std::string_view name = host_name(host);
+    if (name.empty()) {
+        return false;
+    }
+    boost::system::error_code error;
+    std::ignore = boost::asio::ip::make_address(std::string{name}, error);
+    if (!error || same_letters(name, "localhost")) {
+        return true;
+    }
+    if (!options.loopback && name.find('.') == std::string_view::npos) {
+        return true;
+    }
+    return std::any_of(options.hosts.begin(), options.hosts.end(),
+                       [name](const std::string& known) { return same_letters(name, known); });
+}
+
+/// No page asked for it, or our own did.
+bool same_origin(const Request& request) {
+    if (!request.fetch_site.empty() && request.fetch_site != "same-origin" &&
+        request.fetch_site != "none") {
+        return false;
+    }
+    if (request.origin.empty()) {
+        return true;
+    }
+    constexpr std::string_view kSchemeEnd = "://";
+    const auto scheme = request.origin.find(kSchemeEnd);
+    return scheme != std::string_view::npos &&
+           same_letters(request.origin.substr(scheme + kSchemeEnd.size()), request.host);
+}
+
+bool good_content_type(std::string_view type) {
+    const std::string_view bare = type.substr(0, type.find_first_of("; "));
+    return same_letters(bare, "text/plain") || same_letters(bare, "application/json");
+}
+
+} // namespace
+
+std::optional<Response> refuse_foreign_origin(const Request& request,
+                                              const OriginOptions& options) {
+    if (request.host.empty()) {
+        return Response{.status = 400, .body = "one Host header is needed\n"};
+    }
+    if (!right_host(request.host, options)) {
+        return Response{.status = 421,
+                        .body = "not known by this name; use the address, or start twscope with "
+                                "--http-host NAME\n"};
+    }
+    if (request.method == "GET" || request.method == "HEAD") {
+        return std::nullopt;
+    }
+    if (!same_origin(request)) {
+        return Response{.status = 403, .body = "asked for by a page from elsewhere\n"};
+    }
+    if (!request.body.empty() && !good_content_type(request.content_type)) {
+        return Response{.status = 415, .body = "send text/plain or application/json\n"};
+    }
+    return std::nullopt;
+}
+
+} // namespace tw::admin

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "proxy/admin/http_server.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tw::admin {
+
+/// Whom the page answers.
+struct OriginOptions {
+    bool loopback = true;             ///< only this machine can reach it
+    std::vector<std::string> hosts{}; ///< names it goes by, beside those that are always right
+};
+
+/// The refusal of a request that some web page elsewhere may have made a browser send; nothing when
+/// the request is fine.
+///
+/// A page of another origin can send requests here, but not choose their Host (it names what the
+/// browser looked up), Origin or Sec-Fetch-Site. With DNS rebinding that page's own name leads
+/// here, so a name is right only when it is an address, `localhost`, one of `hosts`, or, where the
+/// server is not on loopback, a name without a dot, as containers and local networks have them.
+/// What changes something has to come from our own page or from no page at all, and must have a
+/// content type that no form can send without asking first.
+[[nodiscard]] std::optional<Response> refuse_foreign_origin(const Request& request,
+                                                            const OriginOptions& options);
+
+} // namespace tw::admin

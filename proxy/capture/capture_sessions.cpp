@@ -1,0 +1,175 @@
+#include "proxy/capture/capture_sessions.h"
+
+#include "proxy/record/pseudonym.h"
+#include "proxy/wire/connless.h"
+#include "proxy/wire/packet.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tw::capture {
+
+namespace {
+
+/// A capture may hold any number of hosts; more servers than this are not remembered.
+constexpr std::size_t kMaxServers = 4096;
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+/// Ports that game servers take by default.
+constexpr bool is_game_port(std::uint16_t port) {
+    return port >= 8303 && port <= 8310;
+}
+
+/// Who sends this, by its content; nothing when it does not tell.
+std::optional<wire::Direction> direction_by_content(std::span<const std::byte> payload) {
+    wire::PacketScratch scratch;
+    const auto packet = wire::decode_packet(payload, wire::Protocol::unknown, scratch);
+    if (!packet) {
+        return std::nullopt;
+    }
+    if (packet->kind == wire::PacketKind::control) {
+        switch (wire::decode_control(*packet, std::nullopt).kind) {
+        case wire::ControlKind::connect:
+        case wire::ControlKind::accept:
+            return wire::Direction::c2s;
+        case wire::ControlKind::connectaccept:
+            return wire::Direction::s2c;
+        default:
+            return std::nullopt;
+        }
+    }
+    if (packet->kind == wire::PacketKind::connless) {
+        const wire::ConnlessSpec* spec = wire::find_connless(packet->payload);
+        if (spec != nullptr && spec->name.starts_with("get_info")) {
+            return wire::Direction::c2s;
+        }
+        if (spec != nullptr && spec->name.starts_with("info")) {
+            return wire::Direction::s2c;
+        }
+        return std::nullopt;
+    }
+    if (packet->kind != wire::PacketKind::chunks) {
+        return std::nullopt;
+    }
+    wire::ChunkReader reader{packet->payload, packet->num_chunks};
+    while (const auto chunk = reader.next()) {
+        const auto head = wire::decode_message_head(chunk->payload);
+        if (!head || head->spec == nullptr) {
+            continue;
+        }
+        if (head->spec->direction == wire::Who::c2s) {
+            return wire::Direction::c2s;
+        }
+        if (head->spec->direction == wire::Who::s2c) {
+            return wire::Direction::s2c;
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+void ServerGuess::only(std::uint16_t port, std::optional<boost::asio::ip::address> address) {
+    port_ = port;
+    address_ = std::move(address);
+}
+
+bool ServerGuess::is_wanted(const CaptureEndpoint& endpoint) const {
+    return endpoint.port == port_ && (!address_ || endpoint.address == *address_);
+}
+
+ServerGuess::Side ServerGuess::server_side(const CapturedDatagram& datagram) {
+    const CaptureEndpoint& source = datagram.source;
+    const CaptureEndpoint& destination = datagram.destination;
+    if (port_) {
+        return is_wanted(destination) ? Side::destination
+               : is_wanted(source)    ? Side::source
+                                      : Side::neither;
+    }
+    const bool knows_source = servers_.contains(source);
+    const bool knows_destination = servers_.contains(destination);
+    if (knows_source != knows_destination) {
+        return knows_source ? Side::source : Side::destination;
+    }
+    bool to_server = destination.port < source.port;
+    if (const auto direction = direction_by_content(datagram.payload)) {
+        to_server = *direction == wire::Direction::c2s;
+        if (servers_.size() < kMaxServers) {
+            servers_.insert(to_server ? destination : source);
+        }
+    } else if (is_game_port(source.port) != is_game_port(destination.port)) {
+        to_server = is_game_port(destination.port);
+    }
+    return to_server ? Side::destination : Side::source;
+}
+
+std::size_t CaptureSessions::PairHash::operator()(
+    const std::pair<CaptureEndpoint, CaptureEndpoint>& pair) const {
+    const std::hash<boost::asio::ip::address> address;
+    std::size_t hash = address(pair.first.address);
+    for (const std::size_t part : {std::size_t{pair.first.port}, address(pair.second.address),
+                                   std::size_t{pair.second.port}}) {
+        constexpr std::size_t kMix = 0x9e3779b97f4a7c15;
+        hash = (hash ^ part) * kMix;
+    }
+    return hash;
+}
+
+void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
+    now_ = datagram.time;
+    if (now_ >= next_sweep_) {
+        close_idle();
+        next_sweep_ = now_ + kSecond;
+    }
+    // A pair once open keeps its sides, whatever later datagrams look like.
+    wire::Direction direction = wire::Direction::c2s;
+    auto found = open_.find({datagram.source, datagram.destination});
+    if (found == open_.end()) {
+        direction = wire::Direction::s2c;
+        found = open_.find({datagram.destination, datagram.source});
+    }
+    if (found == open_.end()) {
+        const ServerGuess::Side side = guess_->server_side(datagram);
+        if (side == ServerGuess::Side::neither) {
+            ++ignored_;
+            return;
+        }
+        if (open_.size() >= limits_.max_sessions) {
+            ++refused_;
+            return;
+        }
+        const bool to_server = side == ServerGuess::Side::destination;
+        direction = to_server ? wire::Direction::c2s : wire::Direction::s2c;
+        const auto& client = to_server ? datagram.source : datagram.destination;
+        const auto& server = to_server ? datagram.destination : datagram.source;
+        found = open_.emplace(std::pair{client, server}, Open{next_key_++, now_}).first;
+        inspector_->on_open(found->second.key, now_,
+                            record::shown_client(to_string(client), limits_.pseudonym_key),
+                            to_string(server));
+    }
+    found->second.last = now_;
+    inspector_->on_datagram(found->second.key, now_, direction, datagram.payload);
+}
+
+void CaptureSessions::close_idle() {
+    std::vector<std::uint64_t> idle;
+    for (auto at = open_.begin(); at != open_.end();) {
+        if (now_ - at->second.last > limits_.idle_timeout) {
+            idle.push_back(at->second.key);
+            at = open_.erase(at);
+        } else {
+            ++at;
+        }
+    }
+    std::sort(idle.begin(), idle.end());
+    for (const std::uint64_t key : idle) {
+        inspector_->on_close(key, now_, "idle");
+    }
+}
+
+void CaptureSessions::finish() {
+    inspector_->finish(now_, "end of capture");
+    open_.clear();
+}
+
+} // namespace tw::capture

@@ -1,0 +1,41 @@
+#include "proxy/cli/command_line.h"
+
+#include <string>
+
+namespace tw::cli {
+
+namespace {
+
+constexpr const char* kAbout =
+    "twscope stands between Teeworlds 0.6 or DDNet clients and a server, passes every datagram on\n"
+    "untouched, and looks at a copy: it rebuilds every snapshot, holds it against the server's\n"
+    "checksum, finds every position on the map, and writes down what it saw.\n\n"
+    "  twscope proxy -s 127.0.0.1:8304                  clients connect to 127.0.0.1:8303\n"
+    "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    and everything is recorded\n"
+    "  twscope decode traffic.pcap -o -                 the same from a capture\n"
+    "  twscope map ctf1.map --at 1616,1040              what is at a position\n";
+
+constexpr const char* kSettings =
+    "Every flag of a command is also a variable TWSCOPE_NAME and a key of --config FILE.\n";
+constexpr const char* kExitCodes =
+    "Exit codes: 0 fine, 1 a --fail-on finding occurred, 2 usage or start-up, 3 failed while "
+    "running.";
+
+} // namespace
+
+CommandLine::CommandLine() : app{kAbout, "twscope"} {
+    app.set_version_flag("--version", "twscope " TWSCOPE_VERSION, "Tell the version and exit");
+    app.require_subcommand(1);
+    app.footer(std::string{kSettings} + kExitCodes);
+    for (const auto add : {add_proxy_command, add_decode_command, add_map_command,
+                           add_stats_command, add_findings_command, add_health_command}) {
+        Action action = add(app);
+        CLI::App* const command = app.get_subcommands({}).back();
+        if (command->get_option_no_throw("--config") == nullptr) {
+            command->footer(kExitCodes);
+        }
+        actions.emplace_back(command, std::move(action));
+    }
+}
+
+} // namespace tw::cli

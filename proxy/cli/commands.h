@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tw::cli {
+
+/// What a subcommand does once its flags are read; the value is the program's exit code.
+using Action = std::function<int()>;
+
+/// Exit codes of the program (README): 0 fine.
+inline constexpr int kExitFinding = 1; ///< a finding that --fail-on names
+inline constexpr int kExitUsage = 2;   ///< wrong usage, or it could not start
+inline constexpr int kExitFailed = 3;  ///< failed while running
+
+/// Each adds its subcommand and returns what to do when it is chosen.
+[[nodiscard]] Action add_proxy_command(CLI::App& app);
+[[nodiscard]] Action add_decode_command(CLI::App& app);
+[[nodiscard]] Action add_map_command(CLI::App& app);
+[[nodiscard]] Action add_stats_command(CLI::App& app);
+[[nodiscard]] Action add_findings_command(CLI::App& app);
+[[nodiscard]] Action add_health_command(CLI::App& app);
+
+} // namespace tw::cli

@@ -1,0 +1,172 @@
+#include "map/describe.h"
+#include "map/error.h"
+#include "map/map.h"
+#include "map/picture.h"
+#include "map/tiles.h"
+#include "proxy/cli/commands.h"
+#include "proxy/cli/settings.h"
+#include "proxy/report/map_page.h"
+#include "proxy/report/recorded_paths.h"
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+struct MapFlags {
+    std::string file;
+    std::vector<std::string> at;
+    bool json = false;
+    std::string png;
+    std::vector<std::string> layers{"all"};
+    int scale = 0;
+    std::string path;
+};
+
+map::PointToDescribe parse_point(const std::string& text) {
+    map::PointToDescribe point;
+    const char* const end = text.data() + text.size();
+    const auto x = std::from_chars(text.data(), end, point.x);
+    if (x.ec == std::errc{} && x.ptr != end && *x.ptr == ',') {
+        const auto y = std::from_chars(x.ptr + 1, end, point.y);
+        if (y.ec == std::errc{} && y.ptr == end && std::isfinite(point.x) &&
+            std::isfinite(point.y)) {
+            return point;
+        }
+    }
+    throw UsageError{fmt::format("--at {}: expected X,Y in world units (32 a tile), for example "
+                                 "--at 1616,1040",
+                                 text)};
+}
+
+unsigned parse_layers(const std::vector<std::string>& names) {
+    unsigned layers = 0;
+    for (const std::string& name : names) {
+        if (name == "all") {
+            layers |= map::kAllLayers;
+        }
+        for (int i = 0; i < map::kPhysicsLayers; ++i) {
+            if (map::layer_name(static_cast<map::Layer>(i)) == name) {
+                layers |= 1U << static_cast<unsigned>(i);
+            }
+        }
+    }
+    return layers;
+}
+
+UsageError complaint(const std::string& file, const map::MapError& error) {
+    std::string where;
+    if (error.block != map::MapError::kNowhere) {
+        where += fmt::format(" (data block {})", error.block);
+    } else if (error.item != map::MapError::kNowhere) {
+        where += fmt::format(" (item {})", error.item);
+    } else if (error.offset > 0) {
+        where += fmt::format(" (offset {})", error.offset);
+    }
+    return UsageError{fmt::format("{}: {}{}", file, map::error_info(error.code).sentence, where)};
+}
+
+void draw(const map::Map& file, const MapFlags& flags) {
+    std::vector<map::Path> paths;
+    if (!flags.path.empty()) {
+        auto recorded = report::read_recorded_paths(flags.path);
+        if (!recorded) {
+            throw UsageError{fmt::format("--path {}: {}", flags.path, recorded.error())};
+        }
+        paths = *std::move(recorded);
+    }
+    const map::PictureOptions options{
+        .layers = parse_layers(flags.layers), .scale = flags.scale, .paths = paths};
+    if (const auto drawn = map::draw_png(file, options, flags.png); !drawn) {
+        throw complaint(flags.png, drawn.error());
+    }
+}
+
+int run_map(const MapFlags& flags) {
+    std::vector<map::PointToDescribe> points;
+    std::vector<map::WorldPos> boxes;
+    for (const std::string& text : flags.at) {
+        points.push_back(parse_point(text));
+        boxes.push_back({map::round_to_int(points.back().x), map::round_to_int(points.back().y)});
+    }
+    if (flags.png.empty() && !flags.path.empty()) {
+        throw UsageError{"--path draws into a picture: give --png FILE, too"};
+    }
+    const std::string name = std::filesystem::path{flags.file}.filename().string();
+    const map::DescribeOptions describe{
+        .file = name, .set = std::nullopt, .points = points, .boxes = boxes};
+    const auto file = map::Map::open(flags.file);
+    if (!file) {
+        if (auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
+            bytes && flags.json) {
+            fmt::print("{}\n",
+                       map::describe_rejected_json(std::move(*bytes), file.error(), describe));
+        }
+        throw complaint(flags.file, file.error());
+    }
+    if (!flags.png.empty()) {
+        draw(*file, flags);
+        if (!flags.json && points.empty()) {
+            return 0;
+        }
+    }
+    const std::string json = map::describe_json(*file, describe);
+    if (flags.json) {
+        fmt::print("{}\n", json);
+    } else {
+        fmt::print("{}", report::map_page(json));
+        const auto physics = file->physics();
+        for (std::size_t i = 0; i < points.size() && physics; ++i) {
+            fmt::print("{}\n", report::place_line(*physics, points[i].x, points[i].y));
+        }
+    }
+    if (const auto physics = file->physics(); !physics) {
+        throw complaint(flags.file, physics.error());
+    }
+    return 0;
+}
+
+} // namespace
+
+Action add_map_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand("map", "Tell what a map holds and what is where");
+    auto flags = std::make_shared<MapFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    command->add_option("file", flags->file, "The map file")->type_name("FILE")->required();
+    command
+        ->add_option("--at", flags->at,
+                     "Tell what is at this position (repeatable), in world units, 32 a tile")
+        ->type_name("X,Y")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command->add_flag("--json", flags->json, "One JSON object (map/FORMAT.md, section 8)");
+    command->add_option("--png", flags->png, "Draw the physics layers into this picture")
+        ->type_name("FILE");
+    command->add_option("--layer", flags->layers, "What is drawn (repeatable)")
+        ->check(CLI::IsMember({"all", "game", "front", "tele", "speedup", "switch", "tune"}))
+        ->capture_default_str();
+    command
+        ->add_option("--scale", flags->scale,
+                     "Pixels a tile; chosen by the map's size unless given")
+        ->check(CLI::Range(1, 64));
+    command
+        ->add_option("--path", flags->path,
+                     "Draw the tees' ways from these records over it (twscope proxy -o)")
+        ->type_name("RECORDS.jsonl");
+    return [flags, settings] {
+        settings->complete();
+        return run_map(*flags);
+    };
+}
+
+} // namespace tw::cli

@@ -1,0 +1,111 @@
+#include "proxy/cli/proxy_flags.h"
+
+#include "proxy/cli/settings.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+namespace asio = boost::asio;
+
+/// Of --duration, in seconds: a millisecond to a year.
+constexpr double kShortestRun = 0.001;
+constexpr double kLongestRun = 366 * 86400.0;
+
+/// Times are seconds; 500ms, 30s and 2min are understood, too.
+CLI::Validator seconds() {
+    const std::map<std::string, double> units{{"ms", 0.001}, {"s", 1}, {"min", 60}, {"h", 3600}};
+    return CLI::AsNumberWithUnit{units, CLI::AsNumberWithUnit::DEFAULT, "ms|s|min|h"};
+}
+
+asio::ip::udp::endpoint listen_endpoint(const std::string& text) {
+    const HostPort where = parse_host_port(text, "--listen");
+    boost::system::error_code error;
+    const auto address = asio::ip::make_address(where.host.empty() ? "0.0.0.0" : where.host, error);
+    if (error) {
+        throw UsageError{fmt::format("--listen {}: expected an address like 127.0.0.1 or ::, not a "
+                                     "name",
+                                     text)};
+    }
+    return {address, where.port};
+}
+
+} // namespace
+
+void ProxyFlags::add_to(CLI::App& command) {
+    command.add_option("-s,--server", server, "The game server behind the proxy")
+        ->type_name("HOST:PORT");
+    command
+        .add_option("-l,--listen", listen,
+                    "Where clients connect (repeatable); port 0: the system chooses")
+        ->type_name("ADDR:PORT")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->capture_default_str();
+    records.add_to(command);
+    relay.add_to(command);
+    http.add_to(command);
+    command
+        .add_option("--idle-timeout", idle_timeout,
+                    "Seconds without a datagram after which a session ends")
+        ->transform(seconds())
+        ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
+    command
+        .add_option("--max-sessions", max_sessions, "Clients at the same time; more are refused")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{60000}))
+        ->capture_default_str();
+    command
+        .add_option("--threads", threads, "Relay threads, each with an inspecting one beside it")
+        ->check(CLI::Range(1U, 64U))
+        ->capture_default_str();
+    command
+        .add_option("--ring", ring_mib,
+                    "MiB of copies that may wait to be looked at, for each thread")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
+        ->capture_default_str();
+    command.add_option("--duration", duration, "Stop by itself after this many seconds")
+        ->transform(seconds())
+        ->check(CLI::Range(kShortestRun, kLongestRun));
+    command.add_flag("--busy-poll", busy_poll,
+                     "Spin instead of sleeping: lowest latency, takes a core");
+    command.add_flag(
+        "--stats", stats,
+        "At the end, tell where every byte went (as 'twscope stats' does for captures)");
+    command.add_flag("--no-inspect", no_inspect, "Only forward, look at nothing");
+    command.add_flag("-q,--quiet", quiet, "No line a second");
+    command.add_option("--log-level", log_level, "What twscope says about itself on stderr")
+        ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
+        ->capture_default_str();
+}
+
+relay::Options ProxyFlags::relay_options() const {
+    relay::Options options;
+    for (const std::string& where : listen) {
+        options.listen.push_back(listen_endpoint(where));
+    }
+    const HostPort upstream = parse_host_port(server, "--server");
+    if (upstream.host.empty() || upstream.port == 0) {
+        throw UsageError{
+            fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8304", server)};
+    }
+    options.server_host = upstream.host;
+    options.server_port = upstream.port;
+    options.max_sessions = max_sessions;
+    options.idle_timeout =
+        std::chrono::milliseconds{static_cast<std::int64_t>(idle_timeout * 1000)};
+    options.threads = threads;
+    options.busy_poll = busy_poll;
+    relay.apply(options);
+    return options;
+}
+
+} // namespace tw::cli

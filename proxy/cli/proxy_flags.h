@@ -1,0 +1,41 @@
+#pragma once
+
+#include "proxy/cli/http_flags.h"
+#include "proxy/cli/record_flags.h"
+#include "proxy/cli/relay_flags.h"
+#include "proxy/relay/options.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tw::cli {
+
+/// The flags of `proxy`.
+struct ProxyFlags {
+    std::string server;
+    std::vector<std::string> listen{"127.0.0.1:8303"};
+    RecordFlags records;
+    RelayFlags relay;
+    HttpFlags http;
+    double idle_timeout = 60; ///< seconds
+    std::size_t max_sessions = 1024;
+    unsigned threads = 1;
+    std::size_t ring_mib = 16;
+    double duration = 0; ///< seconds; 0: until a signal comes
+    bool stats = false;
+    bool busy_poll = false;
+    bool no_inspect = false;
+    bool quiet = false;
+    std::string log_level = "info";
+
+    void add_to(CLI::App& command);
+    /// What the relay needs to know of them. Errors: UsageError.
+    [[nodiscard]] relay::Options relay_options() const;
+};
+
+} // namespace tw::cli

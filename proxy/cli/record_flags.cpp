@@ -1,0 +1,147 @@
+#include "proxy/cli/record_flags.h"
+
+#include "proxy/cli/objects_file.h"
+#include "proxy/cli/settings.h"
+
+#include <system_error>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+void RecordFlags::add_to(CLI::App& command) {
+    command
+        .add_option("--maps", maps,
+                    "Folder to look for maps in (repeatable): NAME.map, NAME_CRC.map or "
+                    "NAME_SHA256.map, there or in its maps/ and downloadedmaps/")
+        ->type_name("DIR")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--map-cache", map_cache,
+                    "Keep maps that clients download through the game here, and look here, too")
+        ->type_name("DIR");
+    command.add_option("-o,--output", output, "Write records as JSON lines; - is standard output")
+        ->type_name("FILE");
+    command.add_option("--items", items, "Which items of each snapshot are written")
+        ->check(CLI::IsMember({"none", "changed", "all"}))
+        ->capture_default_str();
+    command.add_flag("--raw", raw, "Write every item's raw ints, too");
+    command.add_flag("--no-messages", no_messages, "Leave out the records of single messages");
+    command.add_flag("--show-secrets", show_secrets,
+                     "Write passwords, codes and whispers in clear instead of [redacted]");
+    command
+        .add_option("--filter", filter,
+                    "Write only records that match, for example 'snapshot and tick > 500' "
+                    "(proxy/filter/FILTERS.md)")
+        ->type_name("EXPRESSION");
+    command
+        .add_option("--console-filter", console_filter,
+                    "Show only what matches on the console, for example 'session == 3'")
+        ->type_name("EXPRESSION");
+    command
+        .add_option(
+            "--expect", expect,
+            "Exit with 1 unless a record matches (repeatable); 'never ...' and 'always ...' "
+            "ask for none or all")
+        ->type_name("EXPRESSION")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--pseudonyms", pseudonym_key,
+                    "Show clients under names made from their addresses and this secret instead of "
+                    "the addresses; the same secret gives the same names")
+        ->type_name("SECRET");
+    command
+        .add_option("--objects", objects_file,
+                    "Snapshot objects of a mod, as JSON (snapshot/OBJECTS.md describes it)")
+        ->type_name("FILE");
+    command
+        .add_option("--summary", summary,
+                    "Write how each --expect and --fail-on ended: as JUnit when the name ends with "
+                    ".xml, else as text")
+        ->type_name("FILE");
+    command
+        .add_option("--fail-on", fail_on,
+                    "Exit with 1 if one of these findings occurred: ids, or info, warning, error")
+        ->type_name("ID,...")
+        ->delimiter(',');
+}
+
+std::unique_ptr<snapshot::ObjectSet> RecordFlags::objects() const {
+    auto objects = std::make_unique<snapshot::ObjectSet>();
+    if (!objects_file.empty()) {
+        read_objects_file(objects_file, *objects);
+    }
+    return objects;
+}
+
+std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
+                                                        const std::string& text,
+                                                        const snapshot::ObjectSet& objects) const {
+    if (text.empty()) {
+        return std::nullopt;
+    }
+    auto parsed =
+        filter::Filter::parse(text, {.show_secrets = show_secrets, .objects = objects.custom()});
+    if (!parsed) {
+        throw UsageError{fmt::format("{} '{}': {}", flag, text, parsed.error().message)};
+    }
+    return *std::move(parsed);
+}
+
+std::vector<filter::Expectation>
+RecordFlags::expectations(const snapshot::ObjectSet& objects) const {
+    std::vector<filter::Expectation> expectations;
+    for (const std::string& text : expect) {
+        auto expectation = filter::Expectation::parse(
+            text, {.show_secrets = show_secrets, .objects = objects.custom()});
+        if (!expectation) {
+            throw UsageError{fmt::format("--expect '{}': {}", text, expectation.error().message)};
+        }
+        expectations.push_back(*std::move(expectation));
+    }
+    return expectations;
+}
+
+sink::JsonOptions RecordFlags::json(const snapshot::ObjectSet& objects) const {
+    const auto choice = items == "none"  ? sink::ItemChoice::none
+                        : items == "all" ? sink::ItemChoice::all
+                                         : sink::ItemChoice::changed;
+    return {.items = choice, .raw = raw, .objects = &objects, .show_secrets = show_secrets};
+}
+
+std::vector<std::filesystem::path> RecordFlags::map_folders() const {
+    auto folders = existing_folders("--maps", maps);
+    if (!map_cache.empty()) {
+        folders.push_back(existing_folders("--map-cache", {map_cache}).front());
+    }
+    return folders;
+}
+
+void RecordFlags::open_output(std::optional<sink::FileOutput>& file) const {
+    if (output.empty()) {
+        return;
+    }
+    try {
+        file.emplace(output);
+    } catch (const std::system_error& error) {
+        throw UsageError{
+            fmt::format("--output {}: {}; name a file in a folder that exists and may be written",
+                        output, error.code().message())};
+    }
+}
+
+report::FailOn RecordFlags::failing() const {
+    auto parsed = report::FailOn::parse(fail_on);
+    if (!parsed) {
+        throw UsageError{fmt::format("--fail-on {}: no finding and no severity of this name "
+                                     "('twscope findings' lists them)",
+                                     parsed.error())};
+    }
+    return *std::move(parsed);
+}
+
+} // namespace tw::cli

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "proxy/filter/expectation.h"
+#include "proxy/filter/filter.h"
+#include "proxy/report/fail_on.h"
+#include "proxy/sink/file_output.h"
+#include "proxy/sink/json_lines.h"
+#include "snapshot/object_set.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tw::cli {
+
+/// The flags that `proxy` and `decode` share: where maps are, what is written, what is a failure.
+struct RecordFlags {
+    std::vector<std::string> maps;
+    std::string map_cache;
+    std::string output; ///< empty: no records
+    std::string items = "changed";
+    bool raw = false;
+    bool no_messages = false;
+    bool show_secrets = false;
+    std::vector<std::string> fail_on;
+    std::string filter;
+    std::string console_filter;
+    std::vector<std::string> expect;
+    std::string summary; ///< file for the verdict; empty: none
+    std::string pseudonym_key;
+    std::string objects_file;
+
+    void add_to(CLI::App& command);
+    /// The folders to look for maps in. Errors: UsageError for what is no folder.
+    [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
+    /// Where records are written; nothing when they are not. Errors: UsageError.
+    void open_output(std::optional<sink::FileOutput>& file) const;
+    /// What --fail-on names. Errors: UsageError.
+    [[nodiscard]] report::FailOn failing() const;
+    /// The objects to decode with: the table and what --objects adds. Errors: UsageError.
+    [[nodiscard]] std::unique_ptr<snapshot::ObjectSet> objects() const;
+    /// The filter of a flag; nothing when it was not given. Errors: UsageError.
+    [[nodiscard]] std::optional<filter::Filter>
+    parse_filter(const std::string& flag, const std::string& text,
+                 const snapshot::ObjectSet& objects) const;
+    /// What --expect asks for. Errors: UsageError.
+    [[nodiscard]] std::vector<filter::Expectation>
+    expectations(const snapshot::ObjectSet& objects) const;
+    [[nodiscard]] sink::JsonOptions json(const snapshot::ObjectSet& objects) const;
+};
+
+} // namespace tw::cli

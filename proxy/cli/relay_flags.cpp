@@ -1,0 +1,136 @@
+#include "proxy/cli/relay_flags.h"
+
+#include "proxy/cli/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+using relay::ClientAddress;
+
+constexpr std::array<std::pair<std::string_view, ClientAddress>, 4> kModes{
+    {{"auto", ClientAddress::automatic},
+     {"shared", ClientAddress::shared},
+     {"loopback", ClientAddress::loopback},
+     {"transparent", ClientAddress::transparent}}};
+
+/// Number of the routing table, and priority of the rule: one that `ip rule` shows as ours.
+constexpr int kRoutingTable = 8303;
+/// Records hold numbers of 63 bits.
+constexpr std::uint64_t kMaxSeed = std::uint64_t{1} << 62U;
+
+ClientAddress mode_of(std::string_view name) {
+    return std::find_if(kModes.begin(), kModes.end(),
+                        [&](const auto& mode) { return mode.first == name; })
+        ->second;
+}
+
+} // namespace
+
+void RelayFlags::add_to(CLI::App& command) {
+    std::vector<std::string> modes;
+    for (const auto& [name, unused] : kModes) {
+        modes.emplace_back(name);
+    }
+    command
+        .add_option("--client-address", client_address,
+                    "What the server sees as a client's address: the proxy's own (shared), an own "
+                    "127.x.y.z for each client (loopback: the server is on this host's loopback), "
+                    "or the client's real one (transparent: needs CAP_NET_ADMIN and the routes of "
+                    "--print-routes). auto: loopback where possible, else shared")
+        ->check(CLI::IsMember(modes))
+        ->capture_default_str();
+    command.add_flag("--print-routes", print_routes,
+                     "Print the routing commands that --client-address transparent needs for this "
+                     "server, and exit");
+    command
+        .add_option(
+            "--impair", impair,
+            "Make the line worse, for each client on its own (repeatable): "
+            "'s2c:delay=40ms,jitter=10ms,loss=2%,burst=3,dup=1%,reorder=1%,rate=1mbit'; c2s: is "
+            "from clients to the server, s2c: back, without either both")
+        ->type_name("[c2s:|s2c:]NAME=VALUE,...")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--impair-seed", impair_seed,
+                    "The same seed and the same traffic have the same fate")
+        ->check(CLI::Range(std::uint64_t{0}, kMaxSeed))
+        ->capture_default_str();
+}
+
+void RelayFlags::apply(relay::Options& options) const {
+    options.client_address = mode_of(client_address);
+    std::string text;
+    for (const std::string& each : impair) {
+        text += (text.empty() ? "" : ";") + each;
+    }
+    const auto parsed = relay::parse_impairment(text.empty() ? "none" : text, impair_seed);
+    if (!parsed) {
+        throw UsageError{fmt::format("--impair {}: {}", text, parsed.error())};
+    }
+    options.impairment = *parsed;
+}
+
+std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) {
+    const bool asked = wanted != ClientAddress::automatic;
+    switch (chosen) {
+    case ClientAddress::loopback:
+        return fmt::format("the server sees each client with an own 127.x.y.z address ({})",
+                           asked ? "as --client-address says" : "it is on loopback");
+    case ClientAddress::transparent:
+        return "the server sees each client's real address (as --client-address says; its answers "
+               "need the routes of --print-routes)";
+    default:
+        return fmt::format("the server sees all clients with the proxy's address ({})",
+                           asked ? "as --client-address says"
+                                 : "it is not on loopback; sv_max_clients_per_ip and bans count "
+                                   "them as one, see --client-address transparent");
+    }
+}
+
+std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_here,
+                               const std::vector<boost::asio::ip::udp::endpoint>& listen) {
+    const bool same_port = std::any_of(
+        listen.begin(), listen.end(), [&](const auto& own) { return own.port() == server.port(); });
+    if (server_is_here && same_port) {
+        throw UsageError{fmt::format("--print-routes: the server is on this host and has port {0}, "
+                                     "too: routes could not tell its answers from the proxy's; "
+                                     "listen on another port",
+                                     server.port())};
+    }
+    const bool v6 = server.address().is_v6();
+    const std::string ip = v6 ? "ip -6" : "ip";
+    const std::string address = server.address().to_string();
+    const std::string rule =
+        server_is_here
+            // A server bound to all addresses has no source address yet when the route is chosen.
+            ? fmt::format("ipproto udp sport {}", server.port())
+            : fmt::format("from {} ipproto udp sport {}", address, server.port());
+    std::string text = fmt::format("# What the server {0}:{1} sends to its clients is handed to "
+                                   "the proxy on this host instead.\n"
+                                   "# Run as root on the proxy's host, before: twscope proxy "
+                                   "--client-address transparent ...\n"
+                                   "{2} rule add pref {3} {4} lookup {3}\n"
+                                   "{2} route add local default dev lo table {3}\n",
+                                   address, server.port(), ip, kRoutingTable, rule);
+    if (!server_is_here) {
+        text += fmt::format(
+            "# On the server's host the way to the clients must lead here, for example:\n"
+            "#   {} route replace default via ADDRESS_OF_THIS_HOST\n",
+            ip);
+    }
+    text += fmt::format("# To undo:\n"
+                        "#   {0} rule del pref {1}; {0} route flush table {1}\n",
+                        ip, kRoutingTable);
+    return text;
+}
+
+} // namespace tw::cli

@@ -1,0 +1,136 @@
+#include "proxy/cli/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+/// The variable of a flag: --max-sessions is TWSCOPE_MAX_SESSIONS.
+std::string variable_name(const CLI::Option& option) {
+    std::string name = "TWSCOPE_" + option.get_lnames().front();
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char character) {
+        return character == '-' ? '_' : static_cast<char>(std::toupper(character));
+    });
+    return name;
+}
+
+void take(CLI::Option& option, const std::vector<std::string>& values, const std::string& source) {
+    try {
+        for (const std::string& value : values) {
+            option.add_result(option.get_items_expected_max() == 0
+                                  ? option.get_flag_value(option.get_lnames().front(), value)
+                                  : value);
+        }
+        option.run_callback();
+    } catch (const CLI::Error& error) {
+        throw UsageError{fmt::format("{}: {}", source, error.what())};
+    }
+}
+
+std::vector<CLI::ConfigItem> read_config(const std::string& path) {
+    std::ifstream file{path};
+    if (!file) {
+        throw UsageError{
+            fmt::format("--config {}: cannot be read; name a file of lines like 'server = "
+                        "\"127.0.0.1:8304\"'",
+                        path)};
+    }
+    try {
+        return CLI::ConfigTOML{}.from_config(file);
+    } catch (const CLI::Error& error) {
+        throw UsageError{fmt::format("--config {}: {}", path, error.what())};
+    }
+}
+
+} // namespace
+
+Settings::Settings(CLI::App& command) : command_{&command} {
+    command.add_option("--config", file_,
+                       "Read flags from this file: one 'flag-name = value' a line");
+}
+
+void Settings::complete() {
+    const auto options = command_->get_options([](const CLI::Option* option) {
+        return !option->get_lnames().empty() && option->get_lnames().front() != "help";
+    });
+    for (CLI::Option* option : options) {
+        const std::string variable = variable_name(*option);
+        const char* value = std::getenv(variable.c_str());
+        if (option->count() == 0 && value != nullptr) {
+            take(*option, {value}, variable);
+        }
+    }
+    if (file_.empty()) {
+        return;
+    }
+    for (const CLI::ConfigItem& item : read_config(file_)) {
+        if (item.name == "++" || item.name == "--") {
+            continue; // how the reader marks where a section begins and ends
+        }
+        const bool here = item.parents.empty() || (item.parents.size() == 1 &&
+                                                   item.parents.front() == command_->get_name());
+        const auto found =
+            std::find_if(options.begin(), options.end(), [&](const CLI::Option* option) {
+                return option->get_lnames().front() == item.name && item.name != "config";
+            });
+        if (!here || found == options.end()) {
+            throw UsageError{
+                fmt::format("--config {}: unknown key '{}'; keys are the long flags of "
+                            "'twscope {} --help' without dashes",
+                            file_, item.fullname(), command_->get_name())};
+        }
+        if ((*found)->count() == 0) {
+            take(**found, item.inputs, file_);
+        }
+    }
+}
+
+HostPort parse_host_port(const std::string& text, const std::string& flag) {
+    const auto colon = text.rfind(':');
+    const bool bracketed = text.starts_with('[');
+    std::uint16_t port = 0;
+    bool good = colon != std::string::npos;
+    if (good) {
+        const std::string_view digits = std::string_view{text}.substr(colon + 1);
+        const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+        good = !digits.empty() && parsed.ec == std::errc{} &&
+               parsed.ptr == digits.data() + digits.size();
+    }
+    std::string host = good ? text.substr(0, colon) : "";
+    if (bracketed) {
+        good = good && host.size() > 2 && host.back() == ']';
+        host = good ? host.substr(1, host.size() - 2) : "";
+    } else {
+        good = good && host.find(':') == std::string::npos;
+    }
+    if (!good) {
+        throw UsageError{fmt::format("{} {}: expected HOST:PORT, for example 127.0.0.1:8303 or "
+                                     "[::1]:8303",
+                                     flag, text)};
+    }
+    return {.host = host, .port = port};
+}
+
+std::vector<std::filesystem::path> existing_folders(const std::string& flag,
+                                                    const std::vector<std::string>& names) {
+    std::vector<std::filesystem::path> folders;
+    for (const std::string& name : names) {
+        std::error_code error;
+        if (!std::filesystem::is_directory(name, error)) {
+            throw UsageError{fmt::format("{} {}: {}; name a folder that exists", flag, name,
+                                         error ? error.message() : "is not a folder")};
+        }
+        folders.emplace_back(name);
+    }
+    return folders;
+}
+
+} // namespace tw::cli

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
+
+namespace tw::cli {
+
+/// A mistake of whoever started us; the message is one line that says what and what to do.
+class UsageError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+/// Completes what the command line left open: from the variables TWSCOPE_NAME, then from the file
+/// given with --config. Flags win, then variables, then the file; an unknown key is an error.
+class Settings {
+  public:
+    /// Adds --config to the command.
+    explicit Settings(CLI::App& command);
+
+    /// To be called after the command line was parsed.
+    /// Errors: UsageError.
+    void complete();
+
+  private:
+    CLI::App* command_;
+    std::string file_;
+};
+
+/// The folders that a flag names. Errors: UsageError for what is no folder.
+[[nodiscard]] std::vector<std::filesystem::path>
+existing_folders(const std::string& flag, const std::vector<std::string>& names);
+
+/// "HOST:PORT", "[V6]:PORT" or ":PORT" taken apart.
+struct HostPort {
+    std::string host; ///< empty when only a port was given
+    std::uint16_t port = 0;
+};
+
+/// Errors: UsageError that names the flag.
+[[nodiscard]] HostPort parse_host_port(const std::string& text, const std::string& flag);
+
+} // namespace tw::cli

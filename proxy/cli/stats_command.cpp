@@ -1,0 +1,77 @@
+#include "proxy/capture/capture_run.h"
+#include "proxy/cli/capture_flags.h"
+#include "proxy/cli/commands.h"
+#include "proxy/cli/objects_file.h"
+#include "proxy/cli/settings.h"
+#include "proxy/report/stats_report.h"
+#include "proxy/run/map_folders.h"
+#include "proxy/run/worker.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+struct StatsFlags {
+    CaptureFlags captures;
+    std::vector<std::string> maps;
+    std::string objects_file;
+    bool json = false;
+};
+
+int run_stats(const StatsFlags& flags) {
+    run::MapFolders maps{existing_folders("--maps", flags.maps)};
+    capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
+    snapshot::ObjectSet objects;
+    if (!flags.objects_file.empty()) {
+        read_objects_file(flags.objects_file, objects);
+    }
+    run::Fanout nobody;
+    record::Ledger ledger;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{
+        {.objects = &objects, .messages = false, .ledger = &ledger}, maps, nobody, numbers};
+    captures.read(inspector);
+    const record::SessionStats totals = inspector.totals();
+    const report::StatsReport report{.captures = flags.captures.paths,
+                                     .sessions = inspector.sessions_seen(),
+                                     .duration_ns = captures.last() - captures.first(),
+                                     .totals = &totals,
+                                     .ledger = &ledger};
+    fmt::print("{}", flags.json ? report::stats_json(report) : report::stats_table(report));
+    return 0;
+}
+
+} // namespace
+
+Action add_stats_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "stats", "Account for every byte of captures: where they went, losses, cadence");
+    auto flags = std::make_shared<StatsFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    flags->captures.add_to(*command);
+    command
+        ->add_option("--maps", flags->maps,
+                     "Folder to look for maps in (repeatable), for the findings about positions")
+        ->type_name("DIR")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        ->add_option("--objects", flags->objects_file,
+                     "Snapshot objects of a mod, as JSON (snapshot/OBJECTS.md describes it)")
+        ->type_name("FILE");
+    command->add_flag("--json", flags->json, "One JSON object instead of tables");
+    return [flags, settings] {
+        settings->complete();
+        return run_stats(*flags);
+    };
+}
+
+} // namespace tw::cli

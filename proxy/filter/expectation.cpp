@@ -1,0 +1,259 @@
+#include "proxy/filter/expectation.h"
+
+#include "proxy/filter/tables.h"
+#include "proxy/record/terminal_text.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace tw::filter {
+
+using record::Record;
+
+namespace {
+
+using Number = std::variant<std::int64_t, double>;
+
+double real(const Number& number) {
+    return std::visit([](auto value) { return static_cast<double>(value); }, number);
+}
+
+bool less(const Number& a, const Number& b) {
+    const auto* const left = std::get_if<std::int64_t>(&a);
+    const auto* const right = std::get_if<std::int64_t>(&b);
+    return left != nullptr && right != nullptr ? *left < *right : real(a) < real(b);
+}
+
+std::string shown(const Number& number) {
+    return std::visit([](auto value) { return fmt::format("{}", value); }, number);
+}
+
+/// Keeps what decided the comparisons of one filter.
+class Collector final : public Observer {
+  public:
+    explicit Collector(std::vector<Observed>& observed) : observed_{&observed} {}
+
+    void saw(std::size_t comparison, const Value& value) override {
+        (*observed_)[comparison].add(value);
+    }
+
+  private:
+    std::vector<Observed>* observed_;
+};
+
+/// "session 3, snapshot at 2026-01-01T12:00:00.000000Z, tick 500"
+std::string describe_record(const Record& record) {
+    const auto& head = std::visit(
+        [](const auto* each) -> const record::RecordHead& { return each->head; }, record);
+    Scratch scratch;
+    std::string line =
+        fmt::format("session {}, {} at {}", head.session, kRecordTypes[record.index()],
+                    time_value(head.time, scratch).text);
+    if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
+        line += fmt::format(", tick {}", (*snapshot)->tick);
+    } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
+        line += fmt::format(", {}", record::finding_info((*finding)->id).name);
+    } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {
+        line += fmt::format(", {}", record::terminal_text((*message)->name));
+    }
+    return line;
+}
+
+} // namespace
+
+void Observed::add(const Value& value) {
+    if (!value.numeric() || value.word) {
+        return add_text(value.text);
+    }
+    const auto* const integer = std::get_if<std::int64_t>(&value.number);
+    const Number number = integer != nullptr ? Number{*integer} : std::get<double>(value.number);
+    widen(number, number);
+}
+
+void Observed::widen(const Number& least, const Number& most) {
+    if (!range_) {
+        range_ = {least, most};
+        return;
+    }
+    range_->first = less(least, range_->first) ? least : range_->first;
+    range_->second = less(range_->second, most) ? most : range_->second;
+}
+
+void Observed::add_text(std::string_view text) {
+    const std::string_view cut = text.substr(0, kMaxTextBytes);
+    if (std::find(texts_.begin(), texts_.end(), cut) != texts_.end()) {
+        return;
+    }
+    if (texts_.size() < kMaxTexts) {
+        texts_.emplace_back(cut);
+    } else {
+        more_texts_ = true;
+    }
+}
+
+void Observed::merge(const Observed& other) {
+    if (other.range_) {
+        widen(other.range_->first, other.range_->second);
+    }
+    for (const std::string& text : other.texts_) {
+        add_text(text);
+    }
+    more_texts_ = more_texts_ || other.more_texts_;
+}
+
+std::string Observed::describe() const {
+    std::string out;
+    if (range_) {
+        out = less(range_->first, range_->second)
+                  ? fmt::format("{} to {}", shown(range_->first), shown(range_->second))
+                  : shown(range_->first);
+    }
+    for (const std::string& text : texts_) {
+        out += out.empty() ? "" : ", ";
+        out += text.empty() ? "\"\"" : record::terminal_text(text);
+    }
+    return more_texts_ ? out + " and more" : out;
+}
+
+tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
+                                                          const FilterOptions& options) {
+    struct Prefix {
+        std::string_view word;
+        Mode mode;
+    };
+
+    static constexpr std::array<Prefix, 2> kPrefixes{
+        {{"never ", Mode::never}, {"always ", Mode::always}}};
+    const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+    Mode mode = Mode::once;
+    // Blanks in place of the word keep offsets right.
+    std::string condition{text};
+    for (const Prefix& prefix : kPrefixes) {
+        if (text.substr(begin).starts_with(prefix.word)) {
+            mode = prefix.mode;
+            condition.replace(begin, prefix.word.size(), prefix.word.size(), ' ');
+        }
+    }
+    auto filter = Filter::parse(condition, options);
+    if (!filter) {
+        return tl::unexpected{std::move(filter.error())};
+    }
+    Expectation expectation{std::move(*filter)};
+    expectation.text_ = text;
+    expectation.mode_ = mode;
+    expectation.observed_.resize(expectation.filter_.comparisons().size());
+    return expectation;
+}
+
+void Expectation::look_at(const Record& record) {
+    if (mode_ == Mode::always && !filter_.concerns(record)) {
+        return;
+    }
+    ++asked_;
+    const bool collecting = mode_ == Mode::once && matched_ == 0;
+    Collector collector{observed_};
+    const bool matches = collecting ? filter_.matches(record, collector) : filter_.matches(record);
+    matched_ += matches ? 1U : 0U;
+    if (offender_.empty() && mode_ != Mode::once && matches == (mode_ == Mode::never)) {
+        note_offender(record);
+    }
+}
+
+void Expectation::note_offender(const Record& record) {
+    Collector collector{observed_};
+    std::ignore = filter_.matches(record, collector); // known already
+    offender_ = describe_record(record);
+    offender_time_ = std::visit([](const auto* each) { return each->head.time; }, record);
+}
+
+void Expectation::merge(const Expectation& other) {
+    asked_ += other.asked_;
+    matched_ += other.matched_;
+    if (mode_ == Mode::once) {
+        for (std::size_t i = 0; i < observed_.size(); ++i) {
+            observed_[i].merge(other.observed_[i]);
+        }
+    } else if (!other.offender_.empty() &&
+               (offender_.empty() || other.offender_time_ < offender_time_)) {
+        offender_ = other.offender_;
+        offender_time_ = other.offender_time_;
+        observed_ = other.observed_;
+    }
+}
+
+bool Expectation::met() const {
+    switch (mode_) {
+    case Mode::once:
+        return matched_ != 0;
+    case Mode::never:
+        return matched_ == 0;
+    case Mode::always:
+        return asked_ != 0 && matched_ == asked_;
+    }
+    return false;
+}
+
+std::string Expectation::values() const {
+    std::string out;
+    std::set<std::string_view> told;
+    for (std::size_t i = 0; i < observed_.size(); ++i) {
+        const std::string_view key = filter_.comparisons()[i].text;
+        if (!told.insert(key).second) {
+            continue;
+        }
+        // One key may be compared several times, each on what the ones before let through.
+        Observed all;
+        for (std::size_t j = i; j < observed_.size(); ++j) {
+            if (filter_.comparisons()[j].text == key) {
+                all.merge(observed_[j]);
+            }
+        }
+        out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", key,
+                           all.empty() ? "nothing" : all.describe());
+    }
+    return out;
+}
+
+std::string Expectation::instead() const {
+    if (met()) {
+        return {};
+    }
+    if (asked_ == 0) {
+        return mode_ == Mode::always ? "no record has a key it names" : "there were no records";
+    }
+    if (mode_ == Mode::once) {
+        return fmt::format("none of {} records matched; seen: {}", asked_, values());
+    }
+    const std::uint64_t offenders = mode_ == Mode::never ? matched_ : asked_ - matched_;
+    return fmt::format("{} of {} records {}; the first: {}; seen: {}", offenders, asked_,
+                       mode_ == Mode::never ? "matched" : "did not match", offender_, values());
+}
+
+void Expectations::on_record(const Record& record) {
+    for (Expectation& expectation : expectations_) {
+        expectation.look_at(record);
+    }
+}
+
+void Expectations::merge(const Expectations& other) {
+    const std::size_t count = std::min(expectations_.size(), other.expectations_.size());
+    for (std::size_t i = 0; i < count; ++i) {
+        expectations_[i].merge(other.expectations_[i]);
+    }
+}
+
+std::vector<ExpectationResult> Expectations::report() const {
+    std::vector<ExpectationResult> results;
+    for (const Expectation& expectation : expectations_) {
+        results.push_back({.text = std::string{expectation.text()},
+                           .met = expectation.met(),
+                           .instead = expectation.instead()});
+    }
+    return results;
+}
+
+} // namespace tw::filter

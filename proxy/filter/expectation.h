@@ -1,0 +1,114 @@
+#pragma once
+
+#include "proxy/filter/filter.h"
+#include "proxy/record/records.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+namespace tw::filter {
+
+/// The values a comparison met: a range of numbers and the first few different texts.
+class Observed {
+  public:
+    /// More different texts than this are only said to exist.
+    static constexpr std::size_t kMaxTexts = 8;
+    /// Longer texts are cut: names and chat come from peers.
+    static constexpr std::size_t kMaxTextBytes = 40;
+
+    void add(const Value& value);
+    void merge(const Observed& other);
+
+    [[nodiscard]] bool empty() const { return !range_ && texts_.empty(); }
+
+    /// "3 to 17", "air, freeze and more": safe on a terminal.
+    [[nodiscard]] std::string describe() const;
+
+    friend bool operator==(const Observed&, const Observed&) = default;
+
+  private:
+    using Number = std::variant<std::int64_t, double>;
+
+    void widen(const Number& least, const Number& most);
+    void add_text(std::string_view text);
+
+    std::optional<std::pair<Number, Number>> range_;
+    std::vector<std::string> texts_;
+    bool more_texts_ = false;
+};
+
+/// What a run is to show: `EXPRESSION` (some record matches), `never EXPRESSION` (none does) or
+/// `always EXPRESSION` (all do that have a key it names, and there is one).
+class Expectation {
+  public:
+    enum class Mode : std::uint8_t { once, never, always };
+
+    /// Errors: as Filter::parse, offsets counting in the whole text.
+    [[nodiscard]] static tl::expected<Expectation, FilterError>
+    parse(std::string_view text, const FilterOptions& options = {});
+
+    void look_at(const record::Record& record);
+    /// Adds what a copy of the same expectation saw elsewhere, for instance on another thread.
+    void merge(const Expectation& other);
+
+    [[nodiscard]] bool met() const;
+
+    /// Records that matched.
+    [[nodiscard]] std::uint64_t seen() const { return matched_; }
+
+    [[nodiscard]] std::string_view text() const { return text_; }
+
+    /// One line: what was seen instead. Empty when the expectation is met.
+    [[nodiscard]] std::string instead() const;
+
+    friend bool operator==(const Expectation&, const Expectation&) = default;
+
+  private:
+    explicit Expectation(Filter filter) : filter_{std::move(filter)} {}
+
+    void note_offender(const record::Record& record);
+    [[nodiscard]] std::string values() const;
+
+    std::string text_;
+    Mode mode_ = Mode::once;
+    Filter filter_;
+    std::uint64_t asked_ = 0; ///< records it was held against
+    std::uint64_t matched_ = 0;
+    std::vector<Observed> observed_; ///< by comparison; of the first offender unless mode is once
+    std::string offender_;           ///< the first record that broke a never or always
+    record::Timestamp offender_time_ = 0;
+};
+
+/// How an expectation ended.
+struct ExpectationResult {
+    std::string text;
+    bool met = false;
+    std::string instead; ///< empty when met
+};
+
+/// Holds every record against all expectations.
+class Expectations final : public record::RecordSink {
+  public:
+    explicit Expectations(std::vector<Expectation> expectations)
+        : expectations_{std::move(expectations)} {}
+
+    void on_record(const record::Record& record) override;
+    /// Adds what another sink with the same expectations saw: each worker has one of its own.
+    void merge(const Expectations& other);
+
+    [[nodiscard]] std::vector<ExpectationResult> report() const;
+
+  private:
+    std::vector<Expectation> expectations_;
+};
+
+} // namespace tw::filter

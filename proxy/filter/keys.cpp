@@ -1,0 +1,324 @@
+#include "proxy/filter/keys.h"
+
+#include "proxy/filter/tables.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace tw::filter {
+
+using snapshot::FieldKind;
+using snapshot::FieldSpec;
+using snapshot::ObjectSpec;
+
+namespace {
+
+constexpr std::string_view kFields = "fields.";
+constexpr std::string_view kNames = "names.";
+constexpr std::string_view kAt = "at.";
+
+template <typename Use>
+void for_each_field(MoreObjects more, const Use& use) {
+    for (const auto& table : {snapshot::object_table(), more}) {
+        for (const ObjectSpec& object : table) {
+            for (const FieldSpec& field : object.fields) {
+                use(field);
+            }
+        }
+    }
+}
+
+KeyKind kind_of(const FieldSpec& field) {
+    if (field.kind == FieldKind::int_string) {
+        return KeyKind::text;
+    }
+    return field.kind == FieldKind::boolean ? KeyKind::boolean : KeyKind::number;
+}
+
+bool has_word(std::span<const std::string_view> words, std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// Whether every name of a dotted path exists.
+bool path_exists(std::string_view path) {
+    const std::vector<std::string_view> words = message_field_words();
+    while (true) {
+        const std::size_t dot = path.find('.');
+        if (!has_word(words, path.substr(0, dot))) {
+            return false;
+        }
+        if (dot == std::string_view::npos) {
+            return true;
+        }
+        path.remove_prefix(dot + 1);
+    }
+}
+
+/// Finds a field among all objects, and what it holds when they agree.
+bool find_item_field(Key& key, MoreObjects more) {
+    bool found = false;
+    for_each_field(more, [&](const FieldSpec& field) {
+        if (field.name != key.path || (key.way == Key::Way::names && field.names == nullptr)) {
+            return;
+        }
+        const KeyKind kind = key.way == Key::Way::names ? KeyKind::text : kind_of(field);
+        key.kind = found && kind != key.kind ? KeyKind::any : kind;
+        found = true;
+    });
+    return found;
+}
+
+bool find_path(Key& key, MoreObjects more) {
+    if (key.scope == KeyScope::item) {
+        return find_item_field(key, more);
+    }
+    if (key.way == Key::Way::names) {
+        key.kind = KeyKind::text;
+        return !message_value_words(key.path).empty();
+    }
+    return path_exists(key.path);
+}
+
+bool find_table_row(Key& key) {
+    if (key.scope == KeyScope::record) {
+        return find_record_rows(key);
+    }
+    if (key.name == "data") {
+        key.way = Key::Way::data;
+        key.kind = KeyKind::number;
+        return true;
+    }
+    key.rows[0] = row_of(item_keys(), key.name);
+    if (key.rows[0] == Key::kNoRow) {
+        return false;
+    }
+    key.kind = item_keys()[static_cast<std::size_t>(key.rows[0])].kind;
+    return true;
+}
+
+bool find_place(Key& key) {
+    key.rows[0] = row_of(place_keys(), key.path);
+    if (key.rows[0] == Key::kNoRow) {
+        return false;
+    }
+    key.kind = place_keys()[static_cast<std::size_t>(key.rows[0])].kind;
+    return true;
+}
+
+/// How many letters must change to make one word the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t changed = diagonal + (a[i] == b[j] ? 0U : 1U);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+        }
+    }
+    return row[b.size()];
+}
+
+} // namespace
+
+Value hex_value(std::span<const std::byte> bytes, Scratch& scratch) {
+    static constexpr std::string_view kDigits = "0123456789abcdef";
+    const std::size_t count = std::min(bytes.size(), Scratch::kMaxHexBytes);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto byte = std::to_integer<std::size_t>(bytes[i]);
+        scratch.text[2 * i] = kDigits[byte / 16];
+        scratch.text[2 * i + 1] = kDigits[byte % 16];
+    }
+    return Value::of(std::string_view{scratch.text.data(), 2 * count});
+}
+
+Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch) {
+    const auto text = snapshot::format_uuid(uuid);
+    std::copy(text.begin(), text.end(), scratch.text.begin());
+    return Value::of(std::string_view{scratch.text.data(), text.size()});
+}
+
+Value time_value(record::Timestamp time, Scratch& scratch) {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    constexpr std::int64_t kLast = 253402300799; // the last second of four-digit years
+    const std::int64_t rest = (time % kSecond + kSecond) % kSecond;
+    const std::int64_t second = std::clamp<std::int64_t>((time - rest) / kSecond, 0, kLast);
+    const auto written =
+        fmt::format_to_n(scratch.text.data(), scratch.text.size(), "{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
+                         fmt::gmtime(static_cast<std::time_t>(second)), rest / 1000);
+    return Value::of(std::string_view{scratch.text.data(), written.size});
+}
+
+bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor) {
+    if (!names.flags) {
+        const auto name = names.find(value);
+        return name && visitor.take(Value::of(*name));
+    }
+    const auto bits = static_cast<std::uint32_t>(value);
+    for (const snapshot::NamedValue& flag : names.values) {
+        const auto mask = static_cast<std::uint32_t>(flag.value);
+        if (mask != 0 && (bits & mask) == mask && visitor.take(Value::of(flag.name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+std::optional<Key> find_key(KeyScope scope, std::string_view name, MoreObjects more) {
+    Key key;
+    key.name = name;
+    key.scope = scope;
+    key.rows.fill(Key::kNoRow);
+
+    struct Prefix {
+        std::string_view text;
+        Key::Way way;
+    };
+
+    static constexpr std::array<Prefix, 3> kPrefixes{
+        {{kFields, Key::Way::fields}, {kNames, Key::Way::names}, {kAt, Key::Way::place}}};
+    for (const Prefix& prefix : kPrefixes) {
+        if (name.starts_with(prefix.text)) {
+            key.way = prefix.way;
+            key.path = name.substr(prefix.text.size());
+        }
+    }
+    bool found = false;
+    switch (key.way) {
+    case Key::Way::fields:
+    case Key::Way::names:
+        found = find_path(key, more);
+        break;
+    case Key::Way::place:
+        found = find_place(key);
+        break;
+    default:
+        found = find_table_row(key);
+        break;
+    }
+    return found ? std::optional{std::move(key)} : std::nullopt;
+}
+
+bool visit_record(const Key& key, const record::Record& record, bool show_secrets, Scratch& scratch,
+                  ValueVisitor& visitor) {
+    Found found;
+    if (key.way == Key::Way::row) {
+        found = read_record(key, record, show_secrets, scratch);
+    } else if (key.way == Key::Way::place) {
+        const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
+        if (finding != nullptr && (*finding)->place) {
+            found = place_keys()[static_cast<std::size_t>(key.rows[0])].read(*(*finding)->place,
+                                                                             scratch);
+        }
+    } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {
+        if ((*message)->name.empty()) {
+            return false; // unknown: it has no fields
+        }
+        return key.way == Key::Way::names
+                   ? visit_field_names(key.path, **message, visitor)
+                   : visit_fields(key.path, **message, show_secrets, scratch, visitor);
+    }
+    return found && visitor.take(*found);
+}
+
+std::vector<std::string> all_keys(KeyScope scope, MoreObjects more) {
+    std::vector<std::string> names;
+    const auto add = [&](std::string_view prefix, std::string_view name) {
+        names.push_back(std::string{prefix} + std::string{name});
+    };
+    for (const auto& row : place_keys()) {
+        add(kAt, row.name);
+    }
+    if (scope == KeyScope::record) {
+        add_record_keys(names);
+        add_message_keys(names);
+    } else {
+        names.emplace_back("data");
+        for (const auto& row : item_keys()) {
+            add({}, row.name);
+        }
+        for_each_field(more, [&](const FieldSpec& field) {
+            add(kFields, field.name);
+            if (field.names != nullptr) {
+                add(kNames, field.name);
+            }
+        });
+    }
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> words) {
+    constexpr std::size_t kMaxLength = 64; // longer ones are no typing slip of any word there is
+    std::string_view best;
+    std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
+    for (const std::string_view each : words) {
+        // The difference in length is the least that must change.
+        const std::size_t longer = std::max(word.size(), each.size());
+        if (word.size() > kMaxLength || each.empty() ||
+            longer - std::min(word.size(), each.size()) >= least) {
+            continue;
+        }
+        if (const std::size_t changes = distance(word, each);
+            changes < least && changes < each.size()) {
+            least = changes;
+            best = each;
+        }
+    }
+    return best;
+}
+
+std::string suggest_key(KeyScope scope, std::string_view name, MoreObjects more) {
+    const std::vector<std::string> keys = all_keys(scope, more);
+    const std::vector<std::string_view> views{keys.begin(), keys.end()};
+    return std::string{nearest(name, views)};
+}
+
+std::vector<std::string_view> words_of(const Key& key, MoreObjects more) {
+    switch (key.way) {
+    case Key::Way::place:
+        return tile_words(key.path);
+    case Key::Way::names:
+        break;
+    case Key::Way::row:
+        if (key.scope == KeyScope::record && key.name != "item.type") {
+            return record_words(key.name);
+        }
+        if (key.name.ends_with("type")) {
+            return item_type_words(more);
+        }
+        return {};
+    default:
+        return {};
+    }
+    if (key.scope == KeyScope::record) {
+        return message_value_words(key.path);
+    }
+    std::vector<std::string_view> words;
+    for_each_field(more, [&](const FieldSpec& field) {
+        if (field.name == key.path && field.names != nullptr) {
+            for (const snapshot::NamedValue& value : field.names->values) {
+                words.push_back(value.name);
+            }
+        }
+    });
+    return words;
+}
+
+std::vector<std::string_view> item_type_words(MoreObjects more) {
+    std::vector<std::string_view> words{"descriptor"};
+    for (const auto& table : {snapshot::object_table(), more}) {
+        for (const ObjectSpec& object : table) {
+            words.push_back(object.name);
+        }
+    }
+    return words;
+}
+
+} // namespace tw::filter

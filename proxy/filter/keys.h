@@ -1,0 +1,100 @@
+#pragma once
+
+#include "proxy/filter/value.h"
+#include "proxy/record/records.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+/// The keys of records that filters can name, and how each is read. The tables behind them follow
+/// json_lines.cpp and json_items.cpp: a key reads as what the JSON says under it.
+namespace tw::filter {
+
+/// What a key belongs to.
+enum class KeyScope : std::uint8_t {
+    record,
+    item, ///< an element of a snapshot's `items`
+};
+
+/// A key that exists, ready to be read.
+struct Key {
+    /// Which table `rows` counts in.
+    enum class Way : std::uint8_t {
+        row,    ///< the table of the record type or of items
+        place,  ///< the table of `at`
+        fields, ///< `path` below `fields`
+        names,  ///< `path` below `names`
+        data,   ///< the ints of an item
+    };
+    static constexpr std::int16_t kNoRow = -1;
+
+    std::string name; ///< as in the JSON, dotted; for items without "items."
+    KeyScope scope = KeyScope::record;
+    Way way = Way::row;
+    KeyKind kind = KeyKind::any;
+    bool common = false; ///< every record has it: v, t, type, session; most have dir
+    std::array<std::int16_t, std::variant_size_v<record::Record>> rows{}; ///< by record type
+    std::string path;
+
+    friend bool operator==(const Key&, const Key&) = default;
+};
+
+/// Objects a run knows beside those of the object table (a mod's own).
+using MoreObjects = std::span<const snapshot::ObjectSpec>;
+
+/// The key of that name; nothing when no record type has it.
+[[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
+                                          MoreObjects more = {});
+/// The nearest existing key; empty when none is near.
+[[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name, MoreObjects more = {});
+/// Every key, in the order of the tables.
+[[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, MoreObjects more = {});
+
+/// The words a key can hold when they are a closed set (type, event, dir, severity, ...); empty
+/// otherwise.
+[[nodiscard]] std::vector<std::string_view> words_of(const Key& key, MoreObjects more = {});
+/// Names of the types of items.
+[[nodiscard]] std::vector<std::string_view> item_type_words(MoreObjects more = {});
+/// The word nearest to one that does not exist; empty when none is near.
+[[nodiscard]] std::string_view nearest(std::string_view word,
+                                       std::span<const std::string_view> words);
+
+/// Names of the record types, in the order of inspect::Record.
+inline constexpr std::array<std::string_view, std::variant_size_v<record::Record>> kRecordTypes{
+    "session", "message", "map", "snapshot", "finding", "summary", "impairment"};
+
+/// An item while conditions look at it. What is costly to know is found once, when asked for.
+class ItemContext {
+  public:
+    ItemContext(const record::SnapshotRecord& record, std::size_t index);
+
+    [[nodiscard]] const record::SnapshotRecord& record() const { return *record_; }
+
+    [[nodiscard]] const snapshot::ItemView& item() const { return item_; }
+
+    [[nodiscard]] const snapshot::ObjectSpec* object() const { return object_; }
+
+    [[nodiscard]] const std::optional<record::WorldPlace>& place();
+
+  private:
+    const record::SnapshotRecord* record_;
+    snapshot::ItemView item_;
+    const snapshot::ObjectSpec* object_;
+    std::optional<record::WorldPlace> place_;
+    bool located_ = false;
+};
+
+/// Hands the key's values to the visitor until it has enough; true when it had. Allocates nothing.
+/// `show_secrets`: passwords and codes are read as they are, otherwise as "[redacted]".
+bool visit_record(const Key& key, const record::Record& record, bool show_secrets, Scratch& scratch,
+                  ValueVisitor& visitor);
+bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor);
+
+} // namespace tw::filter

@@ -1,0 +1,158 @@
+#include "proxy/filter/scanner.h"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace tw::filter {
+
+namespace {
+
+bool is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
+}
+
+/// Values may hold more without quotes: addresses, times, versions, names in any script.
+bool is_bare(char c) {
+    constexpr std::string_view kNot = "()\"'=!<>~";
+    return static_cast<unsigned char>(c) > ' ' && c != '\x7f' &&
+           kNot.find(c) == std::string_view::npos;
+}
+
+template <typename Number>
+bool parse_number(std::string_view text, Number& number) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc{} && end == text.data() + text.size();
+}
+
+Operand bare_operand(std::string_view text) {
+    Operand literal;
+    literal.text = text;
+    literal.null = text == "null";
+    const std::size_t sign = text.starts_with('-') ? 1 : 0;
+    std::int64_t integer = 0;
+    double real = 0;
+    if (text == "true" || text == "false") {
+        literal.number = std::int64_t{text == "true"};
+    } else if (text.size() <= sign || !is_digit(text[sign])) {
+        return literal; // "inf" and "nan" are words
+    } else if (parse_number(text, integer)) {
+        literal.number = integer;
+    } else if (parse_number(text, real)) {
+        literal.number = real;
+    }
+    return literal;
+}
+
+} // namespace
+
+std::string shown_text(std::string_view text) {
+    constexpr std::size_t kMaxShown = 40;
+    std::string out{'"'};
+    for (const char c : text.substr(0, kMaxShown)) {
+        out += c >= ' ' && c < '\x7f' ? c : '?';
+    }
+    out += text.size() > kMaxShown ? "...\"" : "\"";
+    return out;
+}
+
+std::size_t FilterScanner::offset() {
+    while (at_ < text_.size() && is_space(text_[at_])) {
+        ++at_;
+    }
+    return at_;
+}
+
+std::string_view FilterScanner::peek_word() {
+    const std::size_t begin = offset();
+    std::size_t end = begin;
+    while (end < text_.size() && is_word(text_[end])) {
+        ++end;
+    }
+    return text_.substr(begin, end - begin);
+}
+
+std::string_view FilterScanner::word() {
+    const std::string_view word = peek_word();
+    at_ += word.size();
+    return word;
+}
+
+bool FilterScanner::next_is(char character) {
+    return !at_end() && text_[at_] == character;
+}
+
+bool FilterScanner::take(char character) {
+    const bool there = next_is(character);
+    at_ += there ? 1U : 0U;
+    return there;
+}
+
+std::optional<Operator> FilterScanner::take_operator() {
+    static constexpr std::array<std::pair<std::string_view, Operator>, 7> kOperators{
+        {{"==", Operator::equal},
+         {"!=", Operator::unequal},
+         {"<=", Operator::at_most},
+         {">=", Operator::at_least},
+         {"<", Operator::less},
+         {">", Operator::greater},
+         {"~", Operator::contains}}};
+    const std::string_view rest = text_.substr(offset());
+    for (const auto& [sign, op] : kOperators) {
+        if (rest.starts_with(sign)) {
+            at_ += sign.size();
+            return op;
+        }
+    }
+    return std::nullopt;
+}
+
+FilterScanner::Value FilterScanner::quoted(char quote) {
+    Operand literal{.text = {}, .number = {}, .null = false, .quoted = true};
+    for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
+        if (text_[at_] == '\\') {
+            ++at_;
+            if (at_ == text_.size() || (text_[at_] != quote && text_[at_] != '\\')) {
+                return {.error = "only a quote or a backslash can stand behind a backslash"};
+            }
+        }
+        literal.text += text_[at_];
+    }
+    if (at_ == text_.size()) {
+        return {.error = "the string that starts here does not end"};
+    }
+    ++at_;
+    return {.literal = std::move(literal)};
+}
+
+FilterScanner::Value FilterScanner::literal() {
+    if (next_is('"') || next_is('\'')) {
+        return quoted(text_[at_]);
+    }
+    const std::size_t begin = offset();
+    while (at_ < text_.size() && is_bare(text_[at_])) {
+        ++at_;
+    }
+    if (at_ == begin) {
+        return {.error = "a value is missing"};
+    }
+    return {.literal = bare_operand(text_.substr(begin, at_ - begin))};
+}
+
+std::string FilterScanner::shown() {
+    if (at_end()) {
+        return "the end";
+    }
+    const std::string_view word = peek_word();
+    return shown_text(word.empty() ? text_.substr(at_, 1) : word);
+}
+
+} // namespace tw::filter

@@ -1,0 +1,277 @@
+#include "proxy/record/findings.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace tw::record {
+
+namespace {
+
+using enum FindingId;
+using enum Severity;
+
+constexpr auto kTable = std::to_array<FindingInfo>({
+    {packet_too_short, "packet.too_short", warning,
+     "A datagram is shorter than the header it should have.",
+     "Scanners, other programs on the port, or a damaged sender."},
+    {packet_too_long, "packet.too_long", warning,
+     "A datagram is longer than 1400 bytes; every game program drops it.",
+     "A mod that packs more than a packet may hold."},
+    {packet_huffman_truncated, "packet.huffman_truncated", error,
+     "Compressed data ends before its end symbol; the receiver drops the packet.",
+     "A damaged packet or a broken compressor."},
+    {packet_huffman_overflow, "packet.huffman_overflow", error,
+     "A packet decompresses to more than a payload may hold; the receiver drops it.",
+     "A decompression bomb or a broken compressor."},
+    {packet_control_empty, "packet.control_empty", warning,
+     "A control packet does not say which one it is.", "A damaged or hand-made packet."},
+    {packet_control_compressed, "packet.control_compressed", info,
+     "A control packet is compressed; DDNet refuses it, vanilla accepts it.",
+     "A very old vanilla peer or a hand-made packet."},
+    {packet_control_unknown, "packet.control_unknown", info,
+     "A control packet of a kind nobody knows; receivers ignore it.",
+     "A mod's own extension or a damaged packet."},
+    {packet_wrong_token, "packet.wrong_token", info,
+     "A packet carries another token than its connection; the receiver drops it.",
+     "A leftover of an older connection, a restarted server, or a forged packet."},
+    {packet_trailing_bytes, "packet.trailing_bytes", info,
+     "Bytes stand behind the last chunk that are no token; receivers ignore them.",
+     "A client library that always appends a token."},
+    {packet_seven, "packet.seven", info,
+     "The session speaks Teeworlds 0.7: it is forwarded and counted, not decoded.",
+     "A 0.7 client on a server that accepts both."},
+    {chunk_truncated, "chunk.truncated", warning,
+     "A packet ends inside a chunk; the chunks before it count, the rest is lost.",
+     "A damaged packet or a sender that miscounts."},
+    {chunk_empty, "chunk.empty", info, "A chunk without a message; receivers ignore it.",
+     "The damaged anti-spoof packet of DDNet 14.0 to 16.7."},
+    {chunk_vital_gap, "chunk.vital_gap", info,
+     "A reliable chunk came before one that is missing; receivers drop it and it comes again.",
+     "Packet loss or reordering."},
+    {message_id_invalid, "message.id_invalid", warning,
+     "A message has no valid id; receivers ignore it.", "A damaged packet or a broken packer."},
+    {message_unknown, "message.unknown", info,
+     "A message with an id or UUID that twscope does not know; it is kept raw.",
+     "A mod's own message, or a client newer than this program."},
+    {message_truncated, "message.truncated", warning,
+     "A message ends inside a field; receivers ignore all of it.",
+     "A sender that packs fewer fields than the protocol has."},
+    {message_trailing_bytes, "message.trailing_bytes", info,
+     "Bytes are left over behind the last field; receivers ignore them.",
+     "A newer peer that added fields."},
+    {message_out_of_range, "message.out_of_range", info,
+     "A value is outside what the reference reader accepts; it drops the message.",
+     "A mod that uses a field for something else, or a server with more slots than the client."},
+    {snapshot_crc_mismatch, "snapshot.crc_mismatch", error,
+     "The rebuilt snapshot does not have the server's checksum; the client drops it.",
+     "The server put two items with one key into a snapshot, or the delta is damaged."},
+    {snapshot_unknown_base, "snapshot.unknown_base", warning,
+     "A delta builds on a snapshot that did not pass by; it cannot be rebuilt.",
+     "The recording began in the middle of a session, or snapshots were lost before twscope."},
+    {snapshot_body_truncated, "snapshot.body_truncated", error,
+     "A delta ends inside an integer; the client drops it.",
+     "A damaged packet or parts of different snapshots."},
+    {snapshot_too_many_ints, "snapshot.too_many_ints", error,
+     "A delta holds more integers than a client decodes; it drops the snapshot.",
+     "Far too many changed items at once."},
+    {snapshot_negative_count, "snapshot.negative_count", error,
+     "A delta announces a negative number of deletions; the client drops it.", "A damaged delta."},
+    {snapshot_deleted_out_of_range, "snapshot.deleted_out_of_range", error,
+     "A delta announces more deletions than it holds; the client drops it.", "A damaged delta."},
+    {snapshot_update_truncated, "snapshot.update_truncated", error,
+     "A delta ends before the last announced update; the client drops it.",
+     "A damaged delta, or a type whose size the server and the client do not agree on."},
+    {snapshot_type_out_of_range, "snapshot.type_out_of_range", error,
+     "An update names an item type outside 0..32767; the client drops the snapshot.",
+     "A type whose size the server and the client do not agree on, or a damaged delta."},
+    {snapshot_id_out_of_range, "snapshot.id_out_of_range", error,
+     "An update names an item id outside 0..65535; the client drops the snapshot.",
+     "A type whose size the server and the client do not agree on, or a damaged delta."},
+    {snapshot_size_out_of_range, "snapshot.size_out_of_range", error,
+     "An update claims a size that is negative or more than the delta holds.",
+     "A type whose size the server and the client do not agree on, or a damaged delta."},
+    {snapshot_size_change, "snapshot.size_change", error,
+     "An update has another size than the item it changes; current clients drop the snapshot.",
+     "A mod that sends one item id with two sizes."},
+    {snapshot_too_many_items, "snapshot.too_many_items", error,
+     "The snapshot would hold more than 1024 items; the client drops it.",
+     "A server that builds more than clients can take."},
+    {snapshot_too_many_bytes, "snapshot.too_many_bytes", error,
+     "The snapshot would be larger than 64 KiB; the client drops it.",
+     "A server that builds more than clients can take."},
+    {snapshot_duplicate_update, "snapshot.duplicate_update", warning,
+     "A delta updates one item twice; the later update wins and the checksum will not agree.",
+     "The server put two items with one key into a snapshot."},
+    {snapshot_unknown_delete, "snapshot.unknown_delete", warning,
+     "A delta deletes an item that its base does not have; clients ignore that.",
+     "A server whose stored base differs from what it sent."},
+    {snapshot_duplicate_delete, "snapshot.duplicate_delete", warning,
+     "A delta deletes one item twice; clients ignore the second.",
+     "The server's base held two items with one key."},
+    {snapshot_deleted_and_updated, "snapshot.deleted_and_updated", warning,
+     "A delta deletes and updates the same item; the difference still counts against the base.",
+     "The server's base held two items with one key."},
+    {snapshot_surplus_ints, "snapshot.surplus_ints", info,
+     "Integers are left over behind the last update of a delta; clients ignore them.",
+     "A miscounting delta writer."},
+    {snapshot_negative_base, "snapshot.negative_base", info,
+     "A delta names a negative base other than -1; clients take it as none.",
+     "A hand-made server."},
+    {snapshot_item_cap, "snapshot.item_cap", warning,
+     "A snapshot has reached 90 % of a limit; beyond it servers drop items in silence.",
+     "Too many entities in sight: pickups, lasers, projectiles of a large map or a mod."},
+    {snapshot_part_missing, "snapshot.part_missing", info,
+     "Not all parts of a snapshot came; the client never sees it.", "Packet loss."},
+    {snapshot_part_out_of_range, "snapshot.part_out_of_range", error,
+     "A snapshot message has impossible numbers (ticks, parts or size); the client ignores it.",
+     "A damaged packet or a hand-made server."},
+    {snapshot_part_inconsistent, "snapshot.part_inconsistent", warning,
+     "Parts of one tick contradict each other.", "Two snapshots under one tick, or damage."},
+    {snapshot_missing_descriptor, "snapshot.missing_descriptor", info,
+     "An item's type is not described in its snapshot; clients skip the item.",
+     "DDNet before 18.3 forgets it in the first snapshot that uses a type."},
+    {map_not_found, "map.not_found", info,
+     "The map is in none of the folders; positions are not resolved against it.",
+     "No --maps folder was given, or the map is not in it."},
+    {map_crc_mismatch, "map.crc_mismatch", warning,
+     "A map of this name was found, but it is another version; it is not used.",
+     "The server's map was changed, or DDNet serves it with imported settings."},
+    {map_unreadable, "map.unreadable", warning, "The map's file could be found but not read.",
+     "A damaged file or a format of the future."},
+    {map_name_invalid, "map.name_invalid", warning,
+     "The announced map name is none that a client would use as a file name.",
+     "A hostile server, or control characters in the name."},
+    {world_inside_solid, "world.inside_solid", warning, "A character stands inside a wall.",
+     "A mod that moves tees, or another map than announced."},
+    {world_outside_map, "world.outside_map", warning,
+     "A character is further outside the map than the game lets it live.",
+     "A mod that moves tees, or another map than announced."},
+    {session_joined_midway, "session.joined_midway", info,
+     "The session was already running when it was first seen.",
+     "A recording that began later than the session."},
+    {session_reconnected, "session.reconnected", info,
+     "A new connection began on the addresses of an older one.",
+     "The client restarted or reconnected from the same port."},
+    {session_closed_silently, "session.closed_silently", info, "The session ended without a word.",
+     "A timeout, a crash or a lost close packet."},
+    {session_antispoof, "session.antispoof", info,
+     "The server sent its anti-spoof prelude before the real map.",
+     "A client without token support: the server tests its address first."},
+    {inspect_gap, "inspect.gap", warning,
+     "Copies of datagrams were lost before they were looked at; the game was not touched.",
+     "More traffic than this machine can decode; forwarding goes first."},
+    {snapshot_tick_jump, "snapshot.tick_jump", warning,
+     "A snapshot's tick is far from what the clock allows; clients that take a future one drop all "
+     "that come after it.",
+     "A forged packet, or a server that restarted unseen."},
+});
+
+constexpr bool in_enum_order() {
+    for (std::size_t i = 0; i < kTable.size(); ++i) {
+        if (static_cast<std::size_t>(kTable[i].id) != i) {
+            return false;
+        }
+    }
+    return kTable.size() == kFindingCount;
+}
+
+static_assert(in_enum_order(), "one row a finding, in the order of the enum");
+
+constexpr std::array<std::string_view, 3> kSeverityNames{"info", "warning", "error"};
+
+} // namespace
+
+std::span<const FindingInfo> finding_table() {
+    return kTable;
+}
+
+const FindingInfo& finding_info(FindingId id) {
+    return kTable[static_cast<std::size_t>(id)];
+}
+
+std::optional<FindingId> find_finding(std::string_view name) {
+    const auto* row = std::find_if(kTable.begin(), kTable.end(),
+                                   [&](const FindingInfo& info) { return info.name == name; });
+    return row == kTable.end() ? std::nullopt : std::optional{row->id};
+}
+
+std::string_view severity_name(Severity severity) {
+    return kSeverityNames[static_cast<std::size_t>(severity)];
+}
+
+std::optional<Severity> find_severity(std::string_view name) {
+    const auto* found = std::find(kSeverityNames.begin(), kSeverityNames.end(), name);
+    if (found == kSeverityNames.end()) {
+        return std::nullopt;
+    }
+    return static_cast<Severity>(found - kSeverityNames.begin());
+}
+
+FindingId finding_of(wire::WireErrc code) {
+    switch (code) {
+    case wire::WireErrc::too_short:
+        return packet_too_short;
+    case wire::WireErrc::too_long:
+        return packet_too_long;
+    case wire::WireErrc::huffman_truncated:
+        return packet_huffman_truncated;
+    case wire::WireErrc::huffman_overflow:
+        return packet_huffman_overflow;
+    case wire::WireErrc::control_empty:
+        return packet_control_empty;
+    case wire::WireErrc::chunk_truncated:
+        return chunk_truncated;
+    case wire::WireErrc::none:
+    case wire::WireErrc::message_id_invalid:
+        break;
+    }
+    return message_id_invalid;
+}
+
+FindingId finding_of(snapshot::DecodeErrc code) {
+    switch (code) {
+    case snapshot::DecodeErrc::too_many_ints:
+        return snapshot_too_many_ints;
+    case snapshot::DecodeErrc::negative_count:
+        return snapshot_negative_count;
+    case snapshot::DecodeErrc::deleted_out_of_range:
+        return snapshot_deleted_out_of_range;
+    case snapshot::DecodeErrc::update_truncated:
+        return snapshot_update_truncated;
+    case snapshot::DecodeErrc::type_out_of_range:
+        return snapshot_type_out_of_range;
+    case snapshot::DecodeErrc::id_out_of_range:
+        return snapshot_id_out_of_range;
+    case snapshot::DecodeErrc::size_out_of_range:
+        return snapshot_size_out_of_range;
+    case snapshot::DecodeErrc::size_change:
+        return snapshot_size_change;
+    case snapshot::DecodeErrc::too_many_items:
+        return snapshot_too_many_items;
+    case snapshot::DecodeErrc::too_many_bytes:
+        return snapshot_too_many_bytes;
+    case snapshot::DecodeErrc::none:
+    case snapshot::DecodeErrc::truncated:
+    case snapshot::DecodeErrc::string_unterminated:
+    case snapshot::DecodeErrc::length_out_of_range:
+        break;
+    }
+    return snapshot_body_truncated;
+}
+
+FindingId finding_of(snapshot::DeltaWarning warning) {
+    switch (warning) {
+    case snapshot::DeltaWarning::duplicate_update:
+        return snapshot_duplicate_update;
+    case snapshot::DeltaWarning::unknown_delete:
+        return snapshot_unknown_delete;
+    case snapshot::DeltaWarning::duplicate_delete:
+        return snapshot_duplicate_delete;
+    case snapshot::DeltaWarning::deleted_and_updated:
+        return snapshot_deleted_and_updated;
+    }
+    return count;
+}
+
+} // namespace tw::record

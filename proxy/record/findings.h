@@ -1,0 +1,102 @@
+#pragma once
+
+#include "proxy/wire/error.h"
+#include "snapshot/delta.h"
+#include "snapshot/error.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace tw::record {
+
+enum class Severity : std::uint8_t {
+    info,    ///< worth knowing, nobody suffers: a quirk of a peer, a lost and repeated packet
+    warning, ///< somebody may suffer: data is missing or a limit is near
+    error,   ///< a peer gets something it cannot use
+};
+
+/// Everything twscope can find to be off. A closed set; ids are never reused.
+enum class FindingId : std::uint8_t {
+    packet_too_short,
+    packet_too_long,
+    packet_huffman_truncated,
+    packet_huffman_overflow,
+    packet_control_empty,
+    packet_control_compressed,
+    packet_control_unknown,
+    packet_wrong_token,
+    packet_trailing_bytes,
+    packet_seven,
+    chunk_truncated,
+    chunk_empty,
+    chunk_vital_gap,
+    message_id_invalid,
+    message_unknown,
+    message_truncated,
+    message_trailing_bytes,
+    message_out_of_range,
+    snapshot_crc_mismatch,
+    snapshot_unknown_base,
+    snapshot_body_truncated,
+    snapshot_too_many_ints,
+    snapshot_negative_count,
+    snapshot_deleted_out_of_range,
+    snapshot_update_truncated,
+    snapshot_type_out_of_range,
+    snapshot_id_out_of_range,
+    snapshot_size_out_of_range,
+    snapshot_size_change,
+    snapshot_too_many_items,
+    snapshot_too_many_bytes,
+    snapshot_duplicate_update,
+    snapshot_unknown_delete,
+    snapshot_duplicate_delete,
+    snapshot_deleted_and_updated,
+    snapshot_surplus_ints,
+    snapshot_negative_base,
+    snapshot_item_cap,
+    snapshot_part_missing,
+    snapshot_part_out_of_range,
+    snapshot_part_inconsistent,
+    snapshot_missing_descriptor,
+    map_not_found,
+    map_crc_mismatch,
+    map_unreadable,
+    map_name_invalid,
+    world_inside_solid,
+    world_outside_map,
+    session_joined_midway,
+    session_reconnected,
+    session_closed_silently,
+    session_antispoof,
+    inspect_gap,
+    snapshot_tick_jump,
+    count,
+};
+
+inline constexpr std::size_t kFindingCount = static_cast<std::size_t>(FindingId::count);
+
+/// How a finding is told to people.
+struct FindingInfo {
+    FindingId id;
+    std::string_view name; ///< "snapshot.crc_mismatch"
+    Severity severity;
+    std::string_view sentence; ///< what it is
+    std::string_view cause;    ///< what usually causes it
+};
+
+/// The table, in the order of the enum.
+[[nodiscard]] std::span<const FindingInfo> finding_table();
+[[nodiscard]] const FindingInfo& finding_info(FindingId id);
+[[nodiscard]] std::optional<FindingId> find_finding(std::string_view name);
+[[nodiscard]] std::string_view severity_name(Severity severity);
+[[nodiscard]] std::optional<Severity> find_severity(std::string_view name);
+
+/// The finding a failed decode becomes.
+[[nodiscard]] FindingId finding_of(wire::WireErrc code);
+[[nodiscard]] FindingId finding_of(snapshot::DecodeErrc code);
+[[nodiscard]] FindingId finding_of(snapshot::DeltaWarning warning);
+
+} // namespace tw::record

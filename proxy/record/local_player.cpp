@@ -1,0 +1,71 @@
+#include "proxy/record/local_player.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace tw::record {
+
+namespace {
+
+constexpr std::uint16_t kCharacterType = 9;
+constexpr std::uint16_t kPlayerInfoType = 10;
+constexpr std::uint16_t kClientInfoType = 11;
+constexpr std::size_t kNameInts = 4;
+
+std::string player_name(const snapshot::SnapshotView& items, std::uint16_t client) {
+    const auto info = items.find({kClientInfoType, client});
+    if (!info) {
+        return fmt::format("#{}", client);
+    }
+    std::array<char, 4 * kNameInts> text{};
+    const std::size_t length =
+        snapshot::decode_int_string(items[*info].data.first(kNameInts), text);
+    return {text.data(), length};
+}
+
+/// The client id of the receiver's own tee: the player_info that says "local".
+std::optional<std::uint16_t> own_client(const snapshot::SnapshotView& items) {
+    const auto keys = items.keys();
+    const auto first = std::lower_bound(keys.begin(), keys.end(), kPlayerInfoType << 16U);
+    for (auto at = first; at != keys.end() && *at >> 16U == kPlayerInfoType; ++at) {
+        const auto item = items[static_cast<std::size_t>(at - keys.begin())];
+        if (item.data.front() != 0) {
+            return item.key.id;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string place_of(const record::SnapshotRecord& record, std::uint16_t client) {
+    const auto character = record.items.find({kCharacterType, client});
+    const snapshot::ObjectSpec* spec = snapshot::find_object(kCharacterType);
+    if (!character || spec == nullptr) {
+        return "not in the game";
+    }
+    const auto data = record.items[*character].data;
+    if (record.world != nullptr) {
+        if (const auto place = record.world->place(*spec, data)) {
+            return fmt::format("({},{}) {}", place->tile_x, place->tile_y, place->game);
+        }
+    }
+    const auto position = record::world_position(*spec, data);
+    return position ? fmt::format("x={} y={}", position->x, position->y) : "";
+}
+
+} // namespace
+
+std::optional<LocalPlayer> local_player(const record::SnapshotRecord& record) {
+    if (!record.rebuilt) {
+        return std::nullopt;
+    }
+    const auto client = own_client(record.items);
+    if (!client) {
+        return std::nullopt;
+    }
+    return LocalPlayer{.name = player_name(record.items, *client),
+                       .place = place_of(record, *client)};
+}
+
+} // namespace tw::record

@@ -1,0 +1,169 @@
+#pragma once
+
+#include "proxy/record/findings.h"
+#include "proxy/record/stats.h"
+#include "proxy/record/world.h"
+#include "proxy/wire/message.h"
+#include "snapshot/snapshot.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+namespace tw::record {
+
+/// Nanoseconds since 1970-01-01 UTC: when the datagram passed.
+using Timestamp = std::int64_t;
+using wire::Direction;
+
+/// What every record says. Records hold views: they live as long as the call that hands them over.
+struct RecordHead {
+    Timestamp time = 0;
+    std::uint32_t session = 0; ///< from 1 in order of appearance; 0: the run as a whole
+    std::optional<wire::Direction> direction{};
+};
+
+enum class SessionEvent : std::uint8_t { open, established, close };
+
+struct SessionRecord {
+    RecordHead head{};
+    SessionEvent event = SessionEvent::open;
+    std::string_view client{};
+    std::string_view server{};
+    std::string_view protocol{}; ///< "0.6", "0.6+token", "0.6+ddnet", "0.7", empty while unknown
+    std::string_view reason{};   ///< why it closed
+};
+
+/// Where a named thing stands in a datagram.
+enum class MessageLayer : std::uint8_t { chunk, control, connless };
+
+struct MessageRecord {
+    RecordHead head{};
+    MessageLayer layer = MessageLayer::chunk;
+    std::string_view name{}; ///< empty: unknown
+    bool system = false;
+    bool vital = false;
+    std::uint16_t sequence = 0; ///< of vital chunks
+    std::size_t size = 0;       ///< bytes of the message, its id included
+    std::uint16_t number = 0;   ///< id on the wire
+    std::optional<snapshot::Uuid> uuid{};
+    std::span<const wire::FieldValue> values{};
+    std::span<const std::byte> raw{}; ///< of an unknown message: its body
+};
+
+struct MapRecord {
+    RecordHead head{};
+    std::string_view name{};
+    std::uint32_t crc = 0;
+    std::int64_t size = 0;
+    std::optional<std::array<std::uint8_t, 32>> sha256{};
+    std::string_view source{}; ///< "folder", "wire", "none"
+    int width = 0;             ///< tiles; 0 while the map is not there
+    int height = 0;
+};
+
+/// Why a snapshot could not be rebuilt; the finding before it says more.
+struct SnapshotRecord {
+    RecordHead head{};
+    snapshot::Tick tick = 0;
+    snapshot::Tick delta_tick = snapshot::kNoBase;
+    std::optional<std::int32_t> crc_wanted{}; ///< null for an empty one
+    std::optional<std::int32_t> crc_got{};    ///< null when nothing could be rebuilt
+    bool ok = false;
+    std::size_t bytes = 0; ///< of the delta
+    std::int32_t parts = 0;
+    bool rebuilt = false; ///< `items` holds the snapshot
+    snapshot::SnapshotView items{};
+    std::optional<snapshot::SnapshotView> previous{}; ///< the session's last rebuilt one
+    std::uint64_t ordinal = 0;        ///< counts a connection's rebuilt snapshots from 0
+    const TypeNames* types = nullptr; ///< which UUID stands behind which type number
+    const World* world = nullptr;     ///< where positions land; null while no map is known
+};
+
+/// An item a finding is about.
+struct FindingItem {
+    std::uint16_t type_id = 0;
+    std::uint16_t id = 0;
+    std::string_view type{}; ///< name, empty if unknown
+};
+
+struct FindingRecord {
+    RecordHead head{};
+    FindingId id = FindingId::count;
+    std::optional<snapshot::Tick> tick{};
+    std::optional<std::size_t> offset{}; ///< bytes: in the datagram, message, part or body
+    std::optional<FindingItem> item{};
+    std::optional<snapshot::Tick> delta_tick{};
+    std::optional<std::int32_t> crc_wanted{};
+    std::optional<std::int32_t> crc_got{};
+    std::optional<snapshot::Tick> since_tick{}; ///< first of the unusable snapshots in a row
+    std::optional<std::uint64_t> lost{};        ///< how many there are, this one included
+    std::optional<std::int64_t> value{};
+    std::optional<std::int64_t> limit{};
+    std::optional<int> part{};
+    std::optional<int> ddnet_code{};             ///< what a DDNet client prints for it
+    std::string_view name{};                     ///< of a message, field, map, error
+    std::string_view detail{};                   ///< what else can be said, for people
+    std::span<const std::byte> bytes{};          ///< the bytes in question, printed as hex
+    wire::Secrecy secrecy = wire::Secrecy::open; ///< of these bytes
+    std::optional<WorldPlace> place{};
+};
+
+/// What became of one direction's datagrams on an impaired line.
+struct FateStats {
+    std::uint64_t datagrams = 0; ///< that came while it was impaired
+    std::uint64_t lost = 0;
+    std::uint64_t rate_dropped = 0; ///< too much was ahead of them
+    std::uint64_t queue_full = 0;   ///< more than the relay lets wait
+    std::uint64_t duplicated = 0;
+    std::uint64_t reordered = 0;
+};
+
+struct SummaryRecord {
+    RecordHead head{};
+    const SessionStats* stats = nullptr;
+    std::uint32_t sessions = 0;                         ///< only of the run
+    std::optional<std::array<FateStats, 2>> impaired{}; ///< only of a run with impaired lines
+};
+
+/// How one direction of the line is made worse on purpose.
+struct ImpairedDirection {
+    std::int64_t delay_us = 0;
+    std::int64_t jitter_us = 0;
+    std::uint32_t loss_ppm = 0; ///< millionths
+    std::uint32_t dup_ppm = 0;
+    std::uint32_t reorder_ppm = 0;
+    std::optional<double> burst{}; ///< mean length of a loss, in datagrams
+    std::optional<std::uint64_t> rate_bps{};
+};
+
+/// From now on the line is as bad as this.
+struct ImpairmentRecord {
+    RecordHead head{};
+    std::string_view settings{}; ///< as --impair takes them
+    std::uint64_t seed = 0;
+    std::array<ImpairedDirection, 2> directions{}; ///< c2s, s2c
+};
+
+using Record = std::variant<const SessionRecord*, const MessageRecord*, const MapRecord*,
+                            const SnapshotRecord*, const FindingRecord*, const SummaryRecord*,
+                            const ImpairmentRecord*>;
+
+/// Takes records; what it wants to keep, it copies.
+class RecordSink {
+  public:
+    RecordSink() = default;
+    RecordSink(const RecordSink&) = delete;
+    RecordSink& operator=(const RecordSink&) = delete;
+    RecordSink(RecordSink&&) = delete;
+    RecordSink& operator=(RecordSink&&) = delete;
+    virtual ~RecordSink() = default;
+
+    virtual void on_record(const Record& record) = 0;
+};
+
+} // namespace tw::record

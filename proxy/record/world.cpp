@@ -1,0 +1,113 @@
+#include "proxy/record/world.h"
+
+#include "map/game_layer.h"
+#include "map/tiles.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tw::record {
+
+namespace {
+
+NumberedTile numbered(map::Layer layer, std::uint8_t index, std::uint8_t number) {
+    return {.type = map::tile_name(layer, index), .index = index, .number = number};
+}
+
+WorldPlace describe(const map::Physics& physics, double x, double y) {
+    const map::Location at = physics.locate(x, y);
+    WorldPlace place{.x = static_cast<int>(std::lround(x)),
+                     .y = static_cast<int>(std::lround(y)),
+                     .tile_x = at.tile.x,
+                     .tile_y = at.tile.y,
+                     .index = at.game,
+                     .game = map::tile_name(map::Layer::game, at.game)};
+    if (at.front != 0) {
+        place.front = FrontPlace{map::tile_name(map::Layer::front, at.front), at.front};
+    }
+    if (at.tele.index != 0) {
+        place.tele = numbered(map::Layer::tele, at.tele.index, at.tele.number);
+    }
+    if (at.speedup.index != 0) {
+        place.speedup = SpeedupPlace{at.speedup.force, at.speedup.max_speed, at.speedup.angle};
+    }
+    if (at.switch_.index != 0) {
+        place.switch_tile = SwitchPlace{
+            numbered(map::Layer::switch_, at.switch_.index, at.switch_.number), at.switch_.delay};
+    }
+    if (at.tune.index != 0) {
+        place.tune = numbered(map::Layer::tune, at.tune.index, at.tune.number);
+    }
+    return place;
+}
+
+} // namespace
+
+std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
+                                            std::span<const std::int32_t> data) {
+    const auto position = snapshot::position_of(object, data);
+    if (!position) {
+        return std::nullopt;
+    }
+    const auto per_unit = static_cast<double>(position->per_unit);
+    return WorldPosition{static_cast<double>(data[position->x]) / per_unit,
+                         static_cast<double>(data[position->y]) / per_unit};
+}
+
+std::optional<WorldPlace> World::place(const snapshot::ObjectSpec& object,
+                                       std::span<const std::int32_t> data) const {
+    const auto position = world_position(object, data);
+    if (!position) {
+        return std::nullopt;
+    }
+    return describe(*physics_, position->x, position->y);
+}
+
+Misplaced World::misplaced(int x, int y) const {
+    const map::WorldPos centre{x, y};
+    if (physics_->beyond_border(centre)) {
+        return Misplaced::outside_map;
+    }
+    return physics_->tee_in_solid(centre) ? Misplaced::inside_solid : Misplaced::no;
+}
+
+void TypeNames::learn(const snapshot::SnapshotView& items) {
+    // Descriptors are of type 0, so they stand first.
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const snapshot::ItemView item = items[i];
+        if (item.key.type != snapshot::kDescriptorType) {
+            break;
+        }
+        const auto uuid = snapshot::descriptor_uuid(item.data);
+        if (item.key.id < snapshot::kFirstUuidType || !uuid) {
+            continue;
+        }
+        const auto at = std::lower_bound(
+            entries_.begin(), entries_.end(), item.key.id,
+            [](const Entry& entry, std::uint16_t type) { return entry.type < type; });
+        if (at != entries_.end() && at->type == item.key.id) {
+            if (at->uuid != *uuid) {
+                *at = {item.key.id, *uuid, objects_->find(*uuid)};
+            }
+        } else if (entries_.size() < kMaxTypes) {
+            entries_.insert(at, {item.key.id, *uuid, objects_->find(*uuid)});
+        }
+    }
+}
+
+const TypeNames::Entry* TypeNames::find(std::uint16_t type) const {
+    const auto at =
+        std::lower_bound(entries_.begin(), entries_.end(), type,
+                         [](const Entry& entry, std::uint16_t key) { return entry.type < key; });
+    return at != entries_.end() && at->type == type ? &*at : nullptr;
+}
+
+const snapshot::ObjectSpec* TypeNames::object(std::uint16_t type) const {
+    if (type < snapshot::kFirstUuidType) {
+        return objects_->find(type);
+    }
+    const Entry* entry = find(type);
+    return entry == nullptr ? nullptr : entry->object;
+}
+
+} // namespace tw::record

@@ -1,0 +1,102 @@
+#include "proxy/report/outcome.h"
+
+#include "proxy/record/terminal_text.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::report {
+
+namespace {
+
+/// Text in an attribute or element. What comes in is free of control characters (terminal_text).
+std::string xml(std::string_view text) {
+    std::string out;
+    for (const char character : text) {
+        switch (character) {
+        case '&':
+            out += "&amp;";
+            break;
+        case '<':
+            out += "&lt;";
+            break;
+        case '>':
+            out += "&gt;";
+            break;
+        case '"':
+            out += "&quot;";
+            break;
+        default:
+            out += character;
+        }
+    }
+    return out;
+}
+
+std::uint64_t count_of(const record::SessionStats& totals, record::Severity severity) {
+    std::uint64_t count = 0;
+    for (const record::FindingInfo& info : record::finding_table()) {
+        if (info.severity == severity) {
+            count += totals.findings[static_cast<std::size_t>(info.id)];
+        }
+    }
+    return count;
+}
+
+} // namespace
+
+bool Outcome::passed() const {
+    return std::all_of(checks.begin(), checks.end(),
+                       [](const Check& check) { return check.passed; });
+}
+
+Outcome outcome_of(std::vector<Check> fail_on, const filter::Expectations& expectations,
+                   const record::SessionStats& totals, std::uint32_t sessions, double seconds) {
+    Outcome outcome{.checks = std::move(fail_on),
+                    .seen = fmt::format("{} sessions, {} snapshots, {} verified, {} warnings, {} "
+                                        "errors",
+                                        sessions, totals.snapshots, totals.verified,
+                                        count_of(totals, record::Severity::warning),
+                                        count_of(totals, record::Severity::error)),
+                    .seconds = seconds};
+    for (filter::ExpectationResult& result : expectations.report()) {
+        outcome.checks.push_back({.kind = "expect",
+                                  .text = record::terminal_text(result.text),
+                                  .passed = result.met,
+                                  .instead = std::move(result.instead)});
+    }
+    return outcome;
+}
+
+std::string outcome_text(const Outcome& outcome) {
+    std::string out = fmt::format("{} after {:.1f} s: {}\n", outcome.passed() ? "PASSED" : "FAILED",
+                                  outcome.seconds, outcome.seen);
+    for (const Check& check : outcome.checks) {
+        out += fmt::format("{} --{} {}{}{}\n", check.passed ? "pass" : "FAIL", check.kind,
+                           check.text, check.passed ? "" : ": ", check.instead);
+    }
+    return out;
+}
+
+std::string outcome_junit(const Outcome& outcome) {
+    const auto failures = std::count_if(outcome.checks.begin(), outcome.checks.end(),
+                                        [](const Check& check) { return !check.passed; });
+    std::string out = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                                  "<testsuite name=\"twscope\" tests=\"{}\" failures=\"{}\" "
+                                  "errors=\"0\" skipped=\"0\" time=\"{:.3f}\">\n",
+                                  outcome.checks.size(), failures, outcome.seconds);
+    for (const Check& check : outcome.checks) {
+        out += fmt::format("  <testcase classname=\"twscope.{}\" name=\"{}\"", check.kind,
+                           xml(check.text));
+        out += check.passed ? "/>\n"
+                            : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n",
+                                          xml(check.instead));
+    }
+    out += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", xml(outcome.seen));
+    return out;
+}
+
+} // namespace tw::report

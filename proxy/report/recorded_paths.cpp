@@ -1,0 +1,129 @@
+#include "proxy/report/recorded_paths.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+namespace tw::report {
+
+namespace {
+
+namespace json = boost::json;
+
+/// A jump of more than this between two positions is a respawn or a teleport: a new way begins.
+constexpr int kJump = 20 * map::kTileSize;
+/// More players and points than this would not be seen in a picture anyway.
+constexpr std::size_t kMaxPlayers = 256;
+constexpr std::size_t kMaxPoints = 4'000'000;
+
+std::int64_t number(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+}
+
+std::string_view text(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value != nullptr && value->is_string()
+               ? std::string_view{value->get_string().data(), value->get_string().size()}
+               : std::string_view{};
+}
+
+class Collector {
+  public:
+    void add_snapshot(const json::object& record) {
+        const json::value* items = record.if_contains("items");
+        if (items == nullptr || !items->is_array()) {
+            return;
+        }
+        for (const json::value& item : items->get_array()) {
+            if (item.is_object() && text(item.get_object(), "type") == "character") {
+                add(number(record, "session"), item.get_object());
+            }
+        }
+    }
+
+    [[nodiscard]] std::vector<map::Path> take() {
+        std::vector<map::Path> paths;
+        for (auto& [name, way] : ways_) {
+            for (map::Path& path : way.paths) {
+                if (path.size() > 1) {
+                    paths.push_back(std::move(path));
+                }
+            }
+        }
+        return paths;
+    }
+
+  private:
+    struct Way {
+        std::int64_t session = 0; ///< the first that saw the player; others see the same
+        std::vector<map::Path> paths;
+    };
+
+    void add(std::int64_t session, const json::object& item) {
+        const json::value* fields = item.if_contains("fields");
+        if (fields == nullptr || !fields->is_object() || points_ >= kMaxPoints) {
+            return;
+        }
+        std::string name{text(item, "player")};
+        if (name.empty()) {
+            name = fmt::format("session {} id {}", session, number(item, "id"));
+        }
+        if (!ways_.contains(name) && ways_.size() >= kMaxPlayers) {
+            return;
+        }
+        Way& way = ways_.try_emplace(name, Way{.session = session, .paths = {}}).first->second;
+        if (way.session != session) {
+            return;
+        }
+        const map::WorldPos at{static_cast<int>(number(fields->get_object(), "x")),
+                               static_cast<int>(number(fields->get_object(), "y"))};
+        const bool jumped = way.paths.empty() ||
+                            std::abs(std::int64_t{at.x} - way.paths.back().back().x) > kJump ||
+                            std::abs(std::int64_t{at.y} - way.paths.back().back().y) > kJump;
+        if (jumped) {
+            way.paths.emplace_back();
+        }
+        way.paths.back().push_back(at);
+        ++points_;
+    }
+
+    std::map<std::string, Way> ways_;
+    std::size_t points_ = 0;
+};
+
+} // namespace
+
+tl::expected<std::vector<map::Path>, std::string> read_recorded_paths(const std::string& path) {
+    std::ifstream file{path};
+    if (!file) {
+        return tl::unexpected{std::string{"cannot be read"}};
+    }
+    Collector collector;
+    for (std::string line; std::getline(file, line);) {
+        // Cheap look first: most lines are no snapshots.
+        if (line.find(R"("type":"snapshot")") == std::string::npos) {
+            continue;
+        }
+        boost::system::error_code error;
+        const json::value record = json::parse(line, error);
+        if (!error && record.is_object()) {
+            collector.add_snapshot(record.get_object());
+        }
+    }
+    auto paths = collector.take();
+    if (paths.empty()) {
+        return tl::unexpected{std::string{"holds no snapshot with characters; record with 'twscope "
+                                          "proxy -o FILE' and --items changed or all"}};
+    }
+    return paths;
+}
+
+} // namespace tw::report

@@ -1,0 +1,204 @@
+#include "proxy/report/stats_report.h"
+#include "snapshot/item.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace tw::report {
+
+namespace {
+
+using record::ByteCount;
+using record::Spread;
+
+/// "12,345,678"
+std::string grouped(std::uint64_t value) {
+    std::string text = fmt::format("{}", value);
+    for (std::size_t at = text.size(); at > 3; at -= 3) {
+        text.insert(at - 3, 1, ',');
+    }
+    return text;
+}
+
+std::string spread_text(const Spread& spread, double unit) {
+    if (spread.count == 0) {
+        return "-";
+    }
+    return fmt::format("{:.1f} ({:.1f} to {:.1f})", spread.mean() / unit,
+                       static_cast<double>(spread.min) / unit,
+                       static_cast<double>(spread.max) / unit);
+}
+
+class Table {
+  public:
+    void title(std::string_view text) { fmt::format_to(out(), "\n{}\n", text); }
+
+    void row(std::string_view what, const std::string& left, const std::string& right) {
+        fmt::format_to(out(), "  {:<34} {:>22} {:>22}\n", what, left, right);
+    }
+
+    void line(std::string_view what, const std::string& value) {
+        fmt::format_to(out(), "  {:<34} {}\n", what, value);
+    }
+
+    std::back_insert_iterator<std::string> out() { return std::back_inserter(text_); }
+
+    [[nodiscard]] std::string take() { return std::move(text_); }
+
+  private:
+    std::string text_;
+};
+
+void write_directions(Table& table, const StatsReport& report) {
+    const auto& [c2s, s2c] = report.totals->directions;
+    table.row("", "client to server", "server to client");
+
+    struct Line {
+        std::string_view what;
+        std::uint64_t record::DirectionStats::*counter;
+        bool always; ///< shown when both are zero, too
+    };
+
+    static constexpr Line kLines[] = {
+        {"datagrams", &record::DirectionStats::datagrams, true},
+        {"bytes", &record::DirectionStats::bytes, true},
+        {"messages", &record::DirectionStats::messages, true},
+        {"control packets", &record::DirectionStats::control, false},
+        {"connless packets", &record::DirectionStats::connless, false},
+        {"malformed datagrams", &record::DirectionStats::malformed, false},
+        {"with a wrong token", &record::DirectionStats::wrong_token, false},
+        {"vital chunks", &record::DirectionStats::vital, true},
+        {"  lost, had by a resend", &record::DirectionStats::recovered, true},
+        {"  dropped behind a gap", &record::DirectionStats::gaps, true},
+        {"  had twice", &record::DirectionStats::duplicates, true},
+        {"reordered", &record::DirectionStats::reordered, true},
+        {"resend requests", &record::DirectionStats::resend_requests, true},
+        {"compressed packets", &record::DirectionStats::compressed, true},
+    };
+    for (const Line& line : kLines) {
+        if (line.always || c2s.*line.counter != 0 || s2c.*line.counter != 0) {
+            table.row(line.what, grouped(c2s.*line.counter), grouped(s2c.*line.counter));
+        }
+    }
+    const auto ratio = [](const record::DirectionStats& stats) {
+        return stats.decompressed_bytes == 0
+                   ? std::string{"-"}
+                   : fmt::format("{:.1f} %",
+                                 100 * share(stats.compressed_bytes, stats.decompressed_bytes));
+    };
+    table.row("  compressed to", ratio(c2s), ratio(s2c));
+    constexpr double kMillisecond = 1000;
+    table.row("jitter, ms", spread_text(c2s.jitter_us, kMillisecond),
+              spread_text(s2c.jitter_us, kMillisecond));
+}
+
+void write_snapshots(Table& table, const record::SessionStats& totals) {
+    if (totals.snapshots == 0 && totals.incomplete == 0) {
+        return;
+    }
+    table.title("Snapshots");
+    // These count something else than snapshots.
+    static constexpr std::array kNoShare{
+        &record::SessionStats::snapshots, &record::SessionStats::ticks_skipped,
+        &record::SessionStats::parts, &record::SessionStats::delta_bytes};
+    for (const auto& [name, counter] : kSnapshotCounters) {
+        if (totals.*counter == 0) {
+            continue;
+        }
+        std::string what{name};
+        std::replace(what.begin(), what.end(), '_', ' ');
+        const bool plain = std::find(kNoShare.begin(), kNoShare.end(), counter) != kNoShare.end();
+        table.line(what, plain ? grouped(totals.*counter)
+                               : fmt::format("{} ({:.1f} %)", grouped(totals.*counter),
+                                             100 * share(totals.*counter, totals.snapshots)));
+    }
+    const auto against = [](const Spread& spread, std::uint64_t limit) {
+        return fmt::format("{}, at most {:.1f} % of {}", spread_text(spread, 1),
+                           100 * share(static_cast<std::uint64_t>(spread.max), limit),
+                           grouped(limit));
+    };
+    table.line("items", against(totals.items, snapshot::kMaxItems));
+    table.line("size, bytes", against(totals.snapshot_bytes, snapshot::kMaxSnapshotBytes));
+    table.line("parts for each",
+               fmt::format("{:.2f}",
+                           static_cast<double>(totals.parts) /
+                               static_cast<double>(std::max<std::uint64_t>(1, totals.snapshots))));
+    table.line("delta distance, ticks", spread_text(totals.delta_distance, 1));
+    table.line("interval, ms", spread_text(totals.snapshot_interval_us, 1000));
+    table.line("ack lag, ticks", spread_text(totals.ack_lag_ticks, 1));
+    table.line("inputs early by, ms", spread_text(totals.input_margin_ms, 1));
+}
+
+/// A thing with all its parts.
+struct Merged {
+    std::string what;
+    ByteCount total;
+};
+
+std::vector<Merged> merge_parts(const std::vector<record::LedgerRow>& rows) {
+    std::map<std::string, ByteCount> things;
+    for (const record::LedgerRow& row : rows) {
+        std::string what = fmt::format("{} {}", record::byte_group_name(row.group), row.name);
+        std::replace(what.begin(), what.begin() + static_cast<std::ptrdiff_t>(what.find(' ')), '_',
+                     ' ');
+        ByteCount& total = things[what];
+        const std::uint64_t count = std::max(total.count, row.total.count);
+        total.add(row.total);
+        total.count = count;
+    }
+    std::vector<Merged> merged;
+    for (const auto& [what, total] : things) {
+        merged.push_back({what, total});
+    }
+    std::stable_sort(merged.begin(), merged.end(),
+                     [](const Merged& a, const Merged& b) { return a.total.bits > b.total.bits; });
+    return merged;
+}
+
+void write_ledger(Table& table, const StatsReport& report, wire::Direction direction) {
+    const ByteCount all = report.ledger->total(direction);
+    if (all.bits == 0) {
+        return;
+    }
+    table.title(fmt::format("Where the bytes went, {}", direction == wire::Direction::c2s
+                                                            ? "client to server"
+                                                            : "server to client"));
+    constexpr double kBitsPerByte = 8;
+    const auto row = [&](const ByteCount& count, std::string_view what, const std::string& number) {
+        fmt::format_to(table.out(), "  {:>7} {:>14} {:>14} {:>11} {:>9}  {}\n",
+                       fmt::format("{:.2f} %", 100 * share(count.bits, all.bits)),
+                       fmt::format("{:.1f}", static_cast<double>(count.bits) / kBitsPerByte),
+                       grouped(count.bytes), number,
+                       count.count == 0 || number.empty()
+                           ? std::string{}
+                           : fmt::format("{:.1f}", static_cast<double>(count.bits) /
+                                                       static_cast<double>(count.count)),
+                       what);
+    };
+    fmt::format_to(table.out(), "  {:>7} {:>14} {:>14} {:>11} {:>9}  {}\n", "share",
+                   "bytes on wire", "decompressed", "count", "bits each", "what");
+    for (const Merged& thing : merge_parts(report.ledger->rows(direction))) {
+        row(thing.total, thing.what, grouped(thing.total.count));
+    }
+    row(all, "all", "");
+}
+
+} // namespace
+
+std::string stats_table(const StatsReport& report) {
+    Table table;
+    constexpr double kSecond = 1e9;
+    fmt::format_to(table.out(), "{}: {} {}, {:.1f} s\n\n", fmt::join(report.captures, ", "),
+                   report.sessions, report.sessions == 1 ? "session" : "sessions",
+                   static_cast<double>(report.duration_ns) / kSecond);
+    write_directions(table, report);
+    write_snapshots(table, *report.totals);
+    write_ledger(table, report, wire::Direction::s2c);
+    write_ledger(table, report, wire::Direction::c2s);
+    return table.take();
+}
+
+} // namespace tw::report

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "proxy/admin/admin.h"
+#include "proxy/relay/relay.h"
+#include "proxy/run/impairment_control.h"
+#include "proxy/run/server_probe.h"
+#include "proxy/sink/file_output.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+namespace tw::run {
+
+/// The live page of a run: gathers what it shows.
+class AdminRun {
+  public:
+    /// All have to outlive it, which has to end on the io_context's thread; `file` and `queue` may
+    /// be null.
+    struct Parts {
+        boost::asio::io_context* io;
+        relay::Relay* relay;
+        ImpairmentControl* impairment;
+        const admin::Board* board;
+        const sink::FileOutput* file;
+        const sink::QueuedOutput* queue;
+        std::string output;
+        bool inspecting;
+    };
+
+    /// Binds. Errors: std::runtime_error.
+    AdminRun(const admin::AdminOptions& options, Parts parts);
+    ~AdminRun();
+    AdminRun(const AdminRun&) = delete;
+    AdminRun& operator=(const AdminRun&) = delete;
+    AdminRun(AdminRun&&) = delete;
+    AdminRun& operator=(AdminRun&&) = delete;
+
+    void start();
+
+  private:
+    [[nodiscard]] admin::State state() const;
+    void ask_health(std::function<void(admin::Health)> done);
+    void probe_health();
+    [[nodiscard]] admin::Sources sources();
+
+    /// Who waits to hear how the relay is. Kept here and not in what is posted to the io_context,
+    /// because whoever waits must be gone before the server is.
+    struct Waiting {
+        std::mutex mutex;
+        std::vector<std::function<void(admin::Health)>> done;
+    };
+
+    Parts parts_;
+    std::int64_t started_ms_;
+    std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
+    ServerProbe probe_; ///< used on the io_context's thread only
+    admin::Admin admin_;
+};
+
+} // namespace tw::run

@@ -1,0 +1,87 @@
+#include "proxy/run/impairment_control.h"
+
+#include <chrono>
+
+#include <spdlog/spdlog.h>
+
+namespace tw::run {
+
+namespace {
+
+record::ImpairedDirection record_of(const relay::LineImpairment& line) {
+    constexpr double kThousand = 1000;
+    record::ImpairedDirection direction{.delay_us = line.delay.count(),
+                                        .jitter_us = line.jitter.count(),
+                                        .loss_ppm = line.loss,
+                                        .dup_ppm = line.duplicate,
+                                        .reorder_ppm = line.reorder,
+                                        .rate_bps = line.rate};
+    if (line.burst) {
+        direction.burst = *line.burst / kThousand;
+    }
+    return direction;
+}
+
+} // namespace
+
+ImpairmentControl::ImpairmentControl(relay::Relay& relay, sink::Output* records,
+                                     const sink::JsonOptions& options)
+    : relay_{&relay}, records_{records}, options_{options} {
+    if (const relay::Impairment impairment = relay.impairment(); impairment.active()) {
+        write(impairment);
+    }
+}
+
+tl::expected<std::string, std::string> ImpairmentControl::set(std::string_view text) {
+    const std::scoped_lock lock{mutex_};
+    if (finished_) {
+        return tl::unexpected{std::string{"the run is over"}};
+    }
+    const auto impairment = relay::parse_impairment(text, relay_->impairment().seed);
+    if (!impairment) {
+        return tl::unexpected{impairment.error()};
+    }
+    relay_->set_impairment(*impairment);
+    write(*impairment);
+    return relay::to_string(*impairment);
+}
+
+void ImpairmentControl::finish() {
+    const std::scoped_lock lock{mutex_};
+    finished_ = true;
+}
+
+void ImpairmentControl::write(const relay::Impairment& impairment) {
+    const std::string settings = relay::to_string(impairment);
+    spdlog::info("the line is impaired: {} (seed {})", settings, impairment.seed);
+    if (records_ == nullptr) {
+        return;
+    }
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const record::ImpairmentRecord record{
+        .head = {.time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()},
+        .settings = settings,
+        .seed = impairment.seed,
+        .directions = {record_of(impairment.directions[0]), record_of(impairment.directions[1])}};
+    sink::JsonLines line{options_, *records_};
+    line.on_record(&record);
+    line.flush();
+}
+
+std::optional<std::array<record::FateStats, 2>> impaired_totals(const relay::Counters& counters) {
+    std::array<record::FateStats, 2> totals;
+    std::uint64_t datagrams = 0;
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+        const auto& fates = counters.fates[i];
+        totals[i] = {.datagrams = fates.datagrams,
+                     .lost = fates.lost,
+                     .rate_dropped = fates.rate_dropped,
+                     .queue_full = fates.queue_full,
+                     .duplicated = fates.duplicated,
+                     .reordered = fates.reordered};
+        datagrams += fates.datagrams;
+    }
+    return datagrams != 0 ? std::optional{totals} : std::nullopt;
+}
+
+} // namespace tw::run

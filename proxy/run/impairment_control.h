@@ -1,0 +1,48 @@
+#pragma once
+
+#include "proxy/relay/relay.h"
+#include "proxy/sink/json_lines.h"
+
+#include <array>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+namespace tw::run {
+
+/// Impairs the relay's lines while it runs, and writes into the records how. Safe for several
+/// threads.
+class ImpairmentControl {
+  public:
+    /// `records` may be null: nothing is written. Writes the record of an impairment that is there
+    /// from the start.
+    ImpairmentControl(relay::Relay& relay, sink::Output* records, const sink::JsonOptions& options);
+
+    /// Changes it, to what --impair takes; the seed stays. Returns what is in force now.
+    /// Errors: one line that says what is wrong with the text, or that the run is over.
+    [[nodiscard]] tl::expected<std::string, std::string> set(std::string_view text);
+
+    /// As --impair takes it.
+    [[nodiscard]] std::string settings() const { return relay::to_string(relay_->impairment()); }
+
+    /// To be called before the records end: no change is taken any more.
+    void finish();
+
+  private:
+    void write(const relay::Impairment& impairment);
+
+    relay::Relay* relay_;
+    sink::Output* records_;
+    sink::JsonOptions options_;
+    std::mutex mutex_;
+    bool finished_ = false;
+};
+
+/// What became of the datagrams on impaired lines; nothing when none were.
+[[nodiscard]] std::optional<std::array<record::FateStats, 2>>
+impaired_totals(const relay::Counters& counters);
+
+} // namespace tw::run

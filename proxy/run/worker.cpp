@@ -1,0 +1,148 @@
+#include "proxy/run/worker.h"
+
+#include "proxy/record/pseudonym.h"
+#include "proxy/relay/idle.h"
+
+#include <chrono>
+#include <tuple>
+
+#include <sys/resource.h>
+
+namespace tw::run {
+
+namespace {
+
+/// Records wait at most this long before they reach the file, so that `tail -f` shows the game.
+constexpr std::chrono::milliseconds kFlushEvery{100};
+
+/// The live page asks once a second.
+constexpr std::chrono::milliseconds kPublishEvery{250};
+
+record::Timestamp now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+/// Where cores are scarce the relay goes first: a worker that comes later only records later. It
+/// can always be asked for; on Linux it is the calling thread's alone.
+void let_relay_go_first() {
+    constexpr int kNice = 5; // a third of the relay's share
+    std::ignore = ::setpriority(PRIO_PROCESS, 0, kNice);
+}
+
+wire::Direction direction_of(const relay::Event& event) {
+    return event.direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c;
+}
+
+} // namespace
+
+Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
+               std::atomic<std::uint32_t>& numbers, std::size_t index)
+    : ring_{options.ring_bytes}, pseudonym_key_{options.pseudonym_key},
+      expectations_{options.expectations}, board_{options.board}, index_{index},
+      inspector_{inspect_options(options), maps, sinks_, numbers} {
+    if (options.console != nullptr) {
+        add_filtered(sinks_, console_.emplace(*options.console), options.console_filter,
+                     filtered_console_);
+    }
+    if (options.records != nullptr) {
+        add_filtered(sinks_, json_.emplace(options.json, *options.records), options.filter,
+                     filtered_json_);
+    }
+    if (board_ != nullptr) {
+        sinks_.add(live_.emplace(options.inspect.objects == nullptr
+                                     ? snapshot::ObjectSet::standard()
+                                     : *options.inspect.objects));
+    }
+    if (!options.expectations.empty()) {
+        sinks_.add(expectations_);
+    }
+}
+
+inspect::Options Worker::inspect_options(const PipelineOptions& options) {
+    inspect::Options own = options.inspect;
+    own.ledger = options.stats ? &ledger_ : nullptr;
+    return own;
+}
+
+Worker::~Worker() {
+    finish();
+}
+
+void Worker::start() {
+    thread_ = std::thread{[this] { run(); }};
+}
+
+void Worker::finish() {
+    if (thread_.joinable()) {
+        ending_.store(true, std::memory_order_release);
+        thread_.join();
+    }
+}
+
+void Worker::run() {
+    let_relay_go_first();
+    relay::IdleStrategy idle;
+    auto flushed = std::chrono::steady_clock::now();
+    auto published = flushed;
+    while (true) {
+        // Read before the ring, so that nothing the relay told before it ended is missed.
+        const bool ending = ending_.load(std::memory_order_acquire);
+        constexpr std::size_t kBatch = 256;
+        const std::size_t seen =
+            ring_.consume([this](const relay::Event& event) { look_at(event); }, kBatch);
+        const auto time = std::chrono::steady_clock::now();
+        if (time - flushed >= kFlushEvery) {
+            flushed = time;
+            if (json_) {
+                json_->flush();
+            }
+        }
+        if (board_ != nullptr && time - published >= kPublishEvery) {
+            published = time;
+            publish();
+        }
+        if (report_wanted_.exchange(false, std::memory_order_relaxed)) {
+            inspector_.report(now());
+        }
+        if (seen != 0) {
+            idle.reset();
+        } else if (ending) {
+            break;
+        } else {
+            idle.idle();
+        }
+    }
+    inspector_.finish(now(), "shutdown");
+    if (json_) {
+        json_->flush();
+    }
+}
+
+void Worker::publish() {
+    live_->fill(view_, inspector_);
+    std::ignore = board_->try_publish(index_, view_); // a reader in the way: next time
+}
+
+void Worker::look_at(const relay::Event& event) {
+    switch (event.kind) {
+    case relay::EventKind::open:
+        inspector_.on_open(event.session, event.time,
+                           record::shown_client(relay::to_string(event.client), pseudonym_key_),
+                           relay::to_string(event.server));
+        break;
+    case relay::EventKind::datagram:
+        inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes);
+        break;
+    case relay::EventKind::close:
+        inspector_.on_close(event.session, event.time,
+                            event.reason == relay::CloseReason::idle ? "idle" : "shutdown");
+        break;
+    case relay::EventKind::gap:
+        inspector_.on_gap(event.session, event.time, event.lost);
+        break;
+    }
+}
+
+} // namespace tw::run

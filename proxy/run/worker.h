@@ -1,0 +1,94 @@
+#pragma once
+
+#include "proxy/admin/live_sink.h"
+#include "proxy/filter/expectation.h"
+#include "proxy/filter/filter.h"
+#include "proxy/inspect/inspector.h"
+#include "proxy/relay/ring.h"
+#include "proxy/run/fanout.h"
+#include "proxy/sink/console.h"
+#include "proxy/sink/json_lines.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace tw::run {
+
+/// What the workers of a run have in common.
+struct PipelineOptions {
+    inspect::Options inspect; ///< its ledger is each worker's own
+    bool stats = false;       ///< book where every byte goes
+    sink::JsonOptions json;
+    sink::Output* records = nullptr;                ///< null: nothing is written
+    sink::Console* console = nullptr;               ///< null: nothing is shown
+    std::optional<filter::Filter> filter{};         ///< of the records written
+    std::optional<filter::Filter> console_filter{}; ///< of what the console shows
+    std::vector<filter::Expectation> expectations{};
+    std::size_t ring_bytes = 0;
+    admin::Board* board = nullptr; ///< what the live page reads; null: there is none
+    std::string pseudonym_key{};   ///< empty: client addresses as they are
+};
+
+/// Looks at one relay thread's copies, on a thread of its own: ring, inspector, sinks.
+class Worker {
+  public:
+    /// `index`: its place on the board.
+    Worker(const PipelineOptions& options, inspect::MapSource& maps,
+           std::atomic<std::uint32_t>& numbers, std::size_t index = 0);
+    ~Worker();
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+    Worker(Worker&&) = delete;
+    Worker& operator=(Worker&&) = delete;
+
+    [[nodiscard]] relay::Ring& ring() { return ring_; }
+
+    void start();
+
+    /// Asks for the totals of the sessions so far; from any thread, also from a signal handler.
+    void request_report() { report_wanted_.store(true, std::memory_order_relaxed); }
+
+    /// To be called when the relay has ended: looks at all that is left, closes the sessions.
+    void finish();
+
+    /// Totals; only after finish.
+    [[nodiscard]] record::SessionStats totals() const { return inspector_.totals(); }
+
+    /// Where the bytes went; empty unless `stats` was asked for.
+    [[nodiscard]] const record::Ledger& ledger() const { return ledger_; }
+
+    [[nodiscard]] const filter::Expectations& expectations() const { return expectations_; }
+
+    [[nodiscard]] std::uint32_t sessions_seen() const { return inspector_.sessions_seen(); }
+
+  private:
+    [[nodiscard]] inspect::Options inspect_options(const PipelineOptions& options);
+    void run();
+    void look_at(const relay::Event& event);
+    void publish();
+
+    relay::Ring ring_;
+    std::string pseudonym_key_;
+    Fanout sinks_;
+    std::optional<sink::JsonLines> json_;
+    std::optional<filter::FilteredSink> filtered_json_;
+    std::optional<filter::FilteredSink> filtered_console_;
+    filter::Expectations expectations_;
+    record::Ledger ledger_;
+    std::optional<sink::ConsoleSink> console_;
+    std::optional<admin::LiveSink> live_;
+    admin::Board* board_;
+    std::size_t index_;
+    admin::View view_; ///< kept for its memory
+    inspect::Inspector inspector_;
+    std::atomic<bool> ending_{false};
+    std::atomic<bool> report_wanted_{false};
+    std::thread thread_;
+};
+
+} // namespace tw::run

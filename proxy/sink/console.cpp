@@ -1,0 +1,134 @@
+#include "proxy/sink/console.h"
+
+#include "proxy/record/describe_finding.h"
+#include "proxy/record/local_player.h"
+#include "proxy/record/terminal_text.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace tw::sink {
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+} // namespace
+
+void Console::set_tee(std::uint32_t session, Tee tee) {
+    const std::lock_guard lock{mutex_};
+    tees_.insert_or_assign(session, std::move(tee));
+}
+
+void Console::forget(std::uint32_t session) {
+    const std::lock_guard lock{mutex_};
+    tees_.erase(session);
+}
+
+void Console::add_finding(std::string line, record::Severity severity) {
+    const std::lock_guard lock{mutex_};
+    if (severity == record::Severity::info) {
+        return;
+    }
+    ++findings_total_;
+    if (findings_.size() < kMaxFindingLines) {
+        findings_.push_back(
+            colour(severity == record::Severity::error ? "31" : "33", std::move(line)));
+    } else {
+        ++findings_unshown_;
+    }
+}
+
+void Console::count(std::uint64_t snapshots, std::uint64_t verified) {
+    snapshots_.fetch_add(snapshots, std::memory_order_relaxed);
+    verified_.fetch_add(verified, std::memory_order_relaxed);
+}
+
+std::string Console::colour(std::string_view code, std::string text) const {
+    return colours_ ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);
+}
+
+std::vector<std::string> Console::lines(record::Timestamp now, double seconds) {
+    const std::lock_guard lock{mutex_};
+    std::vector<std::string> lines{findings_.begin(), findings_.end()};
+    findings_.clear();
+    if (const auto unshown = std::exchange(findings_unshown_, 0); unshown != 0) {
+        lines.push_back(fmt::format("and {} findings more", unshown));
+    }
+    const auto snapshots = static_cast<double>(snapshots_.exchange(0)) / seconds;
+    const auto verified = static_cast<double>(verified_.exchange(0)) / seconds;
+    std::string line = fmt::format(
+        "{:%H:%M:%S}  {} {}, {:.0f} snapshots/s, {}, {} findings",
+        fmt::localtime(static_cast<std::time_t>(now / kSecond)), tees_.size(),
+        tees_.size() == 1 ? "session" : "sessions", snapshots,
+        colour(verified < snapshots ? "31" : "32", fmt::format("{:.0f} verified", verified)),
+        findings_total_);
+    std::size_t shown = 0;
+    for (const auto& [session, tee] : tees_) {
+        if (++shown > kMaxTees) {
+            line += fmt::format(" | and {} more", tees_.size() - kMaxTees);
+            break;
+        }
+        line += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
+                                 : fmt::format(" | {} {}", colour("1", tee.name), tee.place);
+    }
+    lines.push_back(std::move(line));
+    return lines;
+}
+
+void ConsoleSink::on_record(const record::Record& record) {
+    if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
+        see(**session);
+    } else if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
+        see(**snapshot);
+    } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
+        see(**finding);
+    }
+}
+
+void ConsoleSink::see(const record::SessionRecord& record) {
+    const std::uint32_t session = record.head.session;
+    switch (record.event) {
+    case record::SessionEvent::open:
+        console_->set_tee(session, {.name = {}, .place = {}, .state = "connecting"});
+        break;
+    case record::SessionEvent::established:
+        console_->set_tee(
+            session, {.name = {}, .place = {}, .state = "speaks " + std::string{record.protocol}});
+        break;
+    case record::SessionEvent::close:
+        console_->forget(session);
+        shown_.erase(session);
+        break;
+    }
+}
+
+void ConsoleSink::see(const record::SnapshotRecord& record) {
+    console_->count(1, record.ok ? 1 : 0);
+    if (!record.rebuilt) {
+        return;
+    }
+    record::Timestamp& shown = shown_[record.head.session];
+    if (record.head.time - shown < kSecond) {
+        return;
+    }
+    shown = record.head.time;
+    if (auto tee = local_player(record)) {
+        console_->set_tee(record.head.session, {.name = record::terminal_text(tee->name),
+                                                .place = std::move(tee->place),
+                                                .state = {}});
+    }
+}
+
+void ConsoleSink::see(const record::FindingRecord& record) {
+    const record::Severity severity = record::finding_info(record.id).severity;
+    console_->add_finding(
+        severity == record::Severity::info ? std::string{} : record::describe(record), severity);
+}
+
+} // namespace tw::sink

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "proxy/record/records.h"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace tw::sink {
+
+/// What people see while traffic runs: a line a second, and each warning or error as it comes.
+/// Shared by all workers; each has a ConsoleSink of its own.
+class Console {
+  public:
+    /// `colours`: only when the output is a terminal.
+    explicit Console(bool colours) : colours_{colours} {}
+
+    struct Tee {
+        std::string name;
+        std::string place; ///< "(50,32) air"
+        std::string state; ///< what is shown until a snapshot tells more
+    };
+
+    void set_tee(std::uint32_t session, Tee tee);
+    void forget(std::uint32_t session);
+    void add_finding(std::string line, record::Severity severity);
+    void count(std::uint64_t snapshots, std::uint64_t verified);
+
+    /// The lines since the last call: findings first, then the state of things.
+    [[nodiscard]] std::vector<std::string> lines(record::Timestamp now, double seconds);
+
+  private:
+    /// More findings than this between two lines are only counted.
+    static constexpr std::size_t kMaxFindingLines = 8;
+    static constexpr std::size_t kMaxTees = 8;
+
+    [[nodiscard]] std::string colour(std::string_view code, std::string text) const;
+
+    bool colours_;
+    std::mutex mutex_;
+    std::map<std::uint32_t, Tee> tees_;
+    std::deque<std::string> findings_;
+    std::uint64_t findings_total_ = 0;
+    std::uint64_t findings_unshown_ = 0;
+    std::atomic<std::uint64_t> snapshots_{0};
+    std::atomic<std::uint64_t> verified_{0};
+};
+
+/// Takes one worker's records and keeps the console up to date: once a second for each session.
+class ConsoleSink final : public record::RecordSink {
+  public:
+    explicit ConsoleSink(Console& console) : console_{&console} {}
+
+    void on_record(const record::Record& record) override;
+
+  private:
+    void see(const record::SessionRecord& record);
+    void see(const record::SnapshotRecord& record);
+    void see(const record::FindingRecord& record);
+
+    Console* console_;
+    std::unordered_map<std::uint32_t, record::Timestamp> shown_;
+};
+
+} // namespace tw::sink

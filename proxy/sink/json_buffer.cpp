@@ -1,0 +1,101 @@
+#include "proxy/sink/json_buffer.h"
+
+#include "proxy/wire/utf8.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace tw::sink {
+
+namespace {
+
+/// Bytes at the front that stand in JSON as they are.
+std::size_t plain_length(std::string_view text) {
+    std::size_t plain = 0;
+    while (plain < text.size() && is_plain(text[plain])) {
+        ++plain;
+    }
+    return plain;
+}
+
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+} // namespace
+
+void JsonBuffer::grow(std::size_t bytes) {
+    constexpr std::size_t kFirst = 4096;
+    std::size_t capacity = text_.empty() ? kFirst : text_.size() * 2;
+    while (capacity - size_ < bytes) {
+        capacity *= 2;
+    }
+    text_.resize(capacity);
+}
+
+void JsonBuffer::append_int(std::int64_t value) {
+    char* to = reserve(kMaxIntChars);
+    size_ += static_cast<std::size_t>(std::to_chars(to, to + kMaxIntChars, value).ptr - to);
+}
+
+void JsonBuffer::append_ints(std::span<const std::int32_t> values) {
+    append('[');
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (i != 0) {
+            append(',');
+        }
+        append_int(values[i]);
+    }
+    append(']');
+}
+
+void JsonBuffer::append_string(std::string_view text) {
+    append('"');
+    while (!text.empty()) {
+        const std::size_t plain = plain_length(text);
+        append(text.substr(0, plain));
+        text.remove_prefix(plain);
+        if (text.empty()) {
+            break;
+        }
+        const auto byte = static_cast<unsigned char>(text.front());
+        const auto code_point = wire::decode_code_point(std::as_bytes(std::span{text}));
+        if (byte >= 0x80 && code_point.valid) {
+            append(text.substr(0, code_point.size));
+            text.remove_prefix(code_point.size);
+            continue;
+        }
+        if (byte >= 0x80) {
+            append(std::string_view{"\\ufffd"});
+        } else if (byte == '"' || byte == '\\') {
+            append('\\');
+            append(text.front());
+        } else {
+            append(std::string_view{"\\u00"});
+            append(kHexDigits[byte >> 4U]);
+            append(kHexDigits[byte & 15U]);
+        }
+        text.remove_prefix(1);
+    }
+    append('"');
+}
+
+void JsonBuffer::append_hex(std::span<const std::byte> bytes) {
+    append('"');
+    for (const std::byte byte : bytes) {
+        append(kHexDigits[std::to_integer<std::size_t>(byte) >> 4U]);
+        append(kHexDigits[std::to_integer<std::size_t>(byte) & 15U]);
+    }
+    append('"');
+}
+
+void JsonBuffer::append_fixed(double value) {
+    if (!std::isfinite(value)) {
+        append('0');
+        return;
+    }
+    constexpr std::size_t kRoom = 340;
+    char* to = reserve(kRoom);
+    const auto written = std::to_chars(to, to + kRoom, value, std::chars_format::fixed, 3);
+    size_ += static_cast<std::size_t>(written.ptr - to);
+}
+
+} // namespace tw::sink

@@ -1,0 +1,262 @@
+#include "proxy/sink/json_items.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <string>
+
+namespace tw::sink {
+
+using record::SnapshotRecord;
+using snapshot::ItemView;
+using snapshot::SnapshotView;
+
+namespace {
+
+/// With `changed`, every snapshot of this ordinal lists all items, so that a reader can start
+/// there.
+constexpr std::uint64_t kFullEvery = 250;
+
+constexpr std::uint16_t kClientInfoType = 11;
+
+bool equal(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+/// An item nobody can name, up to its type number: descriptors, unknown UUIDs, unknown numbers.
+void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
+    const bool descriptor = item.key.type == snapshot::kDescriptorType;
+    out.append(descriptor ? std::string_view{R"({"type":"descriptor")"}
+                          : std::string_view{R"({"type":"")"});
+    if (const auto* entry = record.types->find(item.key.type); entry != nullptr) {
+        const auto uuid = snapshot::format_uuid(entry->uuid);
+        out.append(std::string_view{R"(,"uuid":")"});
+        out.append(std::string_view{uuid.data(), uuid.size()});
+        out.append('"');
+    }
+    out.append(std::string_view{R"(,"type_id":)"});
+}
+
+} // namespace
+
+ItemWriter::ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects)
+    : set_{&objects}, choice_{choice}, raw_{raw} {
+    for (const auto& list : {snapshot::object_table(), objects.custom()}) {
+        for (const snapshot::ObjectSpec& object : list) {
+            objects_.emplace_back(object);
+        }
+    }
+}
+
+void write_flag_names(const snapshot::NameTable& names, std::int32_t value, JsonBuffer& out) {
+    char separator = '[';
+    const auto bits = static_cast<std::uint32_t>(value);
+    for (const snapshot::NamedValue& flag : names.values) {
+        const auto mask = static_cast<std::uint32_t>(flag.value);
+        if ((bits & mask) == mask && mask != 0) {
+            out.append(separator);
+            out.append('"');
+            out.append(flag.name);
+            out.append('"');
+            separator = ',';
+        }
+    }
+    if (separator == '[') {
+        out.append('[');
+    }
+    out.append(']');
+}
+
+void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t client,
+                                PlayerName& player) const {
+    // Servers list all clients in a row, so that one's place is mostly known.
+    const auto keys = record.items.keys();
+    const std::uint32_t key = snapshot::ItemKey{kClientInfoType, client}.packed();
+    std::size_t info = first_client_info_ + client;
+    if (info >= keys.size() || keys[info] != key) {
+        const auto found = record.items.find({kClientInfoType, client});
+        if (!found) {
+            player.text = {};
+            return;
+        }
+        info = *found;
+    }
+    const auto name = record.items[info].data.first(player.ints.size());
+    if (player.text.size() == 0 || !equal(name, player.ints)) {
+        std::ranges::copy(name, player.ints.begin());
+        JsonBuffer text;
+        text.append(std::string_view{R"(,"player":)"});
+        append_int_string(text, name);
+        player.text = Literal{text.view()};
+    }
+}
+
+void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client, JsonBuffer& out) {
+    if (client >= players_.size()) {
+        return;
+    }
+    PlayerName& player = players_[client];
+    if (player.checked_in != snapshots_) {
+        look_up_player(record, client, player);
+        player.checked_in = snapshots_;
+    }
+    out.append(player.text);
+}
+
+void ItemWriter::write_place(const record::WorldPlace& place, JsonBuffer& out) {
+    const auto member = [&](std::string_view key, std::int32_t value) {
+        out.append(key);
+        out.append_int(value);
+    };
+    const auto numbered = [&](std::string_view key, const record::NumberedTile& tile) {
+        out.append(key);
+        out.append_string(tile.type);
+        member(R"(,"index":)", tile.index);
+        member(R"(,"number":)", tile.number);
+    };
+    member(R"({"x":)", place.x);
+    member(R"(,"y":)", place.y);
+    member(R"(,"tile":[)", place.tile_x);
+    member(",", place.tile_y);
+    out.append(std::string_view{R"(],"game":)"});
+    out.append_string(place.game);
+    member(R"(,"index":)", place.index);
+    if (place.front) {
+        out.append(std::string_view{R"(,"front":{"type":)"});
+        out.append_string(place.front->type);
+        member(R"(,"index":)", place.front->index);
+        out.append('}');
+    }
+    if (place.tele) {
+        numbered(R"(,"tele":{"type":)", *place.tele);
+        out.append('}');
+    }
+    if (place.speedup) {
+        member(R"(,"speedup":{"force":)", place.speedup->force);
+        member(R"(,"max_speed":)", place.speedup->max_speed);
+        member(R"(,"angle":)", place.speedup->angle);
+        out.append('}');
+    }
+    if (place.switch_tile) {
+        numbered(R"(,"switch":{"type":)", place.switch_tile->tile);
+        member(R"(,"delay":)", place.switch_tile->delay);
+        out.append('}');
+    }
+    if (place.tune) {
+        numbered(R"(,"tune":{"type":)", *place.tune);
+        out.append('}');
+    }
+    out.append('}');
+}
+
+std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
+                                                      const ItemView& item, JsonBuffer& out) {
+    // Knuth's multiplicative hash; its upper bits are the good ones.
+    constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kWrittenItems));
+    static_assert(std::has_single_bit(kWrittenItems));
+    WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
+    if (written.spec == &spec && written.key == item.key && equal(written.ints, item.data)) {
+        out.append(std::string_view{written.text.data(), written.text.size()});
+        return written.client;
+    }
+    const auto client = snapshot::client_of(spec, item.key, item.data);
+    const std::size_t begin = out.size();
+    objects_[set_->index_of(spec)].write(item.key, item.data, out);
+    const std::string_view text = out.view().substr(begin);
+    if (text.size() <= kMaxWrittenText) {
+        written.spec = &spec;
+        written.key = item.key;
+        written.client = client;
+        written.ints.assign(item.data.begin(), item.data.end());
+        written.text.assign(text.begin(), text.end());
+    }
+    return client;
+}
+
+void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::ObjectSpec* spec,
+                            const ItemView& item, JsonBuffer& out) {
+    if (spec == nullptr) {
+        write_unknown_front(record, item, out);
+        out.append_int(std::int32_t{item.key.type});
+        out.append(std::string_view{R"(,"id":)"});
+        out.append_int(std::int32_t{item.key.id});
+    } else {
+        if (const auto client = write_object(*spec, item, out)) {
+            write_player(record, *client, out);
+        }
+        if (record.world != nullptr) {
+            if (const auto place = record.world->place(*spec, item.data)) {
+                out.append(std::string_view{R"(,"at":)"});
+                write_place(*place, out);
+            }
+        }
+    }
+    if (raw_ || spec == nullptr || item.data.size() > spec->size) {
+        out.append(std::string_view{R"(,"data":)"});
+        out.append_ints(item.data);
+    }
+    out.append('}');
+}
+
+void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) {
+    if (choice_ == ItemChoice::none || !record.rebuilt) {
+        return;
+    }
+    const SnapshotView& now = record.items;
+    const SnapshotView before = record.previous.value_or(SnapshotView{});
+    const bool full =
+        choice_ == ItemChoice::all || !record.previous || record.ordinal % kFullEvery == 0;
+    if (full) {
+        out.append(std::string_view{R"(,"full":true)"});
+    }
+    out.append(std::string_view{R"(,"items":[)"});
+    first_client_info_ = static_cast<std::size_t>(
+        std::ranges::lower_bound(now.keys(), std::uint32_t{kClientInfoType} << 16U) -
+        now.keys().begin());
+    ++snapshots_;
+    bool any = false;
+    std::size_t old = 0;
+    std::optional<std::uint16_t> type; // of the last item; they come sorted by it
+    const snapshot::ObjectSpec* spec = nullptr;
+    // Removed items are gathered while walking both in key order.
+    removed_.clear();
+    const auto remove = [&](std::uint32_t packed) {
+        const auto key = snapshot::ItemKey::from_packed(packed);
+        removed_.append(removed_.empty() ? std::string_view{"["} : std::string_view{",["});
+        removed_.append_int(std::int32_t{key.type});
+        removed_.append(',');
+        removed_.append_int(std::int32_t{key.id});
+        removed_.append(']');
+    };
+    for (std::size_t i = 0; i < now.size(); ++i) {
+        const std::uint32_t key = now.keys()[i];
+        for (; old < before.size() && before.keys()[old] < key; ++old) {
+            remove(before.keys()[old]);
+        }
+        const bool known = old < before.size() && before.keys()[old] == key;
+        const ItemView item = now[i];
+        const bool same = !full && known && equal(before[old].data, item.data);
+        old += known ? 1 : 0;
+        if (full || !same) {
+            if (any) {
+                out.append(',');
+            }
+            any = true;
+            if (type != item.key.type) {
+                type = item.key.type;
+                spec = record.types->object(item.key.type);
+            }
+            write_item(record, spec, item, out);
+        }
+    }
+    for (; old < before.size(); ++old) {
+        remove(before.keys()[old]);
+    }
+    out.append(std::string_view{R"(],"removed":[)"});
+    out.append(removed_.view());
+    out.append(']');
+}
+
+} // namespace tw::sink

@@ -1,0 +1,80 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "proxy/sink/json_buffer.h"
+#include "proxy/sink/json_object.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace tw::sink {
+
+/// Which items of a snapshot are written.
+enum class ItemChoice : std::uint8_t {
+    none,
+    changed, ///< new or different from the session's previous snapshot; all on every 250th
+    all,
+};
+
+/// Appends the names of the set flags as an array.
+void write_flag_names(const snapshot::NameTable& names, std::int32_t value, JsonBuffer& out);
+
+/// Writes the `items` and `removed` of snapshots.
+class ItemWriter {
+  public:
+    ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects);
+
+    /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` when all items are listed.
+    void write(const record::SnapshotRecord& record, JsonBuffer& out);
+    /// Appends an object for a place: `{"x":..,"y":..,"tile":[..],...}`.
+    static void write_place(const record::WorldPlace& place, JsonBuffer& out);
+
+  private:
+    /// A player's name as JSON. Names hardly change, and are the same in all sessions of a server.
+    struct PlayerName {
+        std::uint64_t checked_in = 0; ///< the snapshot whose name this is, counted in snapshots_
+        std::array<std::int32_t, 4> ints{};
+        Literal text; ///< `,"player":"nameless tee"`; empty while nothing is known
+    };
+
+    /// An item as it was written last. The sessions of a server see the same items, and most of
+    /// them are the same from tick to tick: copying is many times faster than formatting.
+    struct WrittenItem {
+        const snapshot::ObjectSpec* spec = nullptr;
+        snapshot::ItemKey key;
+        std::optional<std::uint16_t> client; ///< whose item it is
+        std::vector<std::int32_t> ints;
+        std::vector<char> text;
+    };
+
+    static constexpr std::size_t kMaxPlayers = 128;
+    /// A server with 64 players shows about 800 different items.
+    static constexpr std::size_t kWrittenItems = 2048;
+    /// Longer texts are not kept. Items of custom objects can be long; those of the game are not.
+    static constexpr std::size_t kMaxWrittenText = 2048;
+
+    void write_item(const record::SnapshotRecord& record, const snapshot::ObjectSpec* spec,
+                    const snapshot::ItemView& item, JsonBuffer& out);
+    /// Returns whose item it is.
+    std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,
+                                              const snapshot::ItemView& item, JsonBuffer& out);
+    void write_player(const record::SnapshotRecord& record, std::uint16_t client, JsonBuffer& out);
+    /// Makes `player` what this snapshot says.
+    void look_up_player(const record::SnapshotRecord& record, std::uint16_t client,
+                        PlayerName& player) const;
+
+    const snapshot::ObjectSet* set_;
+    ItemChoice choice_;
+    bool raw_;
+    std::vector<ObjectWriter> objects_; ///< in the order of ObjectSet::index_of
+    std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers);     ///< by client id
+    std::vector<WrittenItem> written_ = std::vector<WrittenItem>(kWrittenItems); ///< by hash of key
+    std::size_t first_client_info_ = 0; ///< in the snapshot at hand
+    std::uint64_t snapshots_ = 0;       ///< written so far, with the one at hand
+    JsonBuffer removed_;
+};
+
+} // namespace tw::sink

@@ -1,0 +1,201 @@
+#include "proxy/sink/json_object.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace tw::sink {
+
+namespace {
+
+/// Longest int string: six ints.
+constexpr std::size_t kMaxIntString = 24;
+/// In JSON: quoted, and every byte may need six.
+constexpr std::size_t kIntStringRoom = 6 * kMaxIntString + 2;
+
+const Literal kIdKey{R"(,"id":)"};
+const Literal kFieldsKey{R"(,"fields":{)"};
+const Literal kNamesKey{R"(,"names":{)"};
+
+std::string prepared_front(const snapshot::ObjectSpec& object) {
+    std::string front = R"({"type":")" + std::string{object.name} + '"';
+    if (object.type == 0) {
+        const auto uuid = snapshot::format_uuid(object.uuid);
+        front += R"(,"uuid":")" + std::string{uuid.data(), uuid.size()} + '"';
+    }
+    return front + R"(,"type_id":)";
+}
+
+struct IntString {
+    std::array<char, kMaxIntString> bytes{};
+    std::size_t size = 0;
+
+    explicit IntString(std::span<const std::int32_t> ints) {
+        size =
+            snapshot::decode_int_string(ints.first(std::min(ints.size(), bytes.size() / 4)), bytes);
+    }
+
+    [[nodiscard]] std::string_view view() const { return {bytes.data(), size}; }
+};
+
+char* put_int_string(char* to, std::span<const std::int32_t> ints) {
+    const IntString text{ints};
+    if (is_plain(text.view())) {
+        *to++ = '"';
+        std::memcpy(to, text.bytes.data(), kMaxIntString);
+        to += text.size;
+        *to++ = '"';
+        return to;
+    }
+    JsonBuffer escaped; // rare: hardly a name holds what must be escaped
+    escaped.append_string(text.view());
+    std::memcpy(to, escaped.view().data(), escaped.size());
+    return to + escaped.size();
+}
+
+} // namespace
+
+void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints) {
+    out.took(put_int_string(out.room(kIntStringRoom), ints));
+}
+
+ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
+    : front_{prepared_front(object)}, room_{front_.room() + 2 * kIntRoom + kIdKey.room() +
+                                            kFieldsKey.room() + kNamesKey.room()} {
+    for (const snapshot::FieldSpec& field : object.fields) {
+        const std::string key = '"' + std::string{field.name} + "\":";
+        fields_.push_back({.key = Literal{fields_.empty() ? key : ',' + key},
+                           .kind = field.kind,
+                           .offset = field.offset,
+                           .count = field.count});
+        room_ += fields_.back().key.room() + kIntStringRoom + field.count * kIntRoom;
+        if (field.names != nullptr) {
+            prepare_names(field);
+        }
+    }
+}
+
+void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
+    const std::string key = ",\"" + std::string{field.name} + "\":";
+    const auto& values = field.names->values;
+    Names names{.offset = field.offset, .when = field.names_when};
+    if (field.names->flags) {
+        names.key = Literal{key + '['};
+        room_ += names.key.room();
+        for (const snapshot::NamedValue& flag : values) {
+            names.flags.push_back({.mask = static_cast<std::uint32_t>(flag.value),
+                                   .name = Literal{",\"" + std::string{flag.name} + '"'}});
+            room_ += names.flags.back().name.room();
+        }
+    } else {
+        std::size_t longest = 0;
+        for (const snapshot::NamedValue& each : values) {
+            names.values.push_back(
+                {.value = each.value, .text = Literal{key + '"' + std::string{each.name} + '"'}});
+            longest = std::max(longest, names.values.back().text.room());
+        }
+        // Of two names for one value the first one counts.
+        auto& sorted = names.values;
+        std::stable_sort(sorted.begin(), sorted.end(),
+                         [](const Name& a, const Name& b) { return a.value < b.value; });
+        sorted.erase(std::unique(sorted.begin(), sorted.end(),
+                                 [](const Name& a, const Name& b) { return a.value == b.value; }),
+                     sorted.end());
+        room_ += longest;
+    }
+    names_.push_back(std::move(names));
+}
+
+char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data) const {
+    for (const Field& field : fields_) {
+        if (std::size_t{field.offset} + field.count > data.size()) {
+            break; // an older server sends fewer ints; what is there is told
+        }
+        to = field.key.put(to);
+        const auto ints = data.subspan(field.offset, field.count);
+        if (field.kind == snapshot::FieldKind::int_string) {
+            to = put_int_string(to, ints);
+        } else if (field.count > 1 || field.kind == snapshot::FieldKind::integers) {
+            *to++ = '[';
+            for (const std::int32_t value : ints) {
+                to = put_int(to, value);
+                *to++ = ',';
+            }
+            to -= ints.empty() ? 0 : 1; // no comma behind the last
+            *to++ = ']';
+        } else {
+            to = put_int(to, ints.front());
+        }
+    }
+    return to;
+}
+
+char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
+    if (names.key.size() == 0) {
+        if (names.values.empty()) {
+            return to;
+        }
+        // Most enums have no holes, so that a value's place is known.
+        const auto guess =
+            static_cast<std::size_t>(std::int64_t{value} - names.values.front().value);
+        if (guess < names.values.size() && names.values[guess].value == value) {
+            return names.values[guess].text.put(to);
+        }
+        const auto found = std::lower_bound(
+            names.values.begin(), names.values.end(), value,
+            [](const Name& name, std::int64_t wanted) { return name.value < wanted; });
+        return found != names.values.end() && found->value == value ? found->text.put(to) : to;
+    }
+    if (value == 0) {
+        return to;
+    }
+    const auto bits = static_cast<std::uint32_t>(value);
+    // Every flag comes with a comma in front; the first one's is where the bracket belongs.
+    char* const first = names.key.put(to);
+    to = first - 1;
+    for (const Flag& flag : names.flags) {
+        if ((bits & flag.mask) == flag.mask && flag.mask != 0) {
+            to = flag.name.put(to);
+        }
+    }
+    first[-1] = '[';
+    to = std::max(to, first);
+    *to++ = ']';
+    return to;
+}
+
+char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data) const {
+    char* const begin = to;
+    // Every name comes with a comma in front; the first one's makes way for the key.
+    to = kNamesKey.put(to);
+    char* const first = to;
+    for (const Names& names : names_) {
+        if (names.offset >= data.size()) {
+            break;
+        }
+        if (snapshot::names_hold(names.when, names.offset, data)) {
+            to = put_name(to == first ? first - 1 : to, names, data[names.offset]);
+            if (to == first - 1) {
+                to = first;
+            }
+        }
+    }
+    if (to == first) {
+        return begin;
+    }
+    first[-1] = '{';
+    *to++ = '}';
+    return to;
+}
+
+void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> data,
+                         JsonBuffer& out) const {
+    char* to = front_.put(out.room(room_));
+    to = put_int(to, key.type);
+    to = put_int(kIdKey.put(to), key.id);
+    to = put_fields(kFieldsKey.put(to), data);
+    *to++ = '}';
+    out.took(put_names(to, data));
+}
+
+} // namespace tw::sink

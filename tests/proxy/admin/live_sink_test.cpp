@@ -1,0 +1,94 @@
+#include "proxy/admin/live_sink.h"
+#include "tests/support/captured_traffic.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+
+namespace {
+
+/// A capture of four players on the way to the page; the rest of it is never told.
+struct Watched {
+    explicit Watched(std::size_t datagrams) {
+        for (const test::TrafficDatagram& datagram : test::read_traffic("bench-4.pcap.gz")) {
+            if (datagrams-- == 0) {
+                break;
+            }
+            run.on_datagram(datagram);
+        }
+    }
+
+    admin::View view() {
+        admin::View view;
+        tap.fill(view, run.inspector());
+        return view;
+    }
+
+    admin::LiveSink tap{snapshot::ObjectSet::standard()};
+    test::TrafficInspector run{{.messages = false}, tap};
+};
+
+constexpr std::size_t kAll = 100'000'000;
+
+} // namespace
+
+TEST_CASE("the page shows each session with its player and its own totals") {
+    Watched watched{kAll};
+    const admin::View view = watched.view();
+    REQUIRE(view.sessions.size() == 4);
+    CHECK(view.sessions_open == 4);
+    std::uint64_t snapshots = 0;
+    std::set<std::string> names;
+    for (const admin::SessionView& session : view.sessions) {
+        CAPTURE(session.number);
+        CHECK(session.snapshots > 1000);
+        CHECK(session.verified == session.snapshots);
+        CHECK(session.protocol == "0.6+ddnet");
+        CHECK(session.largest_snapshot > 0);
+        CHECK(session.bytes[1] > session.bytes[0]);
+        CHECK_FALSE(session.client.empty());
+        CHECK_FALSE(session.place.empty());
+        names.insert(session.name);
+        snapshots += session.snapshots;
+    }
+    CHECK(names.size() == 4);
+    CHECK(snapshots == view.totals.snapshots);
+}
+
+TEST_CASE("items are counted by name, and as many as the snapshots hold") {
+    Watched watched{kAll};
+    const admin::View view = watched.view();
+    std::uint64_t counted = 0;
+    for (const auto& [type, count] : view.items) {
+        counted += count;
+    }
+    CHECK(view.items.contains("character"));
+    CHECK(view.items.contains("player_info"));
+    // The rest are the items that only name types.
+    const auto held = static_cast<std::uint64_t>(view.totals.items.sum);
+    CHECK(counted <= held);
+    CHECK(counted > held / 2);
+}
+
+TEST_CASE("a session that ends is forgotten") {
+    Watched watched{kAll};
+    REQUIRE_FALSE(watched.view().sessions.empty());
+    watched.run.finish();
+    const admin::View view = watched.view();
+    CHECK(view.sessions.empty());
+    CHECK(view.sessions_open == 0);
+    CHECK(view.totals.snapshots > 0);
+}
+
+TEST_CASE("before anything is known of a session it is shown all the same") {
+    Watched watched{1};
+    const admin::View view = watched.view();
+    REQUIRE(view.sessions.size() == 1);
+    CHECK(view.sessions.front().number == 1);
+    CHECK(view.sessions.front().name.empty());
+    CHECK(view.sessions.front().datagrams[0] + view.sessions.front().datagrams[1] == 1);
+}

@@ -1,0 +1,288 @@
+#include "proxy/capture/capture_file.h"
+#include "tests/support/capture_writer.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::capture;
+using namespace tw::test;
+
+namespace {
+
+constexpr std::uint32_t kEthernet = 1;
+constexpr std::uint32_t kNull = 0;
+constexpr std::uint32_t kLoop = 108;
+constexpr std::uint32_t kRaw = 101;
+constexpr std::uint32_t kIpv4 = 228;
+constexpr std::uint32_t kIpv6 = 229;
+constexpr std::uint32_t kCooked = 113;
+constexpr std::uint32_t kCooked2 = 276;
+
+const FrameBytes kPayload{std::byte{1}, std::byte{2}, std::byte{3}};
+
+/// What a file held.
+struct Content {
+    std::vector<std::string> datagrams; ///< "10.0.0.1:1000 10.0.0.2:8303 010203"
+    std::vector<std::int64_t> times;
+    CaptureCounts counts;
+};
+
+std::string hex(std::span<const std::byte> bytes) {
+    static constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string text;
+    for (const std::byte byte : bytes) {
+        text += kDigits[std::to_integer<std::size_t>(byte) >> 4U];
+        text += kDigits[std::to_integer<std::size_t>(byte) & 15U];
+    }
+    return text;
+}
+
+/// Nothing when it is refused.
+std::optional<Content> read(std::span<const std::byte> bytes) {
+    const TemporaryFile file{bytes};
+    Content content;
+    try {
+        CaptureFile capture{file.path()};
+        CapturedDatagram datagram;
+        while (capture.next(datagram)) {
+            content.datagrams.push_back(to_string(datagram.source) + ' ' +
+                                        to_string(datagram.destination) + ' ' +
+                                        hex(datagram.payload));
+            content.times.push_back(datagram.time);
+        }
+        content.counts = capture.counts();
+    } catch (const CaptureError&) {
+        return std::nullopt;
+    }
+    return content;
+}
+
+FrameBytes ethernet(const FrameBytes& packet, std::uint32_t type,
+                    const std::vector<std::uint32_t>& tags = {}) {
+    CaptureBytes frame;
+    frame.zeros(12);
+    for (const std::uint32_t tag : tags) {
+        frame.be16(tag).be16(5);
+    }
+    return frame.be16(type).raw(packet).bytes();
+}
+
+FrameBytes behind(std::size_t zeros, const FrameBytes& packet) {
+    return CaptureBytes{}.zeros(zeros).raw(packet).bytes();
+}
+
+FrameBytes cooked(std::uint32_t type, const FrameBytes& packet) {
+    return CaptureBytes{}.zeros(14).be16(type).raw(packet).bytes();
+}
+
+FrameBytes cooked2(std::uint32_t type, const FrameBytes& packet) {
+    return CaptureBytes{}.be16(type).zeros(18).raw(packet).bytes();
+}
+
+const std::string kOverFour = "10.0.0.1:1000 10.0.0.2:8303 010203";
+const std::string kOverSix = "[fd00::1]:1000 [fd00::2]:8303 010203";
+
+} // namespace
+
+TEST_CASE("datagrams are found behind every kind of link and IP header") {
+    struct Row {
+        std::string name;
+        std::uint32_t link;
+        FrameBytes frame;
+        std::string datagram;
+    };
+
+    const FrameBytes four = ipv4(udp(kPayload));
+    const FrameBytes six = ipv6(udp(kPayload));
+    const Row rows[] = {
+        {"Ethernet, IPv4", kEthernet, ethernet(four, 0x0800), kOverFour},
+        {"Ethernet, IPv6", kEthernet, ethernet(six, 0x86dd), kOverSix},
+        {"802.1Q", kEthernet, ethernet(four, 0x0800, {0x8100}), kOverFour},
+        {"802.1ad in 802.1Q", kEthernet, ethernet(six, 0x86dd, {0x88a8, 0x8100}), kOverSix},
+        {"padding behind a short frame", kEthernet,
+         CaptureBytes{}.raw(ethernet(four, 0x0800)).zeros(17).bytes(), kOverFour},
+        {"BSD loopback", kNull, behind(4, four), kOverFour},
+        {"OpenBSD loopback", kLoop, behind(4, six), kOverSix},
+        {"raw IP, four", kRaw, four, kOverFour},
+        {"raw IP, six", kRaw, six, kOverSix},
+        {"raw IPv4", kIpv4, four, kOverFour},
+        {"raw IPv6", kIpv6, six, kOverSix},
+        {"Linux cooked", kCooked, cooked(0x0800, four), kOverFour},
+        {"Linux cooked 2", kCooked2, cooked2(0x86dd, six), kOverSix},
+        {"IPv4 options", kRaw, ipv4(udp(kPayload), 40), kOverFour},
+        {"do not fragment", kRaw, ipv4(udp(kPayload), 0, 0x4000), kOverFour},
+        {"IPv6 extension headers", kRaw, ipv6(udp(kPayload), {0, 60, 43}), kOverSix},
+        {"an empty datagram", kRaw, ipv4(udp({})), "10.0.0.1:1000 10.0.0.2:8303 "},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto content = read(pcap_file({.link = row.link}, {{.bytes = row.frame}}));
+        REQUIRE(content.has_value());
+        CHECK(content->datagrams == std::vector{row.datagram});
+        CHECK(content->counts.datagrams == 1);
+        CHECK_FALSE(content->counts.ended_early);
+    }
+}
+
+TEST_CASE("what is no whole UDP datagram is counted for what it is") {
+    struct Row {
+        std::string name;
+        FrameBytes frame;
+        std::uint64_t other, fragments, cut;
+    };
+
+    const Row rows[] = {
+        {"ARP", ethernet(FrameBytes(28), 0x0806), 1, 0, 0},
+        {"three tags", ethernet(ipv4(udp(kPayload)), 0x0800, {0x8100, 0x8100, 0x8100}), 1, 0, 0},
+        {"TCP", ethernet(ipv4(FrameBytes(20), 0, 0, 6), 0x0800), 1, 0, 0},
+        {"IP version 5", ethernet(FrameBytes(40, std::byte{0x50}), 0x0800), 1, 0, 0},
+        {"an IPv4 header of 4 bytes", ethernet(FrameBytes(40, std::byte{0x41}), 0x0800), 1, 0, 0},
+        {"nothing behind Ethernet", ethernet({}, 0x0800), 1, 0, 0},
+        {"no frame at all", {}, 1, 0, 0},
+        {"a UDP length below its header", ethernet(ipv4(udp(kPayload, 7)), 0x0800), 1, 0, 0},
+        {"the first fragment", ethernet(ipv4(udp(kPayload), 0, 0x2000), 0x0800), 0, 1, 0},
+        {"the last fragment", ethernet(ipv4(udp(kPayload), 0, 100), 0x0800), 0, 1, 0},
+        {"an IPv6 fragment", ethernet(ipv6(udp(kPayload), {0, 44}), 0x86dd), 0, 1, 0},
+        {"an IPv6 header that nobody knows", ethernet(ipv6(udp(kPayload), {99}), 0x86dd), 1, 0, 0},
+        {"recorded too short", ethernet(ipv4(udp(kPayload, 500)), 0x0800), 0, 0, 1},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto content = read(pcap_file({.link = kEthernet}, {{.bytes = row.frame}}));
+        REQUIRE(content.has_value());
+        CHECK(content->datagrams.empty());
+        CHECK(content->counts.frames == 1);
+        CHECK(content->counts.other == row.other);
+        CHECK(content->counts.fragments == row.fragments);
+        CHECK(content->counts.cut == row.cut);
+    }
+}
+
+TEST_CASE("IPv6 extension headers that reach past the frame are no datagram") {
+    FrameBytes packet = ipv6(udp(kPayload), {0});
+    constexpr std::size_t kLengthOfExtension = 41;
+    packet[kLengthOfExtension] = std::byte{0xFF};
+    const auto content = read(pcap_file({.link = kRaw}, {{.bytes = packet}}));
+    REQUIRE(content.has_value());
+    CHECK(content->counts.other == 1);
+}
+
+TEST_CASE("times come in nanoseconds from every file format and byte order") {
+    struct Row {
+        std::string name;
+        FrameBytes file;
+        std::int64_t time;
+    };
+
+    const FrameBytes frame = ipv4(udp(kPayload));
+    constexpr std::int64_t kSecond = 1'700'000'000;
+    constexpr std::uint64_t kMicros = 1'700'000'000'000'123;
+    constexpr std::uint64_t kNanos = 1'700'000'000'000'000'123;
+    const auto classic = [&](bool big_endian, bool nanoseconds) {
+        return pcap_file({.big_endian = big_endian, .nanoseconds = nanoseconds, .link = kRaw},
+                         {{.fraction = 123, .bytes = frame}});
+    };
+    const Row rows[] = {
+        {"pcap, microseconds", classic(false, false), kSecond * 1'000'000'000 + 123'000},
+        {"pcap, nanoseconds", classic(false, true), kSecond * 1'000'000'000 + 123},
+        {"pcap, big-endian", classic(true, false), kSecond * 1'000'000'000 + 123'000},
+        {"pcap, big-endian nanoseconds", classic(true, true), kSecond * 1'000'000'000 + 123},
+        {"pcapng, microseconds", pcapng_file(false, kRaw, 6, {{kMicros, frame}}),
+         kSecond * 1'000'000'000 + 123'000},
+        {"pcapng, nanoseconds", pcapng_file(false, kRaw, 9, {{kNanos, frame}}),
+         kSecond * 1'000'000'000 + 123},
+        {"pcapng, big-endian", pcapng_file(true, kRaw, 6, {{kMicros, frame}}),
+         kSecond * 1'000'000'000 + 123'000},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto content = read(row.file);
+        REQUIRE(content.has_value());
+        CHECK(content->datagrams == std::vector{kOverFour});
+        CHECK(content->times == std::vector{row.time});
+    }
+}
+
+TEST_CASE("times that no clock ever showed stay within what inspection can count with") {
+    for (const std::uint32_t resolution : {0U, 3U, 6U, 9U}) {
+        for (const std::uint64_t time : {UINT64_MAX, UINT64_MAX / 2, std::uint64_t{1} << 62U}) {
+            CAPTURE(resolution);
+            CAPTURE(time);
+            const auto content =
+                read(pcapng_file(false, kRaw, resolution, {{time, ipv4(udp(kPayload))}}));
+            REQUIRE(content.has_value());
+            for (const std::int64_t seen : content->times) {
+                CHECK(seen >= 0);
+                CHECK(seen <= INT64_MAX - 100'000'000'000);
+            }
+        }
+    }
+}
+
+TEST_CASE("a capture cut at any byte gives what stands before the cut, or is refused") {
+    const FrameBytes frame = ethernet(ipv4(udp(kPayload)), 0x0800);
+    const FrameBytes files[] = {
+        pcap_file({.link = kEthernet}, {{.bytes = frame}, {.bytes = frame}, {.bytes = frame}}),
+        pcapng_file(false, kEthernet, 6, {{1, frame}, {2, frame}, {3, frame}}),
+    };
+    for (const FrameBytes& file : files) {
+        std::size_t most = 0;
+        for (std::size_t size = 0; size <= file.size(); ++size) {
+            const auto content = read(std::span{file}.first(size));
+            if (content) {
+                CHECK(content->datagrams.size() >= most);
+                most = content->datagrams.size();
+                CHECK(std::all_of(content->datagrams.begin(), content->datagrams.end(),
+                                  [](const auto& datagram) { return datagram == kOverFour; }));
+            }
+        }
+        CHECK(most == 3);
+    }
+}
+
+TEST_CASE("frames cut at any byte are no datagrams, or the whole one") {
+    const FrameBytes frames[] = {ethernet(ipv4(udp(kPayload), 12), 0x0800, {0x8100}),
+                                 ethernet(ipv6(udp(kPayload), {0, 60}), 0x86dd)};
+    for (const FrameBytes& frame : frames) {
+        for (std::size_t size = 0; size < frame.size(); ++size) {
+            FrameBytes cut{frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(size)};
+            const auto content =
+                read(pcap_file({.link = kEthernet},
+                               {{.bytes = std::move(cut),
+                                 .original_size = static_cast<std::uint32_t>(frame.size())}}));
+            REQUIRE(content.has_value());
+            CHECK(content->datagrams.empty());
+            CHECK(content->counts.other + content->counts.cut == 1);
+        }
+    }
+}
+
+TEST_CASE("what is no capture is refused with its name and a reason") {
+    struct Row {
+        std::string name;
+        FrameBytes file;
+    };
+
+    const Row rows[] = {
+        {"empty", {}},
+        {"text", FrameBytes(100, std::byte{'x'})},
+        {"a link that carries no IP", pcap_file({.link = 105}, {})}, // 802.11
+        {"a link that nobody knows", pcap_file({.link = 60000}, {})},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFile file{row.file};
+        std::string message;
+        try {
+            const CaptureFile capture{file.path()};
+        } catch (const CaptureError& error) {
+            message = error.what();
+        }
+        CHECK(message.starts_with(file.path() + ": "));
+    }
+    CHECK_THROWS_AS(CaptureFile{"/nowhere/at/all"}, CaptureError);
+}

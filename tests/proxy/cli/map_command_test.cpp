@@ -1,0 +1,116 @@
+// `twscope map`, run as its users run it.
+
+#include "map/writer.h"
+#include "tests/proxy/cli/program_runs.h"
+
+#include <string>
+#include <string_view>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+
+TEST_CASE("twscope map tells and draws what is there") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("tiny.map");
+    const auto bytes = small_map();
+    REQUIRE(map::write_file(file, bytes).has_value());
+
+    const Finished json = twscope({"map", file, "--json", "--at", "80,80", "--at", "3.5,-100"});
+    CHECK(json.status == 0);
+    const auto told = boost::json::parse(json.out).as_object();
+    CHECK(told.at("file") == "tiny.map");
+    CHECK(told.at("verdict").at("strict") == "accepts");
+    CHECK(told.at("points").as_array().size() == 2);
+    CHECK(told.at("boxes").as_array().size() == 2);
+    CHECK(told.at("size") == bytes.size());
+
+    const Finished page = twscope({"map", file, "--at", "80,80"});
+    CHECK(page.status == 0);
+    CHECK(page.out.find("finish") != std::string::npos);
+    CHECK(page.out.find("8") != std::string::npos);
+
+    const std::string png = folder.file("tiny.png");
+    const auto drawn = [&](const Arguments& more) {
+        Arguments arguments{"map", file, "--png", png};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Finished done = twscope(arguments);
+        CAPTURE(done.err);
+        CHECK(done.status == 0);
+        const std::string picture = read_text(png);
+        CHECK(picture.starts_with("\x89PNG\r\n"));
+        return picture;
+    };
+    const std::string all = drawn({});
+    CHECK(drawn({}) == all);
+    CHECK(drawn({"--scale", "3"}) != all);
+
+    const std::string capture = folder.file("way.pcap");
+    const std::string records = folder.file("way.jsonl");
+    Recording recording;
+    recording.play(kAnn, tee_at(50, 80));
+    recording.save(capture);
+    CHECK(twscope({"decode", capture, "-o", records}).status == 0);
+    CHECK(drawn({"--path", records}) != all);
+}
+
+TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {
+    const TemporaryFolder folder;
+    const std::string noise = folder.file("noise.map");
+    write_text(noise, "this is no map, but it is long enough to be read as if it were one");
+    const Finished none = twscope({"map", noise, "--json"});
+    CHECK(none.status == 2);
+    CHECK(none.err.find("noise.map") != std::string::npos);
+    const auto told = boost::json::parse(none.out).as_object();
+    CHECK(told.at("verdict").at("strict") == "rejects:bad_magic");
+    CHECK(told.at("verdict").at("lenient") == "rejects:bad_magic");
+
+    const std::string odd = folder.file("odd.map");
+    auto bytes = small_map();
+    bytes.push_back(std::byte{0});
+    REQUIRE(map::write_file(odd, bytes).has_value());
+    const Finished page = twscope({"map", odd});
+    CHECK(page.status == 0);
+    CHECK(page.out.find("strict rejects:trailing_bytes, lenient accepts") != std::string::npos);
+    CHECK(page.out.find("the file goes on after its last block") != std::string::npos);
+}
+
+TEST_CASE("twscope map refuses nonsense in one line") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("tiny.map");
+    const std::string noise = folder.file("noise.map");
+    const std::string nobody = folder.file("nobody.jsonl");
+    REQUIRE(map::write_file(file, small_map()).has_value());
+    write_text(noise, "this is no map, but it is long enough to be read as if it were one");
+    write_text(nobody, "{\"v\":1,\"type\":\"session\"}\n");
+
+    struct Row {
+        Arguments arguments;
+        std::string_view what;
+    };
+
+    const Row rows[] = {
+        {{"map"}, "file"},
+        {{"map", noise}, "noise.map"},
+        {{"map", folder.path()}, folder.path()},
+        {{"map", folder.file("missing.map")}, "missing.map"},
+        {{"map", file, "--at", "5"}, "--at 5"},
+        {{"map", file, "--at", "5,"}, "--at 5,"},
+        {{"map", file, "--at", "nan,0"}, "--at nan,0"},
+        {{"map", file, "--at", "1,2,3"}, "--at 1,2,3"},
+        {{"map", file, "--path", nobody}, "--png"},
+        {{"map", file, "--png", folder.file("a.png"), "--path", nobody}, "nobody.jsonl"},
+        {{"map", file, "--png", folder.file("a.png"), "--path", folder.file("missing.jsonl")},
+         "missing.jsonl"},
+        {{"map", file, "--png", folder.file("no/such/folder.png")}, "folder.png"},
+        {{"map", file, "--png", folder.file("a.png"), "--layer", "sky"}, "sky"},
+        {{"map", file, "--png", folder.file("a.png"), "--scale", "0"}, "scale"},
+        {{"map", file, "--nonsense"}, "nonsense"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.arguments.back());
+        check_refused(row.arguments, row.what);
+    }
+}

@@ -1,0 +1,101 @@
+#include "tests/proxy/cli/program_runs.h"
+
+#include "tests/map/map_builder.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+
+using snapshot::kNoBase;
+
+namespace {
+
+constexpr auto kC2s = Direction::c2s;
+constexpr auto kS2c = Direction::s2c;
+constexpr std::uint32_t kServerAddress = 0x0a000001; ///< 10.0.0.1
+constexpr std::uint16_t kServerPort = 8303;
+
+} // namespace
+
+Finished twscope(const Arguments& arguments) {
+    return run_program(TW_TWSCOPE, arguments);
+}
+
+void check_refused(const Arguments& arguments, std::string_view what) {
+    const Finished done = twscope(arguments);
+    CAPTURE(done.err);
+    CHECK(done.status == 2);
+    CHECK(done.out.empty());
+    CHECK(std::count(done.err.begin(), done.err.end(), '\n') == 1);
+    CHECK(done.err.find(what) != std::string::npos);
+}
+
+void Recording::say(const Host& client, Direction direction, std::span<const std::byte> payload) {
+    const Host server{kServerAddress, kServerPort};
+    const Host& from = direction == kC2s ? client : server;
+    const Host& to = direction == kC2s ? server : client;
+    CaptureBytes frame;
+    frame.zeros(12).be16(0x0800);
+    frame.u8(0x45).u8(0).be16(static_cast<std::uint32_t>(28 + payload.size()));
+    frame.be32(0).u8(64).u8(17).be16(0).be32(from.address).be32(to.address);
+    frame.be16(from.port).be16(to.port);
+    frame.be16(static_cast<std::uint32_t>(8 + payload.size())).be16(0).raw(payload);
+    frames_.push_back({.fraction = ++microseconds_ * 1000, .bytes = frame.bytes()});
+}
+
+void Recording::play(const Host& client, const Items& items, std::string_view map,
+                     std::uint32_t crc, std::size_t size) {
+    SessionScript peers; // only to build packets
+    peers.assume_ddnet();
+    constexpr auto kToken = SessionScript::kToken;
+    using wire::ControlKind;
+    say(client, kC2s,
+        wire::encode_control({.kind = ControlKind::connect, .token = wire::kTokenUnknown}));
+    say(client, kS2c, wire::encode_control({.kind = ControlKind::connectaccept, .token = kToken}));
+    say(client, kC2s, wire::encode_control({.kind = ControlKind::accept, .token = kToken}));
+    const auto change = message("map_change")
+                            .string(map)
+                            .number(static_cast<std::int32_t>(crc))
+                            .number(static_cast<std::int32_t>(size));
+    say(client, kS2c, peers.pack(kS2c, {vital(change)}));
+    say(client, kC2s, peers.pack(kC2s, {vital(message("ready"))}));
+    say(client, kC2s, peers.pack(kC2s, {vital(message("enter_game"))}));
+    say(client, kS2c, peers.snap_datagram(10, kNoBase, items));
+    Items moved = items;
+    for (auto& [key, data] : moved) {
+        if (key.type == 9) {
+            data[1] += 64;
+        }
+    }
+    say(client, kS2c, peers.snap_datagram(12, 10, moved));
+    say(client, kC2s, wire::encode_control({.kind = ControlKind::close, .token = kToken}));
+}
+
+void Recording::save(const std::string& path) const {
+    const FrameBytes bytes = pcap_file({}, frames_);
+    write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+Items tee_at(std::int32_t x, std::int32_t y) {
+    std::vector<std::int32_t> tee(22, 0);
+    tee[1] = x;
+    tee[2] = y;
+    return {{{9, 3}, tee}};
+}
+
+std::vector<std::byte> small_map() {
+    map::test::MapBuilder builder{8, 6};
+    for (int x = 0; x < 8; ++x) {
+        for (int y = 0; y < 6; ++y) {
+            if (x == 0 || y == 0 || x == 7 || y == 5) {
+                builder.set_game(x, y, 1);
+            }
+        }
+    }
+    builder.set_game(2, 2, 34);
+    return builder.build();
+}
+
+} // namespace tw::test

@@ -1,0 +1,325 @@
+// The program itself, run as its users run it: what goes in by flags, what comes out, exit codes.
+
+#include "map/writer.h"
+#include "tests/proxy/cli/program_runs.h"
+#include "tests/support/json_records.h"
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+using snapshot::kNoBase;
+
+namespace {
+
+using Udp = boost::asio::ip::udp;
+
+constexpr auto kS2c = Direction::s2c;
+
+/// Every item of every snapshot in these lines.
+std::vector<boost::json::object> items_of(const std::string& lines) {
+    std::vector<boost::json::object> found;
+    for (const auto& line : parse_lines(lines)) {
+        if (const auto* items = line.as_object().if_contains("items")) {
+            for (const auto& item : items->as_array()) {
+                found.push_back(item.as_object());
+            }
+        }
+    }
+    return found;
+}
+
+constexpr const char* kObjects = R"({"objects": [
+    {"name": "orb", "type": 40, "fields": [{"name": "x"}, {"name": "y"},
+        {"name": "mood", "names": {"0": "calm", "1": "angry"}}], "position": {"x": "x", "y": "y"}},
+    {"name": "soul", "type": 21, "agreed_size": true, "fields": [{"name": "a"}, {"name": "b"}]}]})";
+
+std::size_t count_of(std::string_view text, std::string_view what) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(what); at != std::string_view::npos;
+         at = text.find(what, at + 1)) {
+        ++count;
+    }
+    return count;
+}
+
+} // namespace
+
+TEST_CASE("--objects names a mod's objects in records and in the account of bytes") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("mod.pcap");
+    const std::string objects = folder.file("objects.json");
+    Recording recording;
+    recording.play(kAnn, {{{40, 7}, {100, 70, 1}}});
+    recording.save(capture);
+    write_text(objects, kObjects);
+
+    const auto plain = items_of(twscope({"decode", capture, "-o", "-"}).out);
+    REQUIRE_FALSE(plain.empty());
+    CHECK(plain[0].at("type").as_string().empty());
+    CHECK(plain[0].at("data") == boost::json::parse("[100,70,1]"));
+
+    const Finished taught = twscope({"decode", capture, "-o", "-", "--objects", objects});
+    CHECK(taught.status == 0);
+    const auto named = items_of(taught.out);
+    REQUIRE_FALSE(named.empty());
+    CHECK(named[0].at("type").as_string() == "orb");
+    CHECK(named[0].at("fields") == boost::json::parse(R"({"x":100,"y":70,"mood":1})"));
+    CHECK(named[0].at("names") == boost::json::parse(R"({"mood":"angry"})"));
+
+    CHECK(twscope({"decode", capture, "-o", "-", "--objects", objects, "--filter",
+                   "any(items: orb and fields.mood == 1)"})
+              .out.find("orb") != std::string::npos);
+    const Finished stats = twscope({"stats", capture, "--objects", objects});
+    CHECK(stats.status == 0);
+    CHECK(stats.out.find("orb") != std::string::npos);
+    CHECK(twscope({"stats", capture}).out.find("orb") == std::string::npos);
+}
+
+TEST_CASE("--objects agrees on the size of a type where the mod does") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("mod.pcap");
+    const std::string objects = folder.file("objects.json");
+    write_text(objects, kObjects);
+    Recording recording;
+    SessionScript peers;
+    peers.assume_ddnet();
+    // Type 21 without its size on the wire; then a pickup that is only found if that was right.
+    const auto body = body_of({0, 2, 0, 21, 1, 5, 6, 4, 2, 10, 20, 0, 0});
+    recording.say(kAnn, kS2c, peers.pack(kS2c, {plain(snap_single(10, kNoBase, 41, body))}));
+    recording.save(capture);
+    const Arguments decode{"decode", capture, "--server", ":8303", "-o", "-"};
+    CHECK(items_of(twscope(decode).out).empty());
+    Arguments taught = decode;
+    taught.insert(taught.end(), {"--objects", objects});
+    const auto items = items_of(twscope(taught).out);
+    REQUIRE(items.size() == 2);
+    CHECK(items[0].at("type").as_string() == "pickup");
+    CHECK(items[1].at("type").as_string() == "soul");
+}
+
+TEST_CASE("a file of objects that cannot be is one line that says what") {
+    struct Row {
+        std::string_view text;
+        std::string_view what;
+    };
+
+    const Row rows[] = {
+        {"", "expected"},
+        {"[]", "no JSON object"},
+        {"{\"objects\": 5}", "must be a list"},
+        {"{}", "has no 'objects'"},
+        {"{\"objets\": []}", "unknown key 'objets'"},
+        {"{\"objects\": [5]}", "list of objects"},
+        {R"({"objects": [{"type": 40}]})", "'name'"},
+        {R"({"objects": [{"name": "a"}]})", "'type'"},
+        {R"({"objects": [{"name": "a", "type": 40, "uuid": "0"}]})", "either"},
+        {R"({"objects": [{"name": "a", "uuid": "0d2c"}]})", "no UUID"},
+        {R"({"objects": [{"name": "a", "type": 9}]})", "known already"},
+        {R"({"objects": [{"name": "a", "type": 16384}]})", "'type'"},
+        {R"({"objects": [{"name": "a", "type": 70, "agreed_size": true}]})", "agreed"},
+        {R"({"objects": [{"name": "a", "type": 40, "position": {"x": "b", "y": "b"}}]})", "'b'"},
+        {R"({"objects": [{"name": "a", "type": 40, "fields": [{"name": "b", "count": 300}]}]})",
+         "'count'"},
+        {R"({"objects": [{"name": "a", "type": 40, "fields": [{"name": "b", "kind": "c"}]}]})",
+         "'kind'"},
+        {R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})", "object 1"},
+    };
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("mod.pcap");
+    const std::string objects = folder.file("objects.json");
+    Recording recording;
+    recording.play(kAnn, {});
+    recording.save(capture);
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        write_text(objects, std::string{row.text});
+        check_refused({"decode", capture, "--objects", objects}, row.what);
+    }
+    check_refused({"decode", capture, "--objects", folder.file("missing.json")}, "missing.json");
+    check_refused({"stats", capture, "--objects", folder.file("missing.json")}, "missing.json");
+}
+
+TEST_CASE("--pseudonyms tells clients apart and tells nobody where they are") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("game.pcap");
+    constexpr Host kSameHouse{kAnn.address, 50001};
+    constexpr Host kElsewhere{0xcb00710f, 50000}; // 203.0.113.15
+    Recording recording;
+    for (const Host& client : {kAnn, kSameHouse, kElsewhere}) {
+        recording.play(client, tee_at(100, 100));
+    }
+    recording.save(capture);
+    const auto clients = [&](const std::string& secret) {
+        Arguments arguments{"decode", capture, "-o", "-"};
+        if (!secret.empty()) {
+            arguments.insert(arguments.end(), {"--pseudonyms", secret});
+        }
+        const Finished done = twscope(arguments);
+        CHECK(done.status == 0);
+        const bool told = done.out.find("198.51.100.23") != std::string::npos ||
+                          done.out.find("203.0.113.15") != std::string::npos;
+        CHECK(told == secret.empty());
+        std::vector<std::string> names;
+        for (const auto& line : parse_lines(done.out)) {
+            const auto& record = line.as_object();
+            if (record.at("type") == "session" && record.at("event") == "open") {
+                const std::string name{record.at("client").as_string()};
+                names.push_back(name.substr(0, name.rfind(':')));
+            }
+        }
+        return names;
+    };
+    CHECK(clients("") ==
+          std::vector<std::string>{"198.51.100.23", "198.51.100.23", "203.0.113.15"});
+    const auto names = clients("one secret");
+    REQUIRE(names.size() == 3);
+    CHECK(names[0] == names[1]);
+    CHECK(names[0] != names[2]);
+    CHECK(clients("one secret") == names);
+    CHECK(clients("another secret")[0] != names[0]);
+}
+
+TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
+    struct Row {
+        Arguments flags;
+        int status;
+        std::string_view err;
+    };
+
+    const Row rows[] = {
+        {{}, 0, ""},
+        {{"--expect", "any(items: character and fields.x == 164)"}, 0, ""},
+        {{"--expect", "any(items: character and fields.x == 165)"}, 1, "fields.x"},
+        {{"--expect", "never finding"}, 1, "map.not_found"},
+        {{"--expect", "never severity >= warning"}, 0, ""},
+        {{"--expect", "always ok"}, 0, ""},
+        {{"--expect", "always tick == 10"}, 1, "tick"},
+        {{"--expect", "snapshot", "--expect", "name == sv_chat"}, 1, "sv_chat"},
+        {{"--fail-on", "error"}, 0, ""},
+        {{"--fail-on", "warning"}, 0, ""},
+        {{"--fail-on", "info"}, 1, "map.not_found"},
+        {{"--fail-on", "map.not_found"}, 1, "map.not_found"},
+        {{"--fail-on", "snapshot.crc_mismatch,map.not_found"}, 1, "map.not_found"},
+        {{"--fail-on", "snapshot.crc_mismatch"}, 0, ""},
+        {{"--fail-on", "snapshot.nonsense"}, 2, "snapshot.nonsense"},
+        {{"--expect", "tick >"}, 2, "tick >"},
+        {{"--expect", "tock == 5"}, 2, "tock"},
+        {{"--filter", "snapshto"}, 2, "snapshot"},
+    };
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("game.pcap");
+    Recording recording;
+    recording.play(kAnn, tee_at(100, 100));
+    recording.save(capture);
+    for (const Row& row : rows) {
+        Arguments arguments{"decode", capture, "-o", "-"};
+        arguments.insert(arguments.end(), row.flags.begin(), row.flags.end());
+        const Finished done = twscope(arguments);
+        CAPTURE(row.flags.size() < 2 ? std::string{"no flags"} : row.flags[1]);
+        CAPTURE(done.err);
+        CHECK(done.status == row.status);
+        CHECK(done.err.find(row.err) != std::string::npos);
+        CHECK((row.status == 2) == done.out.empty());
+    }
+}
+
+TEST_CASE("SIGUSR1 writes the totals so far, and the session goes on") {
+    constexpr std::chrono::seconds kPatience{20};
+    const TemporaryFolder folder;
+    const std::string records = folder.file("records.jsonl");
+    boost::asio::io_context io;
+    const Udp::endpoint anywhere{boost::asio::ip::address_v4::loopback(), 0};
+    Udp::socket server{io, anywhere};
+    Udp::socket client{io, anywhere};
+    Program proxy{TW_TWSCOPE,
+                  {"proxy", "-s", "127.0.0.1:" + std::to_string(server.local_endpoint().port()),
+                   "-l", "127.0.0.1:0", "-o", records, "-q"},
+                  folder.path()};
+    std::uint16_t port = 0;
+    REQUIRE(within(kPatience, [&] {
+        const std::string log = proxy.err();
+        constexpr std::string_view kWhere = "listening on 127.0.0.1:";
+        const std::size_t at = log.find(kWhere);
+        if (at == std::string::npos || log.find(',', at) == std::string::npos) {
+            return false;
+        }
+        port = static_cast<std::uint16_t>(std::stoi(log.substr(at + kWhere.size())));
+        return true;
+    }));
+    const Udp::endpoint listen{boost::asio::ip::address_v4::loopback(), port};
+    const auto connect =
+        wire::encode_control({.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
+    const auto summaries = [&] { return count_of(read_text(records), R"("type":"summary")"); };
+    const auto seen_by_server = [&] {
+        std::array<std::byte, 1500> buffer{};
+        Udp::endpoint from;
+        return server.receive_from(boost::asio::buffer(buffer), from);
+    };
+    for (std::size_t round = 1; round <= 2; ++round) {
+        client.send_to(boost::asio::buffer(connect), listen);
+        CHECK(seen_by_server() == connect.size());
+        proxy.signal(SIGUSR1);
+        // The copy and the signal take different ways: ask again until the totals have it.
+        CHECK(within(kPatience, [&] {
+            const auto lines = parse_lines(read_text(records));
+            const bool told = std::any_of(lines.begin(), lines.end(), [&](const auto& line) {
+                return line.is_object() && line.at("type") == "summary" &&
+                       line.at("session") == 1 && line.at("c2s").at("datagrams") == round;
+            });
+            if (!told) {
+                proxy.signal(SIGUSR1);
+            }
+            return told;
+        }));
+    }
+    const std::size_t asked = summaries();
+    CHECK(asked >= 2);
+    proxy.signal(SIGTERM);
+    const Finished done = proxy.finish();
+    CHECK(done.status == 0);
+    CHECK(summaries() >= asked + 2); // of the session and of the run
+}
+
+TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
+    constexpr std::chrono::seconds kPatience{20};
+    for (int round = 0; round < 5; ++round) {
+        const TemporaryFolder folder;
+        Program proxy{TW_TWSCOPE,
+                      {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "-o",
+                       folder.file("records.jsonl")},
+                      folder.path()};
+        REQUIRE(within(kPatience,
+                       [&] { return proxy.err().find("listening on") != std::string::npos; }));
+        proxy.signal(SIGTERM);
+        REQUIRE(within(kPatience, [&] {
+            constexpr int kMany = 2000; // it is the last microseconds that matter
+            for (int i = 0; i < kMany && !proxy.ended(); ++i) {
+                proxy.signal(SIGUSR1);
+            }
+            return proxy.ended();
+        }));
+        CHECK(proxy.finish().status == 0);
+    }
+}
+
+TEST_CASE("what cannot be meant is told before anything is begun") {
+    const TemporaryFolder folder;
+    check_refused({"frobnicate"}, "no command 'frobnicate'");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "--duration", "soon"}, "--duration");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--summary",
+                   folder.file("no/such/folder.xml")},
+                  "folder.xml");
+    check_refused(
+        {"decode", folder.file("missing.pcap"), "--summary", folder.file("no/such/folder.xml")},
+        "folder.xml");
+    CHECK(twscope({"--version"}).out.starts_with("twscope "));
+}

@@ -1,0 +1,143 @@
+#include "proxy/cli/proxy_flags.h"
+#include "proxy/cli/relay_flags.h"
+#include "proxy/cli/settings.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw;
+using namespace tw::cli;
+using boost::asio::ip::make_address;
+using relay::ClientAddress;
+using Udp = boost::asio::ip::udp;
+
+/// The relay's options as these arguments make them.
+relay::Options options_of(std::vector<std::string> arguments) {
+    CLI::App app;
+    RelayFlags flags;
+    flags.add_to(app);
+    std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
+    app.parse(arguments);
+    relay::Options options;
+    flags.apply(options);
+    return options;
+}
+
+TEST_CASE("flags about the relay become its options") {
+    CHECK(options_of({}).client_address == ClientAddress::automatic);
+    CHECK_FALSE(options_of({}).impairment.active());
+    CHECK(options_of({}).impairment.seed == 1);
+    CHECK(options_of({"--client-address", "shared"}).client_address == ClientAddress::shared);
+    CHECK(options_of({"--client-address", "loopback"}).client_address == ClientAddress::loopback);
+    CHECK(options_of({"--client-address", "transparent"}).client_address ==
+          ClientAddress::transparent);
+    CHECK_THROWS_AS(options_of({"--client-address", "own"}), CLI::ValidationError);
+
+    const auto twice = options_of(
+        {"--impair", "c2s:loss=1%", "--impair", "s2c:delay=40ms,jitter=1ms", "--impair-seed", "9"});
+    CHECK(relay::to_string(twice.impairment) == "c2s:loss=1%;s2c:delay=40ms,jitter=1ms");
+    CHECK(twice.impairment.seed == 9);
+    CHECK(relay::to_string(options_of({"--impair", "none"}).impairment) == "none");
+}
+
+TEST_CASE("an impairment that cannot be is a mistake of usage, told with the flag's name") {
+    std::string said;
+    try {
+        static_cast<void>(options_of({"--impair", "loss=2%", "--impair", "c2s:loss=3%"}));
+    } catch (const UsageError& error) {
+        said = error.what();
+    }
+    CHECK(said == "--impair loss=2%;c2s:loss=3%: loss is given twice for c2s");
+}
+
+TEST_CASE("times are seconds, or have a unit") {
+    struct Row {
+        std::string_view text;
+        double seconds;
+    };
+
+    const Row rows[] = {{"30", 30},     {"30s", 30},   {"30 s", 30}, {"0.5", 0.5},
+                        {"500ms", 0.5}, {"2min", 120}, {"1h", 3600}};
+    for (const auto& row : rows) {
+        CAPTURE(row.text);
+        CLI::App app;
+        ProxyFlags flags;
+        flags.add_to(app);
+        const std::string text{row.text};
+        app.parse(std::vector<std::string>{text, "--duration", text, "--idle-timeout"});
+        CHECK(flags.duration == doctest::Approx(row.seconds));
+        CHECK(flags.idle_timeout == doctest::Approx(row.seconds));
+    }
+    for (const char* text : {"-3", "0", "0s", "3 parsecs", "3,5"}) {
+        CAPTURE(text);
+        CLI::App app;
+        ProxyFlags flags;
+        flags.add_to(app);
+        CHECK_THROWS_AS(app.parse(std::vector<std::string>{text, "--duration"}), CLI::ParseError);
+    }
+}
+
+TEST_CASE("the start-up line says what the server sees, and why") {
+    struct Row {
+        ClientAddress wanted;
+        ClientAddress chosen;
+        std::string_view says;
+        std::string_view why;
+    };
+
+    const Row rows[] = {
+        {ClientAddress::automatic, ClientAddress::loopback, "own 127.x.y.z", "it is on loopback"},
+        {ClientAddress::automatic, ClientAddress::shared, "the proxy's address",
+         "it is not on loopback"},
+        {ClientAddress::shared, ClientAddress::shared, "the proxy's address", "--client-address"},
+        {ClientAddress::loopback, ClientAddress::loopback, "own 127.x.y.z", "--client-address"},
+        {ClientAddress::transparent, ClientAddress::transparent, "real address", "--print-routes"},
+    };
+    for (const Row& row : rows) {
+        const std::string line = describe_client_address(row.wanted, row.chosen);
+        CAPTURE(line);
+        CHECK(line.find(row.says) != std::string::npos);
+        CHECK(line.find(row.why) != std::string::npos);
+        CHECK(line.find('\n') == std::string::npos);
+    }
+}
+
+TEST_CASE("routes name the server's port, and its address where another host's could be meant") {
+    struct Row {
+        std::string_view name;
+        std::string_view server;
+        bool here;
+        std::string_view rule;
+    };
+
+    const Row rows[] = {
+        {"elsewhere", "192.0.2.7", false,
+         "\nip rule add pref 8303 from 192.0.2.7 ipproto udp sport 8304 lookup 8303\n"},
+        {"on this host", "127.0.0.1", true,
+         "\nip rule add pref 8303 ipproto udp sport 8304 lookup 8303\n"},
+        {"IPv6", "2001:db8::7", false,
+         "\nip -6 rule add pref 8303 from 2001:db8::7 ipproto udp sport 8304 lookup 8303\n"},
+    };
+    const std::vector<Udp::endpoint> listen{{make_address("0.0.0.0"), 8303}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Udp::endpoint server{make_address(row.server), 8304};
+        const std::string text = transparent_routes(server, row.here, listen);
+        CAPTURE(text);
+        CHECK(text.find(row.rule) != std::string::npos);
+        CHECK(text.find("route add local default dev lo table 8303\n") != std::string::npos);
+        CHECK((text.find("On the server's host") == std::string::npos) == row.here);
+    }
+    const Udp::endpoint same_port{make_address("127.0.0.1"), 8303};
+    CHECK_THROWS_AS(static_cast<void>(transparent_routes(same_port, true, listen)), UsageError);
+    CHECK_NOTHROW(static_cast<void>(transparent_routes(same_port, false, listen)));
+}
+
+} // namespace

@@ -1,0 +1,118 @@
+#include "proxy/filter/expectation.h"
+#include "tests/proxy/sink/sample_records.h"
+
+#include <doctest/doctest.h>
+
+using tw::filter::Expectation;
+using tw::filter::Expectations;
+using tw::record::Record;
+using tw::test::SampleRecords;
+
+namespace {
+
+Expectation expectation_of(std::string_view text) {
+    auto expectation = Expectation::parse(text);
+    INFO("expectation: ", text);
+    REQUIRE_MESSAGE(expectation.has_value(),
+                    (expectation ? std::string{} : expectation.error().message));
+    return *expectation;
+}
+
+} // namespace
+
+TEST_CASE("expectations are met or say what was seen instead") {
+    constexpr std::string_view kAt = "session 3, snapshot at 2026-01-01T00:00:00.123456Z, tick 500";
+    const SampleRecords samples;
+
+    struct Row {
+        std::string_view text;
+        bool met;
+        std::string instead;
+    };
+
+    const std::string at{kAt};
+    const Row rows[] = {
+        {"snapshot", true, ""},
+        {"any(items: character and at.game == finish)", true, ""},
+        {"count(items: character) >= 2", true, ""},
+        {"never snapshot and size_bytes > 49152", true, ""},
+        {"always ok", true, ""},
+        {"always snapshot and ok", true, ""},
+        {"always tick >= 500", true, ""},
+        {"any(items: character and at.game == start)", false,
+         "none of 12 records matched; seen: items.type: character, player_info, client_info, "
+         "\"\"; items.at.game: finish, air"},
+        {"snapshot and tick > 1000", false,
+         "none of 12 records matched; seen: type: session, message, map, snapshot, finding, "
+         "summary, impairment; tick: 500"},
+        {"tick > 1000", false, "none of 12 records matched; seen: tick: 500 to 600"},
+        {"count(items: character) > 2", false,
+         "none of 12 records matched; seen: items.type: character, player_info, client_info, "
+         "\"\"; count(items): 2"},
+        {"seq > 5 and name == sv_motd", false,
+         "none of 12 records matched; seen: seq: 12; name: sv_chat"},
+        {"map and sessions > 5", false,
+         "none of 12 records matched; seen: type: session, message, map, snapshot, finding, "
+         "summary, impairment; sessions: nothing"},
+        {"never snapshot and parts > 1", false,
+         "1 of 12 records matched; the first: " + at + "; seen: type: snapshot; parts: 2"},
+        {"always parts < 2", false,
+         "1 of 1 records did not match; the first: " + at + "; seen: parts: 2"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        Expectation expectation = expectation_of(row.text);
+        for (const Record& record : samples.all()) {
+            expectation.look_at(record);
+        }
+        CHECK(expectation.met() == row.met);
+        CHECK(expectation.instead() == row.instead);
+    }
+}
+
+TEST_CASE("without records nothing has happened: once and always fail, never is met") {
+    CHECK(expectation_of("snapshot").instead() == "there were no records");
+    CHECK(expectation_of("always ok").instead() == "no record has a key it names");
+    CHECK(expectation_of("never finding").met());
+}
+
+TEST_CASE("what several workers saw counts together") {
+    const SampleRecords samples;
+    const std::vector<Expectation> asked{expectation_of("tick > 1000"), expectation_of("finding"),
+                                         expectation_of("never finding")};
+    Expectations first{asked};
+    Expectations second{asked};
+    first.on_record(&samples.snapshot);
+    second.on_record(&samples.finding);
+    first.merge(second);
+    const auto report = first.report();
+    REQUIRE(report.size() == 3);
+    CHECK(report[0].text == "tick > 1000");
+    CHECK(report[0].instead == "none of 2 records matched; seen: tick: 500 to 600");
+    CHECK(report[1].met);
+    CHECK_FALSE(report[2].met);
+    CHECK(report[2].instead ==
+          "1 of 2 records matched; the first: session 3, finding at 2026-01-01T00:00:00.123456Z, "
+          "snapshot.crc_mismatch; seen: type: finding");
+}
+
+TEST_CASE("offsets of errors count in the whole text of an expectation") {
+    const auto expectation = Expectation::parse("  never tikc > 5");
+    REQUIRE_FALSE(expectation.has_value());
+    CHECK(expectation.error().offset == 8);
+}
+
+TEST_CASE("what peers send is kept short, few and harmless in reports") {
+    SampleRecords samples;
+    Expectation expectation = expectation_of("detail == never");
+    const std::string evil = "\x1b[2J" + std::string(1000, 'x');
+    for (int i = 0; i < 100; ++i) {
+        const std::string detail = std::to_string(i) + evil;
+        samples.finding.detail = detail;
+        expectation.look_at(&samples.finding);
+    }
+    const std::string instead = expectation.instead();
+    CHECK(instead.find('\x1b') == std::string::npos);
+    CHECK(instead.ends_with(" and more"));
+    CHECK(instead.size() < 800);
+}

@@ -1,0 +1,380 @@
+#include "proxy/filter/filter.h"
+#include "proxy/sink/json_lines.h"
+#include "tests/proxy/sink/sample_records.h"
+#include "tests/support/allocation_count.h"
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using tw::filter::Filter;
+using tw::filter::KeyScope;
+using tw::record::Record;
+using tw::test::SampleRecords;
+
+namespace json = boost::json;
+
+namespace {
+
+Filter filter_of(std::string_view text) {
+    auto filter = Filter::parse(text);
+    INFO("filter: ", text);
+    REQUIRE_MESSAGE(filter.has_value(), (filter ? std::string{} : filter.error().message));
+    return *filter;
+}
+
+class Text final : public tw::sink::Output {
+  public:
+    void write(std::string_view block) override { text += block; }
+
+    std::string text;
+};
+
+json::object json_of(const Record& record) {
+    Text text;
+    tw::sink::JsonLines lines{{.items = tw::sink::ItemChoice::all}, text};
+    lines.on_record(record);
+    lines.flush();
+    return json::parse(text.text).as_object();
+}
+
+/// Every scalar of a JSON value as "key == literal".
+void conditions(const std::string& path, const json::value& value, std::vector<std::string>& out) {
+    if (const auto* object = value.if_object()) {
+        for (const auto& member : *object) {
+            const std::string key = member.key();
+            conditions(path.empty() ? key : path + '.' + key, member.value(), out);
+        }
+    } else if (const auto* array = value.if_array()) {
+        const bool tile = path.ends_with("at.tile");
+        for (std::size_t i = 0; i < array->size(); ++i) {
+            conditions(tile ? path + (i == 0 ? ".x" : ".y") : path, (*array)[i], out);
+        }
+    } else if (const auto* text = value.if_string()) {
+        std::string quoted;
+        for (const char c : *text) {
+            quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+        }
+        out.push_back(fmt::format("{} == \"{}\"", path, quoted));
+    } else {
+        out.push_back(path + " == " + json::serialize(value));
+    }
+}
+
+} // namespace
+
+TEST_CASE("every key and value of every record's JSON is a condition that the record fulfils") {
+    const SampleRecords samples;
+    std::size_t count = 0;
+    for (const Record& record : samples.all()) {
+        json::object line = json_of(record);
+        line.erase("full"); // says what the file lists, not what the snapshot is
+        std::vector<std::string> all;
+        conditions({}, line, all);
+        for (std::string& condition : all) {
+            CAPTURE(condition);
+            const auto filter = Filter::parse(condition);
+            REQUIRE_MESSAGE(filter.has_value(), (filter ? std::string{} : filter.error().message));
+            CHECK(filter->matches(record));
+            ++count;
+        }
+    }
+    CHECK(count > 300);
+}
+
+TEST_CASE("every key there is is read from some record") {
+    const SampleRecords samples;
+    for (const std::string& key : tw::filter::all_keys(KeyScope::record)) {
+        if (key.starts_with("fields.") || key.starts_with("names.")) {
+            continue; // as many as there are messages; the ones of the samples are tested above
+        }
+        CAPTURE(key);
+        const Filter filter = filter_of(key + " != null");
+        const auto records = samples.all();
+        CHECK(std::any_of(records.begin(), records.end(),
+                          [&](const Record& record) { return filter.matches(record); }));
+    }
+    for (const std::string& key : tw::filter::all_keys(KeyScope::item)) {
+        if (key.starts_with("fields.") || key.starts_with("names.") || key == "uuid") {
+            continue;
+        }
+        CAPTURE(key);
+        CHECK(filter_of("items." + key + " != null").matches(&samples.snapshot));
+    }
+}
+
+TEST_CASE("conditions select what they say") {
+    const SampleRecords s;
+
+    struct Row {
+        std::string_view filter;
+        Record record;
+        bool matches;
+    };
+
+    const Row rows[] = {
+        {"snapshot", &s.snapshot, true},
+        {"snapshot", &s.finding, false},
+        {"session", &s.session, true},
+        {"session == 3", &s.finding, true},
+        {"type == snapshot and tick > 500", &s.snapshot, false},
+        {"type == snapshot and tick >= 500", &s.snapshot, true},
+        {"name == \"sv_chat\"", &s.message, true},
+        {"name == 'sv_chat'", &s.message, true},
+        {"ok", &s.snapshot, true},
+        {"not ok", &s.snapshot, false},
+        {"not ok", &s.message, true},
+        {"ok == true and ok != false", &s.snapshot, true},
+        {"tick == null", &s.message, true},
+        {"tick != null", &s.message, false},
+        {"tick != 7", &s.message, false},
+        {"not tick == 7", &s.message, true},
+        {"fields.message ~ \"hello w\"", &s.message, true},
+        {"fields.message ~ HELLO", &s.message, true},
+        {"fields.message ~ bye", &s.message, false},
+        {"names.team == red", &s.message, true},
+        {"fields.data.target_x < 0", &s.input, true},
+        {"fields.data.more == 12", &s.input, true},
+        {"fields.data.more == 13", &s.input, false},
+        {"fields.target_x == -4", &s.input, false},
+        {"names.player_flags == chatting", &s.input, true},
+        {"fields.sha256 == 01ab", &s.input, true},
+        {"fields.password == hunter2", &s.input, false},
+        {"fields.password ~ hunter", &s.input, false},
+        {"fields.password == \"[redacted]\"", &s.input, true},
+        {"fields.clients.name == bob", &s.connless, true},
+        {"fields.clients.score >= 9", &s.connless, false},
+        {"fields.name == bob", &s.connless, false},
+        {"fields.name == \"a server\"", &s.connless, true},
+        {"protocol == 0.6 and client ~ 127.0.0.1:", &s.session, true},
+        {"crc == 00ff12ab", &s.map, true},
+        {"t >= 2026-01-01 and t < 2026-01-01T00:00:01Z", &s.map, true},
+        {"severity >= warning", &s.finding, true},
+        {"severity < error", &s.finding, false},
+        {"id == snapshot.crc_mismatch", &s.finding, true},
+        {"id == 99", &s.unknown, true},
+        {"at.game == finish", &s.finding, true},
+        {"item.type == character and ddnet_code == -205", &s.finding, true},
+        {"snapshots.verified < 10 and c2s.bytes == 1e3", &s.summary, true},
+        {"snapshots.items.mean == 3.5", &s.summary, true},
+        {"findings.snapshot.crc_mismatch > 0", &s.summary, true},
+        {"findings.inspect.gap == 0", &s.summary, true},
+        {"items.at.game == finish", &s.snapshot, true},
+        {"any(items: character and at.game == finish)", &s.snapshot, true},
+        {"any(items: character and at.game == finish and player ~ nameless)", &s.snapshot, true},
+        {"any(items: character and at.game == finish and player == bob)", &s.snapshot, false},
+        {"items.at.game == finish and items.player == bob", &s.snapshot, true},
+        {"any(items: at.tele.number == 7 and at.front.type == freeze)", &s.snapshot, true},
+        {"count(items: character) >= 2", &s.snapshot, true},
+        {"count(items: character) >= 3", &s.snapshot, false},
+        {"count(items: (player_info or client_info) and not id == 1) == 2", &s.snapshot, true},
+        {"count(items) == 6", &s.snapshot, true},
+        {"count(items) >= 0", &s.message, false},
+        {"items.names.weapon == laser", &s.snapshot, true},
+        {"items.fields.local", &s.snapshot, true},
+        {"items.data == 123", &s.snapshot, true},
+        {"size_bytes == 308", &s.snapshot, false},
+        {"message or finding", &s.finding, true},
+        {"message or finding and tick == 1", &s.message, true},
+        {"(message or finding) and tick == 1", &s.message, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.filter);
+        CHECK(filter_of(row.filter).matches(row.record) == row.matches);
+    }
+}
+
+TEST_CASE("secrets are compared only by those who may see them") {
+    const SampleRecords samples;
+    const auto open = Filter::parse("fields.password == hunter2", {.show_secrets = true});
+    REQUIRE(open.has_value());
+    CHECK(open->matches(&samples.input));
+    auto finding = samples.finding;
+    finding.secrecy = tw::wire::Secrecy::secret;
+    for (const bool show : {false, true}) {
+        CAPTURE(show);
+        const auto guess = Filter::parse("hex == dead", {.show_secrets = show});
+        const auto redacted = Filter::parse("hex == \"[redacted]\"", {.show_secrets = show});
+        REQUIRE(guess.has_value());
+        REQUIRE(redacted.has_value());
+        CHECK(guess->matches(&finding) == show);
+        CHECK(redacted->matches(&finding) == !show);
+        CHECK(guess->matches(&samples.finding));
+    }
+}
+
+TEST_CASE("a snapshot that could not be rebuilt has no items and no size") {
+    SampleRecords samples;
+    samples.snapshot.rebuilt = false;
+    for (const std::string_view text : {"items.type == character", "count(items) >= 0",
+                                        "size_bytes >= 0", "any(items: id >= 0)"}) {
+        CAPTURE(text);
+        CHECK_FALSE(filter_of(text).matches(&samples.snapshot));
+    }
+}
+
+TEST_CASE("what is wrong with a filter is said with its place and the nearest word") {
+    struct Row {
+        std::string_view filter;
+        std::string_view message;
+        std::size_t offset;
+    };
+
+    const Row rows[] = {
+        {"", "a condition is expected, not the end at column 1", 0},
+        {"tikc == 5", "no record has a key \"tikc\" at column 1; did you mean \"tick\"?", 0},
+        {"ok and items.at.gmae == finish",
+         "no item has a key \"items.at.gmae\" at column 8; did you mean \"items.at.game\"?", 7},
+        {"type == snapshto", "type is never \"snapshto\" at column 9; did you mean \"snapshot\"?",
+         8},
+        {"snapshto", "nothing is called \"snapshto\" at column 1; did you mean \"snapshot\"?", 0},
+        {"id == snapshot.crc_missmatch",
+         "id is never \"snapshot.crc_missmatch\" at column 7; did you mean "
+         "\"snapshot.crc_mismatch\"?",
+         6},
+        {"items.at.game == finnish",
+         "items.at.game is never \"finnish\" at column 18; did you mean \"finish\"?", 17},
+        {"any(items: charakter)",
+         "nothing is called \"charakter\" at column 12; did you mean \"character\"?", 11},
+        {"tick", "tick must be compared with something at column 1", 0},
+        {"tick = 5", "equality is written == at column 6", 5},
+        {"tick == ", "a value is missing at column 9", 8},
+        {"tick == five", "tick is a number, \"five\" is none at column 9", 8},
+        {"tick == true", "tick is a number, \"true\" is none at column 9", 8},
+        {"tick == nan", "tick is a number, \"nan\" is none at column 9", 8},
+        {"tick ~ 5", "~ looks into text, and tick is a number at column 8", 7},
+        {"tick < null", "null can only be compared with == and != at column 8", 7},
+        {"ok == maybe", "ok is true or false at column 7", 6},
+        {"severity >= bad", "severity is never \"bad\" at column 13", 12},
+        {"name == \"x", "the string that starts here does not end at column 9", 8},
+        {"name == \"a\\n\"", "only a quote or a backslash can stand behind a backslash at column 9",
+         8},
+        {"ok && ok", "conditions are joined by the words \"and\" and \"or\" at column 4", 3},
+        {"!ok", "negation is written \"not\" at column 1", 0},
+        {"ok and", "a condition is expected, not the end at column 7", 6},
+        {"(ok", "\")\" is expected, not the end at column 4", 3},
+        {"ok)", "\"and\", \"or\" or the end is expected, not \")\" at column 3", 2},
+        {"count(items: ok)", "no item has a key \"ok\" at column 14", 13},
+        {"count(items)", "a count must be compared, for example with >= 2 at column 13", 12},
+        {"any(sessions: ok)", "\"items\" is expected: only items come in lists at column 5", 4},
+        {"any(items: any(items: id == 1))", "items hold no items at column 12", 11},
+        {"\x01", "a condition is expected, not \"?\" at column 1", 0},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.filter);
+        const auto filter = Filter::parse(row.filter);
+        REQUIRE_FALSE(filter.has_value());
+        CHECK(filter.error().message == row.message);
+        CHECK(filter.error().offset == row.offset);
+    }
+}
+
+TEST_CASE("nesting and length are bounded") {
+    const auto nested = [](std::string_view open, std::string_view close, std::size_t depth) {
+        std::string text;
+        for (std::size_t i = 0; i < depth; ++i) {
+            text += open;
+        }
+        text += "ok";
+        for (std::size_t i = 0; i < depth; ++i) {
+            text += close;
+        }
+        return Filter::parse(text).has_value();
+    };
+    CHECK(nested("(", ")", Filter::kMaxDepth));
+    CHECK_FALSE(nested("(", ")", Filter::kMaxDepth + 1));
+    CHECK(nested("not ", "", Filter::kMaxDepth));
+    CHECK_FALSE(nested("not ", "", Filter::kMaxDepth + 1));
+    CHECK_FALSE(nested("not (", ")", 500));
+
+    std::string wide = "ok";
+    while (wide.size() + 7 <= Filter::kMaxLength) {
+        wide += " and ok";
+    }
+    const SampleRecords samples;
+    CHECK(filter_of(wide).matches(&samples.snapshot));
+    CHECK_FALSE(Filter::parse(wide + " and ok").has_value());
+    CHECK_FALSE(Filter::parse(std::string(Filter::kMaxLength, 'a')).has_value());
+    CHECK_FALSE(Filter::parse(std::string(Filter::kMaxLength, '(')).has_value());
+}
+
+TEST_CASE("a filter cut anywhere is a filter or an error within it, never something else") {
+    constexpr std::string_view kWhole =
+        "type == \"snapshot\" and (count(items: type == character and at.tele.number != null) >= 2 "
+        "or not fields.message ~ 'a \\' b' and t > 2026-01-01T00:00:00Z)";
+    const SampleRecords samples;
+    REQUIRE(Filter::parse(kWhole).has_value());
+    for (std::size_t length = 0; length < kWhole.size(); ++length) {
+        CAPTURE(length);
+        const auto filter = Filter::parse(kWhole.substr(0, length));
+        if (filter) {
+            for (const Record& record : samples.all()) {
+                CHECK(filter->matches(record) == filter->matches(record));
+            }
+        } else {
+            CHECK(filter.error().offset <= length);
+            CHECK(filter.error().message.find('\n') == std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("every example in FILTERS.md is a filter or an expectation") {
+    std::ifstream file{std::string{TW_TEST_DATA} + "/../../proxy/filter/FILTERS.md"};
+    std::stringstream text;
+    text << file.rdbuf();
+    const std::regex example{R"(\n\| `([^`]*)` \|)"};
+    const std::string notes = text.str();
+    std::size_t count = 0;
+    for (std::sregex_iterator at{notes.begin(), notes.end(), example}, end; at != end; ++at) {
+        std::string condition = (*at)[1].str();
+        CAPTURE(condition);
+        condition = std::regex_replace(condition, std::regex{"^(never|always) "}, "");
+        const auto filter = Filter::parse(condition);
+        CHECK_MESSAGE(filter.has_value(), (filter ? std::string{} : filter.error().message));
+        ++count;
+    }
+    CHECK(count >= 20);
+}
+
+TEST_CASE("asking a filter allocates nothing") {
+    const SampleRecords samples;
+    const auto records = samples.all();
+    const std::array filters{
+        filter_of("t > 2026 and session == 3 and dir == s2c"),
+        filter_of("fields.message ~ x or fields.data.more == 5 or fields.sha256 == 0 or raw == 1"),
+        filter_of("any(items: at.game == start or player == x or names.player_flags ~ yyy or "
+                  "fields.name == z or uuid == 0)"),
+        filter_of("count(items: character and fields.x > 5) >= 4"),
+        filter_of(
+            "findings.inspect.gap == 0 and snapshots.items.mean > 4 or hex == 5 or crc == 5")};
+    std::size_t matches = 0;
+    const std::size_t before = tw::test::allocation_count();
+    for (const Filter& filter : filters) {
+        for (const Record& record : records) {
+            matches += filter.matches(record) ? 1U : 0U;
+        }
+    }
+    CHECK(tw::test::allocation_count() == before);
+    CHECK(matches == 10);
+}
+
+TEST_CASE("a filtered sink passes on what matches and nothing else") {
+    class Counter final : public tw::record::RecordSink {
+      public:
+        void on_record(const Record& record) override { seen.push_back(record.index()); }
+
+        std::vector<std::size_t> seen;
+    };
+
+    Counter counter;
+    tw::filter::FilteredSink sink{filter_of("finding or map"), counter};
+    const SampleRecords samples;
+    for (const Record& record : samples.all()) {
+        sink.on_record(record);
+    }
+    CHECK(counter.seen == std::vector<std::size_t>{2, 4});
+}

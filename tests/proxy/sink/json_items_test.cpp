@@ -1,0 +1,226 @@
+// What a snapshot's line says about its items.
+
+#include "proxy/sink/json_lines.h"
+#include "tests/proxy/sink/sample_records.h"
+#include "tests/support/json_records.h"
+#include "tests/support/session_script.h"
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using test::write_json;
+
+namespace {
+
+boost::json::value only(const record::Record& record, const sink::JsonOptions& options = {}) {
+    const auto lines = write_json({record}, options);
+    REQUIRE(lines.size() == 1);
+    REQUIRE(lines.front().is_object());
+    return lines.front();
+}
+
+/// Snapshots one after the other, as a session hands them over.
+class SnapshotRow {
+  public:
+    record::SnapshotRecord next(const test::Items& items) {
+        std::swap(previous_, now_);
+        now_ = test::to_snapshot(items);
+        record::SnapshotRecord record{.ok = true,
+                                      .rebuilt = true,
+                                      .items = now_.view(),
+                                      .ordinal = ordinal_,
+                                      .types = &types_};
+        if (ordinal_ != 0) {
+            record.previous = previous_.view();
+        }
+        ++ordinal_;
+        return record;
+    }
+
+  private:
+    snapshot::Snapshot now_;
+    snapshot::Snapshot previous_;
+    record::TypeNames types_;
+    std::uint64_t ordinal_ = 0;
+};
+
+/// Ids of the items that a line lists.
+std::vector<std::int64_t> ids(const boost::json::value& line) {
+    std::vector<std::int64_t> found;
+    for (const auto& item : line.at("items").as_array()) {
+        found.push_back(item.at("id").as_int64());
+    }
+    return found;
+}
+
+/// Items as a server would show them: some come, go, change, or stay; names change, too.
+test::Items random_items(std::mt19937& random) {
+    const auto below = [&](std::uint32_t limit) {
+        return static_cast<std::int32_t>(random() % limit);
+    };
+    test::Items items;
+    const auto maybe = [&](std::uint16_t type, std::uint16_t id, std::size_t size) {
+        if (below(4) == 0) {
+            return;
+        }
+        std::vector<std::int32_t> data(size);
+        for (std::int32_t& value : data) {
+            value = below(8) == 0 ? below(3) : 7;
+        }
+        items[{type, id}] = data;
+    };
+    for (std::uint16_t id = 0; id < 6; ++id) {
+        maybe(9, id, 22);
+        maybe(10, id, 5);
+        maybe(13, id, 2);
+        maybe(0x4001, id, 3);
+        if (below(4) != 0) {
+            std::vector<std::int32_t> info(17);
+            test::pack_text(below(3) == 0 ? "bob" : "ann \"the\" tee", std::span{info}.first(4));
+            items[{11, id}] = info;
+        }
+    }
+    return items;
+}
+
+} // namespace
+
+TEST_CASE("an item's text does not depend on what was written before it") {
+    std::mt19937 random{20}; // NOLINT(cert-msc32-c,cert-msc51-cpp): the same every time
+    test::TextOutput together;
+    sink::JsonLines json{{.items = sink::ItemChoice::all}, together};
+    std::string alone;
+    for (int round = 0; round < 300; ++round) {
+        SnapshotRow snapshots;
+        const auto record = snapshots.next(random_items(random));
+        json.on_record(&record);
+        test::TextOutput one;
+        sink::JsonLines fresh{{.items = sink::ItemChoice::all}, one};
+        fresh.on_record(&record);
+        fresh.flush();
+        alone += one.text;
+    }
+    json.flush();
+    CHECK(together.text == alone);
+}
+
+TEST_CASE("of items the changed, all or none are listed") {
+    const test::Items first{{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}, {{14, 3}, {7, 7}}};
+    const test::Items second{{{13, 1}, {0, 0}}, {{13, 2}, {5, 6}}, {{15, 4}, {1, 1}}};
+
+    struct Row {
+        sink::ItemChoice choice;
+        std::vector<std::int64_t> ids;
+        bool full;
+    };
+
+    const Row rows[] = {{sink::ItemChoice::changed, {2, 4}, false},
+                        {sink::ItemChoice::all, {1, 2, 4}, true}};
+    for (const Row& row : rows) {
+        SnapshotRow snapshots;
+        const auto a = snapshots.next(first);
+        CHECK(ids(only(&a, {.items = row.choice})) == std::vector<std::int64_t>{1, 2, 3});
+        const auto b = snapshots.next(second);
+        const auto line = only(&b, {.items = row.choice});
+        CHECK(ids(line) == row.ids);
+        CHECK(line.at("removed") == boost::json::parse("[[14,3]]"));
+        CHECK(line.as_object().contains("full") == row.full);
+    }
+    SnapshotRow snapshots;
+    const auto record = snapshots.next(first);
+    const auto none = only(&record, {.items = sink::ItemChoice::none});
+    CHECK_FALSE(none.as_object().contains("items"));
+    CHECK_FALSE(none.as_object().contains("removed"));
+    CHECK(none.at("num_items").as_int64() == 3);
+}
+
+TEST_CASE("raw ints are told on request") {
+    SnapshotRow snapshots;
+    const auto record = snapshots.next({{{13, 1}, {8, 9}}});
+    CHECK_FALSE(only(&record).at("items").at(0).as_object().contains("data"));
+    CHECK(only(&record, {.raw = true}).at("items").at(0).at("data") == boost::json::parse("[8,9]"));
+}
+
+TEST_CASE("what belongs to a client tells its name, where it is known") {
+    std::vector<std::int32_t> info(17, 0);
+    test::pack_text("ann", std::span{info}.first(4));
+    SnapshotRow snapshots;
+    const auto record = snapshots.next({{{11, 3}, info},
+                                        {{9, 3}, std::vector<std::int32_t>(22)},
+                                        {{9, 4}, std::vector<std::int32_t>(22)},
+                                        {{10, 7}, {0, 3, 0, 0, 0}},
+                                        {{17, 1}, {10, 20, 3}},
+                                        {{17, 2}, {10, 20, -1}},
+                                        {{17, 3}, {10, 20, 70000}},
+                                        {{4, 3}, {10, 20, 0, 0}}});
+    std::map<std::pair<std::int64_t, std::int64_t>, std::string> players;
+    const auto line = only(&record);
+    for (const auto& item : line.at("items").as_array()) {
+        const auto* player = item.as_object().if_contains("player");
+        players[{item.at("type_id").as_int64(), item.at("id").as_int64()}] =
+            player == nullptr ? "" : std::string{player->as_string()};
+    }
+    CHECK(players == std::map<std::pair<std::int64_t, std::int64_t>, std::string>{{{4, 3}, ""},
+                                                                                  {{9, 3}, "ann"},
+                                                                                  {{9, 4}, ""},
+                                                                                  {{10, 7}, "ann"},
+                                                                                  {{11, 3}, ""},
+                                                                                  {{17, 1}, "ann"},
+                                                                                  {{17, 2}, ""},
+                                                                                  {{17, 3}, ""}});
+}
+
+TEST_CASE("a pickup has the name of a weapon only if it is one") {
+    struct Row {
+        std::int32_t type;
+        std::string names;
+    };
+
+    const Row rows[] = {{0, R"({"type":"health"})"},
+                        {1, R"({"type":"armor"})"},
+                        {2, R"({"type":"weapon","subtype":"grenade"})"},
+                        {3, R"({"type":"ninja","subtype":"grenade"})"},
+                        {4, ""},
+                        {-1, ""},
+                        {32, ""}};
+    for (const Row& row : rows) {
+        CAPTURE(row.type);
+        SnapshotRow snapshots;
+        const auto record = snapshots.next({{{4, 1}, {10, 20, row.type, 3}}});
+        const auto line = only(&record);
+        const auto* names = line.at("items").at(0).as_object().if_contains("names");
+        const auto type = names == nullptr ? nullptr : names->as_object().if_contains("type");
+        if (row.names.empty()) {
+            CHECK(
+                (names == nullptr || (type != nullptr && !names->as_object().contains("subtype"))));
+        } else {
+            REQUIRE(names != nullptr);
+            CHECK(*names == boost::json::parse(row.names));
+        }
+    }
+}
+
+TEST_CASE("with changed, the first snapshot and every 250th list all items") {
+    SnapshotRow snapshots;
+    for (int ordinal = 0; ordinal <= 501; ++ordinal) {
+        const auto record = snapshots.next({{{13, 1}, {8, 9}}, {{13, 2}, {ordinal, 0}}});
+        const auto line = only(&record);
+        CAPTURE(ordinal);
+        const bool full = ordinal % 250 == 0;
+        CHECK(line.as_object().contains("full") == full);
+        CHECK(line.at("items").as_array().size() == (full ? 2 : 1));
+    }
+}
+
+TEST_CASE("a snapshot that could not be rebuilt has no items and says so") {
+    const record::SnapshotRecord record{.tick = 5, .delta_tick = 3, .crc_wanted = 7};
+    const auto line = only(&record);
+    CHECK_FALSE(line.at("ok").as_bool());
+    CHECK(line.at("crc_got").is_null());
+    CHECK_FALSE(line.as_object().contains("items"));
+}

@@ -1,0 +1,283 @@
+#include "proxy/sink/json_lines.h"
+#include "tests/proxy/sink/sample_records.h"
+#include "tests/support/json_records.h"
+#include "tests/support/session_script.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using test::write_json;
+using Keys = std::vector<std::string>;
+
+namespace {
+
+Keys keys_of(const boost::json::value& value) {
+    Keys keys;
+    for (const auto& member : value.as_object()) {
+        keys.emplace_back(member.key());
+    }
+    return keys;
+}
+
+boost::json::value only(const record::Record& record, const sink::JsonOptions& options = {}) {
+    const auto lines = write_json({record}, options);
+    REQUIRE(lines.size() == 1);
+    REQUIRE(lines.front().is_object());
+    return lines.front();
+}
+
+/// A message with one string field.
+boost::json::value text_field(std::string_view text, wire::Secrecy secrecy,
+                              const sink::JsonOptions& options = {}) {
+    const wire::FieldValue value{.kind = wire::FieldValue::Kind::string,
+                                 .secrecy = secrecy,
+                                 .name = "text",
+                                 .bytes = test::as_bytes(text)};
+    const record::MessageRecord message{.name = "m", .values = {&value, 1}};
+    return only(&message, options).at("fields").at("text");
+}
+
+} // namespace
+
+TEST_CASE("every record has the common keys first and its own behind them") {
+    const test::SampleRecords sample;
+    record::SummaryRecord summary = sample.summary;
+    summary.head = sample.head;
+    record::ImpairmentRecord impairment = sample.impairment;
+    impairment.head = sample.head;
+
+    struct Row {
+        record::Record record;
+        Keys keys;
+    };
+
+    const Row rows[] = {
+        {&sample.session,
+         {"v", "t", "type", "session", "dir", "event", "client", "server", "protocol", "reason"}},
+        {&sample.message,
+         {"v", "t", "type", "session", "dir", "name", "system", "vital", "seq", "size", "fields",
+          "names"}},
+        {&sample.unknown,
+         {"v", "t", "type", "session", "dir", "name", "system", "vital", "size", "id", "raw"}},
+        {&sample.unknown_uuid,
+         {"v", "t", "type", "session", "dir", "name", "system", "vital", "size", "uuid", "raw"}},
+        {&sample.control, {"v", "t", "type", "session", "dir", "name", "layer", "size", "fields"}},
+        {&sample.connless, {"v", "t", "type", "session", "dir", "name", "layer", "size", "fields"}},
+        {&sample.map,
+         {"v", "t", "type", "session", "dir", "name", "crc", "size", "sha256", "source", "width",
+          "height"}},
+        {&sample.snapshot,
+         {"v", "t", "type", "session", "dir", "tick", "delta_tick", "crc_wanted", "crc_got", "ok",
+          "num_items", "bytes", "parts", "full", "items", "removed"}},
+        {&sample.finding, {"v",          "t",       "type",       "session", "dir",   "id",
+                           "severity",   "tick",    "delta_tick", "offset",  "part",  "item",
+                           "crc_wanted", "crc_got", "since_tick", "lost",    "value", "limit",
+                           "ddnet_code", "name",    "what",       "detail",  "hex",   "at"}},
+        {&summary,
+         {"v", "t", "type", "session", "dir", "c2s", "s2c", "snapshots", "ack_lag_ticks",
+          "input_margin_ms", "map_changes", "gap_lost", "findings", "impaired"}},
+        {&impairment, {"v", "t", "type", "session", "dir", "settings", "seed", "c2s", "s2c"}},
+    };
+    for (const Row& row : rows) {
+        const auto line = only(row.record);
+        CAPTURE(std::string{line.at("type").as_string()});
+        CHECK(keys_of(line) == row.keys);
+        CHECK(line.at("v").as_int64() == 1);
+        CHECK(line.at("t").as_string() == "2026-01-01T00:00:00.123456Z");
+        CHECK(line.at("session").as_int64() == 3);
+        CHECK(line.at("dir").as_string() == "s2c");
+    }
+}
+
+TEST_CASE("the summary of a run counts its sessions") {
+    const test::SampleRecords sample;
+    const auto line = only(&sample.summary);
+    CHECK(line.at("session").as_int64() == 0);
+    CHECK(line.as_object().contains("sessions"));
+}
+
+TEST_CASE("values stand in records as they were") {
+    const test::SampleRecords sample;
+    const auto finding = only(&sample.finding);
+    CHECK(finding.at("id").as_string() == "snapshot.crc_mismatch");
+    CHECK(finding.at("severity").as_string() == "error");
+    CHECK(finding.at("hex").as_string() == "dead");
+    CHECK(keys_of(finding.at("item")) == Keys{"type", "type_id", "id"});
+    CHECK(keys_of(finding.at("at")) ==
+          Keys{"x", "y", "tile", "game", "index", "front", "tele", "speedup", "switch", "tune"});
+    const auto map = only(&sample.map);
+    CHECK(map.at("crc").as_string() == "00ff12ab");
+    CHECK(map.at("sha256").as_string().size() == 64);
+    const auto snapshot = only(&sample.snapshot);
+    const auto& character = snapshot.at("items").at(0);
+    CHECK(character.at("type").as_string() == "character");
+    CHECK(character.at("player").as_string() == "nameless tee");
+    CHECK(character.at("at").at("tile") == boost::json::parse("[1,1]"));
+    const auto& unknown = snapshot.at("items").at(5);
+    CHECK(unknown.at("type").as_string().empty());
+    CHECK(unknown.at("data") == boost::json::parse("[123,-5]"));
+    const auto summary = only(&sample.summary);
+    CHECK(summary.at("findings") == boost::json::parse(R"({"snapshot.crc_mismatch":1})"));
+    CHECK(summary.at("snapshots").at("items").at("mean").to_number<double>() == 3.5);
+    const auto connless = only(&sample.connless);
+    CHECK(connless.at("fields").at("clients").at(1).at("name").as_string() == "bob");
+    const auto input = only(&sample.input);
+    CHECK(input.at("fields").at("data").at("more") == boost::json::parse("[11,12]"));
+}
+
+TEST_CASE("times are UTC with microseconds, also before 1970 and past the calendar") {
+    struct Row {
+        record::Timestamp time;
+        std::string text;
+    };
+
+    const Row rows[] = {
+        {0, "1970-01-01T00:00:00.000000Z"},
+        {999'999'999, "1970-01-01T00:00:00.999999Z"},
+        {1'700'000'000'000'001'000, "2023-11-14T22:13:20.000001Z"},
+        {INT64_MAX, "2262-04-11T23:47:16.854775Z"},
+        {-1, "1970-01-01T00:00:00.999999Z"},
+        {INT64_MIN, "1970-01-01T00:00:00.145224Z"},
+    };
+    for (const Row& row : rows) {
+        const record::SessionRecord record{.head = {.time = row.time}};
+        CHECK(only(&record).at("t").as_string() == row.text);
+    }
+}
+
+TEST_CASE("secrets are redacted unless asked for") {
+    const test::SampleRecords sample;
+    CHECK(only(&sample.input).at("fields").at("password").as_string() == "[redacted]");
+    CHECK(only(&sample.input, {.show_secrets = true}).at("fields").at("password").as_string() ==
+          "hunter2");
+    CHECK(text_field("open", wire::Secrecy::open).as_string() == "open");
+}
+
+TEST_CASE("no password gets into the records of a session by any way") {
+    struct Row {
+        std::string_view name;
+        test::MessageBuilder message;
+    };
+
+    using test::message;
+    const Row rows[] = {
+        {"info", message("info").string("0.6 626fce9a778df4d4").string("hunter2")},
+        {"info with more", message("info").string("0.6").string("hunter2").string("hunter2")},
+        {"info cut short", message("info").string("0.6").text("hunter2")},
+        {"rcon_auth", message("rcon_auth").string("").string("hunter2").number(1)},
+        {"rcon_auth cut short", message("rcon_auth").string("").text("hunter2")},
+        {"rcon_cmd", message("rcon_cmd").string("sv_password hunter2")},
+        {"rcon_cmd cut short", message("rcon_cmd").text("sv_password hunter2")},
+        {"timeout code", message("cl_say").number(0).string("/timeout hunter2")},
+        {"timeout code cut short", message("cl_say").number(0).text("/timeout hunter2")},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        test::TextOutput output;
+        sink::JsonLines json{{}, output};
+        test::FakeMaps maps;
+        const auto workspace = std::make_unique<inspect::Workspace>();
+        inspect::Session session{1, "client", "server", {}, maps, json};
+        test::SessionScript peers; // only to build packets
+        session.open(0);
+        for (const auto& [direction, kind] :
+             {std::pair{wire::Direction::c2s, wire::ControlKind::connect},
+              std::pair{wire::Direction::s2c, wire::ControlKind::connectaccept}}) {
+            session.on_datagram(0, direction, wire::encode_control({.kind = kind}), *workspace);
+        }
+        session.on_datagram(0, wire::Direction::c2s,
+                            peers.pack(wire::Direction::c2s, {test::vital(row.message)}),
+                            *workspace);
+        session.close(0, "shutdown");
+        json.flush();
+        CHECK(session.totals().directions[0].vital == 1);
+        CHECK(output.text.find("hunter2") == std::string::npos);
+        CHECK(output.text.find("68756e74657232") == std::string::npos); // the same in hex
+    }
+}
+
+TEST_CASE("what cannot be decoded is not shown in hex unless asked for") {
+    const auto text = test::MessageBuilder{}.text("hunter2").bytes();
+    const auto datagram = [&](std::initializer_list<int> head, std::size_t padding) {
+        test::Bytes bytes;
+        for (const int value : head) {
+            bytes.push_back(static_cast<std::byte>(value));
+        }
+        bytes.insert(bytes.end(), text.begin(), text.end());
+        bytes.resize(bytes.size() + padding);
+        return bytes;
+    };
+
+    struct Row {
+        std::string_view name;
+        test::Bytes datagram;
+        std::string_view finding;
+    };
+
+    const Row rows[] = {
+        {"too long for anybody", datagram({0, 0, 1}, 1400), "packet.too_long"},
+        {"compressed, they say", datagram({0x80, 0, 1}, 0), "packet.huffman_truncated"},
+        {"behind the last chunk", datagram({0, 0, 1, 0x40, 1, 1, 29}, 0), "packet.trailing_bytes"},
+        {"without a message id", datagram({0, 0, 1, 0x40, 9, 1, 1, 2}, 0), "message.id_invalid"},
+    };
+    for (const Row& row : rows) {
+        for (const bool show : {false, true}) {
+            CAPTURE(row.name);
+            CAPTURE(show);
+            test::TextOutput output;
+            sink::JsonLines json{{.show_secrets = show}, output};
+            test::FakeMaps maps;
+            const auto workspace = std::make_unique<inspect::Workspace>();
+            inspect::Session session{1, "client", "server", {}, maps, json};
+            session.open(0);
+            for (const auto& [direction, kind] :
+                 {std::pair{wire::Direction::c2s, wire::ControlKind::connect},
+                  std::pair{wire::Direction::s2c, wire::ControlKind::connectaccept}}) {
+                session.on_datagram(0, direction, wire::encode_control({.kind = kind}), *workspace);
+            }
+            session.on_datagram(0, wire::Direction::c2s, row.datagram, *workspace);
+            json.flush();
+            CHECK(output.text.find(row.finding) != std::string::npos);
+            const bool shown = output.text.find("68756e74657232") != std::string::npos;
+            CHECK(shown == show);
+        }
+    }
+}
+
+TEST_CASE("any bytes become valid JSON and UTF-8") {
+    struct Row {
+        std::string_view name;
+        std::string_view text;
+        std::string_view shown;
+    };
+
+    using namespace std::string_view_literals;
+    const Row rows[] = {
+        {"quotes", "\"\\/"sv, "\"\\/"sv},
+        {"control characters", "\0\x01\n\x1b[31m\x7f"sv, "\0\x01\n\x1b[31m\x7f"sv},
+        {"umlauts and faces", "\xc3\xa4\xf0\x9f\x98\x80"sv, "\xc3\xa4\xf0\x9f\x98\x80"sv},
+        {"a lone lead byte", "a\xc3"sv, "a\xef\xbf\xbd"sv},
+        {"a lone trail byte", "\x80z"sv, "\xef\xbf\xbdz"sv},
+        {"an overlong form", "\xc0\x80"sv, "\xef\xbf\xbd\xef\xbf\xbd"sv},
+        {"a surrogate", "\xed\xa0\x80"sv, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"sv},
+        {"past the last", "\xf4\x90\x80\x80"sv,
+         "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"sv},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(text_field(row.text, wire::Secrecy::open).as_string() == row.shown);
+    }
+    test::TextOutput output;
+    sink::JsonLines json{{}, output};
+    const record::SessionRecord session{.event = record::SessionEvent::close,
+                                        .reason = "\x1b[2J\x7f\xc2\x9b"sv};
+    json.on_record(&session);
+    json.flush();
+    for (const char c : output.text) {
+        CHECK((c == '\n' || (static_cast<unsigned char>(c) >= 0x20)));
+    }
+}

@@ -1,0 +1,234 @@
+#pragma once
+
+#include "map/game_layer.h"
+#include "proxy/record/records.h"
+#include "snapshot/objects.h"
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tw::test {
+
+/// Bytes of a text.
+inline std::span<const std::byte> as_bytes(std::string_view text) {
+    return std::as_bytes(std::span{text.data(), text.size()});
+}
+
+/// A map of 4 x 4 tiles; on (1, 1) every layer has something: finish, freeze in front, a teleporter
+/// (7), a speedup, a switch (3) and tune zone 5.
+inline std::shared_ptr<const map::Physics> sample_map() {
+    constexpr std::array<std::size_t, map::kPhysicsLayers> kRecordBytes{4, 4, 2, 6, 4, 2};
+    constexpr std::size_t kTiles = 16;
+    constexpr std::size_t kTile = 5;
+    const std::array<std::vector<int>, map::kPhysicsLayers> records{
+        {{34, 0, 0, 0}, {9, 0, 0, 0}, {7, 26}, {20, 0, 28, 0, 90, 0}, {3, 22, 0, 4}, {5, 68}}};
+    map::Physics::Planes planes;
+    planes.width = 4;
+    planes.height = 4;
+    for (std::size_t layer = 0; layer < records.size(); ++layer) {
+        map::Block block{kTiles * kRecordBytes[layer]};
+        const auto bytes = block.writable();
+        std::fill(bytes.begin(), bytes.end(), std::byte{0});
+        for (std::size_t i = 0; i < records[layer].size(); ++i) {
+            bytes[kTile * kRecordBytes[layer] + i] = static_cast<std::byte>(records[layer][i]);
+        }
+        planes.records[layer] = std::move(block);
+    }
+    return std::make_shared<const map::Physics>(std::move(planes));
+}
+
+/// Int strings the way servers pack them.
+inline void pack_text(std::string_view text, std::span<std::int32_t> ints) {
+    for (std::size_t i = 0; i < ints.size(); ++i) {
+        std::uint32_t packed = 0;
+        for (std::size_t j = 0; j < 4; ++j) {
+            const std::size_t at = 4 * i + j;
+            const bool last = at + 1 == 4 * ints.size();
+            const auto c = at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
+            packed = packed << 8U | (last ? 0U : (c + 128U) % 256U);
+        }
+        ints[i] = static_cast<std::int32_t>(packed);
+    }
+}
+
+/// One record of each type, every optional part there.
+class SampleRecords {
+  public:
+    static constexpr std::int64_t kTime = 1'767'225'600'123'456'000; ///< 2026-01-01T00:00:00.123456
+
+    SampleRecords() {
+        fill_items();
+        snapshot.items = items_.view();
+        snapshot.world = &world_;
+        snapshot.types = &types_;
+        stats_.directions[0].bytes = 1000;
+        stats_.directions[1].bytes = 5000;
+        stats_.snapshots = 10;
+        stats_.verified = 9;
+        stats_.findings[static_cast<std::size_t>(record::FindingId::snapshot_crc_mismatch)] = 1;
+        for (record::Spread* spread :
+             {&stats_.items, &stats_.snapshot_bytes, &stats_.delta_distance,
+              &stats_.snapshot_interval_us, &stats_.directions[0].jitter_us,
+              &stats_.directions[1].jitter_us, &stats_.ack_lag_ticks, &stats_.input_margin_ms}) {
+            spread->add(2);
+            spread->add(5);
+        }
+        summary.stats = &stats_;
+        place_ = world_.place(*snapshot::find_object(9), items_.view()[0].data);
+        finding.place = place_;
+    }
+
+    [[nodiscard]] std::vector<record::Record> all() const {
+        return {&session,  &message, &input,    &unknown, &unknown_uuid, &control,
+                &connless, &map,     &snapshot, &finding, &summary,      &impairment};
+    }
+
+    record::RecordHead head{.time = kTime, .session = 3, .direction = wire::Direction::s2c};
+    record::SessionRecord session{.head = head,
+                                  .event = record::SessionEvent::close,
+                                  .client = "127.0.0.1:5000",
+                                  .server = "127.0.0.1:8303",
+                                  .protocol = "0.6",
+                                  .reason = "Timeout \"no\" answer"};
+
+  private:
+    using Kind = wire::FieldValue::Kind;
+    const snapshot::NameTable* flags_ = snapshot::find_object(9)->fields[15].names;
+    std::vector<wire::FieldValue> chat_{
+        {.kind = Kind::integer, .name = "team", .integer = 0, .names = team_names()},
+        {.kind = Kind::integer, .name = "client_id", .integer = 5},
+        {.kind = Kind::string, .name = "message", .bytes = as_bytes("Hello World")}};
+    std::vector<wire::FieldValue> input_{
+        {.kind = Kind::integer, .name = "ack_tick", .integer = 77},
+        {.kind = Kind::object_begin, .name = "data"},
+        {.kind = Kind::integer, .name = "target_x", .integer = -4},
+        {.kind = Kind::integer, .name = "player_flags", .integer = 5, .names = flags_},
+        {.kind = Kind::array_begin, .name = "more"},
+        {.kind = Kind::integer, .integer = 11},
+        {.kind = Kind::integer, .integer = 12},
+        {.kind = Kind::end},
+        {.kind = Kind::end},
+        {.kind = Kind::string,
+         .secrecy = wire::Secrecy::secret,
+         .name = "password",
+         .bytes = as_bytes("hunter2")},
+        {.kind = Kind::boolean, .name = "local", .integer = 1},
+        {.kind = Kind::raw, .name = "sha256", .bytes = as_bytes("\x01\xab")}};
+    std::vector<wire::FieldValue> players_{
+        {.kind = Kind::array_begin, .name = "clients"},
+        {.kind = Kind::object_begin},
+        {.kind = Kind::string, .name = "name", .bytes = as_bytes("ann")},
+        {.kind = Kind::integer, .name = "score", .integer = 1},
+        {.kind = Kind::end},
+        {.kind = Kind::object_begin},
+        {.kind = Kind::string, .name = "name", .bytes = as_bytes("bob")},
+        {.kind = Kind::integer, .name = "score", .integer = 8},
+        {.kind = Kind::end},
+        {.kind = Kind::end},
+        {.kind = Kind::string, .name = "name", .bytes = as_bytes("a server")}};
+
+    static const snapshot::NameTable* team_names() {
+        return snapshot::find_object(10)->fields[2].names;
+    }
+
+    void fill_items() {
+        std::array<std::int32_t, 22> character{};
+        character[1] = 48;
+        character[2] = 48;
+        character[15] = 5;
+        character[19] = 4;
+        items_.append({9, 0}, character);
+        character[1] = 16;
+        character[19] = 0;
+        items_.append({9, 1}, character);
+        items_.append({10, 0}, std::array<std::int32_t, 5>{1, 0, 0, 42, 9});
+        items_.append({11, 0}, client_info("nameless tee"));
+        items_.append({11, 1}, client_info("bob"));
+        items_.append({0x4001, 8}, std::array<std::int32_t, 2>{123, -5});
+    }
+
+    static std::array<std::int32_t, 17> client_info(std::string_view name) {
+        std::array<std::int32_t, 17> info{};
+        pack_text(name, std::span{info}.first(4));
+        pack_text("clan", std::span{info}.subspan(4, 3));
+        pack_text("default", std::span{info}.subspan(8, 6));
+        return info;
+    }
+
+    snapshot::Snapshot items_;
+    record::World world_{sample_map()};
+    record::TypeNames types_;
+    record::SessionStats stats_;
+    std::optional<record::WorldPlace> place_;
+
+  public:
+    record::MessageRecord message{.head = head,
+                                  .name = "sv_chat",
+                                  .vital = true,
+                                  .sequence = 12,
+                                  .size = 20,
+                                  .values = chat_};
+    record::MessageRecord input{
+        .head = head, .name = "input", .system = true, .size = 30, .values = input_};
+    record::MessageRecord unknown{
+        .head = head, .size = 3, .number = 99, .raw = as_bytes("\x0f\xf0")};
+    record::MessageRecord unknown_uuid{.head = head, .size = 17, .uuid = snapshot::Uuid{0xab, 1}};
+    record::MessageRecord control{
+        .head = head, .layer = record::MessageLayer::control, .name = "close", .size = 5};
+    record::MessageRecord connless{.head = head,
+                                   .layer = record::MessageLayer::connless,
+                                   .name = "info",
+                                   .size = 200,
+                                   .values = players_};
+    record::MapRecord map{.head = head,
+                          .name = "dm1",
+                          .crc = 0x00ff12ab,
+                          .size = 5000,
+                          .sha256 = std::array<std::uint8_t, 32>{1, 2, 255},
+                          .source = "folder",
+                          .width = 50,
+                          .height = 40};
+    record::SnapshotRecord snapshot{.head = head,
+                                    .tick = 500,
+                                    .delta_tick = 498,
+                                    .crc_wanted = -5,
+                                    .crc_got = -5,
+                                    .ok = true,
+                                    .bytes = 120,
+                                    .parts = 2,
+                                    .rebuilt = true};
+    record::FindingRecord finding{.head = head,
+                                  .id = record::FindingId::snapshot_crc_mismatch,
+                                  .tick = 600,
+                                  .offset = 17,
+                                  .item = record::FindingItem{9, 2, "character"},
+                                  .delta_tick = 590,
+                                  .crc_wanted = 1,
+                                  .crc_got = 2,
+                                  .since_tick = 580,
+                                  .lost = 4,
+                                  .value = 70,
+                                  .limit = 64,
+                                  .part = 1,
+                                  .ddnet_code = -205,
+                                  .name = "dm1",
+                                  .detail = "an item changed",
+                                  .bytes = as_bytes("\xde\xad")};
+    record::SummaryRecord summary{
+        .head = {.time = kTime},
+        .sessions = 2,
+        .impaired = std::array<record::FateStats, 2>{{{100, 2, 1, 0, 3, 4}, {200, 5, 0, 7, 6, 8}}}};
+    record::ImpairmentRecord impairment{
+        .head = {.time = kTime},
+        .settings = "s2c:delay=40ms,loss=2%,burst=2.5,rate=1mbit",
+        .seed = 7,
+        .directions = {
+            {{.delay_us = 1, .burst = 1.0, .rate_bps = 64'000},
+             {.delay_us = 40'000, .loss_ppm = 20'000, .burst = 2.5, .rate_bps = 1'000'000}}}};
+};
+
+} // namespace tw::test

@@ -1,0 +1,125 @@
+#include "tests/support/captured_traffic.h"
+#include "tests/support/json_records.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+
+namespace {
+
+/// More of a capture than this shows nothing new to hostile changes, and takes long.
+constexpr std::size_t kHostileDatagrams = 4'000;
+
+std::string decode(const std::vector<test::TrafficDatagram>& traffic,
+                   const sink::JsonOptions& options) {
+    test::TextOutput output;
+    sink::JsonLines json{options, output};
+    test::TrafficInspector run{{}, json};
+    for (const test::TrafficDatagram& datagram : traffic) {
+        run.on_datagram(datagram);
+    }
+    run.finish();
+    json.flush();
+    return output.text;
+}
+
+/// Parses all lines; true when there are many and each is valid.
+bool all_valid(const std::string& text) {
+    const auto lines = test::parse_lines(text);
+    constexpr std::size_t kFewest = 1000; // were there fewer, little was decoded
+    return lines.size() > kFewest && std::none_of(lines.begin(), lines.end(),
+                                                  [](const auto& line) { return line.is_null(); });
+}
+
+std::size_t below(std::mt19937& random, std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>{0, limit - 1}(random);
+}
+
+std::byte any_byte(std::mt19937& random) {
+    return static_cast<std::byte>(below(random, 256));
+}
+
+/// One of the things that lines and enemies do to a datagram.
+void damage(std::vector<std::byte>& bytes, std::mt19937& random) {
+    if (bytes.empty()) {
+        return;
+    }
+    switch (below(random, 6)) {
+    case 0:
+        bytes[below(random, bytes.size())] ^= static_cast<std::byte>(1U << below(random, 8));
+        break;
+    case 1:
+        bytes.resize(below(random, bytes.size()));
+        break;
+    case 2:
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(below(random, bytes.size())),
+                     any_byte(random));
+        break;
+    case 3:
+        bytes[below(random, bytes.size())] = std::byte{0xFF};
+        break;
+    case 4:
+        for (std::size_t i = below(random, bytes.size()); i < bytes.size(); ++i) {
+            bytes[i] = any_byte(random);
+        }
+        break;
+    default:
+        bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(below(random, bytes.size())));
+        break;
+    }
+}
+
+} // namespace
+
+TEST_CASE("the same datagrams give the same records, byte for byte") {
+    const auto traffic = test::read_traffic("bench-4.pcap.gz");
+    const std::string first = decode(traffic, {});
+    const bool same = first == decode(traffic, {});
+    CHECK(same);
+    CHECK(std::count(first.begin(), first.end(), '\n') > 10'000);
+    CHECK(all_valid(first));
+}
+
+TEST_CASE("damaged traffic gives valid records and nothing worse") {
+    auto traffic = test::read_traffic("bench-4.pcap.gz");
+    traffic.resize(std::min(traffic.size(), kHostileDatagrams));
+    for (const std::uint32_t seed : {1U, 2U}) {
+        CAPTURE(seed);
+        std::mt19937 random{seed};
+        auto damaged = traffic;
+        for (test::TrafficDatagram& datagram : damaged) {
+            if (below(random, 3) == 0) {
+                damage(datagram.bytes, random);
+            }
+            if (below(random, 50) == 0) {
+                datagram.direction = datagram.direction == wire::Direction::c2s
+                                         ? wire::Direction::s2c
+                                         : wire::Direction::c2s;
+            }
+        }
+        CHECK(all_valid(decode(damaged, {.items = sink::ItemChoice::changed})));
+    }
+}
+
+TEST_CASE("noise gives valid records and nothing worse") {
+    std::mt19937 random{3};
+    std::vector<test::TrafficDatagram> noise(4'000);
+    for (test::TrafficDatagram& datagram : noise) {
+        datagram.session = 1 + below(random, 4);
+        datagram.direction = below(random, 2) == 0 ? wire::Direction::c2s : wire::Direction::s2c;
+        datagram.time = static_cast<record::Timestamp>(random()) * 1'000'000;
+        datagram.bytes.resize(below(random, 200));
+        std::generate(datagram.bytes.begin(), datagram.bytes.end(),
+                      [&] { return any_byte(random); });
+        if (datagram.bytes.size() > 2 && below(random, 2) == 0) {
+            datagram.bytes[0] = std::byte{0}; // uncompressed chunks: noise gets further in
+            datagram.bytes[2] = std::byte{3};
+        }
+    }
+    CHECK(all_valid(decode(noise, {.raw = true})));
+}
