@@ -109,11 +109,12 @@ std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, boo
     const bool v6 = server.address().is_v6();
     const std::string ip = v6 ? "ip -6" : "ip";
     const std::string address = server.address().to_string();
+    // 17 is UDP: ip knows the name only where /etc/protocols is installed.
     const std::string rule =
         server_is_here
             // A server bound to all addresses has no source address yet when the route is chosen.
-            ? fmt::format("ipproto udp sport {}", server.port())
-            : fmt::format("from {} ipproto udp sport {}", address, server.port());
+            ? fmt::format("ipproto 17 sport {}", server.port())
+            : fmt::format("from {} ipproto 17 sport {}", address, server.port());
     std::string text = fmt::format("# What the server {0}:{1} sends to its clients is handed to "
                                    "the proxy on this host instead.\n"
                                    "# Run as root on the proxy's host, before: twscope proxy "

@@ -119,11 +119,11 @@ TEST_CASE("routes name the server's port, and its address where another host's c
 
     const Row rows[] = {
         {"elsewhere", "192.0.2.7", false,
-         "\nip rule add pref 8303 from 192.0.2.7 ipproto udp sport 8304 lookup 8303\n"},
+         "\nip rule add pref 8303 from 192.0.2.7 ipproto 17 sport 8304 lookup 8303\n"},
         {"on this host", "127.0.0.1", true,
-         "\nip rule add pref 8303 ipproto udp sport 8304 lookup 8303\n"},
+         "\nip rule add pref 8303 ipproto 17 sport 8304 lookup 8303\n"},
         {"IPv6", "2001:db8::7", false,
-         "\nip -6 rule add pref 8303 from 2001:db8::7 ipproto udp sport 8304 lookup 8303\n"},
+         "\nip -6 rule add pref 8303 from 2001:db8::7 ipproto 17 sport 8304 lookup 8303\n"},
     };
     const std::vector<Udp::endpoint> listen{{make_address("0.0.0.0"), 8303}};
     for (const Row& row : rows) {
