@@ -1,5 +1,8 @@
 #include "proxy/cli/command_line.h"
 
+#include "proxy/cli/help_format.h"
+
+#include <memory>
 #include <string>
 
 namespace tw::cli {
@@ -24,6 +27,7 @@ constexpr const char* kExitCodes =
 } // namespace
 
 CommandLine::CommandLine() : app{kAbout, "twscope"} {
+    app.formatter(std::make_shared<HelpFormat>()); // before the commands, which take it over
     app.set_version_flag("--version", "twscope " TWSCOPE_VERSION, "Tell the version and exit");
     app.require_subcommand(1);
     app.footer(std::string{kSettings} + kExitCodes);
