@@ -1,0 +1,263 @@
+// Runs every command of README.md and docs/ as it stands there, with a real server and real clients where it needs them.
+//   node docs.mjs TWSCOPE
+// In a network of its own, so that ports and addresses are those of the pages and nothing of this machine is touched. Each
+// page has a folder, in which its commands find what a reader has: the program, a capture, records, a game test.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Bot, endPeers } from './bot.mjs';
+import { blocksOf, commandsOf, complaintsAbout, deadLinks, isProgram, pages, plain, read, ROOT, unlinkedPages } from './docs_pages.mjs';
+import { Host } from './namespaces.mjs';
+import { need } from './need.mjs';
+import { Child, isBound, temporaryFolder, waitUntil } from './process.mjs';
+import { readRecords } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+
+const TWSCOPE = resolve(process.argv.at(-1));
+const CAPTURE = fileURLToPath(new URL('../data/golden/token-map-change.pcap', import.meta.url));
+// A bit of a snapshot in it: without it, that snapshot has another checksum.
+const DAMAGED_BYTE = 24684;
+const DAMAGED_BIT = 0x10;
+// What the traffic of a page shows, where it is not an honest game.
+const DAMAGED_PAGES = ['docs/crc-errors.md'];
+const GAME = fileURLToPath(new URL('ci.mjs', import.meta.url));
+const PLAYERS = fileURLToPath(new URL('crowd.mjs', import.meta.url));
+const SERVER_PORT = 8304;
+const PROXY_PORT = 8303;
+const ELSEWHERE = '192.0.2.7';
+const OUR_END = '10.77.1.1';
+const PLAYERS_END = '10.77.1.2';
+const SNAPSHOTS = 25;
+const CAPTURED_BYTES = 16384;
+const WAIT_MS = 30000;
+
+need('/usr/bin/curl', '/usr/bin/jq', '/usr/bin/tcpdump', '/usr/bin/unshare', MAPS);
+
+/** Starts this program again in a network of its own, in which we may do everything. */
+function inOwnNetwork() {
+    if (process.env.TW_DOCS_NETWORK) return;
+    const rights = process.getuid() === 0 ? [] : ['--user', '--map-current-user', '--keep-caps'];
+    const again = spawnSync('unshare', [...rights, '--net', process.execPath, ...process.argv.slice(1)],
+        { stdio: 'inherit', env: { ...process.env, TW_DOCS_NETWORK: '1' } });
+    process.exit(again.status ?? 1);
+}
+
+inOwnNetwork();
+after(endPeers);
+execFileSync('ip', ['link', 'set', 'lo', 'up']);
+execFileSync('ip', ['address', 'add', `${ELSEWHERE}/32`, 'dev', 'lo']);
+
+const top = temporaryFolder();
+chmodSync(top, 0o755); // tcpdump writes as a user of its own
+
+function script(file, text) {
+    writeFileSync(file, `#!/bin/sh\n${text}\n`);
+    chmodSync(file, 0o755);
+}
+
+// What stands for the machine of a reader: the program is installed, and we have every right that sudo gives.
+const bin = join(top, 'bin');
+mkdirSync(bin);
+symlinkSync(TWSCOPE, join(bin, 'twscope'));
+script(join(bin, 'sudo'), 'exec "$@"');
+writeFileSync(join(top, '.curlrc'), 'fail\nsilent\nshow-error\n');
+const environment = { ...process.env, PATH: `${bin}:${process.env.PATH}`, HOME: top, CURL_HOME: top };
+
+/** The folder of a page, with what its commands are about. */
+function folderOf(page) {
+    const folder = join(top, page.replaceAll('/', '-'));
+    mkdirSync(join(folder, 'build/release/proxy'), { recursive: true });
+    chmodSync(folder, 0o777);
+    symlinkSync(TWSCOPE, join(folder, 'build/release/proxy/twscope'));
+    symlinkSync(join(ROOT, 'docker'), join(folder, 'docker'));
+    script(join(folder, 'dev'), '[ "$1" = run ] && shift && exec twscope "$@"');
+    script(join(folder, 'my-game-test'), `exec node ${GAME} play`);
+    const capture = readFileSync(CAPTURE);
+    if (DAMAGED_PAGES.includes(page)) capture[DAMAGED_BYTE] ^= DAMAGED_BIT;
+    writeFileSync(join(folder, 'traffic.pcap'), capture);
+    execFileSync(TWSCOPE, ['decode', 'traffic.pcap', '--maps', MAPS, '-o', 'game.jsonl'], { cwd: folder });
+    return folder;
+}
+
+/** Starts a command as it stands in a page. */
+function start(command, folder) {
+    const child = new Child(command, 'bash', ['-o', 'pipefail', '-ec', command], { cwd: folder, env: environment });
+    child.signal = (name) => { if (child.running) process.kill(-child.process.pid, name); };
+    return child;
+}
+
+async function ended(child) {
+    await waitUntil(`the end of ${child.name}`, () => !child.running, WAIT_MS);
+    return child.status;
+}
+
+let server = null;
+
+async function stopServer() {
+    await server?.stop();
+    server = null;
+}
+
+/** The game server of a page, at this address. */
+async function serverAt(address) {
+    if (server?.address === address) return;
+    await stopServer();
+    const folder = join(top, `server-${address}`);
+    server = await startServer({ folder, port: SERVER_PORT, settings: [`bindaddr ${address}`] });
+    server.address = address;
+}
+
+/** A player comes, sees what is asked for, and leaves. */
+async function play(enough) {
+    const bot = await new Bot(PROXY_PORT, 'anna', { keep: true }).join();
+    bot.walk();
+    await waitUntil('the game to go on', () => bot.snapshots.length >= SNAPSHOTS && (enough?.() ?? true), WAIT_MS);
+    await bot.leave();
+}
+
+/** A player with an address that is none of ours; the server has to see just that. */
+async function playFromElsewhere() {
+    const players = await Host.create('the players');
+    Object.assign(new Host(), { pid: process.pid }).join(players, 'players', [`${OUR_END}/24`], [`${PLAYERS_END}/24`]);
+    const crowd = new Child('the players', process.execPath, [PLAYERS, OUR_END, `${PROXY_PORT}`, PLAYERS_END],
+        { namespace: players.pid });
+    await crowd.waitFor(/all in the game/, WAIT_MS);
+    assert.ok(server.child.log.includes(`addr=<{${PLAYERS_END}:`), server.child.log.slice(-1000));
+    assert.equal(await crowd.stop(), 0);
+    await players.stop();
+}
+
+async function startProxy(command, folder) {
+    await serverAt(/ -s (\S+):8304/.exec(plain(command))?.[1] ?? '127.0.0.1');
+    const proxy = start(command, folder);
+    await waitUntil('twscope to listen', () => isBound(PROXY_PORT) || !proxy.running, WAIT_MS);
+    assert.ok(proxy.running, proxy.log);
+    return proxy;
+}
+
+async function stopProxy(proxy, exits = 0) {
+    proxy.signal('SIGINT');
+    assert.equal(await ended(proxy), exits, proxy.log);
+}
+
+/** A proxy is played through and told to stop; it has to have written what it was asked to. */
+async function runProxy(command, folder, exits) {
+    const proxy = await startProxy(command, folder);
+    await (/ transparent\b/.test(command) ? playFromElsewhere() : play());
+    await stopProxy(proxy, exits);
+    assert.match(proxy.log, /1 sessions, .* snapshots, [1-9]\d* verified/);
+    const [, file] = / (?:-o|--output) (\S+)/.exec(plain(command)) ?? [];
+    if (!file) return;
+    const records = readRecords(join(folder, file));
+    assert.ok(records.length > 0, `${file} is empty`);
+    if (!/--filter/.test(command)) assert.equal(records.filter(({ type, session }) => type === 'summary' && session === 0).length, 1);
+}
+
+/** Somebody plays while the traffic is captured; the capture has to be whole. */
+async function runCapture(command, folder) {
+    const proxy = await startProxy(`twscope proxy -s 127.0.0.1:${SERVER_PORT} -q`, folder);
+    const capture = start(command, folder);
+    const [, file] = / -w (\S+)/.exec(command);
+    const path = join(folder, file);
+    await capture.waitFor(/listening on/, WAIT_MS);
+    await play(() => statSync(path).size >= CAPTURED_BYTES);
+    capture.signal('SIGINT');
+    assert.equal(await ended(capture), 0, capture.log);
+    await stopProxy(proxy);
+    assert.match(execFileSync(TWSCOPE, ['decode', path], { encoding: 'utf8' }), /snapshots: \d+, [1-9]\d* verified/);
+}
+
+async function runSilently(command, folder, exits) {
+    const child = start(command, folder);
+    assert.equal(await ended(child), exits, child.log);
+    return child;
+}
+
+/** It has to print something, or to write the file that it names. */
+async function runOnce(command, folder, exits) {
+    const child = await runSilently(command, folder, exits);
+    const [, file] = / (?:-o|--png) ([^\s-]\S*)/.exec(plain(command)) ?? [];
+    if (file) assert.ok(statSync(join(folder, file)).size > 0, `${file} is empty`);
+    else assert.notEqual(child.log, '', 'it says nothing');
+}
+
+/** Asks a proxy that has a page. */
+async function runBeside(command, folder, exits) {
+    const proxy = await startProxy(`twscope proxy -s 127.0.0.1:${SERVER_PORT} --http 9303 -q`, folder);
+    await proxy.waitFor(/live page on port 9303/, WAIT_MS);
+    await runSilently(command, folder, exits);
+    await stopProxy(proxy);
+}
+
+/** The recipe for CI brings its own server and proxy. */
+async function runRecipe(command, folder, exits) {
+    await stopServer();
+    await runSilently(command, folder, exits);
+    assert.ok(existsSync(join(folder, 'results/summary.xml')));
+}
+
+// How a command is run: the first row that fits. What fits none has to be marked, or gets a row.
+const WAYS = [
+    { what: /^mkdir |\| sudo sh -e$/, run: runSilently },
+    { what: /^twscope --?[a-z]|^twscope \w+ .*--(help|print-routes)\b/, run: runOnce },
+    { what: /^twscope proxy /, run: runProxy },
+    { what: /^twscope health\b|^curl /, run: runBeside },
+    { what: /^twscope (decode|stats|map|findings)\b|^jq /, run: runOnce },
+    { what: /^tcpdump /, run: runCapture },
+    { what: /^docker\/ci-example\/run\.sh /, run: runRecipe },
+];
+
+function wayOf(command) {
+    const bare = plain(command).replace(/^sudo /, '').replace(/^([A-Z_]+=\S+ )+/, '');
+    const way = WAYS.find(({ what }) => what.test(bare));
+    if (!way) throw new Error(`no test knows how to run this command: ${bare}`);
+    return way.run;
+}
+
+/** Tests of one block: of each command, or of what a file or a text is. */
+function testBlock(block, folder) {
+    const { where, language, file, text, exits, reason } = block;
+    if (language === 'sh' && reason) {
+        test(`${where}: is as the program has it (${reason})`, () => {
+            assert.deepEqual(commandsOf(block).flatMap((command) => complaintsAbout(command, TWSCOPE)), []);
+        });
+    } else if (language === 'sh') {
+        for (const command of commandsOf(block)) {
+            test(`${where}: ${plain(command)}`, () => wayOf(command)(command, folder(), exits));
+        }
+    } else if ((language === 'json' || language === 'toml') && file) {
+        test(`${where}: ${file} is what later commands read`, () => writeFileSync(join(folder(), file), text));
+    } else {
+        test(`${where}: is a text`, () => {
+            assert.equal(language, 'text', 'a block is sh, text, or json or toml with the name of a file');
+            assert.ok(!text.split('\n').some((line) => isProgram(line) || /^(\$|sudo|\.\/dev|docker|curl) /.test(line)),
+                'commands stand in blocks of sh');
+        });
+    }
+}
+
+test('what nobody can run, and marks that say nothing, do not pass', () => {
+    const block = (text) => blocksOf('page', text)[0];
+    assert.throws(() => wayOf('frobnicate --all'), /no test knows/);
+    assert.throws(() => block('<!-- test: parse -->\n```sh\nls\n```'), /says nothing/);
+    assert.throws(() => block('```sh\nls\n'), /does not end/);
+    assert.throws(() => commandsOf(block('```sh\nls "\n```')), /bash does not understand/);
+    assert.match(complaintsAbout('docker run twscope proxy --frobnicate', TWSCOPE)[0], /'proxy' has no flag --frobnicate/);
+    assert.match(complaintsAbout('./dev frobnicate', TWSCOPE)[0], /no command 'frobnicate'/);
+    assert.deepEqual(commandsOf(block('```sh\n# a note\nls \\\n  -l\njq .\n```')), ['ls \\\n  -l', 'jq .']);
+});
+
+test('no link leads nowhere, and the README leads to every page', () => {
+    assert.deepEqual(pages().flatMap(deadLinks), []);
+    assert.deepEqual(unlinkedPages(), []);
+});
+
+for (const page of pages()) {
+    let folder = null;
+    for (const block of blocksOf(page, read(page))) testBlock(block, () => folder ??= folderOf(page));
+}
+
+test('the server ends', stopServer);

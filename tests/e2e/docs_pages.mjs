@@ -1,0 +1,115 @@
+// The pages for people, as their fenced blocks and the commands in them.
+//
+// A block says what it is behind its fence: `sh` (commands), `text` (output, pictures), or `json` and `toml` with the name of
+// a file that later commands of the page use. A comment before a block of commands may say how it is tested:
+//   <!-- test: exits 1 -->               the commands end with this exit code instead of 0
+//   <!-- test: parse: needs docker -->   they cannot be run here, for this reason: only what they name is checked
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const MARK = /^<!-- test: (?:exits (?<exits>\d+)|parse: (?<reason>\S.*)) -->$/;
+const PROGRAM = /^(?:sudo )?(?:[A-Z_]+=\S+ )*twscope /;
+
+/** Every page that may hold commands, as paths from the root. */
+export const pages = () => readdirSync(ROOT).filter((name) => name.endsWith('.md'))
+    .concat(readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)).filter((name) => name.endsWith('.md'));
+
+export const read = (page) => readFileSync(join(ROOT, page), 'utf8');
+
+/** The fenced blocks of a page: language, file (where it names one), text, line, and its mark as exits or reason. */
+export function blocksOf(page, text) {
+    const blocks = [];
+    let block = null;
+    let mark = null;
+    for (const [index, line] of text.split('\n').entries()) {
+        const where = `${page}:${index + 1}`;
+        if (block && line === '```') {
+            blocks.push(block);
+            block = null;
+        } else if (block) {
+            block.text += `${line}\n`;
+        } else if (line.startsWith('```')) {
+            const [language, file, ...more] = line.slice(3).split(' ');
+            if (more.length > 0) throw new Error(`${where}: expected a language and at most the name of a file`);
+            block = { where, language, file, text: '', exits: Number(mark?.exits ?? 0), reason: mark?.reason };
+            mark = null;
+        } else if (line.startsWith('<!--')) {
+            mark = MARK.exec(line)?.groups;
+            if (!mark) throw new Error(`${where}: this mark says nothing: ${line}`);
+        } else if (mark) {
+            throw new Error(`${where}: a mark stands directly before its block`);
+        }
+    }
+    if (block) throw new Error(`${block.where}: this block does not end`);
+    return blocks;
+}
+
+const bash = (...args) => spawnSync('bash', args, { encoding: 'utf8' });
+
+/** The commands of a block as they stand there, one each; a command may go over several lines. */
+export function commandsOf(block) {
+    const commands = [];
+    let command = '';
+    for (const line of block.text.split('\n')) {
+        if (command === '' && /^\s*(#.*)?$/.test(line)) continue;
+        command += command === '' ? line : `\n${line}`;
+        if (command.endsWith('\\') || bash('-nc', command).status !== 0) continue;
+        commands.push(command);
+        command = '';
+    }
+    if (command !== '') throw new Error(`${block.where}: bash does not understand: ${command}`);
+    return commands;
+}
+
+/** The command without what changes nothing: comments, line breaks, and from where the program is started. */
+export const plain = (command) => command.replace(/\\\n\s*/g, '').replace(/\s+#.*$/, '')
+    .replace(/^((?:sudo )?)\.\/dev run (?=\w)/, '$1twscope ');
+
+export const isProgram = (command) => PROGRAM.test(plain(command));
+
+/** What is wrong with a command that cannot be run here, or nothing: flags, files, services that are not there. */
+export function complaintsAbout(command, twscope) {
+    const text = plain(command);
+    const complaints = [];
+    const demand = (condition, what) => condition || complaints.push(`${what}, in: ${text}`);
+    for (const [, name, rest] of text.matchAll(/\btwscope ([a-z]+)((?: [^|;&]*)?)/g)) {
+        if (/^(systemctl|journalctl|sudo systemctl|man|docker compose)/.test(text) || text.startsWith('sudo apt')) break;
+        const help = spawnSync(twscope, [name, '--help'], { encoding: 'utf8' });
+        demand(help.status === 0, `there is no command '${name}'`);
+        for (const [, flag] of rest.matchAll(/ (--?[a-zA-Z][\w-]*)/g)) {
+            demand(new RegExp(`(^|[\\s,])${flag}([\\s,]|$)`, 'm').test(help.stdout), `'${name}' has no flag ${flag}`);
+        }
+    }
+    for (const [, name, argument] of text.matchAll(/\.\/dev ([a-z]+)(?: ([a-z]\S*))?/g)) {
+        demand(new RegExp(`^  ${name}\\b`, 'm').test(bash(join(ROOT, 'dev'), 'help').stdout), `./dev has no command '${name}'`);
+        demand(name !== 'build' || !argument || read('CMakePresets.json').includes(`"name": "${argument}"`),
+            `there is no preset '${argument}'`);
+    }
+    if (/^docker /.test(text)) {
+        const compose = read('docker/compose.yaml');
+        for (const [, file] of text.matchAll(/ -f (\S+)/g)) demand(existsSync(join(ROOT, file)), `there is no ${file}`);
+        for (const [, name] of text.matchAll(/--profile (\S+)/g)) {
+            demand(compose.includes(`profiles: [${name}]`), `there is no profile '${name}'`);
+        }
+        for (const [, name] of text.matchAll(/compose exec (\S+)/g)) {
+            demand(compose.includes(`\n  ${name}:\n`), `there is no service '${name}'`);
+        }
+    }
+    return complaints;
+}
+
+/** Relative links of a page that lead nowhere. */
+export function deadLinks(page) {
+    const prose = read(page).replace(/^```[^]*?^```$/gm, '');
+    return [...prose.matchAll(/\]\((?!https?:)([^)#\s]+)[^)]*\)/g)].map(([, target]) => target)
+        .filter((target) => !existsSync(join(ROOT, dirname(page), target))).map((target) => `${page}: ${target}`);
+}
+
+/** Pages in docs/ that the README does not lead to. */
+export function unlinkedPages() {
+    const readme = read('README.md');
+    return pages().filter((page) => relative('docs', page).startsWith('..') === false && !readme.includes(`](${page})`));
+}
