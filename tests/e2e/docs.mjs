@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
-import { blocksOf, commandsOf, complaintsAbout, deadLinks, isProgram, pages, plain, read, ROOT, unlinkedPages } from './docs_pages.mjs';
+import { blocksOf, commandsOf, complaintsAbout, deadLinks, isProgram, missingPaths, pages, plain, read, ROOT, unlinkedPages } from './docs_pages.mjs';
 import { Host } from './namespaces.mjs';
 import { need } from './need.mjs';
 import { Child, isBound, temporaryFolder, waitUntil } from './process.mjs';
@@ -250,8 +250,9 @@ test('what nobody can run, and marks that say nothing, do not pass', () => {
     assert.deepEqual(commandsOf(block('```sh\n# a note\nls \\\n  -l\njq .\n```')), ['ls \\\n  -l', 'jq .']);
 });
 
-test('no link leads nowhere, and the README leads to every page', () => {
+test('what pages name is there, and the README leads to every page', () => {
     assert.deepEqual(pages().flatMap(deadLinks), []);
+    assert.deepEqual(pages().filter((page) => page !== 'CHANGELOG.md').flatMap(missingPaths), []);
     assert.deepEqual(unlinkedPages(), []);
 });
 

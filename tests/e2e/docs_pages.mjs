@@ -108,6 +108,10 @@ export function deadLinks(page) {
         .filter((target) => !existsSync(join(ROOT, dirname(page), target))).map((target) => `${page}: ${target}`);
 }
 
+/** Files and folders of ours that a page names and that are not there. */
+export const missingPaths = (page) => [...read(page).matchAll(/`((?:snapshot|map|proxy|tests|docs|docker)\/[\w./-]*)`/g)]
+    .map(([, path]) => path).filter((path) => !existsSync(join(ROOT, path))).map((path) => `${page}: ${path}`);
+
 /** Pages in docs/ that the README does not lead to. */
 export function unlinkedPages() {
     const readme = read('README.md');
