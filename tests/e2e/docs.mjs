@@ -9,7 +9,8 @@ import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
-import { blocksOf, commandsOf, complaintsAbout, deadLinks, isProgram, missingPaths, pages, plain, read, ROOT, unlinkedPages } from './docs_pages.mjs';
+import { blocksOf, commandsOf, complaintsAbout, deadLinks, isProgram, missingPaths, pages, plain, read, ROOT,
+    unlinkedPages } from './docs_pages.mjs';
 import { Host } from './namespaces.mjs';
 import { need } from './need.mjs';
 import { Child, isBound, temporaryFolder, waitUntil } from './process.mjs';
@@ -130,9 +131,14 @@ async function playFromElsewhere() {
     await players.stop();
 }
 
+let lastProxy = null;
+
+/** Starts twscope as the command says; one that a failed test has left there ends first. */
 async function startProxy(command, folder) {
+    await lastProxy?.stop('SIGKILL');
     await serverAt(/ -s (\S+):8304/.exec(plain(command))?.[1] ?? '127.0.0.1');
     const proxy = start(command, folder);
+    lastProxy = proxy;
     await waitUntil('twscope to listen', () => isBound(PROXY_PORT) || !proxy.running, WAIT_MS);
     assert.ok(proxy.running, proxy.log);
     return proxy;
@@ -148,12 +154,13 @@ async function runProxy(command, folder, exits) {
     const proxy = await startProxy(command, folder);
     await (/ transparent\b/.test(command) ? playFromElsewhere() : play());
     await stopProxy(proxy, exits);
-    assert.match(proxy.log, /1 sessions, .* snapshots, [1-9]\d* verified/);
+    assert.match(proxy.log, /[1-9]\d* verified/);
     const [, file] = / (?:-o|--output) (\S+)/.exec(plain(command)) ?? [];
     if (!file) return;
     const records = readRecords(join(folder, file));
     assert.ok(records.length > 0, `${file} is empty`);
-    if (!/--filter/.test(command)) assert.equal(records.filter(({ type, session }) => type === 'summary' && session === 0).length, 1);
+    const { type, session } = records.at(-1);
+    assert.deepEqual({ type, session }, { type: 'summary', session: 0 });
 }
 
 /** Somebody plays while the traffic is captured; the capture has to be whole. */
