@@ -20,8 +20,7 @@ class Block {
     Block() = default;
 
     // NOLINTBEGIN(modernize-avoid-c-arrays): the owner of memory that is not set to zero first
-    /// Room for `size` bytes that are not set yet: pages a lying file never fills are never
-    /// touched.
+    /// Room for `size` bytes, not set yet: pages that a lying file never fills are never touched.
     explicit Block(std::size_t size)
         : bytes_{std::make_unique_for_overwrite<std::byte[]>(size)}, size_{size} {}
 
@@ -77,7 +76,7 @@ enum class SizeField : std::uint8_t { full, shortened, wrong };
 ///
 /// Layout:  see FORMAT.md, section 1.
 /// Errors:  everything that makes the container unreadable. What DDNet master rejects but can be
-///          read becomes an warning.
+///          read becomes a warning.
 /// Source:  DDNet CDataFileReader; libtw2 doc/datafile.md.
 class Datafile {
   public:

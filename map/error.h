@@ -50,7 +50,7 @@ enum class MapErrc : std::uint8_t {
 
 /// What went wrong first, and where.
 ///
-/// Units:  offset in bytes from the start of the file; block and item are indices in the datafile.
+/// Units:   offset in bytes from the start of the file; block and item are indices in the datafile.
 struct MapError {
     static constexpr std::uint32_t kNowhere = 0xffffffffU;
 

@@ -36,8 +36,8 @@ struct Identity {
 /// True if a map may have this name: it can be a file name everywhere and cannot leave a folder.
 ///
 /// Refused: empty, more than 127 bytes, not UTF-8, control characters, \ / | : * ? < > ", white
-/// space other than single inner spaces, a trailing dot, names Windows reserves. Source:  DDNet
-/// str_valid_filename.
+///          space other than single inner spaces, a trailing dot, names Windows reserves.
+/// Source:  DDNet str_valid_filename.
 [[nodiscard]] bool is_valid_map_name(std::string_view name);
 
 /// A file with the right name and the wrong bytes.

@@ -78,8 +78,8 @@ struct Tangents {
     friend bool operator==(const Tangents&, const Tangents&) = default;
 };
 
-/// Units:  time in ms; values in 22.10 fixed point: colours and volumes 1024 = full, positions in
-///         pixels, rotations in degrees.
+/// Units:   time in ms; values in 22.10 fixed point: colours and volumes 1024 = full, positions in
+///          pixels, rotations in degrees.
 struct EnvelopePoint {
     std::int32_t time = 0;
     Curve curve = Curve::linear;
@@ -97,7 +97,7 @@ struct FixedPoint {
     friend bool operator==(const FixedPoint&, const FixedPoint&) = default;
 };
 
-/// Units:  positions in 22.10 fixed point pixels, texture coordinates in 22.10, offsets in ms.
+/// Units:   positions in 22.10 fixed point pixels, texture coordinates in 22.10, offsets in ms.
 struct Quad {
     std::array<FixedPoint, 4> corners; ///< top left, top right, bottom left, bottom right
     FixedPoint pivot;
@@ -110,7 +110,7 @@ struct Quad {
 /// Errors:  wrong_record_size, those of Datafile::block.
 [[nodiscard]] Result<std::vector<Quad>> read_quads(const Map& map, const QuadLayer& layer);
 
-/// Units:  position and size in 22.10 fixed point pixels, delay in s, offsets in ms.
+/// Units:   position and size in 22.10 fixed point pixels, delay in s, offsets in ms.
 struct SoundSource {
     FixedPoint position;
     bool looping = false;

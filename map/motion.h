@@ -106,8 +106,8 @@ class Tunings {
     std::array<std::int32_t, kTunings> hundredths_{};
 };
 
-/// A console command of a map that tunes: `tune NAME VALUE` (zone 0) or `tune_zone ZONE NAME
-/// VALUE`.
+/// A console command of a map that tunes: `tune NAME VALUE` (zone 0) or
+/// `tune_zone ZONE NAME VALUE`.
 struct TuneCommand {
     std::uint8_t zone = 0;
     std::string name;
@@ -119,8 +119,7 @@ struct TuneCommand {
 /// Commands that tune among a map's settings, in order; all others are skipped.
 [[nodiscard]] std::vector<TuneCommand> tune_commands(std::span<const std::string> settings);
 
-/// Tunings of a zone of the map: defaults and what its commands change. Names not known are
-/// skipped.
+/// Tunings of a zone of the map: defaults and what its commands change. Unknown names are skipped.
 [[nodiscard]] Tunings tunings_of(std::span<const TuneCommand> commands, std::uint8_t zone);
 
 /// Weapons whose shots fly, with the numbers of the snapshot.
@@ -129,7 +128,8 @@ enum class FlyingWeapon : std::uint8_t { gun = 1, shotgun = 2, grenade = 3 };
 /// Where a shot is some time after it started, were there no wall.
 ///
 /// Units:   seconds; direction as in the snapshot's item divided by its factor, mostly a unit
-/// vector. Source:  CalcPos of the reference.
+///          vector.
+/// Source:  CalcPos of the reference.
 [[nodiscard]] WorldVec projectile_at(WorldVec start, WorldVec direction, FlyingWeapon weapon,
                                      double seconds, const Tunings& tunings = {});
 

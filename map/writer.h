@@ -41,8 +41,7 @@ class DatafileWriter {
     std::vector<StoredBlock> blocks_;
 };
 
-/// The same items and data once more, compressed anew; blocks that do not inflate are taken as they
-/// are.
+/// The same items and data, compressed anew; a block that does not inflate is taken as it is.
 [[nodiscard]] std::vector<std::byte> rewrite(const Datafile& file);
 
 /// Errors:  cannot_write.

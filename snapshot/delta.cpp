@@ -19,8 +19,7 @@ tl::unexpected<DecodeError> error(DecodeErrc code, std::size_t offset,
 }
 
 Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t>& ints) {
-    // Most bodies have room enough to be decoded fast; a longer one holds too many ints or long
-    // ones.
+    // Room enough to decode most bodies fast; a longer body holds long ints, or too many of them.
     ints.resize(std::min(body.size(), kMaxDeltaInts) + kVarintsSlack);
     const VarintsDecoded decoded = decode_varints(body, ints);
     if (decoded.count > kMaxDeltaInts) {

@@ -65,13 +65,12 @@ struct DeltaWarnings {
     }
 };
 
-/// Decodes the body of a delta (all parts put together). An empty body counts as "0 0 0".
+/// Decodes the body of a delta (all parts reassembled). An empty body counts as "0 0 0".
 ///
 /// Layout:  varints: num_deleted, num_updated, 0, the deleted keys, then per update type, id, size
 ///          (only where objects.h knows no agreed size), ints.
 /// Errors:  offset is the index of the int that is wrong or missing; for `truncated` the byte.
-/// `key`
-///          names the item where it is known. On error the content of `out` is unspecified.
+///          `key` names the item where it is known. On error the content of `out` is unspecified.
 /// Source:  protocol sheet, sections 6.3 and 6.4.
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes = kAgreedSizes);

@@ -98,8 +98,7 @@ struct ObjectSpec {
 /// size is written in the delta. Only types below 64 can have one.
 using AgreedSizes = std::array<std::uint8_t, 64>;
 
-/// What everybody agrees on: types 1 to 20. objects_table.cpp holds the table of objects against
-/// it.
+/// What everybody agrees on: types 1 to 20. objects_table.cpp checks its table against it.
 inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
                                           17, 3,  2, 2, 2, 2, 3, 3, 3,  3};
 

@@ -30,7 +30,7 @@ struct Part {
     std::span<const std::byte> data;
 };
 
-/// All parts of a tick, put together. `body` is valid until the next call.
+/// All parts of a tick, reassembled. `body` is valid until the next call.
 struct AssembledDelta {
     Tick tick = 0;
     Tick delta_tick = kNoBase;
@@ -61,7 +61,7 @@ struct LostDelta {
     std::int32_t first_missing = 0; ///< the lowest part that did not come
 };
 
-/// Puts parts together, several ticks at a time, any order, duplicates included. Memory is bounded:
+/// Reassembles parts, several ticks at a time, any order, duplicates included. Memory is bounded:
 /// kMaxOpenTicks bodies, each as large as the parts seen so far need.
 class PartAssembler {
   public:

@@ -7,8 +7,7 @@
 
 namespace tw::snapshot {
 
-/// Leaves new elements uninitialised, so that growing a buffer that is about to be written costs
-/// nothing.
+/// Leaves new elements uninitialised: growing a buffer that is about to be written costs nothing.
 template <typename T>
 struct RawAllocator : std::allocator<T> {
     template <typename U>

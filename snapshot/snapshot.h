@@ -12,8 +12,8 @@ namespace tw::snapshot {
 
 /// A snapshot that is owned elsewhere: items sorted by key, keys unique.
 ///
-/// Layout: `keys[i]` is the packed key of item i; its ints are `data[ends[i - 1] .. ends[i])`
-///         (from 0 for the first). Where all stands in one block of ints, it is keys, ends, data.
+/// Layout:  `keys[i]` is the packed key of item i; its ints are `data[ends[i - 1] .. ends[i])`
+///          (from 0 for the first). Where all stands in one block of ints, it is keys, ends, data.
 class SnapshotView {
   public:
     SnapshotView() = default;
@@ -61,8 +61,8 @@ class SnapshotView {
     std::span<const std::int32_t> data_;
 };
 
-/// An owning snapshot, built by appending items in key order. Reused for building without
-/// allocating.
+/// An owning snapshot, built by appending items in key order. Building into one that was used
+/// before allocates nothing.
 class Snapshot {
   public:
     [[nodiscard]] SnapshotView view() const { return {keys_, ends_, data_}; }

@@ -32,8 +32,7 @@ class ChunkReader {
     /// Set when the walk ended early; offset counts in the payload.
     [[nodiscard]] const std::optional<WireError>& error() const { return error_; }
 
-    /// What stands behind the last chunk: nothing or DDNet's token; after an error the damaged
-    /// rest.
+    /// What stands behind the last chunk: nothing or DDNet's token; after an error what is damaged.
     [[nodiscard]] std::span<const std::byte> rest() const { return payload_.subspan(offset_); }
 
   private:

@@ -9,8 +9,7 @@
 
 namespace tw::wire {
 
-/// Why a datagram could not be read as what it claims to be. A closed set; `error_info` explains
-/// each.
+/// Why a datagram could not be read as what it claims to be. A closed set that `error_info` explains.
 enum class WireErrc : std::uint8_t {
     none,
     too_short,          ///< fewer bytes than the header needs

@@ -12,7 +12,7 @@ namespace tw::wire {
 /// Decompresses one payload into `out`; returns the number of bytes written. Bytes behind the end
 /// symbol are ignored, so both the old writers' extra zero byte and its absence are read.
 /// Errors: huffman_truncated, huffman_overflow (more than out.size() bytes).
-/// Source: protocol sheet, section 2.
+/// Source:  protocol sheet, section 2.
 [[nodiscard]] Result<std::size_t> huffman_decompress(std::span<const std::byte> in,
                                                      std::span<std::byte> out);
 
