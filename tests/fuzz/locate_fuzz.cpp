@@ -1,7 +1,7 @@
 #include "map/game_layer.h"
 #include "map/layers.h"
-#include "map/motion.h"
 #include "tests/fuzz/demand.h"
+#include "tests/map/motion.h"
 
 #include <algorithm>
 #include <array>
@@ -16,6 +16,7 @@
 namespace {
 
 using namespace tw::map;
+using namespace tw::map::test;
 using tw::fuzz::demand;
 
 /// Takes values off the input; behind its end everything is zero.

@@ -1,9 +1,9 @@
 #include "map/describe.h"
 #include "map/items.h"
 #include "map/map.h"
-#include "map/motion.h"
 #include "map/uuid_items.h"
 #include "tests/fuzz/demand.h"
+#include "tests/map/motion.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +15,7 @@
 namespace {
 
 using namespace tw::map;
+using namespace tw::map::test;
 
 void read_layers(const Map& map) {
     for (std::size_t i = 0; i < map.layer_count(); ++i) {

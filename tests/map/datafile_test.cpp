@@ -1,7 +1,7 @@
 #include "map/datafile.h"
 #include "map/little_endian.h"
-#include "map/writer.h"
 #include "tests/map/map_builder.h"
+#include "tests/map/writer.h"
 
 #include <algorithm>
 #include <functional>
@@ -23,7 +23,7 @@ void poke(Bytes& file, std::size_t at, std::int64_t value) {
 
 /// Three items of two types and two blocks, with every table at a known place.
 Bytes sample(int version = 4) {
-    DatafileWriter writer{version};
+    test::DatafileWriter writer{version};
     const std::int32_t ints[] = {1, -2, 3};
     writer.add_item(0, 0, std::span{ints}.first(1));
     writer.add_item(5, 0, ints);

@@ -1,6 +1,6 @@
 #include "map/acceptance.h"
 #include "map/describe.h"
-#include "map/writer.h"
+#include "tests/map/writer.h"
 #include "tests/map/truth.h"
 
 #include <cstdlib>
@@ -96,7 +96,7 @@ TEST_CASE("a file that is no map is described as far as it goes") {
         std::string_view verdict;
     };
 
-    DatafileWriter writer;
+    test::DatafileWriter writer;
     const std::int32_t version[] = {7};
     writer.add_item(kItemVersion, 0, version);
     const std::vector<std::byte> other = writer.finish();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "map/layers.h"
-#include "map/writer.h"
+#include "tests/map/writer.h"
 
 #include <cstddef>
 #include <cstdint>

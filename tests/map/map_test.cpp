@@ -36,7 +36,7 @@ Physics physics_of(const Bytes& file, Warnings* warnings = nullptr) {
 /// A map of the given layer items in one group; its data blocks are copies of `block`.
 Bytes map_of(const std::vector<std::vector<std::int32_t>>& layers, const Bytes& block,
              int blocks = 1) {
-    DatafileWriter writer;
+    test::DatafileWriter writer;
     const std::int32_t version[] = {1};
     writer.add_item(kItemVersion, 0, version);
     const std::int32_t group[] = {1, 0, 0, 100, 100, 0, static_cast<std::int32_t>(layers.size())};
@@ -332,7 +332,7 @@ TEST_CASE("groups that share layers or name missing ones are read and reported")
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        DatafileWriter writer;
+        test::DatafileWriter writer;
         const std::int32_t version[] = {1};
         writer.add_item(kItemVersion, 0, version);
         writer.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
@@ -350,7 +350,7 @@ TEST_CASE("groups that share layers or name missing ones are read and reported")
 
 TEST_CASE("many groups that all name all layers take no longer than the layers") {
     constexpr int kMany = 30000;
-    DatafileWriter writer;
+    test::DatafileWriter writer;
     const std::int32_t version[] = {1};
     const std::int32_t group[] = {1, 0, 0, 100, 100, 0, kMany};
     writer.add_item(kItemVersion, 0, version);
@@ -366,7 +366,7 @@ TEST_CASE("many groups that all name all layers take no longer than the layers")
 }
 
 TEST_CASE("a map without version item is read only if its items look like a map's") {
-    DatafileWriter stripped;
+    test::DatafileWriter stripped;
     const std::int32_t group[] = {1, 0, 0, 100, 100, 0, 1};
     stripped.add_item(kItemGroup, 0, group);
     stripped.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
@@ -376,8 +376,8 @@ TEST_CASE("a map without version item is read only if its items look like a map'
     CHECK(judge(*map).strict == "rejects:version_item_missing");
     CHECK(judge(*map).lenient == "accepts");
 
-    CHECK(Map::parse(DatafileWriter{}.finish()).error().code == MapErrc::no_version_item);
-    DatafileWriter wrong;
+    CHECK(Map::parse(test::DatafileWriter{}.finish()).error().code == MapErrc::no_version_item);
+    test::DatafileWriter wrong;
     const std::int32_t version[] = {2};
     wrong.add_item(kItemVersion, 0, version);
     CHECK(Map::parse(wrong.finish()).error().code == MapErrc::unknown_map_version);
@@ -391,7 +391,7 @@ TEST_CASE("a map without version item is read only if its items look like a map'
 }
 
 TEST_CASE("a layer in no group is not looked at, whatever it is") {
-    DatafileWriter writer;
+    test::DatafileWriter writer;
     const std::int32_t version[] = {1};
     const std::int32_t group[] = {1, 0, 0, 100, 100, 0, 1};
     writer.add_item(kItemVersion, 0, version);

@@ -2,9 +2,9 @@
 
 #include "map/describe.h"
 #include "map/map.h"
-#include "map/writer.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/truth.h"
+#include "tests/map/writer.h"
 #include "tests/support/allocation_count.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "map/map.h"
-#include "map/motion.h"
 #include "tests/map/map_builder.h"
+#include "tests/map/motion.h"
 
 #include <limits>
 #include <string>
@@ -8,11 +8,11 @@
 
 #include <doctest/doctest.h>
 
-namespace tw::map {
+namespace tw::map::test {
 namespace {
 
 Physics one_wall() {
-    test::MapBuilder builder{10, 10};
+    MapBuilder builder{10, 10};
     for (int y = 0; y < 10; ++y) {
         builder.set_game(5, y, kTileNohook);
     }
@@ -120,4 +120,4 @@ TEST_CASE("tunings follow the message, however short or long it is") {
     CHECK_FALSE(find_tuning("").has_value());
 }
 
-} // namespace tw::map
+} // namespace tw::map::test

@@ -1,7 +1,7 @@
 #include "map/map.h"
-#include "map/writer.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/truth.h"
+#include "tests/map/writer.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 #include <doctest/doctest.h>
 
-namespace tw::map {
+namespace tw::map::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,7 +47,7 @@ bool runs(const std::string& command) {
 } // namespace
 
 TEST_CASE("a real map that is read and written has the same items and data") {
-    for (const auto& truth : test::truths()) {
+    for (const auto& truth : truths()) {
         CAPTURE(truth.label);
         const auto map = Datafile::open(truth.path);
         REQUIRE(map.has_value());
@@ -80,7 +80,7 @@ TEST_CASE("DDNet's own tools read what is written") {
     const fs::path user = folder / "home/.local/share/ddnet"; // the tools write nowhere else
     fs::remove_all(folder);
     fs::create_directories(user);
-    test::MapBuilder builder{4, 3};
+    MapBuilder builder{4, 3};
     builder.set_game(1, 2, 1).add_layer(Layer::tele, 4, 3).add_layer(Layer::switch_, 4, 3);
     REQUIRE(write_file(folder / "ours.map", builder.build()).has_value());
     constexpr std::string_view kPaths = "add_path $USERDIR\nadd_path $CURRENTDIR\n";
@@ -99,4 +99,4 @@ TEST_CASE("DDNet's own tools read what is written") {
     fs::remove_all(folder);
 }
 
-} // namespace tw::map
+} // namespace tw::map::test

@@ -1,6 +1,6 @@
 // `twscope map`, run as its users run it.
 
-#include "map/writer.h"
+#include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
 #include <string>
@@ -16,7 +16,7 @@ TEST_CASE("twscope map tells and draws what is there") {
     const TemporaryFolder folder;
     const std::string file = folder.file("tiny.map");
     const auto bytes = small_map();
-    REQUIRE(map::write_file(file, bytes).has_value());
+    REQUIRE(map::test::write_file(file, bytes).has_value());
 
     const Finished json = twscope({"map", file, "--json", "--at", "80,80", "--at", "3.5,-100"});
     CHECK(json.status == 0);
@@ -70,7 +70,7 @@ TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {
     const std::string odd = folder.file("odd.map");
     auto bytes = small_map();
     bytes.push_back(std::byte{0});
-    REQUIRE(map::write_file(odd, bytes).has_value());
+    REQUIRE(map::test::write_file(odd, bytes).has_value());
     const Finished page = twscope({"map", odd});
     CHECK(page.status == 0);
     CHECK(page.out.find("strict rejects:trailing_bytes, lenient accepts") != std::string::npos);
@@ -82,7 +82,7 @@ TEST_CASE("twscope map refuses nonsense in one line") {
     const std::string file = folder.file("tiny.map");
     const std::string noise = folder.file("noise.map");
     const std::string nobody = folder.file("nobody.jsonl");
-    REQUIRE(map::write_file(file, small_map()).has_value());
+    REQUIRE(map::test::write_file(file, small_map()).has_value());
     write_text(noise, "this is no map, but it is long enough to be read as if it were one");
     write_text(nobody, "{\"v\":1,\"type\":\"session\"}\n");
 

@@ -1,6 +1,5 @@
 // The program itself, run as its users run it: what goes in by flags, what comes out, exit codes.
 
-#include "map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/json_records.h"
 

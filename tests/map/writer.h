@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace tw::map {
+namespace tw::map::test {
 
 /// Puts a datafile together: items in the order of their types, blocks in the order they come.
 ///
@@ -48,4 +48,4 @@ class DatafileWriter {
 [[nodiscard]] Result<void> write_file(const std::filesystem::path& path,
                                       std::span<const std::byte> bytes);
 
-} // namespace tw::map
+} // namespace tw::map::test

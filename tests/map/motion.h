@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tw::map {
+namespace tw::map::test {
 
 /// A point or direction that need not be whole. Units: world units, unless said otherwise.
 struct WorldVec {
@@ -136,4 +136,4 @@ enum class FlyingWeapon : std::uint8_t { gun = 1, shotgun = 2, grenade = 3 };
 /// How long it flies at most. Units: seconds.
 [[nodiscard]] double projectile_lifetime(FlyingWeapon weapon, const Tunings& tunings = {});
 
-} // namespace tw::map
+} // namespace tw::map::test

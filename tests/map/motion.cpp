@@ -1,11 +1,11 @@
-#include "map/motion.h"
+#include "tests/map/motion.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 
-namespace tw::map {
+namespace tw::map::test {
 namespace {
 
 struct TuningRow {
@@ -210,4 +210,4 @@ double projectile_lifetime(FlyingWeapon weapon, const Tunings& tunings) {
     return tunings.value(flight_of(weapon).lifetime);
 }
 
-} // namespace tw::map
+} // namespace tw::map::test

@@ -1,4 +1,4 @@
-#include "map/writer.h"
+#include "tests/map/writer.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 #include <zlib.h>
 
-namespace tw::map {
+namespace tw::map::test {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 36;
@@ -145,4 +145,4 @@ Result<void> write_file(const std::filesystem::path& path, std::span<const std::
     return {};
 }
 
-} // namespace tw::map
+} // namespace tw::map::test
