@@ -5,6 +5,8 @@
 #include "map/tiles.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/settings.h"
+#include "proxy/report/json_text.h"
+#include "proxy/report/map_json.h"
 #include "proxy/report/map_page.h"
 #include "proxy/report/recorded_paths.h"
 
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <boost/json.hpp>
 #include <fmt/format.h>
 
 namespace tw::cli {
@@ -92,6 +95,10 @@ void draw(const map::Map& file, const MapFlags& flags) {
     }
 }
 
+void print_json(const map::Description& map, const std::string& file) {
+    fmt::print("{}\n", report::json_text(report::map_json(map, file)));
+}
+
 int run_map(const MapFlags& flags) {
     std::vector<map::PointToDescribe> points;
     std::vector<map::WorldPos> boxes;
@@ -102,15 +109,13 @@ int run_map(const MapFlags& flags) {
     if (flags.png.empty() && !flags.path.empty()) {
         throw UsageError{"--path draws into a picture: give --png FILE, too"};
     }
-    const std::string name = std::filesystem::path{flags.file}.filename().string();
-    const map::DescribeOptions describe{
-        .file = name, .set = std::nullopt, .points = points, .boxes = boxes};
+    const std::string name =
+        report::utf8_text(std::filesystem::path{flags.file}.filename().string());
     const auto file = map::Map::open(flags.file);
     if (!file) {
         if (auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
             bytes && flags.json) {
-            fmt::print("{}\n",
-                       map::describe_rejected_json(std::move(*bytes), file.error(), describe));
+            print_json(map::describe_rejected(std::move(*bytes), file.error()), name);
         }
         throw complaint(flags.file, file.error());
     }
@@ -120,11 +125,11 @@ int run_map(const MapFlags& flags) {
             return 0;
         }
     }
-    const std::string json = map::describe_json(*file, describe);
+    const auto description = map::describe(*file, {.points = points, .boxes = boxes});
     if (flags.json) {
-        fmt::print("{}\n", json);
+        print_json(description, name);
     } else {
-        fmt::print("{}", report::map_page(json));
+        fmt::print("{}", report::map_page(description, name));
         const auto physics = file->physics();
         for (std::size_t i = 0; i < points.size() && physics; ++i) {
             fmt::print("{}\n", report::place_line(*physics, points[i].x, points[i].y));

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <string>
 
-#include <boost/json/src.hpp>
+#include <boost/json.hpp>
 #include <fmt/format.h>
 
 namespace tw::cli {

@@ -1,126 +1,119 @@
 #include "proxy/report/map_page.h"
 
+#include "map/identity.h"
 #include "map/tiles.h"
 #include "map/warning.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
-#include <charconv>
 #include <iterator>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include <boost/json.hpp>
 #include <fmt/format.h>
 
 namespace tw::report {
 
 namespace {
 
-namespace json = boost::json;
-
-std::string shown(const json::value& value) {
-    if (value.is_string()) {
-        return record::terminal_text({value.get_string().data(), value.get_string().size()});
+/// Lines of a key and its value, without those that have nothing to say.
+class Page {
+  public:
+    void add(std::string_view key, std::string_view value) {
+        if (!value.empty() && value != "-") {
+            fmt::format_to(std::back_inserter(text_), "{:<11} {}\n", key, value);
+        }
     }
-    return value.is_null() ? "-" : json::serialize(value);
-}
 
-const json::value& member(const json::value& object, std::string_view key) {
-    static const json::value kNone;
-    const json::value* found = object.is_object() ? object.get_object().if_contains(key) : nullptr;
-    return found == nullptr ? kNone : *found;
-}
+    /// A text out of a file, which may be absent.
+    void add_text(std::string_view key, std::string_view text) {
+        add(key, record::terminal_text(text));
+    }
 
-/// The tiles of a histogram by name, most frequent ones as they stand, air left out.
-std::string tiles(const json::value& histogram, map::Layer layer) {
+    void add_text(std::string_view key, const std::optional<std::string>& text) {
+        add_text(key, text ? std::string_view{*text} : std::string_view{});
+    }
+
+    [[nodiscard]] std::string take() { return std::move(text_); }
+
+  private:
+    std::string text_;
+};
+
+/// The tiles of a layer by name, in the order of their ids, air left out.
+std::string tiles(const map::Histogram& histogram, map::Layer layer) {
     std::string text;
-    if (!histogram.is_object()) {
-        return text;
-    }
-    for (const auto& entry : histogram.get_object()) {
-        unsigned index = 0;
-        const std::string_view key{entry.key().data(), entry.key().size()};
-        std::from_chars(key.data(), key.data() + key.size(), index);
+    for (const auto& [index, count] : histogram) {
         if (index == map::kTileAir) {
             continue;
         }
-        const auto name = map::tile_name(layer, static_cast<std::uint8_t>(index));
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", shown(entry.value()),
+        const auto name = map::tile_name(layer, index);
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
                             name.empty() ? fmt::format("#{}", index) : std::string{name});
     }
     return text;
 }
 
 /// What is odd in words, with where it was met first.
-std::vector<std::string> warnings(const json::value& list) {
-    std::vector<std::string> lines;
-    if (!list.is_array()) {
-        return lines;
+std::string warning_text(const map::Warning& warning) {
+    const map::WarningInfo& info = map::warning_info(warning.id);
+    return fmt::format("{} ({}, first at {}{})", info.sentence, info.name, warning.where,
+                       warning.count == 1 ? "" : fmt::format(", {} in all", warning.count));
+}
+
+void add_datafile(Page& page, const map::DatafileHeader& header) {
+    page.add("datafile", fmt::format("version {}, {} items, {} data blocks", header.version,
+                                     header.num_items, header.num_data));
+}
+
+void add_content(Page& page, const map::ContentDescription& content) {
+    if (content.info) {
+        page.add_text("author", content.info->author);
+        page.add_text("map_version", content.info->map_version);
+        page.add_text("credits", content.info->credits);
+        page.add_text("license", content.info->license);
     }
-    for (const json::value& entry : list.get_array()) {
-        const std::string id = shown(member(entry, "id"));
-        const auto table = map::warning_table();
-        const auto found = std::find_if(table.begin(), table.end(),
-                                        [&id](const auto& info) { return info.name == id; });
-        if (found != table.end()) {
-            const std::string count = shown(member(entry, "count"));
-            lines.push_back(fmt::format("{} ({}, first at {}{})", found->sentence, id,
-                                        shown(member(entry, "where")),
-                                        count == "1" ? "" : ", " + count + " in all"));
+    page.add("holds", fmt::format("{} groups, {} layers, {} images, {} sounds, {} envelopes",
+                                  content.layers.groups, content.layers.layers,
+                                  content.images.total, content.sounds, content.envelopes.total));
+}
+
+void add_physics(Page& page, const map::ContentDescription& content) {
+    if (const auto& game = content.game_layer) {
+        page.add("size", fmt::format("{} x {} tiles", game->layer.width, game->layer.height));
+        if (game->tiles) {
+            page.add("game", tiles(game->tiles->histogram, map::Layer::game));
         }
     }
-    return lines;
+    for (const map::DdnetLayerDescription& layer : content.ddnet_layers) {
+        if (layer.tiles) {
+            page.add(map::layer_name(layer.kind), tiles(layer.tiles->histogram, layer.kind));
+        }
+    }
 }
 
 } // namespace
 
-std::string map_page(std::string_view description) {
-    boost::system::error_code error;
-    const json::value map = json::parse(description, error);
-    std::string page;
-    auto out = std::back_inserter(page);
-    const auto line = [&](std::string_view key, const std::string& value) {
-        if (!value.empty() && value != "-") {
-            fmt::format_to(out, "{:<11} {}\n", key, value);
-        }
-    };
-    const json::value& game = member(map, "game_layer");
-    const json::value& datafile = member(map, "datafile");
-    line("map", shown(member(map, "file")));
-    line("bytes", shown(member(map, "size")));
-    line("crc", shown(member(map, "crc32")));
-    line("sha256", shown(member(map, "sha256")));
-    line("datafile",
-         fmt::format("version {}, {} items, {} data blocks", shown(member(datafile, "version")),
-                     shown(member(datafile, "num_items")), shown(member(datafile, "num_data"))));
-    for (const char* key : {"author", "map_version", "credits", "license"}) {
-        line(key, shown(member(member(map, "info"), key)));
+std::string map_page(const map::Description& map, std::string_view file) {
+    Page page;
+    page.add_text("map", file);
+    page.add("bytes", fmt::to_string(map.identity.size));
+    page.add("crc", map::to_hex(map.identity.crc));
+    page.add("sha256", map::to_hex(map.identity.sha256));
+    if (map.container) {
+        add_datafile(page, map.container->header);
     }
-    line("holds",
-         fmt::format("{} groups, {} layers, {} images, {} sounds, {} envelopes",
-                     shown(member(map, "groups")), shown(member(map, "layers")),
-                     shown(member(member(map, "images"), "total")), shown(member(map, "sounds")),
-                     shown(member(member(map, "envelopes"), "total"))));
-    line("verdict",
-         fmt::format("strict {}, lenient {}", shown(member(member(map, "verdict"), "strict")),
-                     shown(member(member(map, "verdict"), "lenient"))));
-    for (const std::string& warning : warnings(member(map, "oddities"))) {
-        line("odd", warning);
+    if (map.content) {
+        add_content(page, *map.content);
     }
-    if (game.is_object()) {
-        line("size", fmt::format("{} x {} tiles", shown(member(game, "width")),
-                                 shown(member(game, "height"))));
+    page.add("verdict",
+             fmt::format("strict {}, lenient {}", map.acceptance.strict, map.acceptance.lenient));
+    for (const map::Warning& warning : map.warnings.list()) {
+        page.add("odd", warning_text(warning));
     }
-    line("game", tiles(member(game, "histogram"), map::Layer::game));
-    for (int i = 1; i < map::kPhysicsLayers; ++i) {
-        const auto layer = static_cast<map::Layer>(i);
-        const json::value& found = member(member(map, "ddnet_layers"), map::layer_name(layer));
-        if (found.is_object()) {
-            line(map::layer_name(layer), tiles(member(found, "histogram"), layer));
-        }
+    if (map.content) {
+        add_physics(page, *map.content);
     }
-    return page;
+    return page.take();
 }
 
 std::string place_line(const map::Physics& physics, double x, double y) {

@@ -75,8 +75,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         locate(*physics);
     }
     const PointToDescribe points[] = {{1e300, -0.5}};
-    DescribeOptions options;
-    options.points = points;
-    tw::fuzz::demand(describe_json(*map, options).back() == '}');
+    const Description description = describe(*map, {.points = points, .boxes = {}});
+    tw::fuzz::demand(description.container && description.content);
+    tw::fuzz::demand(!description.places || description.places->points.size() == 1);
     return 0;
 }
