@@ -1,3 +1,4 @@
+// Covers: map/datafile_parser.cpp, map/error.cpp, map/warning.cpp
 #include "map/datafile.h"
 #include "map/little_endian.h"
 #include "tests/map/map_builder.h"

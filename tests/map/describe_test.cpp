@@ -1,3 +1,4 @@
+// Covers: map/acceptance.cpp
 #include "map/acceptance.h"
 #include "map/describe.h"
 #include "tests/map/map_builder.h"

@@ -1,3 +1,4 @@
+// Covers: map/tiles.cpp
 #include "map/game_layer.h"
 #include "map/identity.h"
 #include "map/layers.h"

@@ -1,3 +1,4 @@
+// Covers: map/picture_font.cpp
 #include "map/datafile.h"
 #include "map/picture.h"
 #include "tests/map/map_builder.h"

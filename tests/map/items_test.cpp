@@ -1,0 +1,185 @@
+#include "map/items.h"
+#include "map/text.h"
+#include "tests/map/map_builder.h"
+#include "tests/map/writer.h"
+
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace tw::map {
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+std::int32_t add_text(test::DatafileWriter& writer, std::string_view nul_terminated) {
+    return writer.add_block(std::as_bytes(std::span{nul_terminated}));
+}
+
+std::int32_t add_ints(test::DatafileWriter& writer, const Ints& ints) {
+    return writer.add_block(std::as_bytes(std::span{ints}));
+}
+
+/// 0, 1, 2, ...
+Ints count_up(std::size_t size) {
+    Ints ints(size);
+    std::iota(ints.begin(), ints.end(), 0);
+    return ints;
+}
+
+Map parse(const test::DatafileWriter& writer) {
+    auto map = Map::parse(writer.finish());
+    REQUIRE(map.has_value());
+    return *std::move(map);
+}
+
+} // namespace
+
+TEST_CASE("who made a map is read, cut to its length, and absent where it is no text") {
+    using namespace std::string_view_literals;
+    test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
+    const std::int32_t author = add_text(writer, "Ann\0"sv);
+    const std::int32_t version = add_text(writer, "a version that is too long\0"sv);
+    const std::int32_t credits = add_text(writer, "\xff\0"sv);
+    writer.add_item(kItemInfo, 0, Ints{1, author, version, credits, -1});
+    const auto info = read_info(parse(writer));
+    REQUIRE(info.has_value());
+    CHECK(info->item_ints == 5);
+    CHECK(info->author == "Ann");
+    CHECK(info->map_version == "a version that ");
+    CHECK_FALSE(info->credits.has_value());
+    CHECK_FALSE(info->license.has_value());
+    CHECK_FALSE(info->settings.has_value());
+}
+
+TEST_CASE("images and their pixels are read as far as they are there") {
+    using namespace std::string_view_literals;
+    test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
+    const std::int32_t name = add_text(writer, "grass\0"sv);
+    const std::int32_t path = add_text(writer, "../grass\0"sv);
+    const std::int32_t pixels = add_ints(writer, count_up(6));
+    writer.add_item(kItemImage, 0, Ints{1, 3, 2, 0, name, pixels});
+    writer.add_item(kItemImage, 1, Ints{2, 4, 2, 1, path, pixels, 0});
+    writer.add_item(kItemImage, 2, Ints{1, 0, 2, 0, name, pixels});
+    writer.add_item(kItemImage, 3, Ints{1, 3});
+    const Map map = parse(writer);
+    REQUIRE(image_count(map) == 4);
+    CHECK_FALSE(read_image(map, 3).has_value());
+    CHECK_FALSE(read_image(map, 4).has_value());
+
+    const auto grass = read_image(map, 0);
+    REQUIRE(grass.has_value());
+    CHECK(grass->name == "grass");
+    CHECK_FALSE(grass->external);
+    CHECK_FALSE(grass->format.has_value());
+    CHECK(read_pixels(map, *grass)->size() == 24);
+
+    Image rgb = *read_image(map, 1);
+    CHECK(rgb.external);
+    CHECK_FALSE(rgb.name.has_value()); // it could leave the folder
+    CHECK(rgb.format == 0);
+    CHECK(read_pixels(map, rgb).has_value()); // three bytes each
+    rgb.format = 1;
+    CHECK(read_pixels(map, rgb).error().code == MapErrc::wrong_record_size);
+    CHECK(read_pixels(map, *read_image(map, 2)).error().code == MapErrc::layer_bad_dimensions);
+}
+
+TEST_CASE("sounds are read, with one source or the old kind of them") {
+    using namespace std::string_view_literals;
+    test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
+    const std::int32_t name = add_text(writer, "birds\0"sv);
+    writer.add_item(kItemSound, 0, Ints{1, 0, name, 7, 1234});
+    const std::int32_t sources = add_ints(writer, Ints{1, 2, 1, 0, 5, 6, 7, 8, 9, 10, 1, 12, 13});
+    const std::int32_t old = add_ints(writer, count_up(9));
+    const Map map = parse(writer);
+    REQUIRE(sound_count(map) == 1);
+    const auto sound = read_sound(map, 0);
+    REQUIRE(sound.has_value());
+    CHECK(sound->name == "birds");
+    CHECK(sound->data == 7);
+    CHECK(sound->data_size == 1234);
+    CHECK_FALSE(read_sound(map, 1).has_value());
+
+    const auto read = read_sources(map, {.num_sources = 1, .data = sources, .name = {}});
+    REQUIRE(read.has_value());
+    REQUIRE(read->size() == 1);
+    CHECK(read->front().position == FixedPoint{1, 2});
+    CHECK(read->front().looping);
+    CHECK_FALSE(read->front().panning);
+    CHECK(read->front().circle);
+    CHECK(read->front().height == 13);
+
+    const auto circles =
+        read_sources(map, {.old_format = true, .num_sources = 1, .data = old, .name = {}});
+    REQUIRE(circles.has_value());
+    CHECK(circles->front().circle);
+    CHECK(circles->front().panning);
+    CHECK(circles->front().width == 4);
+    CHECK(circles->front().sound_envelope_offset == 8);
+}
+
+TEST_CASE("envelopes have their points, with tangents in or beside them") {
+    test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
+    Ints envelope{2, 4, 0, 2};
+    std::array<std::int32_t, 8> name{};
+    encode_int_text("fade", name);
+    envelope.insert(envelope.end(), name.begin(), name.end());
+    envelope.push_back(1);
+    writer.add_item(kItemEnvelope, 0, envelope);
+    writer.add_item(kItemEnvelopePoints, 0, Ints{0, 1, 10, 20, 30, 40, 500, 99, 1, 2, 3, 4});
+    const Map map = parse(writer);
+    REQUIRE(envelope_count(map) == 1);
+    const auto read = read_envelope(map, 0);
+    REQUIRE(read.has_value());
+    CHECK(read->name == "fade");
+    CHECK(read->synchronized);
+    CHECK(read->channels == 4);
+    const auto points = read_envelope_points(map);
+    REQUIRE(points.size() == 2);
+    CHECK(points[0].curve == Curve::linear);
+    CHECK(points[0].values == std::array<std::int32_t, 4>{10, 20, 30, 40});
+    CHECK(points[1].time == 500);
+    CHECK(points[1].curve == Curve::linear); // what no one knows is linear
+    CHECK_FALSE(points[1].tangents.has_value());
+
+    test::DatafileWriter wide = test::MapBuilder{2, 2}.writer();
+    wide.add_item(kItemEnvelope, 0, Ints{3, 1, 0, 1});
+    wide.add_item(kItemEnvelopePoints, 0, count_up(22));
+    const auto bent = read_envelope_points(parse(wide));
+    REQUIRE(bent.size() == 1);
+    REQUIRE(bent[0].tangents.has_value());
+    CHECK(bent[0].tangents->in_dx == std::array<std::int32_t, 4>{6, 7, 8, 9});
+    CHECK(bent[0].tangents->out_dy == std::array<std::int32_t, 4>{18, 19, 20, 21});
+}
+
+TEST_CASE("quads are read whole, and more than their block holds is refused") {
+    test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
+    const std::int32_t block = add_ints(writer, count_up(38));
+    const Map map = parse(writer);
+    const auto quads = read_quads(map, {.num_quads = 1, .data = block, .name = {}});
+    REQUIRE(quads.has_value());
+    REQUIRE(quads->size() == 1);
+    const Quad& quad = quads->front();
+    CHECK(quad.corners[3] == FixedPoint{6, 7});
+    CHECK(quad.pivot == FixedPoint{8, 9});
+    CHECK(quad.colors[3] == Color{22, 23, 24, 25});
+    CHECK(quad.texture[3] == FixedPoint{32, 33});
+    CHECK(quad.position_envelope == 34);
+    CHECK(quad.color_envelope_offset == 37);
+
+    const auto error = [&](std::int32_t count, std::int32_t data) {
+        return read_quads(map, {.num_quads = count, .data = data, .name = {}}).error().code;
+    };
+    CHECK(error(2, block) == MapErrc::wrong_record_size);
+    CHECK(error(-1, block) == MapErrc::wrong_record_size);
+    CHECK(error(1, 99) == MapErrc::block_index_out_of_range);
+    CHECK(error(1, -1) == MapErrc::block_index_out_of_range);
+    CHECK(read_quads(map, {.num_quads = 0, .data = -1, .name = {}})->empty());
+}
+
+} // namespace tw::map

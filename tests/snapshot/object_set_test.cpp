@@ -1,0 +1,109 @@
+#include "snapshot/object_set.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace tw::snapshot {
+namespace {
+
+CustomObject orb(std::uint16_t type) {
+    CustomObject object;
+    object.type = type;
+    object.name = "orb";
+    object.size = 2;
+    object.fields = {{.name = "x"},
+                     {.name = "mood", .offset = 1, .names = {{0, "calm"}, {1, "angry"}}}};
+    return object;
+}
+
+} // namespace
+
+TEST_CASE("the standard set is the table and nothing else") {
+    const ObjectSet& set = ObjectSet::standard();
+    CHECK(set.custom().empty());
+    CHECK(set.sizes() == kAgreedSizes);
+    for (const ObjectSpec& spec : object_table()) {
+        const ObjectSpec* found = spec.type != 0 ? set.find(spec.type) : set.find(spec.uuid);
+        REQUIRE(found == &spec);
+        CHECK(&object_table()[set.index_of(*found)] == &spec);
+    }
+    CHECK(set.find(60) == nullptr);
+}
+
+TEST_CASE("what a mod adds is found by its number and described as it said") {
+    ObjectSet set;
+    {
+        CustomObject object = orb(40);
+        object.agreed = true;
+        REQUIRE(set.add(object));
+    } // the set keeps what it was given
+    const ObjectSpec* found = set.find(40);
+    REQUIRE(found != nullptr);
+    CHECK(found->name == "orb");
+    CHECK(found->size == 2);
+    REQUIRE(found->fields.size() == 2);
+    CHECK(found->fields[0].name == "x");
+    CHECK(found->fields[0].kind == FieldKind::integer);
+    CHECK(found->fields[1].kind == FieldKind::named);
+    REQUIRE(found->fields[1].names != nullptr);
+    CHECK(found->fields[1].names->values[1].name == "angry");
+    CHECK(set.sizes()[40] == 2);
+    CHECK(set.index_of(*found) == object_table().size());
+    CHECK(ObjectSet::standard().find(40) == nullptr);
+}
+
+TEST_CASE("what is added without agreement has its size in deltas") {
+    ObjectSet set;
+    REQUIRE(set.add(orb(41)));
+    CHECK(set.sizes() == kAgreedSizes);
+}
+
+TEST_CASE("an object named by a UUID is found by it, and by no number") {
+    ObjectSet set;
+    CustomObject object = orb(0);
+    object.uuid[0] = 0xab;
+    REQUIRE(set.add(object));
+    const ObjectSpec* found = set.find(object.uuid);
+    REQUIRE(found != nullptr);
+    CHECK(found->name == "orb");
+    CHECK(set.find(std::uint16_t{0}) == nullptr);
+    CHECK_FALSE(set.add(object));
+}
+
+TEST_CASE("types that cannot be added are refused") {
+    struct Row {
+        std::string name;
+        std::uint16_t type;
+        bool agreed;
+    };
+
+    const Row rows[] = {
+        {"one of the table", 9, false},
+        {"one that stands for a UUID", kFirstUuidType, false},
+        {"an agreed size of a type that cannot have one", 64, true},
+        {"an agreed size of a UUID", 0, true},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        ObjectSet set;
+        CustomObject object = orb(row.type);
+        object.uuid[0] = 0xab;
+        object.agreed = row.agreed;
+        CHECK_FALSE(set.add(object));
+        CHECK(set.custom().empty());
+    }
+}
+
+TEST_CASE("a set is bounded") {
+    ObjectSet set;
+    std::uint16_t type = 100;
+    while (set.add(orb(type))) {
+        ++type;
+    }
+    CHECK(set.custom().size() == 256);
+    CHECK(set.find(100) != nullptr);
+    CHECK(set.find(type) == nullptr);
+}
+
+} // namespace tw::snapshot
