@@ -1,5 +1,6 @@
 // The live page, the metrics and the health checks beside a real game.
 //   node admin.mjs TWSCOPE
+// Covers: proxy/cli/health_command.cpp, proxy/cli/http_flags.cpp
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, test } from 'node:test';

@@ -1,3 +1,4 @@
+// Covers: snapshot/apply.cpp, snapshot/snapshot.cpp
 #include "snapshot/delta.h"
 #include "snapshot/objects.h"
 #include "snapshot/varint.h"

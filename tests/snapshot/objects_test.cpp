@@ -1,3 +1,4 @@
+// Covers: snapshot/error.cpp, snapshot/names.cpp, snapshot/objects_table.cpp
 #include "snapshot/error.h"
 #include "snapshot/names.h"
 #include "snapshot/objects.h"

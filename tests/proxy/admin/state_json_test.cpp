@@ -1,3 +1,4 @@
+// Covers: proxy/admin/page.cpp
 #include "proxy/admin/page.h"
 #include "proxy/admin/state_json.h"
 #include "tests/proxy/admin/sample_state.h"

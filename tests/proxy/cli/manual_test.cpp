@@ -1,3 +1,4 @@
+// Covers: proxy/cli/command_line.cpp
 #include "proxy/cli/command_line.h"
 #include "tests/support/program.h"
 

@@ -1,4 +1,5 @@
 // `twscope map`, run as its users run it.
+// Covers: proxy/report/recorded_paths.cpp
 
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"

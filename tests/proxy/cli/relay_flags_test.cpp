@@ -1,3 +1,4 @@
+// Covers: proxy/cli/proxy_flags.cpp
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/relay_flags.h"
 #include "proxy/cli/settings.h"

@@ -1,3 +1,4 @@
+// Covers: proxy/record/ledger.cpp
 #include "proxy/inspect/attribution.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/wire/encode.h"

@@ -1,3 +1,4 @@
+// Covers: proxy/record/findings.cpp, proxy/record/world.cpp
 #include "map/game_layer.h"
 #include "proxy/record/findings.h"
 #include "tests/support/session_script.h"

@@ -1,3 +1,4 @@
+// Covers: proxy/relay/forwarder_impaired.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
 

@@ -1,3 +1,4 @@
+// Covers: proxy/relay/line.cpp
 #include "proxy/relay/impairer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Covers: proxy/report/boost_json.cpp
 #include "proxy/report/json_text.h"
 
 #include <limits>

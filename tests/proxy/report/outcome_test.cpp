@@ -1,3 +1,4 @@
+// Covers: proxy/report/fail_on.cpp
 #include "proxy/report/fail_on.h"
 #include "proxy/report/outcome.h"
 

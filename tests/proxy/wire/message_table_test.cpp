@@ -1,3 +1,4 @@
+// Covers: proxy/wire/messages.cpp, proxy/wire/messages_game.cpp, proxy/wire/messages_system.cpp
 #include "proxy/wire/message.h"
 #include "tests/proxy/wire/fields_text.h"
 #include "tests/proxy/wire/vectors.h"

@@ -1,3 +1,4 @@
+// Covers: proxy/wire/control.cpp, proxy/wire/encode.cpp, proxy/wire/error.cpp
 #include "proxy/wire/chunk.h"
 #include "proxy/wire/encode.h"
 #include "proxy/wire/packet.h"
