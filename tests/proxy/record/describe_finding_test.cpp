@@ -1,0 +1,40 @@
+#include "proxy/record/describe_finding.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace tw::record {
+
+TEST_CASE("a finding is one line that says what, where and by how much") {
+    FindingRecord record;
+    record.head.session = 3;
+    record.id = FindingId::snapshot_crc_mismatch;
+    const FindingInfo& info = finding_info(record.id);
+    const std::string sentence{info.sentence};
+    CHECK(describe(record) == "error snapshot.crc_mismatch: session 3. " + sentence);
+
+    record.tick = 4711;
+    record.item = FindingItem{.type_id = 9, .id = 2, .type = "character"};
+    record.crc_wanted = 100;
+    record.crc_got = -5;
+    record.detail = "since tick 4700";
+    CHECK(describe(record) ==
+          "error snapshot.crc_mismatch: session 3, tick 4711, character 2, checksum -5 instead of "
+          "100. " +
+              sentence + " (since tick 4700)");
+    record.item->type = {};
+    CHECK(describe(record).find(", type 9 2, ") != std::string::npos);
+}
+
+TEST_CASE("what a peer chose to say cannot steer the terminal") {
+    FindingRecord record;
+    record.id = FindingId::packet_too_short;
+    record.name = "\x1b[2J";
+    record.detail = "a\nb";
+    const std::string line = describe(record);
+    CHECK(line.find(", \\u001b[2J.") != std::string::npos);
+    CHECK(line.find("(a\\u000ab)") != std::string::npos);
+}
+
+} // namespace tw::record
