@@ -1,4 +1,3 @@
-// Covers: map/picture_font.cpp
 #include "map/datafile.h"
 #include "map/picture.h"
 #include "tests/map/map_builder.h"
