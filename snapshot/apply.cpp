@@ -172,11 +172,11 @@ Result<void> merge_duplicates(const Delta& delta, Plan& plan, DeltaWarnings& war
 
 // Names the first new item, in the order of the wire, that does not fit any more.
 Result<void> name_overflow(const Delta& delta, Plan& plan, std::size_t items, std::size_t bytes) {
-    const auto end = plan.added.begin() + static_cast<std::ptrdiff_t>(plan.num_added);
+    auto* const end = plan.added.begin() + static_cast<std::ptrdiff_t>(plan.num_added);
     std::sort(plan.added.begin(), end, [](std::uint64_t a, std::uint64_t b) {
         return static_cast<std::uint32_t>(a) < static_cast<std::uint32_t>(b);
     });
-    for (auto entry = plan.added.begin(); entry != end; ++entry) {
+    for (auto* entry = plan.added.begin(); entry != end; ++entry) {
         const DeltaUpdate& update = update_of(delta, *entry);
         ++items;
         bytes += 8 + 4 * std::size_t{update.size};

@@ -10,10 +10,13 @@ namespace tw::snapshot {
 /// Leaves new elements uninitialised: growing a buffer that is about to be written costs nothing.
 template <typename T>
 struct RawAllocator : std::allocator<T> {
+    // NOLINTBEGIN(readability-identifier-naming): the names that containers look for
     template <typename U>
     struct rebind {
         using other = RawAllocator<U>;
     };
+
+    // NOLINTEND(readability-identifier-naming)
 
     template <typename U>
     void construct(U* where) noexcept {
