@@ -48,13 +48,20 @@ class Families {
         family.metric.push_back(std::move(metric));
     }
 
-    /// Count and sum of a spread, in base units: `unit` is what one of the spread's numbers is.
-    void summary(std::string_view name, std::string_view help, const record::Spread& spread,
-                 double unit) {
-        ClientMetric metric;
-        metric.summary.sample_count = spread.count;
-        metric.summary.sample_sum = static_cast<double>(spread.sum) * unit;
-        add(name, MetricType::Summary, help).metric.push_back(std::move(metric));
+    /// Count and sum of each spread that has a metric, in base units.
+    template <template <typename> class Totals>
+    void summaries(const Totals<record::Spread>& totals) {
+        const auto cells = record::cells_of<Totals>(totals);
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            const record::SpreadRow& row = record::spreads_of<Totals>()[i];
+            if (row.metric.empty()) {
+                continue;
+            }
+            ClientMetric metric;
+            metric.summary.sample_count = cells[i].count;
+            metric.summary.sample_sum = static_cast<double>(cells[i].sum) * row.metric_unit;
+            add(row.metric, MetricType::Summary, row.sentence).metric.push_back(std::move(metric));
+        }
     }
 
     [[nodiscard]] const std::vector<MetricFamily>& all() const { return all_; }
@@ -110,58 +117,40 @@ void add_relay(Families& out, const State& state) {
                 relay.kernel_dropped);
 }
 
-struct DirectionCounter {
-    std::string_view name;
-    std::string_view help;
-    std::uint64_t record::DirectionStats::*value;
-};
-
-constexpr DirectionCounter kDirectionCounters[] = {
-    {"malformed_datagrams_total", "Datagrams that are no packet.",
-     &record::DirectionStats::malformed},
-    {"chunks_total", "Chunks in packets.", &record::DirectionStats::chunks},
-    {"messages_total", "Messages that were accepted.", &record::DirectionStats::messages},
-    {"vital_chunks_total", "Reliable chunks that were accepted.", &record::DirectionStats::vital},
-    {"resent_chunks_total", "Chunks that say they are a resend.", &record::DirectionStats::resent},
-    {"duplicate_chunks_total", "Reliable chunks had before.", &record::DirectionStats::duplicates},
-    {"gap_chunks_total", "Reliable chunks behind a missing one.", &record::DirectionStats::gaps},
-    {"recovered_chunks_total", "Reliable chunks that came only as a resend: lost once.",
-     &record::DirectionStats::recovered},
-    {"resend_requests_total", "Packets that ask for a resend.",
-     &record::DirectionStats::resend_requests},
-};
-
 void add_traffic(Families& out, const record::SessionStats& totals) {
-    for (const DirectionCounter& counter : kDirectionCounters) {
-        auto& family = out.add(counter.name, MetricType::Counter, counter.help);
+    const auto& rows = record::counters_of<record::DirectionCounters>();
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        if (rows[row].metric.empty()) {
+            continue;
+        }
+        auto& family = out.add(rows[row].metric, MetricType::Counter, rows[row].sentence);
         for (std::size_t i = 0; i < totals.directions.size(); ++i) {
-            Families::count(family, {direction_label(i)}, totals.directions[i].*counter.value);
+            const auto cells = record::cells_of<record::DirectionCounters>(totals.directions[i]);
+            Families::count(family, {direction_label(i)}, cells[row]);
         }
     }
 }
 
+/// The counters that say what became of snapshots share one family; others have their own.
+constexpr std::string_view kOutcomes = "snapshots_total";
+
 void add_snapshots(Families& out, const View& view) {
     const record::SessionStats& totals = view.totals;
-    auto& snapshots =
-        out.add("snapshots_total", MetricType::Counter, "Snapshots by how rebuilding them ended.");
-    for (const auto& [result, value] :
-         {std::pair{"verified", totals.verified}, std::pair{"mismatched", totals.mismatched},
-          std::pair{"undecodable", totals.undecodable},
-          std::pair{"unknown_base", totals.unknown_base},
-          std::pair{"incomplete", totals.incomplete}, std::pair{"repeated", totals.repeated}}) {
-        Families::count(snapshots, {{.name = "result", .value = result}}, value);
+    const auto counts = record::counts_by_topic<record::SnapshotCounters>(totals);
+    auto& outcomes =
+        out.add(kOutcomes, MetricType::Counter, "Snapshots by how rebuilding them ended.");
+    for (const auto& [row, value] : counts) {
+        if (row->metric == kOutcomes) {
+            Families::count(outcomes, {{.name = "result", .value = std::string{row->key}}}, value);
+        }
     }
-    out.counter("missed_snapshots_total", "Snapshots that never came, by the cadence of the rest.",
-                totals.missed);
-    out.counter("snapshot_parts_total", "Parts that snapshots came in.", totals.parts);
-    out.counter("snapshot_delta_bytes_total", "Bytes of the deltas.", totals.delta_bytes);
-    constexpr double kMicrosecond = 1e-6;
-    constexpr double kTickSeconds = 0.02;
-    out.summary("snapshot_size_bytes", "Size of rebuilt snapshots.", totals.snapshot_bytes, 1);
-    out.summary("snapshot_interval_seconds", "Time between two snapshots of a session.",
-                totals.snapshot_interval_us, kMicrosecond);
-    out.summary("ack_lag_seconds", "How far clients' acknowledgements are behind, in game time.",
-                totals.ack_lag_ticks, kTickSeconds);
+    for (const auto& [row, value] : counts) {
+        if (!row->metric.empty() && row->metric != kOutcomes) {
+            out.counter(row->metric, row->sentence, value);
+        }
+    }
+    out.summaries<record::SnapshotSpreads>(totals);
+    out.summaries<record::SessionSpreads>(totals);
     auto& items =
         out.add("snapshot_items_total", MetricType::Counter, "Items in rebuilt snapshots by type.");
     for (const auto& [type, count] : view.items) {

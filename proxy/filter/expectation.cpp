@@ -2,6 +2,7 @@
 
 #include "proxy/filter/tables.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/record/values.h"
 
 #include <algorithm>
 #include <array>
@@ -51,7 +52,7 @@ std::string describe_record(const Record& record) {
         [](const auto* each) -> const record::RecordHead& { return each->head; }, record);
     Scratch scratch;
     std::string line =
-        fmt::format("session {}, {} at {}", head.session, kRecordTypes[record.index()],
+        fmt::format("session {}, {} at {}", head.session, record::kRecordTypes[record.index()],
                     time_value(head.time, scratch).text);
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         line += fmt::format(", tick {}", (*snapshot)->tick);

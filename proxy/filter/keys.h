@@ -13,8 +13,9 @@
 #include <variant>
 #include <vector>
 
-/// The keys of records that filters can name, and how each is read. The tables behind them follow
-/// json_lines.cpp and json_items.cpp: a key reads as what the JSON says under it.
+/// The keys of records that filters can name, and how each is read. Those of whole records come
+/// from their schemas, those of items and places from tables that follow json_items.cpp: a key
+/// reads as what the JSON says under it.
 namespace tw::filter {
 
 /// What a key belongs to.
@@ -65,10 +66,6 @@ using MoreObjects = std::span<const snapshot::ObjectSpec>;
 /// The word nearest to one that does not exist; empty when none is near.
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string_view> words);
-
-/// Names of the record types, in the order of inspect::Record.
-inline constexpr std::array<std::string_view, std::variant_size_v<record::Record>> kRecordTypes{
-    "session", "message", "map", "snapshot", "finding", "summary", "impairment"};
 
 /// An item while conditions look at it. What is costly to know is found once, when asked for.
 class ItemContext {

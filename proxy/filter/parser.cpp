@@ -1,6 +1,7 @@
 #include "proxy/filter/parser.h"
 
 #include "proxy/filter/scanner.h"
+#include "proxy/record/values.h"
 
 #include <algorithm>
 #include <array>
@@ -311,9 +312,9 @@ class Parser {
     /// A word alone: the type of a record or item, or a key that is true or false.
     Parsed bare(KeyScope scope, std::size_t at, std::string_view word) {
         const std::vector<std::string_view> types =
-            scope == KeyScope::item
-                ? item_type_words(more_)
-                : std::vector<std::string_view>{kRecordTypes.begin(), kRecordTypes.end()};
+            scope == KeyScope::item ? item_type_words(more_)
+                                    : std::vector<std::string_view>{record::kRecordTypes.begin(),
+                                                                    record::kRecordTypes.end()};
         const bool type = has(types, word);
         auto found = key(scope, type ? "type" : word);
         if (!found) {

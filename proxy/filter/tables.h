@@ -27,7 +27,7 @@ inline constexpr std::string_view kRedacted = "[redacted]";
 /// Hands on each set flag's name, or the name of an enum's value.
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor);
 
-/// One key of one table: how it is read from a `Source`. Nothing: absent or null.
+/// One key of an item or a place: how it is read from a `Source`. Nothing: absent or null.
 template <typename Source>
 struct KeyRow {
     std::string_view name;
@@ -58,10 +58,6 @@ Found number_value(const std::optional<Integer>& value) {
 [[nodiscard]] std::span<const KeyRow<ItemContext>> item_keys();
 /// Names of tiles a key below `at` can hold; empty for numbers.
 [[nodiscard]] std::vector<std::string_view> tile_words(std::string_view key);
-
-/// Keys of a summary: totals, c2s.bytes, snapshots.items.max, findings.NAME.
-[[nodiscard]] std::span<const std::string> summary_keys();
-[[nodiscard]] Found read_summary(const record::SummaryRecord& record, std::size_t row);
 
 /// Fills in the rows and the kind of a key of whole records; false when no type has it.
 bool find_record_rows(Key& key);

@@ -260,7 +260,6 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
     last_arrival_ = record.head.time;
 
     types_.learn(*stored);
-    record.ok = true;
     record.rebuilt = true;
     record.items = *stored;
     record.previous = previous_ ? history_.find(*previous_) : std::nullopt;

@@ -66,17 +66,17 @@ struct MapRecord {
     int height = 0;
 };
 
-/// Why a snapshot could not be rebuilt; the finding before it says more.
+/// A snapshot that came in full; when it could not be rebuilt, the finding before it says why.
 struct SnapshotRecord {
     RecordHead head{};
     snapshot::Tick tick = 0;
     snapshot::Tick delta_tick = snapshot::kNoBase;
     std::optional<std::int32_t> crc_wanted{}; ///< null for an empty one
     std::optional<std::int32_t> crc_got{};    ///< null when nothing could be rebuilt
-    bool ok = false;
-    std::size_t bytes = 0; ///< of the delta
+    std::size_t bytes = 0;                    ///< of the delta
     std::int32_t parts = 0;
-    bool rebuilt = false; ///< `items` holds the snapshot
+    /// `items` holds the snapshot, and its checksum agreed or it has none.
+    bool rebuilt = false;
     snapshot::SnapshotView items{};
     std::optional<snapshot::SnapshotView> previous{}; ///< the session's last rebuilt one
     std::uint64_t ordinal = 0;        ///< counts a connection's rebuilt snapshots from 0
@@ -111,16 +111,6 @@ struct FindingRecord {
     std::span<const std::byte> bytes{};          ///< the bytes in question, printed as hex
     wire::Secrecy secrecy = wire::Secrecy::open; ///< of these bytes
     std::optional<WorldPlace> place{};
-};
-
-/// What became of one direction's datagrams on an impaired line.
-struct FateStats {
-    std::uint64_t datagrams = 0; ///< that came while it was impaired
-    std::uint64_t lost = 0;
-    std::uint64_t rate_dropped = 0; ///< too much was ahead of them
-    std::uint64_t queue_full = 0;   ///< more than the relay lets wait
-    std::uint64_t duplicated = 0;
-    std::uint64_t reordered = 0;
 };
 
 struct SummaryRecord {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "proxy/record/findings.h"
+#include "proxy/record/totals.h"
+#include "snapshot/item.h"
 
 #include <algorithm>
 #include <array>
@@ -37,61 +39,103 @@ struct Spread {
     }
 };
 
-/// Totals of one direction.
-struct DirectionStats {
-    std::uint64_t datagrams = 0;
-    std::uint64_t bytes = 0;              ///< of UDP payload
-    std::uint64_t malformed = 0;          ///< datagrams that are no packet
-    std::uint64_t compressed = 0;         ///< packets
-    std::uint64_t compressed_bytes = 0;   ///< their payload as sent
-    std::uint64_t decompressed_bytes = 0; ///< and after decompression
-    std::uint64_t chunks = 0;
-    std::uint64_t messages = 0;   ///< accepted: duplicates and those behind a gap do not count
-    std::uint64_t vital = 0;      ///< accepted vital chunks
-    std::uint64_t resent = 0;     ///< chunks with the resend bit
-    std::uint64_t duplicates = 0; ///< vital chunks had before
-    std::uint64_t gaps = 0;       ///< vital chunks dropped because one before them is missing
-    std::uint64_t recovered = 0;  ///< vital chunks that were accepted as a resend only
-    /// What came behind something younger, and was not had before: vital chunks, snapshots.
-    std::uint64_t reordered = 0;
-    std::uint64_t resend_requests = 0;
-    std::uint64_t control = 0;
-    std::uint64_t connless = 0;
-    std::uint64_t wrong_token = 0;
-    /// How much longer or shorter a snapshot (s2c) or an input (c2s) took than the one before it,
-    /// by the game's clock; the mean is what RFC 3550 smooths into its jitter.
-    Spread jitter_us;
+// Each line below is all there is to a counter: see totals.h. Their order is that of the records.
+// clang-format off
 
+template <typename Cell>
+struct DirectionCounters {
+    Cell datagrams = counter<Cell>("datagrams", Topic::traffic, "UDP datagrams.");
+    Cell bytes = counter<Cell>("bytes", Topic::traffic, "Bytes of UDP payload.");
+    Cell malformed = counter<Cell>("malformed", Topic::rejected, "Datagrams that are no packet.", "malformed_datagrams_total");
+    Cell control = counter<Cell>("control", Topic::other_packets, "Control packets: handshake, keepalive, close.");
+    Cell connless = counter<Cell>("connless", Topic::other_packets, "Packets outside any connection, like server info.");
+    Cell compressed = counter<Cell>("compressed", Topic::compression, "Compressed packets.");
+    Cell compressed_bytes = counter<Cell>("compressed_bytes", Topic::compression, "Bytes of their payload as sent.");
+    Cell decompressed_bytes = counter<Cell>("decompressed_bytes", Topic::compression, "Bytes of it after decompression.");
+    Cell chunks = counter<Cell>("chunks", Topic::chunks, "Chunks in packets.", "chunks_total");
+    Cell messages = counter<Cell>("messages", Topic::chunks, "Messages that were accepted.", "messages_total");
+    Cell vital = counter<Cell>("vital", Topic::chunks, "Reliable chunks that were accepted.", "vital_chunks_total");
+    Cell resent = counter<Cell>("resent", Topic::chunks, "Chunks that say they are a resend.", "resent_chunks_total");
+    Cell duplicates = counter<Cell>("duplicates", Topic::dropped_chunks, "Reliable chunks had before.", "duplicate_chunks_total");
+    Cell gaps = counter<Cell>("gaps", Topic::dropped_chunks, "Reliable chunks behind a missing one.", "gap_chunks_total");
+    Cell recovered = counter<Cell>("recovered", Topic::chunks, "Reliable chunks that came only as a resend: lost once.", "recovered_chunks_total");
+    Cell reordered = counter<Cell>("reordered", Topic::order, "Reliable chunks and snapshots that came behind a younger one and were not duplicates.");
+    Cell resend_requests = counter<Cell>("resend_requests", Topic::order, "Packets that ask for a resend.", "resend_requests_total");
+    Cell wrong_token = counter<Cell>("wrong_token", Topic::rejected, "Packets whose token is not the connection's.");
+};
+
+template <typename Cell>
+struct DirectionSpreads {
+    // The mean is what RFC 3550 smooths into its jitter.
+    Cell jitter_us = cell<Cell>(SpreadRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
+};
+
+template <typename Cell>
+struct SnapshotCounters {
+    Cell snapshots = counter<Cell>("total", Topic::outcome, "Complete snapshots, rebuilt or not.");
+    Cell verified = snapshot_counter<Cell>("verified", Topic::outcome, "Snapshots whose checksum agreed, or that were empty on a known base.", "snapshots_total");
+    Cell mismatched = snapshot_counter<Cell>("mismatched", Topic::outcome, "Snapshots whose checksum disagreed.", "snapshots_total");
+    Cell undecodable = snapshot_counter<Cell>("undecodable", Topic::outcome, "Snapshots with a broken delta.", "snapshots_total");
+    Cell unknown_base = snapshot_counter<Cell>("unknown_base", Topic::outcome, "Snapshots on a base that is not there.", "snapshots_total");
+    Cell incomplete = snapshot_counter<Cell>("incomplete", Topic::outcome, "Snapshots with parts missing.", "snapshots_total");
+    Cell repeated = snapshot_counter<Cell>("repeated", Topic::shape, "Snapshots of a tick that was there already.", "snapshots_total");
+    Cell full = snapshot_counter<Cell>("full", Topic::shape, "Snapshots built on nothing.");
+    Cell empty = snapshot_counter<Cell>("empty", Topic::shape, "Snapshots in which nothing changed.");
+    Cell parts = counter<Cell>("parts", Topic::shape, "Parts that snapshots came in.", "snapshot_parts_total");
+    Cell delta_bytes = counter<Cell>("delta_bytes", Topic::shape, "Bytes of the deltas.", "snapshot_delta_bytes_total");
+    Cell missed = snapshot_counter<Cell>("missed", Topic::missing, "Snapshots that never came, by the cadence of the rest.", "missed_snapshots_total");
+    Cell ticks_skipped = counter<Cell>("ticks_skipped", Topic::missing, "Ticks between snapshots beyond the usual step.");
+};
+
+template <typename Cell>
+struct SnapshotSpreads {
+    Cell items = cell<Cell>(SpreadRow{.key = "items", .sentence = "Items in a rebuilt snapshot.", .limit = snapshot::kMaxItems});
+    Cell snapshot_bytes = cell<Cell>(SpreadRow{"size_bytes", "Size of rebuilt snapshots.", "snapshot_size_bytes", 1, snapshot::kMaxSnapshotBytes});
+    Cell delta_distance = cell<Cell>(SpreadRow{"delta_distance", "Ticks between a snapshot and its base."});
+    Cell snapshot_interval_us = cell<Cell>(SpreadRow{"interval_us", "Time between two snapshots of a session.", "snapshot_interval_seconds", 1e-6});
+};
+
+template <typename Cell>
+struct SessionSpreads {
+    Cell ack_lag_ticks = cell<Cell>(SpreadRow{"ack_lag_ticks", "How far clients' acknowledgements are behind, in game time.", "ack_lag_seconds", 0.02});
+    Cell input_margin_ms = cell<Cell>(SpreadRow{"input_margin_ms", "How early inputs reach the server, as it reports."});
+};
+
+template <typename Cell>
+struct SessionCounters {
+    Cell map_changes = counter<Cell>("map_changes", Topic::session, "Map changes.");
+    Cell gap_lost = counter<Cell>("gap_lost", Topic::live, "Copies of datagrams that were never looked at.");
+};
+
+/// What became of one direction's datagrams on an impaired line.
+template <typename Cell>
+struct FateCounters {
+    Cell datagrams = counter<Cell>("datagrams", Topic::live, "Datagrams that came while the line was impaired.");
+    Cell lost = counter<Cell>("lost", Topic::live, "Datagrams that were lost on purpose.");
+    Cell rate_dropped = counter<Cell>("rate_dropped", Topic::live, "Datagrams dropped because too much was ahead of them.");
+    Cell queue_full = counter<Cell>("queue_full", Topic::live, "Datagrams dropped because more waited than the relay lets wait.");
+    Cell duplicated = counter<Cell>("duplicated", Topic::live, "Datagrams that were sent twice.");
+    Cell reordered = counter<Cell>("reordered", Topic::live, "Datagrams that later ones overtook.");
+};
+
+// clang-format on
+
+using FateStats = FateCounters<std::uint64_t>;
+
+/// Totals of one direction.
+struct DirectionStats : DirectionCounters<std::uint64_t>, DirectionSpreads<Spread> {
     void merge(const DirectionStats& other);
 };
 
+using FindingCounts = std::array<std::uint64_t, kFindingCount>;
+
 /// Totals of a session, or of the run.
-struct SessionStats {
+struct SessionStats : SnapshotCounters<std::uint64_t>,
+                      SnapshotSpreads<Spread>,
+                      SessionSpreads<Spread>,
+                      SessionCounters<std::uint64_t> {
     std::array<DirectionStats, 2> directions; ///< c2s, s2c
-
-    std::uint64_t snapshots = 0;   ///< complete ones, rebuilt or not
-    std::uint64_t verified = 0;    ///< checksum agreed, or empty on a known base
-    std::uint64_t mismatched = 0;  ///< checksum disagreed
-    std::uint64_t undecodable = 0; ///< broken deltas
-    std::uint64_t unknown_base = 0;
-    std::uint64_t incomplete = 0; ///< parts missing
-    std::uint64_t repeated = 0;   ///< a tick that was there already
-    std::uint64_t full = 0;       ///< built on nothing
-    std::uint64_t empty = 0;      ///< nothing changed
-    std::uint64_t parts = 0;
-    std::uint64_t delta_bytes = 0;
-    std::uint64_t ticks_skipped = 0; ///< ticks between snapshots beyond the usual step: lost ones
-    std::uint64_t missed = 0;        ///< snapshots that would fill these ticks, incomplete ones too
-    Spread items;
-    Spread snapshot_bytes;       ///< as the reference builder counts
-    Spread delta_distance;       ///< ticks between a snapshot and its base
-    Spread snapshot_interval_us; ///< between two snapshots' arrival
-    Spread ack_lag_ticks;        ///< newest snapshot sent minus the one acknowledged
-    Spread input_margin_ms;      ///< how early inputs reach the server (input_timing)
-    std::uint64_t map_changes = 0;
-    std::uint64_t gap_lost = 0; ///< copies of datagrams that were never looked at
-
-    std::array<std::uint64_t, kFindingCount> findings{};
+    FindingCounts findings{};
 
     void merge(const SessionStats& other);
 };

@@ -100,20 +100,15 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
         return;
     }
     table.title("Snapshots");
-    // These count something else than snapshots.
-    static constexpr std::array kNoShare{
-        &record::SessionStats::snapshots, &record::SessionStats::ticks_skipped,
-        &record::SessionStats::parts, &record::SessionStats::delta_bytes};
-    for (const auto& [name, counter] : kSnapshotCounters) {
-        if (totals.*counter == 0) {
+    for (const auto& [row, count] : record::counts_by_topic<record::SnapshotCounters>(totals)) {
+        if (count == 0) {
             continue;
         }
-        std::string what{name};
+        std::string what{row->key};
         std::replace(what.begin(), what.end(), '_', ' ');
-        const bool plain = std::find(kNoShare.begin(), kNoShare.end(), counter) != kNoShare.end();
-        table.line(what, plain ? grouped(totals.*counter)
-                               : fmt::format("{} ({:.1f} %)", grouped(totals.*counter),
-                                             100 * share(totals.*counter, totals.snapshots)));
+        table.line(what, row->share ? fmt::format("{} ({:.1f} %)", grouped(count),
+                                                  100 * share(count, totals.snapshots))
+                                    : grouped(count));
     }
     const auto against = [](const Spread& spread, std::uint64_t limit) {
         return fmt::format("{}, at most {:.1f} % of {}", spread_text(spread, 1),

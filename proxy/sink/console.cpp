@@ -109,7 +109,7 @@ void ConsoleSink::see(const record::SessionRecord& record) {
 }
 
 void ConsoleSink::see(const record::SnapshotRecord& record) {
-    console_->count(1, record.ok ? 1 : 0);
+    console_->count(1, record.rebuilt ? 1 : 0);
     if (!record.rebuilt) {
         return;
     }

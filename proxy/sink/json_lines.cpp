@@ -4,25 +4,21 @@
 #include <array>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <string>
+#include <type_traits>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace tw::sink {
 
-using wire::Direction;
 using wire::FieldValue;
 
 namespace {
 
 constexpr std::string_view kRedacted = "[redacted]";
 constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::string_view event_name(record::SessionEvent event) {
-    static constexpr std::array<std::string_view, 3> kNames{"open", "established", "close"};
-    return kNames[static_cast<std::size_t>(event)];
-}
 
 std::string_view chars(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -51,6 +47,11 @@ class BracketStack {
     std::string open_; // a few characters: within the string's own room
 };
 
+template <typename Value>
+constexpr bool kOptional = false;
+template <typename Value>
+constexpr bool kOptional<std::optional<Value>> = true;
+
 } // namespace
 
 JsonLines::JsonLines(const JsonOptions& options, Output& output)
@@ -60,7 +61,13 @@ JsonLines::JsonLines(const JsonOptions& options, Output& output)
                                                       : *options.objects} {}
 
 void JsonLines::on_record(const record::Record& record) {
-    std::visit([this](const auto* concrete) { write(*concrete); }, record);
+    out_.append('{');
+    std::visit(
+        [&](const auto* concrete) {
+            write_rows(record::TypedHead{&concrete->head, record.index()}, record::kHeadSchema);
+            write_rows(*concrete, record::schema_of(*concrete));
+        },
+        record);
     out_.append(std::string_view{"}\n"});
     if (out_.size() >= kBlockBytes) {
         flush();
@@ -74,9 +81,84 @@ void JsonLines::flush() {
     }
 }
 
-void JsonLines::time(record::Timestamp time) {
-    std::int64_t second = time / kSecond;
-    std::int64_t rest = time % kSecond;
+template <typename Source, typename Schema>
+void JsonLines::write_rows(const Source& source, const Schema& schema) {
+    record::for_each_row(schema, [&](const auto& row) { write_row(source, row); });
+}
+
+template <typename Source, typename Row>
+void JsonLines::write_row(const Source& source, const Row& row) {
+    if constexpr (record::kIsTotals<Row>) {
+        const auto cells = row.cells(source);
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            put_key(row.rows()[i].key);
+            put(cells[i]);
+        }
+    } else if constexpr (record::kIsMerged<Row>) {
+        write_rows(*row.get(source), *row.schema);
+    } else if constexpr (record::kIsObject<Row>) {
+        if (const auto* object = row.get(source); object != nullptr) {
+            put_key(row.key);
+            out_.append('{');
+            write_rows(*object, *row.schema);
+            out_.append('}');
+        }
+    } else if (row.use != record::KeyUse::filter) {
+        write_member(row.key, std::invoke(row.get, source));
+    }
+}
+
+template <typename Key, typename Value>
+void JsonLines::write_member(const Key& key, const Value& value) {
+    if constexpr (kOptional<Value>) {
+        if (value) {
+            write_member(key, *value);
+        }
+    } else if constexpr (std::is_same_v<Value, record::FieldNames>) {
+        put_names(key.name(), value);
+    } else if constexpr (std::is_same_v<Value, record::Items>) {
+        items_.write(*value.record, out_);
+    } else if constexpr (record::kIsWord<Value>) {
+        put_key(key);
+        put(value.text);
+    } else if constexpr (!std::is_same_v<Value, record::WithItems>) {
+        put_key(key);
+        put(value);
+    }
+}
+
+template <std::size_t Length>
+void JsonLines::put_key(const record::KeyText<Length>& key) {
+    if (out_.back() == '{') {
+        out_.append(key.json().substr(1));
+    } else {
+        out_.append(key.json());
+    }
+}
+
+void JsonLines::put_key(std::string_view name) {
+    const char last = out_.back();
+    out_.append(last == '{' || last == '[' ? std::string_view{"\""} : std::string_view{",\""});
+    out_.append(name);
+    out_.append(std::string_view{"\":"});
+}
+
+void JsonLines::put(bool value) {
+    out_.append(value ? std::string_view{"true"} : std::string_view{"false"});
+}
+
+template <std::integral Integer>
+void JsonLines::put(Integer value) {
+    if constexpr (sizeof value < sizeof(std::int32_t) || std::is_same_v<Integer, std::int32_t>) {
+        out_.append_int(static_cast<std::int32_t>(value));
+    } else {
+        out_.append_int(static_cast<std::int64_t>(value));
+    }
+}
+
+void JsonLines::put(record::Moment moment) {
+    std::int64_t second = moment.time / kSecond;
+    std::int64_t rest = moment.time % kSecond;
     if (rest < 0) {
         rest += kSecond;
         --second;
@@ -86,7 +168,7 @@ void JsonLines::time(record::Timestamp time) {
         // Years beyond four digits come only from damaged captures.
         constexpr std::int64_t kLast = 253402300799;
         const auto shown = static_cast<std::time_t>(std::clamp<std::int64_t>(second, 0, kLast));
-        second_text_ = fmt::format(R"(,"t":"{:%Y-%m-%dT%H:%M:%S}.)", fmt::gmtime(shown));
+        second_text_ = fmt::format(R"("{:%Y-%m-%dT%H:%M:%S}.)", fmt::gmtime(shown));
     }
     out_.append(second_text_);
     std::array<char, 6> micros{};
@@ -98,140 +180,94 @@ void JsonLines::time(record::Timestamp time) {
     out_.append(std::string_view{"Z\""});
 }
 
-void JsonLines::head(std::string_view type, const record::RecordHead& head) {
-    out_.append(std::string_view{R"({"v":1)"});
-    time(head.time);
-    out_.append(std::string_view{R"(,"type":")"});
-    out_.append(type);
-    out_.append(std::string_view{R"(","session":)"});
-    out_.append_int(std::int64_t{head.session});
-    if (head.direction) {
-        out_.append(*head.direction == Direction::c2s ? std::string_view{R"(,"dir":"c2s")"}
-                                                      : std::string_view{R"(,"dir":"s2c")"});
+void JsonLines::put(record::Severity severity) {
+    put(record::severity_name(severity));
+}
+
+void JsonLines::put(record::FindingId id) {
+    put(record::finding_info(id).name);
+}
+
+void JsonLines::put(record::OrNull number) {
+    if (number.value) {
+        out_.append_int(*number.value);
+    } else {
+        out_.append(std::string_view{"null"});
     }
 }
 
-void JsonLines::key(std::string_view name) {
-    const char last = out_.back();
-    out_.append(last == '{' || last == '[' ? std::string_view{"\""} : std::string_view{",\""});
-    out_.append(name);
-    out_.append(std::string_view{"\":"});
-}
-
-void JsonLines::text(std::string_view name, std::string_view value) {
-    key(name);
-    out_.append_string(value);
-}
-
-void JsonLines::number(std::string_view name, std::int64_t value) {
-    key(name);
-    out_.append_int(value);
-}
-
-void JsonLines::boolean(std::string_view name, bool value) {
-    key(name);
-    out_.append(value ? std::string_view{"true"} : std::string_view{"false"});
-}
-
-void JsonLines::write(const record::SessionRecord& record) {
-    head("session", record.head);
-    text("event", event_name(record.event));
-    text("client", record.client);
-    text("server", record.server);
-    if (!record.protocol.empty()) {
-        text("protocol", record.protocol);
-    }
-    if (record.event == record::SessionEvent::close) {
-        text("reason", record.reason);
+void JsonLines::put(const record::Hex& hex) {
+    if (hex.secrecy == wire::Secrecy::secret && !options_.show_secrets) {
+        put(kRedacted);
+    } else {
+        out_.append_hex(hex.bytes);
     }
 }
 
-void JsonLines::values(std::span<const FieldValue> values) {
-    key("fields");
+void JsonLines::put(record::Hex32 number) {
+    put(fmt::format("{:08x}", number.value));
+}
+
+void JsonLines::put(const snapshot::Uuid& uuid) {
+    const auto shown = snapshot::format_uuid(uuid);
+    put(std::string_view{shown.data(), shown.size()});
+}
+
+void JsonLines::put(record::Fields fields) {
     out_.append('{');
     BracketStack open;
-    for (const FieldValue& value : values) {
+    for (const FieldValue& value : fields.values) {
         if (value.kind == FieldValue::Kind::end) {
             out_.append(open.close());
             continue;
         }
         open.note(value.kind);
         if (!value.name.empty()) {
-            key(value.name);
+            put_key(value.name);
         } else if (out_.back() != '[') {
             out_.append(',');
         }
-        const bool hidden = value.secrecy == wire::Secrecy::secret && !options_.show_secrets;
-        switch (value.kind) {
-        case FieldValue::Kind::array_begin:
-            out_.append('[');
-            break;
-        case FieldValue::Kind::object_begin:
-            out_.append('{');
-            break;
-        case FieldValue::Kind::boolean:
-            out_.append(value.integer != 0 ? std::string_view{"true"} : std::string_view{"false"});
-            break;
-        case FieldValue::Kind::integer:
-            out_.append_int(value.integer);
-            break;
-        case FieldValue::Kind::string:
-            out_.append_string(hidden ? kRedacted : chars(value.bytes));
-            break;
-        case FieldValue::Kind::raw:
-            if (hidden) {
-                out_.append_string(kRedacted);
-            } else {
-                out_.append_hex(value.bytes);
-            }
-            break;
-        case FieldValue::Kind::uuid: {
-            snapshot::Uuid uuid{};
-            std::memcpy(uuid.data(), value.bytes.data(), std::min(uuid.size(), value.bytes.size()));
-            const auto shown = snapshot::format_uuid(uuid);
-            out_.append_string({shown.data(), shown.size()});
-            break;
-        }
-        case FieldValue::Kind::end:
-            break;
-        }
+        put_field(value);
     }
     out_.append('}');
 }
 
-void JsonLines::write(const record::MessageRecord& record) {
-    static constexpr std::array<std::string_view, 3> kLayers{"chunk", "control", "connless"};
-    head("message", record.head);
-    text("name", record.name.empty() ? "unknown" : record.name);
-    if (record.layer == record::MessageLayer::chunk) {
-        boolean("system", record.system);
-        boolean("vital", record.vital);
-        if (record.vital) {
-            number("seq", record.sequence);
-        }
-    } else {
-        text("layer", kLayers[static_cast<std::size_t>(record.layer)]);
+void JsonLines::put_field(const FieldValue& value) {
+    switch (value.kind) {
+    case FieldValue::Kind::array_begin:
+        out_.append('[');
+        break;
+    case FieldValue::Kind::object_begin:
+        out_.append('{');
+        break;
+    case FieldValue::Kind::boolean:
+        put(value.integer != 0);
+        break;
+    case FieldValue::Kind::integer:
+        out_.append_int(value.integer);
+        break;
+    case FieldValue::Kind::string:
+        put(value.secrecy == wire::Secrecy::secret && !options_.show_secrets ? kRedacted
+                                                                             : chars(value.bytes));
+        break;
+    case FieldValue::Kind::raw:
+        put(record::Hex{value.bytes, value.secrecy});
+        break;
+    case FieldValue::Kind::uuid: {
+        snapshot::Uuid uuid{};
+        std::memcpy(uuid.data(), value.bytes.data(), std::min(uuid.size(), value.bytes.size()));
+        put(uuid);
+        break;
     }
-    number("size", static_cast<std::int64_t>(record.size));
-    if (record.name.empty()) {
-        if (record.uuid) {
-            const auto uuid = snapshot::format_uuid(*record.uuid);
-            text("uuid", {uuid.data(), uuid.size()});
-        } else if (record.layer != record::MessageLayer::connless) {
-            number("id", record.number);
-        }
-        key("raw");
-        out_.append_hex(record.raw);
-        return;
+    case FieldValue::Kind::end:
+        break;
     }
-    values(record.values);
-    value_names(record.values);
 }
 
-void JsonLines::value_names(std::span<const FieldValue> values) {
+void JsonLines::put_names(std::string_view key, record::FieldNames names) {
     bool any = false;
     BracketStack open;
-    for (const FieldValue& value : values) {
+    for (const FieldValue& value : names.values) {
         if (value.kind == FieldValue::Kind::end) {
             open.close();
             continue;
@@ -246,11 +282,11 @@ void JsonLines::value_names(std::span<const FieldValue> values) {
             continue;
         }
         if (!any) {
-            key("names");
+            put_key(key);
             out_.append('{');
             any = true;
         }
-        key(value.name);
+        put_key(value.name);
         if (value.names->flags) {
             write_flag_names(*value.names, shown, out_);
         } else {
@@ -262,91 +298,30 @@ void JsonLines::value_names(std::span<const FieldValue> values) {
     }
 }
 
-void JsonLines::write(const record::MapRecord& record) {
-    head("map", record.head);
-    text("name", record.name);
-    text("crc", fmt::format("{:08x}", record.crc));
-    number("size", record.size);
-    if (record.sha256) {
-        key("sha256");
-        out_.append_hex(std::as_bytes(std::span{*record.sha256}));
+void JsonLines::put(const record::Spread& spread) {
+    out_.append(std::string_view{R"({"count":)"});
+    put(spread.count);
+    if (spread.count != 0) {
+        out_.append(std::string_view{R"(,"min":)"});
+        put(spread.min);
+        out_.append(std::string_view{R"(,"mean":)"});
+        put(spread.mean());
+        out_.append(std::string_view{R"(,"max":)"});
+        put(spread.max);
     }
-    text("source", record.source);
-    if (record.width != 0) {
-        number("width", record.width);
-        number("height", record.height);
-    }
+    out_.append('}');
 }
 
-void JsonLines::write(const record::SnapshotRecord& record) {
-    head("snapshot", record.head);
-    number("tick", record.tick);
-    number("delta_tick", record.delta_tick);
-    const auto checksum = [&](std::string_view name, std::optional<std::int32_t> value) {
-        key(name);
-        if (value) {
-            out_.append_int(*value);
-        } else {
-            out_.append(std::string_view{"null"});
-        }
-    };
-    checksum("crc_wanted", record.crc_wanted);
-    checksum("crc_got", record.crc_got);
-    boolean("ok", record.ok);
-    number("num_items", static_cast<std::int64_t>(record.items.size()));
-    number("bytes", static_cast<std::int64_t>(record.bytes));
-    number("parts", record.parts);
-    items_.write(record, out_);
-}
-
-void JsonLines::write(const record::FindingRecord& record) {
-    const record::FindingInfo& info = record::finding_info(record.id);
-    head("finding", record.head);
-    text("id", info.name);
-    text("severity", record::severity_name(info.severity));
-    const auto optional = [&](std::string_view name, const auto& value) {
-        if (value) {
-            number(name, static_cast<std::int64_t>(*value));
-        }
-    };
-    optional("tick", record.tick);
-    optional("delta_tick", record.delta_tick);
-    optional("offset", record.offset);
-    optional("part", record.part);
-    if (record.item) {
-        key("item");
-        out_.append('{');
-        text("type", record.item->type);
-        number("type_id", record.item->type_id);
-        number("id", record.item->id);
-        out_.append('}');
-    }
-    optional("crc_wanted", record.crc_wanted);
-    optional("crc_got", record.crc_got);
-    optional("since_tick", record.since_tick);
-    optional("lost", record.lost);
-    optional("value", record.value);
-    optional("limit", record.limit);
-    optional("ddnet_code", record.ddnet_code);
-    if (!record.name.empty()) {
-        text("name", record.name);
-    }
-    text("what", info.sentence);
-    if (!record.detail.empty()) {
-        text("detail", record.detail);
-    }
-    if (!record.bytes.empty()) {
-        key("hex");
-        if (record.secrecy == wire::Secrecy::secret && !options_.show_secrets) {
-            out_.append_string(kRedacted);
-        } else {
-            out_.append_hex(record.bytes);
+void JsonLines::put(record::FindingTotals findings) {
+    out_.append('{');
+    for (const record::FindingInfo& info : record::finding_table()) {
+        const std::uint64_t count = (*findings.counts)[static_cast<std::size_t>(info.id)];
+        if (count != 0) {
+            put_key(info.name);
+            put(count);
         }
     }
-    if (record.place) {
-        key("at");
-        ItemWriter::write_place(*record.place, out_);
-    }
+    out_.append('}');
 }
 
 } // namespace tw::sink

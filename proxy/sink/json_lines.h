@@ -1,14 +1,15 @@
 #pragma once
 
-#include "proxy/record/records.h"
+#include "proxy/record/totals_schema.h"
 #include "proxy/sink/json_buffer.h"
 #include "proxy/sink/json_items.h"
 #include "proxy/sink/output.h"
 
-#include <array>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tw::sink {
 
@@ -35,23 +36,41 @@ class JsonLines final : public record::RecordSink {
     /// Lines are gathered up to here before they are handed over.
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
 
-    void write(const record::SessionRecord& record);
-    void write(const record::MessageRecord& record);
-    void write(const record::MapRecord& record);
-    void write(const record::SnapshotRecord& record);
-    void write(const record::FindingRecord& record);
-    void write(const record::SummaryRecord& record);
-    void write(const record::ImpairmentRecord& record);
-    void impaired(const std::array<record::FateStats, 2>& directions);
-    void head(std::string_view type, const record::RecordHead& head);
-    void time(record::Timestamp time);
-    void values(std::span<const wire::FieldValue> values);
-    void value_names(std::span<const wire::FieldValue> values);
+    template <typename Source, typename Schema>
+    void write_rows(const Source& source, const Schema& schema);
+    template <typename Source, typename Row>
+    void write_row(const Source& source, const Row& row);
+    template <typename Key, typename Value>
+    void write_member(const Key& key, const Value& value);
 
-    void key(std::string_view name);
-    void text(std::string_view name, std::string_view value);
-    void number(std::string_view name, std::int64_t value);
-    void boolean(std::string_view name, bool value);
+    template <std::size_t Length>
+    void put_key(const record::KeyText<Length>& key);
+    void put_key(std::string_view name);
+
+    void put(bool value);
+
+    void put(double value) { out_.append_fixed(value); }
+
+    template <std::integral Integer>
+    void put(Integer value);
+
+    void put(std::string_view text) { out_.append_string(text); }
+
+    void put(record::Moment moment);
+    void put(record::Severity severity);
+    void put(record::FindingId id);
+    void put(record::OrNull number);
+    void put(const record::Hex& hex);
+    void put(record::Hex32 number);
+    void put(const snapshot::Uuid& uuid);
+    void put(record::Fields fields);
+    void put(const record::Spread& spread);
+    void put(record::FindingTotals findings);
+
+    void put(const record::WorldPlace& place) { ItemWriter::write_place(place, out_); }
+
+    void put_field(const wire::FieldValue& value);
+    void put_names(std::string_view key, record::FieldNames names);
 
     JsonOptions options_;
     Output* output_;

@@ -37,7 +37,7 @@ std::string line_of(const record::MapRecord& record) {
 std::string line_of(const record::SnapshotRecord& record) {
     const std::string line =
         "snapshot " + std::to_string(record.tick) + "<-" + std::to_string(record.delta_tick);
-    return record.ok ? line + " ok " + std::to_string(record.items.size()) : line + " bad";
+    return record.rebuilt ? line + " ok " + std::to_string(record.items.size()) : line + " bad";
 }
 
 std::string line_of(const record::FindingRecord& record) {

@@ -156,7 +156,7 @@ class Outcomes final : public record::RecordSink {
         if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
             const record::SnapshotRecord& snapshot = **each;
             sessions[snapshot.head.session].emplace_back(snapshot.tick, snapshot.delta_tick,
-                                                         snapshot.ok);
+                                                         snapshot.rebuilt);
         } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
             if ((*found)->id == record::FindingId::snapshot_part_missing) {
                 incomplete[(*found)->head.session].insert((*found)->tick.value_or(-1));

@@ -30,11 +30,8 @@ class SnapshotRow {
     record::SnapshotRecord next(const test::Items& items) {
         std::swap(previous_, now_);
         now_ = test::to_snapshot(items);
-        record::SnapshotRecord record{.ok = true,
-                                      .rebuilt = true,
-                                      .items = now_.view(),
-                                      .ordinal = ordinal_,
-                                      .types = &types_};
+        record::SnapshotRecord record{
+            .rebuilt = true, .items = now_.view(), .ordinal = ordinal_, .types = &types_};
         if (ordinal_ != 0) {
             record.previous = previous_.view();
         }

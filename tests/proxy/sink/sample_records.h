@@ -197,7 +197,6 @@ class SampleRecords {
                                     .delta_tick = 498,
                                     .crc_wanted = -5,
                                     .crc_got = -5,
-                                    .ok = true,
                                     .bytes = 120,
                                     .parts = 2,
                                     .rebuilt = true};

@@ -1,0 +1,268 @@
+#pragma once
+
+#include "proxy/filter/tables.h"
+#include "proxy/record/totals_schema.h"
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Makes the keys of a record type from its schema: objects and spreads become dotted names.
+namespace tw::filter {
+
+/// How records are read.
+struct Reading {
+    Scratch& scratch;
+    bool show_secrets;
+};
+
+/// A key of one record type.
+struct SchemaKey {
+    std::string name;
+    KeyKind kind = KeyKind::any;
+    std::vector<std::string_view> words; ///< what it can hold when that is a closed set
+    std::function<Found(const record::Record&, Reading)> read;
+};
+
+/// What is comparable of each type that can stand under a key.
+template <typename Value>
+struct Readable {
+    static constexpr bool exists = false; ///< read by path, or not at all
+};
+
+template <KeyKind kKind>
+struct ReadableAs {
+    static constexpr bool exists = true;
+    static constexpr KeyKind kind = kKind;
+
+    [[nodiscard]] static std::vector<std::string_view> words() { return {}; }
+};
+
+template <>
+struct Readable<bool> : ReadableAs<KeyKind::boolean> {
+    [[nodiscard]] static Found read(bool value, Reading /*unused*/) { return Value::of(value); }
+};
+
+template <std::integral Integer>
+struct Readable<Integer> : ReadableAs<KeyKind::number> {
+    [[nodiscard]] static Found read(Integer value, Reading /*unused*/) {
+        return number_value(value);
+    }
+};
+
+template <>
+struct Readable<double> : ReadableAs<KeyKind::number> {
+    [[nodiscard]] static Found read(double value, Reading /*unused*/) { return Value::of(value); }
+};
+
+template <>
+struct Readable<std::string_view> : ReadableAs<KeyKind::text> {
+    [[nodiscard]] static Found read(std::string_view value, Reading /*unused*/) {
+        return Value::of(value);
+    }
+};
+
+template <const auto& kWords>
+struct Readable<record::Word<kWords>> : ReadableAs<KeyKind::text> {
+    [[nodiscard]] static Found read(record::Word<kWords> value, Reading /*unused*/) {
+        return Value::of(value.text);
+    }
+
+    [[nodiscard]] static std::vector<std::string_view> words() {
+        return {kWords.begin(), kWords.end()};
+    }
+};
+
+template <>
+struct Readable<record::Severity> : ReadableAs<KeyKind::text> {
+    [[nodiscard]] static Found read(record::Severity value, Reading /*unused*/) {
+        return Value{.text = record::severity_name(value),
+                     .number = static_cast<std::int64_t>(value),
+                     .word = true};
+    }
+
+    [[nodiscard]] static std::vector<std::string_view> words() {
+        return {record::severity_name(record::Severity::info),
+                record::severity_name(record::Severity::warning),
+                record::severity_name(record::Severity::error)};
+    }
+};
+
+template <>
+struct Readable<record::FindingId> : ReadableAs<KeyKind::text> {
+    [[nodiscard]] static Found read(record::FindingId value, Reading /*unused*/) {
+        return Value::of(record::finding_info(value).name);
+    }
+
+    [[nodiscard]] static std::vector<std::string_view> words() {
+        std::vector<std::string_view> names;
+        for (const record::FindingInfo& info : record::finding_table()) {
+            names.push_back(info.name);
+        }
+        return names;
+    }
+};
+
+template <>
+struct Readable<record::OrNull> : ReadableAs<KeyKind::number> {
+    [[nodiscard]] static Found read(record::OrNull value, Reading /*unused*/) {
+        return number_value(value.value);
+    }
+};
+
+template <>
+struct Readable<record::Moment> : ReadableAs<KeyKind::text> {
+    [[nodiscard]] static Found read(record::Moment value, Reading reading) {
+        return time_value(value.time, reading.scratch);
+    }
+};
+
+template <>
+struct Readable<record::Hex> : ReadableAs<KeyKind::text> {
+    [[nodiscard]] static Found read(const record::Hex& value, Reading reading) {
+        const bool hidden = value.secrecy == wire::Secrecy::secret && !reading.show_secrets;
+        return hidden ? Value::of(kRedacted) : hex_value(value.bytes, reading.scratch);
+    }
+};
+
+template <>
+struct Readable<record::Hex32> : ReadableAs<KeyKind::text> {
+    [[nodiscard]] static Found read(record::Hex32 value, Reading reading) {
+        std::array<std::byte, sizeof value.value> bytes{};
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            bytes[i] = static_cast<std::byte>(value.value >> (24U - 8U * i));
+        }
+        return hex_value(bytes, reading.scratch);
+    }
+};
+
+template <>
+struct Readable<snapshot::Uuid> : ReadableAs<KeyKind::text> {
+    [[nodiscard]] static Found read(const snapshot::Uuid& value, Reading reading) {
+        return uuid_value(value, reading.scratch);
+    }
+};
+
+template <typename Inner>
+struct Readable<std::optional<Inner>> : Readable<Inner> {
+    [[nodiscard]] static Found read(const std::optional<Inner>& value, Reading reading) {
+        return value ? Readable<Inner>::read(*value, reading) : std::nullopt;
+    }
+};
+
+/// The parts of a spread; without numbers only its count is there.
+inline constexpr std::array<std::pair<std::string_view, Found (*)(const record::Spread&)>, 4>
+    kSpreadParts{{
+        {".count", [](const record::Spread& s) { return number_value(s.count); }},
+        {".min",
+         [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.min); }},
+        {".mean",
+         [](const record::Spread& s) {
+             return s.count == 0 ? std::nullopt : Found{Value::of(s.mean())};
+         }},
+        {".max",
+         [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.max); }},
+    }};
+
+/// Gathers the keys of one record type. A `reach` finds the object that a schema describes within
+/// a record: a pointer, or an optional; nothing where the record has none.
+class KeyGatherer {
+  public:
+    template <typename Reach, typename Schema>
+    void add(const std::string& prefix, const Reach& reach, const Schema& schema) {
+        record::for_each_row(schema, [&](const auto& row) { add_row(prefix, reach, row); });
+    }
+
+    [[nodiscard]] std::vector<SchemaKey> take() { return std::move(keys_); }
+
+  private:
+    template <typename Reach, typename Row>
+    void add_row(const std::string& prefix, const Reach& reach, const Row& row) {
+        if constexpr (record::kIsTotals<Row>) {
+            add_totals(prefix, reach, row);
+        } else if constexpr (record::kIsMerged<Row>) {
+            add(prefix, within(reach, row.get), *row.schema);
+        } else if constexpr (record::kIsObject<Row>) {
+            add(prefix + std::string{row.key.name()} + '.', within(reach, row.get), *row.schema);
+        } else {
+            add_key(prefix + std::string{row.key.name()}, reach, row);
+        }
+    }
+
+    template <typename Reach, typename Get>
+    [[nodiscard]] static auto within(const Reach& reach, const Get& get) {
+        return [reach, get](const record::Record& record) {
+            const auto source = reach(record);
+            return source ? get(*source) : nullptr;
+        };
+    }
+
+    template <typename Reach, typename Row>
+    void add_key(std::string name, const Reach& reach, const Row& row) {
+        using Source = std::remove_cvref_t<decltype(*reach(std::declval<record::Record>()))>;
+        using Result = std::remove_cvref_t<std::invoke_result_t<decltype(row.get), const Source&>>;
+        if constexpr (std::is_same_v<Result, record::FindingTotals>) {
+            add_findings(name, reach, row);
+        } else if constexpr (Readable<Result>::exists) {
+            keys_.push_back(
+                {std::move(name), Readable<Result>::kind, Readable<Result>::words(),
+                 [reach, get = row.get](const record::Record& record, Reading reading) -> Found {
+                     const auto source = reach(record);
+                     return source ? Readable<Result>::read(std::invoke(get, *source), reading)
+                                   : std::nullopt;
+                 }});
+        }
+    }
+
+    template <typename Reach, typename Row>
+    void add_totals(const std::string& prefix, const Reach& reach, const Row& row) {
+        for (std::size_t i = 0; i < row.rows().size(); ++i) {
+            const std::string name = prefix + std::string{row.rows()[i].key};
+            if constexpr (std::is_same_v<typename Row::CellType, record::Spread>) {
+                for (const auto& [part, read] : kSpreadParts) {
+                    add_number(name + std::string{part},
+                               [reach, i, read = read](const record::Record& record) -> Found {
+                                   const auto source = reach(record);
+                                   return source ? read(Row::cells(*source)[i]) : std::nullopt;
+                               });
+                }
+            } else {
+                add_number(name, [reach, i](const record::Record& record) -> Found {
+                    const auto source = reach(record);
+                    return source ? number_value(Row::cells(*source)[i]) : std::nullopt;
+                });
+            }
+        }
+    }
+
+    /// Zero is a count, too, though the JSON leaves it out.
+    template <typename Reach, typename Row>
+    void add_findings(const std::string& name, const Reach& reach, const Row& row) {
+        for (const record::FindingInfo& info : record::finding_table()) {
+            add_number(name + '.' + std::string{info.name},
+                       [reach, get = row.get, id = static_cast<std::size_t>(info.id)](
+                           const record::Record& record) -> Found {
+                           const auto source = reach(record);
+                           return source ? number_value((*get(*source).counts)[id]) : std::nullopt;
+                       });
+        }
+    }
+
+    template <typename Read>
+    void add_number(std::string name, Read read) {
+        keys_.push_back({std::move(name),
+                         KeyKind::number,
+                         {},
+                         [read = std::move(read)](const record::Record& record,
+                                                  Reading /*unused*/) { return read(record); }});
+    }
+
+    std::vector<SchemaKey> keys_;
+};
+
+} // namespace tw::filter

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "proxy/record/stats.h"
+
+#include <string>
+#include <utility>
+
+#include <boost/json.hpp>
+
+/// JSON of what is not hot: pages, reports. Records are written by sink/json_lines.h.
+namespace tw::record {
+
+/// The value on one line. Always valid UTF-8, whatever its texts hold; numbers have at most three
+/// decimals and no exponent.
+[[nodiscard]] std::string json_text(const boost::json::value& value);
+
+[[nodiscard]] boost::json::object spread_json(const Spread& spread);
+/// The findings that occurred, by name.
+[[nodiscard]] boost::json::object findings_json(const FindingCounts& counts);
+
+/// Every spread of these totals with the limit it has, if any: `items`, `items_limit`.
+template <template <typename> class Totals>
+void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
+    const auto cells = cells_of<Totals>(totals);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        const SpreadRow& row = spreads_of<Totals>()[i];
+        object.emplace(row.key, spread_json(cells[i]));
+        if (row.limit != 0) {
+            object.emplace(std::string{row.key} + "_limit", row.limit);
+        }
+    }
+}
+
+} // namespace tw::record

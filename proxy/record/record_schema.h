@@ -1,0 +1,247 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "proxy/record/schema.h"
+#include "proxy/record/values.h"
+
+#include <optional>
+#include <string_view>
+
+/// The keys of every record type but those that count (totals_schema.h). JSON lines, filters and
+/// the tables of RECORDS.md are made from these.
+namespace tw::record {
+
+/// The head of a record, and which type of record it is of.
+struct TypedHead {
+    const RecordHead* head;
+    std::size_t type; ///< index in Record
+};
+
+/// What stands in front of every record.
+inline constexpr auto kHeadSchema =
+    schema(key(
+               "v", [](const TypedHead&) { return 1; }, "1: the version of this page."),
+           key(
+               "t", [](const TypedHead& r) { return Moment{r.head->time}; },
+               "When the datagram passed: RFC 3339, UTC, microseconds."),
+           key(
+               "type", [](const TypedHead& r) { return Word<kRecordTypes>{kRecordTypes[r.type]}; },
+               "`session`, `message`, `map`, `snapshot`, `finding`, `summary` or `impairment`."),
+           key(
+               "session", [](const TypedHead& r) { return r.head->session; },
+               "Which session, from 1 in order of appearance; 0: the run as a whole."),
+           key(
+               "dir",
+               [](const TypedHead& r) -> std::optional<Word<kDirectionNames>> {
+                   if (!r.head->direction) {
+                       return std::nullopt;
+                   }
+                   return Word<kDirectionNames>{
+                       kDirectionNames[static_cast<std::size_t>(*r.head->direction)]};
+               },
+               "`c2s` or `s2c`; absent where the record is about the session."));
+
+/// A text that is absent when there is none.
+constexpr std::optional<std::string_view> some(std::string_view text) {
+    return text.empty() ? std::nullopt : std::optional{text};
+}
+
+template <typename Value>
+constexpr std::optional<Value> only_if(bool there, Value value) {
+    return there ? std::optional{value} : std::nullopt;
+}
+
+inline constexpr auto kSessionSchema = schema(
+    key(
+        "event",
+        [](const SessionRecord& r) {
+            return Word<kSessionEvents>{kSessionEvents[static_cast<std::size_t>(r.event)]};
+        },
+        "`open` (first datagram), `established` (handshake done, or joined midway), `close`."),
+    key("client", &SessionRecord::client, "The client's address."),
+    key("server", &SessionRecord::server, "The server's address."),
+    key(
+        "protocol", [](const SessionRecord& r) { return some(r.protocol); },
+        "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7` (forwarded, not "
+        "decoded); absent while unknown."),
+    key(
+        "reason",
+        [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },
+        "Of a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
+        "`idle`, `reconnected`, `shutdown`, `end of capture`."));
+
+constexpr bool in_chunk(const MessageRecord& record) {
+    return record.layer == MessageLayer::chunk;
+}
+
+inline constexpr auto kMessageSchema = schema(
+    key(
+        "name",
+        [](const MessageRecord& r) {
+            return r.name.empty() ? std::string_view{"unknown"} : r.name;
+        },
+        "DDNet's, in snake_case (`snap_single`, `sv_chat`); `unknown` for what no table "
+        "describes."),
+    key(
+        "system", [](const MessageRecord& r) { return only_if(in_chunk(r), r.system); },
+        "System message or game message."),
+    key(
+        "vital", [](const MessageRecord& r) { return only_if(in_chunk(r), r.vital); },
+        "Reliable. A duplicate or resent vital message has no record: it counts once."),
+    key(
+        "seq", [](const MessageRecord& r) { return only_if(in_chunk(r) && r.vital, r.sequence); },
+        "The sequence number of a vital message."),
+    key(
+        "layer",
+        [](const MessageRecord& r) -> std::optional<Word<kMessageLayers>> {
+            if (in_chunk(r)) {
+                return std::nullopt;
+            }
+            return Word<kMessageLayers>{kMessageLayers[static_cast<std::size_t>(r.layer) - 1]};
+        },
+        "`control` (handshake, keepalive, close) or `connless` (server info); absent for messages "
+        "in chunks."),
+    key("size", &MessageRecord::size, "Bytes, its id included."),
+    key(
+        "uuid", [](const MessageRecord& r) { return r.name.empty() ? r.uuid : std::nullopt; },
+        "Of an unknown message that has one: its UUID."),
+    key(
+        "id",
+        [](const MessageRecord& r) {
+            return only_if(r.name.empty() && !r.uuid && r.layer != MessageLayer::connless,
+                           r.number);
+        },
+        "Of another unknown message: its number."),
+    key(
+        "raw", [](const MessageRecord& r) { return only_if(r.name.empty(), Hex{r.raw}); },
+        "Of an unknown message: its bytes as hex."),
+    key(
+        "fields", [](const MessageRecord& r) { return only_if(!r.name.empty(), Fields{r.values}); },
+        "Named values in order; strings as sent, raw bytes as hex, UUIDs as text. Of a map chunk "
+        "its `offset` in the map, of a snapshot part nothing but its head: the `map` and "
+        "`snapshot` records show what is in them."),
+    key(
+        "names",
+        [](const MessageRecord& r) { return only_if(!r.name.empty(), FieldNames{r.values}); },
+        "The names of enum values and flag bits in `fields`, under the same keys."));
+
+inline constexpr auto kMapSchema =
+    schema(key("name", &MapRecord::name, "As announced."),
+           key(
+               "crc", [](const MapRecord& r) { return Hex32{r.crc}; }, "Eight hex digits."),
+           key("size", &MapRecord::size, "Bytes, as announced."),
+           key(
+               "sha256",
+               [](const MapRecord& r) {
+                   return r.sha256 ? std::optional{Hex{std::as_bytes(std::span{*r.sha256})}}
+                                   : std::nullopt;
+               },
+               "As announced, or of the file found."),
+           key(
+               "source", [](const MapRecord& r) { return Word<kMapSources>{r.source}; },
+               "`folder` (found with `--maps`), `wire` (reassembled from the client's download), "
+               "`none`."),
+           key(
+               "width", [](const MapRecord& r) { return only_if(r.width != 0, r.width); },
+               "Of the game layer, in tiles; only when the map is there."),
+           key(
+               "height", [](const MapRecord& r) { return only_if(r.width != 0, r.height); },
+               "Of the game layer, in tiles."));
+
+inline constexpr auto kSnapshotSchema = schema(
+    key("tick", &SnapshotRecord::tick, "Which."),
+    key("delta_tick", &SnapshotRecord::delta_tick,
+        "Tick of the snapshot it builds on; −1: on nothing."),
+    key(
+        "crc_wanted", [](const SnapshotRecord& r) { return OrNull{r.crc_wanted}; },
+        "The server's checksum; null for an empty delta, which has none."),
+    key(
+        "crc_got", [](const SnapshotRecord& r) { return OrNull{r.crc_got}; },
+        "The checksum of what was rebuilt; null when nothing could be."),
+    key("ok", &SnapshotRecord::rebuilt, "Rebuilt, and the checksums agree."),
+    key(
+        "num_items", [](const SnapshotRecord& r) { return r.items.size(); },
+        "Items in the snapshot."),
+    key("bytes", &SnapshotRecord::bytes, "Of the delta on the wire."),
+    key("parts", &SnapshotRecord::parts, "Of the delta on the wire."),
+    filter_key(
+        "size_bytes",
+        [](const SnapshotRecord& r) { return only_if(r.rebuilt, r.items.size_bytes()); },
+        "Counted as the server counts against its limit."),
+    key(
+        "full", [](const SnapshotRecord&) { return WithItems{}; },
+        "True when `items` lists all of them: with `--items all`, on the first snapshot, and on "
+        "every 250th."),
+    key(
+        "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, Items{&r}); },
+        "With `--items changed` what is new or differs from the session's previous rebuilt "
+        "snapshot; sorted by type and id."),
+    key(
+        "removed", [](const SnapshotRecord&) { return WithItems{}; },
+        "`[type_id, id]` of what that previous snapshot had and this one has not."));
+
+inline constexpr auto kFindingItemSchema =
+    schema(key("type", &FindingItem::type, "Its name; empty if unknown."),
+           key("type_id", &FindingItem::type_id, "As on the wire."),
+           key("id", &FindingItem::id, "As on the wire."));
+
+inline constexpr auto kFindingSchema = schema(
+    key("id", &FindingRecord::id, "From a closed table; `twscope findings` prints it with causes."),
+    key(
+        "severity", [](const FindingRecord& r) { return finding_info(r.id).severity; },
+        "`info`, `warning` or `error`."),
+    key("tick", &FindingRecord::tick, "Of the snapshot."),
+    key("delta_tick", &FindingRecord::delta_tick, "Of the snapshot it builds on."),
+    key("offset", &FindingRecord::offset,
+        "Where, in bytes: in the datagram or payload, or in the `part` of a delta that `hex` "
+        "shows."),
+    key("part", &FindingRecord::part, "Which 900-byte part of the delta, from 0."),
+    object(
+        "item", [](const FindingRecord& r) { return r.item ? &*r.item : nullptr; },
+        "{`type`, `type_id`, `id`}.", kFindingItemSchema),
+    key("crc_wanted", &FindingRecord::crc_wanted, "The server's checksum."),
+    key("crc_got", &FindingRecord::crc_got, "The checksum of what was rebuilt."),
+    key("since_tick", &FindingRecord::since_tick, "The first of the unusable snapshots in a row."),
+    key("lost", &FindingRecord::lost, "How many there are by now."),
+    key("value", &FindingRecord::value, "A number the finding is about."),
+    key("limit", &FindingRecord::limit, "What that number may be."),
+    key("ddnet_code", &FindingRecord::ddnet_code,
+        "What a DDNet client prints for it (`delta unpack failed. error=-205`)."),
+    key(
+        "name", [](const FindingRecord& r) { return some(r.name); },
+        "Of the message, field, map or error."),
+    key(
+        "what", [](const FindingRecord& r) { return finding_info(r.id).sentence; },
+        "One sentence."),
+    key(
+        "detail", [](const FindingRecord& r) { return some(r.detail); }, "What else can be said."),
+    key(
+        "hex",
+        [](const FindingRecord& r) {
+            return only_if(!r.bytes.empty(), Hex{r.bytes, r.secrecy});
+        },
+        "The bytes in question; `[redacted]` where they may hold a password, code or whisper "
+        "(also where nothing could be decoded), unless `--show-secrets` is given."),
+    key("at", &FindingRecord::place, "Where a misplaced character stands."));
+
+constexpr const auto& schema_of(const SessionRecord& /*unused*/) {
+    return kSessionSchema;
+}
+
+constexpr const auto& schema_of(const MessageRecord& /*unused*/) {
+    return kMessageSchema;
+}
+
+constexpr const auto& schema_of(const MapRecord& /*unused*/) {
+    return kMapSchema;
+}
+
+constexpr const auto& schema_of(const SnapshotRecord& /*unused*/) {
+    return kSnapshotSchema;
+}
+
+constexpr const auto& schema_of(const FindingRecord& /*unused*/) {
+    return kFindingSchema;
+}
+
+} // namespace tw::record

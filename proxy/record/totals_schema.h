@@ -1,0 +1,89 @@
+#pragma once
+
+#include "proxy/record/record_schema.h"
+#include "proxy/record/stats.h"
+
+/// The keys of the records that count: summaries, and what an impairment is set to. The counters
+/// themselves are lines of stats.h.
+namespace tw::record {
+
+/// How often each finding occurred; those that did not are left out of the JSON.
+struct FindingTotals {
+    const FindingCounts* counts;
+};
+
+inline constexpr auto kDirectionSchema =
+    schema(TotalsRow<DirectionCounters, std::uint64_t, CounterRow>{},
+           TotalsRow<DirectionSpreads, Spread, SpreadRow>{});
+
+inline constexpr auto kSnapshotTotalsSchema =
+    schema(TotalsRow<SnapshotCounters, std::uint64_t, CounterRow>{},
+           TotalsRow<SnapshotSpreads, Spread, SpreadRow>{});
+
+inline constexpr auto kFateSchema = schema(TotalsRow<FateCounters, std::uint64_t, CounterRow>{});
+
+/// Of a run whose lines were impaired.
+inline constexpr auto kImpairedSchema =
+    schema(object(
+               "c2s", [](const std::array<FateStats, 2>& r) { return &r[0]; }, "Client to server.",
+               kFateSchema),
+           object(
+               "s2c", [](const std::array<FateStats, 2>& r) { return &r[1]; }, "Server to client.",
+               kFateSchema));
+
+/// Of what `SummaryRecord::stats` points at.
+inline constexpr auto kStatsSchema = schema(
+    object(
+        "c2s", [](const SessionStats& r) { return r.directions.data(); }, "Client to server.",
+        kDirectionSchema),
+    object(
+        "s2c", [](const SessionStats& r) { return &r.directions[1]; }, "Server to client.",
+        kDirectionSchema),
+    object(
+        "snapshots", [](const SessionStats& r) { return &r; }, "Snapshots.", kSnapshotTotalsSchema),
+    TotalsRow<SessionSpreads, Spread, SpreadRow>{},
+    TotalsRow<SessionCounters, std::uint64_t, CounterRow>{},
+    key(
+        "findings", [](const SessionStats& r) { return FindingTotals{&r.findings}; },
+        "How often each occurred."));
+
+inline constexpr auto kSummarySchema = schema(
+    key(
+        "sessions", [](const SummaryRecord& r) { return only_if(r.head.session == 0, r.sessions); },
+        "How many sessions the run had."),
+    merged([](const SummaryRecord& r) { return r.stats; }, kStatsSchema),
+    object(
+        "impaired", [](const SummaryRecord& r) { return r.impaired ? &*r.impaired : nullptr; },
+        "Of a run whose lines were impaired.", kImpairedSchema));
+
+inline constexpr auto kImpairedDirectionSchema = schema(
+    key("delay_us", &ImpairedDirection::delay_us, "Microseconds that every datagram waits."),
+    key("jitter_us", &ImpairedDirection::jitter_us, "Microseconds more or less, at random."),
+    key("loss_ppm", &ImpairedDirection::loss_ppm, "Millionths that are lost."),
+    key("dup_ppm", &ImpairedDirection::dup_ppm, "Millionths that are sent twice."),
+    key("reorder_ppm", &ImpairedDirection::reorder_ppm, "Millionths that later ones overtake."),
+    key("burst", &ImpairedDirection::burst,
+        "Mean length of a loss in datagrams; absent where it is not set."),
+    key("rate_bps", &ImpairedDirection::rate_bps,
+        "Bits a second that pass; absent where it is not set."));
+
+inline constexpr auto kImpairmentSchema =
+    schema(key("settings", &ImpairmentRecord::settings, "As `--impair` takes them; `none`."),
+           key("seed", &ImpairmentRecord::seed,
+               "Of `--impair-seed`: the same seed and traffic have the same fate."),
+           object(
+               "c2s", [](const ImpairmentRecord& r) { return r.directions.data(); },
+               "Client to server.", kImpairedDirectionSchema),
+           object(
+               "s2c", [](const ImpairmentRecord& r) { return &r.directions[1]; },
+               "Server to client.", kImpairedDirectionSchema));
+
+constexpr const auto& schema_of(const SummaryRecord& /*unused*/) {
+    return kSummarySchema;
+}
+
+constexpr const auto& schema_of(const ImpairmentRecord& /*unused*/) {
+    return kImpairmentSchema;
+}
+
+} // namespace tw::record
