@@ -149,7 +149,7 @@ inline constexpr auto kMapSchema =
                "Of the game layer, in tiles."));
 
 inline constexpr auto kSnapshotSchema = schema(
-    key("tick", &SnapshotRecord::tick, "Which."),
+    key("tick", &SnapshotRecord::tick, "The tick it shows."),
     key("delta_tick", &SnapshotRecord::delta_tick,
         "Tick of the snapshot it builds on; −1: on nothing."),
     key(
@@ -162,8 +162,8 @@ inline constexpr auto kSnapshotSchema = schema(
     key(
         "num_items", [](const SnapshotRecord& r) { return r.items.size(); },
         "Items in the snapshot."),
-    key("bytes", &SnapshotRecord::bytes, "Of the delta on the wire."),
-    key("parts", &SnapshotRecord::parts, "Of the delta on the wire."),
+    key("bytes", &SnapshotRecord::bytes, "Bytes of the delta on the wire."),
+    key("parts", &SnapshotRecord::parts, "Parts that the delta came in."),
     filter_key(
         "size_bytes",
         [](const SnapshotRecord& r) { return only_if(r.rebuilt, r.items.size_bytes()); },
@@ -190,19 +190,19 @@ inline constexpr auto kFindingSchema = schema(
     key(
         "severity", [](const FindingRecord& r) { return finding_info(r.id).severity; },
         "`info`, `warning` or `error`."),
-    key("tick", &FindingRecord::tick, "Of the snapshot."),
-    key("delta_tick", &FindingRecord::delta_tick, "Of the snapshot it builds on."),
+    key("tick", &FindingRecord::tick, "Tick of the snapshot."),
+    key("delta_tick", &FindingRecord::delta_tick, "Tick of the snapshot it builds on."),
     key("offset", &FindingRecord::offset,
         "Where, in bytes: in the datagram or payload, or in the `part` of a delta that `hex` "
         "shows."),
     key("part", &FindingRecord::part, "Which 900-byte part of the delta, from 0."),
     object(
         "item", [](const FindingRecord& r) { return r.item ? &*r.item : nullptr; },
-        "{`type`, `type_id`, `id`}.", kFindingItemSchema),
+        "The item it is about.", kFindingItemSchema),
     key("crc_wanted", &FindingRecord::crc_wanted, "The server's checksum."),
     key("crc_got", &FindingRecord::crc_got, "The checksum of what was rebuilt."),
     key("since_tick", &FindingRecord::since_tick, "The first of the unusable snapshots in a row."),
-    key("lost", &FindingRecord::lost, "How many there are by now."),
+    key("lost", &FindingRecord::lost, "How many of these there are by now."),
     key("value", &FindingRecord::value, "A number the finding is about."),
     key("limit", &FindingRecord::limit, "What that number may be."),
     key("ddnet_code", &FindingRecord::ddnet_code,
@@ -212,7 +212,7 @@ inline constexpr auto kFindingSchema = schema(
         "Of the message, field, map or error."),
     key(
         "what", [](const FindingRecord& r) { return finding_info(r.id).sentence; },
-        "One sentence."),
+        "What it means, in one sentence."),
     key(
         "detail", [](const FindingRecord& r) { return some(r.detail); }, "What else can be said."),
     key(

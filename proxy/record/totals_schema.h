@@ -25,36 +25,38 @@ inline constexpr auto kFateSchema = schema(TotalsRow<FateCounters, std::uint64_t
 /// Of a run whose lines were impaired.
 inline constexpr auto kImpairedSchema =
     schema(object(
-               "c2s", [](const std::array<FateStats, 2>& r) { return &r[0]; }, "Client to server.",
-               kFateSchema),
+               "c2s", [](const std::array<FateStats, 2>& r) { return &r[0]; },
+               "From client to server.", kFateSchema),
            object(
-               "s2c", [](const std::array<FateStats, 2>& r) { return &r[1]; }, "Server to client.",
-               kFateSchema));
+               "s2c", [](const std::array<FateStats, 2>& r) { return &r[1]; },
+               "From server to client.", kFateSchema));
 
 /// Of what `SummaryRecord::stats` points at.
-inline constexpr auto kStatsSchema = schema(
-    object(
-        "c2s", [](const SessionStats& r) { return r.directions.data(); }, "Client to server.",
-        kDirectionSchema),
-    object(
-        "s2c", [](const SessionStats& r) { return &r.directions[1]; }, "Server to client.",
-        kDirectionSchema),
-    object(
-        "snapshots", [](const SessionStats& r) { return &r; }, "Snapshots.", kSnapshotTotalsSchema),
-    TotalsRow<SessionSpreads, Spread, SpreadRow>{},
-    TotalsRow<SessionCounters, std::uint64_t, CounterRow>{},
-    key(
-        "findings", [](const SessionStats& r) { return FindingTotals{&r.findings}; },
-        "How often each occurred."));
+inline constexpr auto kStatsSchema =
+    schema(object(
+               "c2s", [](const SessionStats& r) { return r.directions.data(); },
+               "From client to server.", kDirectionSchema),
+           object(
+               "s2c", [](const SessionStats& r) { return &r.directions[1]; },
+               "From server to client.", kDirectionSchema),
+           object(
+               "snapshots", [](const SessionStats& r) { return &r; }, "Totals of snapshots.",
+               kSnapshotTotalsSchema),
+           TotalsRow<SessionSpreads, Spread, SpreadRow>{},
+           TotalsRow<SessionCounters, std::uint64_t, CounterRow>{},
+           key(
+               "findings", [](const SessionStats& r) { return FindingTotals{&r.findings}; },
+               "How often each finding occurred; those that did not are absent."));
 
 inline constexpr auto kSummarySchema = schema(
     key(
         "sessions", [](const SummaryRecord& r) { return only_if(r.head.session == 0, r.sessions); },
-        "How many sessions the run had."),
+        "How many sessions there were; only of the run."),
     merged([](const SummaryRecord& r) { return r.stats; }, kStatsSchema),
     object(
         "impaired", [](const SummaryRecord& r) { return r.impaired ? &*r.impaired : nullptr; },
-        "Of a run whose lines were impaired.", kImpairedSchema));
+        "What became of datagrams on impaired lines; only of a run that had some.",
+        kImpairedSchema));
 
 inline constexpr auto kImpairedDirectionSchema = schema(
     key("delay_us", &ImpairedDirection::delay_us, "Microseconds that every datagram waits."),
@@ -73,10 +75,10 @@ inline constexpr auto kImpairmentSchema =
                "Of `--impair-seed`: the same seed and traffic have the same fate."),
            object(
                "c2s", [](const ImpairmentRecord& r) { return r.directions.data(); },
-               "Client to server.", kImpairedDirectionSchema),
+               "From client to server.", kImpairedDirectionSchema),
            object(
                "s2c", [](const ImpairmentRecord& r) { return &r.directions[1]; },
-               "Server to client.", kImpairedDirectionSchema));
+               "From server to client.", kImpairedDirectionSchema));
 
 constexpr const auto& schema_of(const SummaryRecord& /*unused*/) {
     return kSummarySchema;

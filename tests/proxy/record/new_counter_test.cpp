@@ -1,0 +1,77 @@
+// Built with a copy of stats.h that has one line more (CMakeLists.txt): the counter `scratched`.
+
+#include "proxy/filter/keys.h"
+#include "proxy/record/totals_schema.h"
+#include "proxy/report/stats_report.h"
+#include "proxy/sink/json_lines.h"
+#include "tests/proxy/record/records_page.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+
+namespace {
+
+class TextOutput final : public sink::Output {
+  public:
+    void write(std::string_view block) override { text += block; }
+
+    std::string text;
+};
+
+class TakenNumber final : public filter::ValueVisitor {
+  public:
+    bool take(const filter::Value& value) override {
+        number = value.number;
+        return true;
+    }
+
+    std::variant<std::monostate, std::int64_t, double> number;
+};
+
+bool holds(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+} // namespace
+
+TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
+    record::SessionStats stats;
+    stats.scratched = 7;
+    const record::SummaryRecord summary{.stats = &stats};
+
+    TextOutput output;
+    sink::JsonLines lines{{}, output};
+    lines.on_record(&summary);
+    lines.flush();
+    CHECK(holds(output.text, R"("verified":0,"scratched":7,"mismatched":0)"));
+
+    const auto key = filter::find_key(filter::KeyScope::record, "snapshots.scratched");
+    REQUIRE(key);
+    CHECK(key->kind == filter::KeyKind::number);
+    filter::Scratch scratch;
+    TakenNumber taken;
+    REQUIRE(filter::visit_record(*key, &summary, false, scratch, taken));
+    CHECK(taken.number == decltype(taken.number){std::int64_t{7}});
+
+    const record::Ledger ledger;
+    const report::StatsReport report{.captures = {}, .totals = &stats, .ledger = &ledger};
+    CHECK(holds(report::stats_json(report), R"("scratched":7)"));
+
+    record::SessionStats sum = stats;
+    sum.merge(stats);
+    CHECK(sum.scratched == 14);
+}
+
+TEST_CASE("RECORDS.md, which lacks it, is complained about") {
+    std::ifstream file{TW_RECORDS_PAGE};
+    const std::string page{std::istreambuf_iterator<char>{file}, {}};
+    REQUIRE(!page.empty());
+    const auto complaints = test::page_complaints(page);
+    REQUIRE(complaints.size() == 1);
+    CHECK(holds(complaints.front(), "`scratched`"));
+}
