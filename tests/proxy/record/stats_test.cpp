@@ -1,0 +1,121 @@
+#include "proxy/record/stats.h"
+
+#include <bit>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::record;
+
+namespace {
+
+/// Each cell with a number of its own.
+template <template <typename> class Totals>
+Totals<std::uint64_t> numbered(std::uint64_t first) {
+    auto cells = cells_of<Totals>(Totals<std::uint64_t>{});
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        cells[i] = first + i;
+    }
+    return std::bit_cast<Totals<std::uint64_t>>(cells);
+}
+
+template <template <typename> class Totals>
+void check_sums(const Totals<std::uint64_t>& totals, std::uint64_t first) {
+    const auto cells = cells_of<Totals>(totals);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        CAPTURE(counters_of<Totals>()[i].key);
+        CHECK(cells[i] == first + 2 * i);
+    }
+}
+
+/// Adds the keys of some rows; each has one, none twice, and says in a sentence what it is.
+template <typename Rows>
+void check_rows(const Rows& rows, std::set<std::string_view>& keys) {
+    for (const auto& row : rows) {
+        CAPTURE(row.key);
+        CHECK(keys.insert(row.key).second);
+        CHECK(row.sentence.ends_with('.'));
+    }
+}
+
+} // namespace
+
+TEST_CASE("merging adds every counter and joins every spread") {
+    DirectionStats direction;
+    static_cast<DirectionCounters<std::uint64_t>&>(direction) = numbered<DirectionCounters>(1);
+    direction.jitter_us.add(5);
+    DirectionStats other;
+    static_cast<DirectionCounters<std::uint64_t>&>(other) = numbered<DirectionCounters>(100);
+    other.jitter_us.add(-3);
+
+    SessionStats stats;
+    static_cast<SnapshotCounters<std::uint64_t>&>(stats) = numbered<SnapshotCounters>(1);
+    static_cast<SessionCounters<std::uint64_t>&>(stats) = numbered<SessionCounters>(1);
+    stats.findings[3] = 4;
+    stats.directions[1] = direction;
+    SessionStats more;
+    static_cast<SnapshotCounters<std::uint64_t>&>(more) = numbered<SnapshotCounters>(1000);
+    static_cast<SessionCounters<std::uint64_t>&>(more) = numbered<SessionCounters>(7);
+    more.ack_lag_ticks.add(2);
+    more.findings[3] = 5;
+    more.directions[1] = other;
+
+    stats.merge(more);
+    check_sums<SnapshotCounters>(stats, 1001);
+    check_sums<SessionCounters>(stats, 8);
+    check_sums<DirectionCounters>(stats.directions[1], 101);
+    CHECK(stats.directions[1].jitter_us.min == -3);
+    CHECK(stats.directions[1].jitter_us.max == 5);
+    CHECK(stats.directions[1].jitter_us.count == 2);
+    CHECK(stats.ack_lag_ticks.sum == 2);
+    CHECK(stats.items.count == 0);
+    CHECK(stats.findings[3] == 9);
+}
+
+TEST_CASE("a spread without numbers changes nothing it is merged into") {
+    Spread spread;
+    spread.add(4);
+    spread.merge(Spread{});
+    CHECK(spread.count == 1);
+    CHECK(spread.min == 4);
+    CHECK(spread.mean() == 4);
+    CHECK(Spread{}.mean() == 0);
+}
+
+TEST_CASE("every total has a key of its own and a sentence") {
+    std::set<std::string_view> keys;
+    check_rows(counters_of<DirectionCounters>(), keys);
+    check_rows(spreads_of<DirectionSpreads>(), keys);
+    keys.clear();
+    check_rows(counters_of<SnapshotCounters>(), keys);
+    check_rows(spreads_of<SnapshotSpreads>(), keys);
+    keys.clear();
+    check_rows(spreads_of<SessionSpreads>(), keys);
+    check_rows(counters_of<SessionCounters>(), keys);
+    keys.clear();
+    check_rows(counters_of<FateCounters>(), keys);
+}
+
+TEST_CASE("rows describe the members in whose lines they stand") {
+    SessionStats stats;
+    stats.missed = 3;
+    stats.gap_lost = 4;
+    for (const Counted& counted : counts_by_topic<SnapshotCounters>(stats)) {
+        CHECK(counted.value == (counted.row->key == "missed" ? 3 : 0));
+    }
+    CHECK(counts_by_topic<SessionCounters>(stats).back().row->key == "gap_lost");
+    CHECK(counts_by_topic<SessionCounters>(stats).back().value == 4);
+}
+
+TEST_CASE("reports list the counters of one topic together, in the order of the lines") {
+    std::vector<std::string_view> keys;
+    for (const Counted& counted : counts_by_topic<SnapshotCounters>(SessionStats{})) {
+        keys.push_back(counted.row->key);
+    }
+    CHECK(keys == std::vector<std::string_view>{"total", "verified", "mismatched", "undecodable",
+                                                "unknown_base", "incomplete", "missed",
+                                                "ticks_skipped", "repeated", "full", "empty",
+                                                "parts", "delta_bytes"});
+}
