@@ -32,13 +32,13 @@ struct SchemaKey {
 /// What is comparable of each type that can stand under a key.
 template <typename Value>
 struct Readable {
-    static constexpr bool exists = false; ///< read by path, or not at all
+    static constexpr bool kExists = false; ///< read by path, or not at all
 };
 
 template <KeyKind kKind>
 struct ReadableAs {
-    static constexpr bool exists = true;
-    static constexpr KeyKind kind = kKind;
+    static constexpr bool kExists = true;
+    static constexpr KeyKind kReadAs = kKind;
 
     [[nodiscard]] static std::vector<std::string_view> words() { return {}; }
 };
@@ -208,9 +208,9 @@ class KeyGatherer {
         using Result = std::remove_cvref_t<std::invoke_result_t<decltype(row.get), const Source&>>;
         if constexpr (std::is_same_v<Result, record::FindingTotals>) {
             add_findings(name, reach, row);
-        } else if constexpr (Readable<Result>::exists) {
+        } else if constexpr (Readable<Result>::kExists) {
             keys_.push_back(
-                {std::move(name), Readable<Result>::kind, Readable<Result>::words(),
+                {std::move(name), Readable<Result>::kReadAs, Readable<Result>::words(),
                  [reach, get = row.get](const record::Record& record, Reading reading) -> Found {
                      const auto source = reach(record);
                      return source ? Readable<Result>::read(std::invoke(get, *source), reading)

@@ -82,8 +82,8 @@ template <template <typename> class Totals, typename Cell>
 /// What describes these cells.
 template <template <typename> class Totals, typename Row>
 [[nodiscard]] const auto& rows_of() {
-    static const auto kRows = cells_of<Totals, Row>(Totals<Row>{});
-    return kRows;
+    static const auto rows = cells_of<Totals, Row>(Totals<Row>{});
+    return rows;
 }
 
 template <template <typename> class Totals>

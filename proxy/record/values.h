@@ -24,13 +24,13 @@ inline constexpr std::array<std::string_view, std::variant_size_v<Record>> kReco
 /// One of a closed set of words.
 template <const auto& kWords>
 struct Word {
-    static constexpr std::span<const std::string_view> words{kWords};
+    static constexpr std::span<const std::string_view> kAll{kWords};
     std::string_view text;
 };
 
 template <typename Value>
 inline constexpr bool kIsWord = requires {
-    Value::words;
+    Value::kAll;
 };
 
 /// A number that is null when there is none, instead of absent.
