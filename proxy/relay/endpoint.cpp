@@ -18,6 +18,10 @@ std::string to_string(const Endpoint& endpoint) {
     return result + std::to_string(endpoint.port);
 }
 
+std::string to_string(const boost::asio::ip::udp::endpoint& endpoint) {
+    return to_string(endpoint_from(endpoint.data()));
+}
+
 Endpoint endpoint_from(const sockaddr* address) noexcept {
     Endpoint endpoint;
     SocketAddress name{};

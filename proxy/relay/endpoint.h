@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include <boost/asio/ip/udp.hpp>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -25,6 +26,7 @@ struct Endpoint {
 
 /// `192.0.2.1:8303` or `[2001:db8::1]:8303`, with `%scope` where there is one.
 [[nodiscard]] std::string to_string(const Endpoint& endpoint);
+[[nodiscard]] std::string to_string(const boost::asio::ip::udp::endpoint& endpoint);
 
 /// The endpoint a socket address names; an empty endpoint for other families.
 [[nodiscard]] Endpoint endpoint_from(const sockaddr* address) noexcept;

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <thread>
 
 #include <linux/sock_diag.h>
@@ -48,17 +47,11 @@ std::size_t make_reply_control(msghdr& from, Control& to) {
 
 } // namespace
 
-Timestamp now_utc() noexcept {
-    constexpr Timestamp kNanoseconds = 1'000'000'000;
-    timespec now{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    return static_cast<Timestamp>(now.tv_sec) * kNanoseconds + now.tv_nsec;
-}
-
 Forwarder::Forwarder(Shared& shared, std::span<const Listener> listeners, Ring* ring)
     : shared_{shared}, listeners_{listeners.begin(), listeners.end()},
       listener_drops_(listeners.size()), ready_set_{::epoll_create1(EPOLL_CLOEXEC)},
-      tap_{ring, shared.max_sessions}, sessions_{shared.max_sessions} {
+      tap_{ring, shared.max_sessions}, sessions_{shared.max_sessions}, impaired_{listeners_, tap_,
+                                                                                 counters_} {
     if (!ready_set_.valid()) {
         throw std::system_error{errno, std::system_category(), "epoll_create1"};
     }
@@ -101,7 +94,7 @@ std::size_t Forwarder::read_listener(std::uint8_t index) {
             chain(*owner_[i], i);
         }
     }
-    if (impairer_ != nullptr) {
+    if (impaired_.active()) {
         for (std::size_t i = 0; i < num_touched; ++i) {
             touched[i]->count = 0;
         }
@@ -228,18 +221,14 @@ std::size_t Forwarder::read_servers() {
 }
 
 void Forwarder::send_to_clients(std::size_t count) {
-    if (impairer_ != nullptr) {
+    if (impaired_.active()) {
         impair(count, Direction::s2c);
         return;
     }
     const Timestamp now = now_utc();
     for (std::size_t i = 0; i < count; ++i) {
         Session& session = *owner_[i];
-        msghdr& header = batch_.message(i).msg_hdr;
-        header.msg_name = &session.client;
-        header.msg_namelen = session.client_length;
-        header.msg_control = session.control_length != 0 ? session.control.data() : nullptr;
-        header.msg_controllen = session.control_length;
+        session.address_reply(batch_.message(i).msg_hdr);
         batch_.vector(i).iov_len = batch_.message(i).msg_len;
     }
     auto& totals = counters_.directions[static_cast<std::size_t>(Direction::s2c)];
@@ -256,12 +245,26 @@ void Forwarder::send_to_clients(std::size_t count) {
     offer(count, now, Direction::s2c);
 }
 
+void Forwarder::impair(std::size_t count, Direction direction) {
+    const auto now = Clock::now();
+    for (std::size_t i = 0; i < count; ++i) {
+        note_truncated(i);
+        if (owner_[i] != nullptr) {
+            impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
+        }
+    }
+}
+
+void Forwarder::note_truncated(std::size_t i) noexcept {
+    if ((batch_.message(i).msg_hdr.msg_flags & MSG_TRUNC) != 0) {
+        counters_.truncated.add(1);
+    }
+}
+
 void Forwarder::offer(std::size_t count, Timestamp now, Direction direction) {
     const auto lost = tap_.lost();
     for (std::size_t i = 0; i < count; ++i) {
-        if ((batch_.message(i).msg_hdr.msg_flags & MSG_TRUNC) != 0) {
-            counters_.truncated.add(1);
-        }
+        note_truncated(i);
         if (owner_[i] != nullptr) {
             tap_.datagram(owner_[i]->tap, now, direction,
                           {static_cast<const std::byte*>(batch_.vector(i).iov_base),
@@ -297,7 +300,7 @@ void Forwarder::close(Session& session, Timestamp now, CloseReason reason) {
     counters_.sessions_closed.add(1);
 }
 
-void Forwarder::sweep(Session::Clock::time_point now) {
+void Forwarder::sweep(Clock::time_point now) {
     const Timestamp utc = now_utc();
     sessions_.remove_if([&](Session& session) {
         const bool waited_for = session.lines != nullptr && session.lines->waiting != 0;
@@ -324,8 +327,8 @@ void Forwarder::close_all() {
         close(session, utc, CloseReason::shutdown);
         return true;
     });
-    const auto deadline = Session::Clock::now() + kSettleTime;
-    while (!tap_.settle(utc) && Session::Clock::now() < deadline) {
+    const auto deadline = Clock::now() + kSettleTime;
+    while (!tap_.settle(utc) && Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
 }

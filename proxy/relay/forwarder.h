@@ -1,6 +1,8 @@
 #pragma once
 
 #include "proxy/relay/counters.h"
+#include "proxy/relay/impaired_path.h"
+#include "proxy/relay/listener.h"
 #include "proxy/relay/session.h"
 
 #include <atomic>
@@ -18,12 +20,6 @@ struct Shared {
     std::atomic<std::size_t> sessions{0};
     std::atomic<std::uint32_t> last_session{0};
     std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
-};
-
-/// A socket clients send to; not owned.
-struct Listener {
-    int socket = 0;
-    bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must name their address
 };
 
 /// Moves datagrams between listening and upstream sockets, in batches: received, sent on, and only
@@ -48,17 +44,19 @@ class Forwarder {
     [[nodiscard]] int upstream_set() const noexcept { return ready_set_.get(); }
 
     /// Makes all lines as bad as this, from now on; what waits is sent on at once.
-    void set_impairment(const Impairment& impairment);
+    void set_impairment(const Impairment& impairment) { impaired_.set(impairment, sessions_); }
 
-    [[nodiscard]] bool impaired() const noexcept { return impairer_ != nullptr; }
+    [[nodiscard]] bool impaired() const noexcept { return impaired_.active(); }
 
-    /// With impaired lines: sends on what has to leave by now, and tells when the next one has to.
-    std::optional<Session::Clock::time_point> send_due(Session::Clock::time_point now);
+    /// With impaired lines: sends on what has to leave by now; returns when the next one has to.
+    std::optional<Clock::time_point> send_due(Clock::time_point now) {
+        return impaired_.send_due(now);
+    }
 
     /// Closes idle sessions and catches up on the account of the ring.
-    void sweep(Session::Clock::time_point now);
+    void sweep(Clock::time_point now);
 
-    /// Closes all sessions, telling the observer; waits for room in its ring up to a time limit.
+    /// Closes all sessions and reports it to the observer; waits for room in its ring up to a time limit.
     void close_all();
 
     [[nodiscard]] const LiveCounters& counters() const noexcept { return counters_; }
@@ -78,8 +76,7 @@ class Forwarder {
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void impair(std::size_t count, Direction direction);
-    void send_late(Session& session, Direction direction, std::span<const std::byte> bytes,
-                   Timestamp now);
+    void note_truncated(std::size_t i) noexcept;
     void note_receive_error(int error) noexcept;
     void note_kernel_drops(int socket, std::uint32_t& seen) noexcept;
     void close(Session& session, Timestamp now, CloseReason reason);
@@ -92,15 +89,12 @@ class Forwarder {
     Tap tap_;
     Sessions sessions_;
     LiveCounters counters_;
-    std::unique_ptr<Impairer> impairer_; ///< null unless lines are impaired
+    ImpairedPath impaired_;
 
     Batch batch_;
     std::array<Session*, Batch::kDatagrams> owner_{}; ///< of each datagram of the batch, or null
     std::array<std::uint8_t, Batch::kDatagrams> next_{};
     std::array<mmsghdr, Batch::kDatagrams> outgoing_{};
 };
-
-/// The time now.
-[[nodiscard]] Timestamp now_utc() noexcept;
 
 } // namespace tw::relay

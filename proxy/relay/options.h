@@ -15,7 +15,7 @@ namespace tw::relay {
 /// Which address the server sees for a session.
 enum class ClientAddress : std::uint8_t {
     shared,      ///< the relay's own; sessions differ by port
-    loopback,    ///< an own 127.x.y.z for each session; the server must be on 127.0.0.0/8
+    loopback,    ///< its own 127.x.y.z for each session; the server must be on 127.0.0.0/8
     transparent, ///< the client's own address and port (IP_TRANSPARENT: CAP_NET_ADMIN and routing)
     automatic,   ///< loopback where it is possible, else shared
 };

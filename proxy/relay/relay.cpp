@@ -37,8 +37,8 @@ void check_transparent(const Udp::endpoint& server, const std::vector<Udp::endpo
         throw StartError{"client address mode 'transparent' needs clients and server of one "
                          "family: listen on an " +
                          std::string{server.address().is_v6() ? "IPv6" : "IPv4"} +
-                         " address instead of " + to_string(endpoint_from(other->data())) +
-                         ", as the server " + to_string(endpoint_from(server.data())) + " has one"};
+                         " address instead of " + to_string(*other) + ", as the server " +
+                         to_string(server) + " has one"};
     }
     const UniqueFd probe{::socket(server.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const int on = 1;
@@ -58,7 +58,7 @@ void check_not_own(const Udp::endpoint& server, const std::vector<Udp::endpoint>
         const bool reaches = own.address() == server.address() ||
                              (own.address().is_unspecified() && server.address().is_loopback());
         if (reaches && own.port() == server.port()) {
-            throw StartError{"the server's address " + to_string(endpoint_from(server.data())) +
+            throw StartError{"the server's address " + to_string(server) +
                              " is the one the proxy listens on"};
         }
     }

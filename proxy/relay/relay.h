@@ -3,21 +3,15 @@
 #include "proxy/relay/counters.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
+#include "proxy/relay/start_error.h"
 
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
 
 namespace tw::relay {
-
-/// The relay cannot start; what() is one line for the user.
-class StartError : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
 
 /// The server's address: of several the first IPv4 one. Errors: StartError.
 [[nodiscard]] boost::asio::ip::udp::endpoint resolve_server(const std::string& host,
@@ -26,7 +20,7 @@ class StartError : public std::runtime_error {
 /// Whether the address is one of this host's.
 [[nodiscard]] bool is_own_address(const boost::asio::ip::udp::endpoint& endpoint) noexcept;
 
-/// Passes UDP datagrams between clients and one server, each client by an own socket, and shows
+/// Passes UDP datagrams between clients and one server, each client by its own socket, and shows
 /// copies to observers. Knows nothing of what the datagrams say.
 class Relay {
   public:
@@ -49,10 +43,10 @@ class Relay {
     void start();
 
     /// Asks the threads to end; from any thread, returns at once. What has already been received is
-    /// passed on, sessions are closed and the observers told.
+    /// passed on, sessions are closed and the observers hear of it.
     void stop();
 
-    /// Waits for the threads to end. After it, everything the relay had to tell is in the rings.
+    /// Waits for the threads to end. After it, everything the relay had to report is in the rings.
     void join();
 
     /// The addresses in use, with the ports the system chose.

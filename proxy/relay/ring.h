@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/relay/clock.h"
 #include "proxy/relay/endpoint.h"
 
 #include <atomic>
@@ -16,9 +17,6 @@ namespace tw::relay {
 /// c2s: from the game client to the server; s2c: the other way.
 enum class Direction : std::uint8_t { c2s, s2c };
 
-/// Nanoseconds since the Unix epoch, UTC.
-using Timestamp = std::int64_t;
-
 enum class CloseReason : std::uint8_t { idle, shutdown };
 
 enum class EventKind : std::uint8_t {
@@ -28,12 +26,12 @@ enum class EventKind : std::uint8_t {
     gap,      ///< copies did not fit into the ring: `lost` datagrams are missing here
 };
 
-/// What the relay tells its observer.
+/// What the relay reports to its observer.
 struct Event {
     EventKind kind = EventKind::datagram;
     Direction direction = Direction::c2s;   ///< datagram, gap
     CloseReason reason = CloseReason::idle; ///< close
-    std::uint32_t session = 0;              ///< from 1; 0 only in a gap: sessions never told of
+    std::uint32_t session = 0; ///< from 1; 0 only in a gap: of sessions never announced
     Timestamp time = 0;
     std::uint64_t lost = 0;           ///< gap: how many datagrams
     Endpoint client;                  ///< open: who
@@ -48,8 +46,7 @@ struct Event {
 /// that a batch of datagrams costs one release store.
 ///
 /// Layout:  records of 32 bytes (header) and up, aligned to 32, each in one piece; what does not
-/// fit
-///          before the ring's end is padded over.
+///          fit before the ring's end is padded over.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): each side has its own cache lines
 class Ring {
   public:

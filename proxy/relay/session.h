@@ -1,11 +1,11 @@
 #pragma once
 
 #include "proxy/relay/batch.h"
+#include "proxy/relay/clock.h"
 #include "proxy/relay/impairer.h"
 #include "proxy/relay/tap.h"
 #include "proxy/relay/upstream.h"
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,8 +16,6 @@ namespace tw::relay {
 
 /// A client, and the socket its datagrams reach the server by.
 struct Session {
-    using Clock = std::chrono::steady_clock;
-
     Upstream upstream;
     TapSession tap;
     SocketAddress client{}; ///< where replies go
@@ -36,6 +34,14 @@ struct Session {
     std::uint8_t first = 0;
     std::uint8_t last = 0;
     std::uint8_t count = 0;
+
+    /// Makes a message go to the client, from the address it sent to.
+    void address_reply(msghdr& header) noexcept {
+        header.msg_name = &client;
+        header.msg_namelen = client_length;
+        header.msg_control = control_length != 0 ? control.data() : nullptr;
+        header.msg_controllen = control_length;
+    }
 };
 
 /// Sessions by client address. Finding allocates nothing.

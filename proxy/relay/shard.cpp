@@ -1,6 +1,6 @@
 #include "proxy/relay/shard.h"
 
-#include "proxy/relay/relay.h"
+#include "proxy/relay/start_error.h"
 
 #include <algorithm>
 
@@ -11,10 +11,37 @@ namespace tw::relay {
 
 namespace {
 
-using boost::asio::detail::socket_option::boolean;
-using ReusePort = boolean<SOL_SOCKET, SO_REUSEPORT>;
-using PacketInfo4 = boolean<IPPROTO_IP, IP_PKTINFO>;
-using PacketInfo6 = boolean<IPPROTO_IPV6, IPV6_RECVPKTINFO>;
+/// A socket option that is switched on, as Asio takes it (its SettableSocketOption).
+template <int kLevel, int kName>
+class SwitchedOn {
+  public:
+    template <typename Protocol>
+    [[nodiscard]] int level(const Protocol& /*protocol*/) const noexcept {
+        return kLevel;
+    }
+
+    template <typename Protocol>
+    [[nodiscard]] int name(const Protocol& /*protocol*/) const noexcept {
+        return kName;
+    }
+
+    template <typename Protocol>
+    [[nodiscard]] const void* data(const Protocol& /*protocol*/) const noexcept {
+        return &on_;
+    }
+
+    template <typename Protocol>
+    [[nodiscard]] std::size_t size(const Protocol& /*protocol*/) const noexcept {
+        return sizeof on_;
+    }
+
+  private:
+    int on_ = 1;
+};
+
+using ReusePort = SwitchedOn<SOL_SOCKET, SO_REUSEPORT>;
+using PacketInfo4 = SwitchedOn<IPPROTO_IP, IP_PKTINFO>;
+using PacketInfo6 = SwitchedOn<IPPROTO_IPV6, IPV6_RECVPKTINFO>;
 
 constexpr std::chrono::milliseconds kShortestSweep{5};
 constexpr std::chrono::milliseconds kLongestSweep{1000};
@@ -57,8 +84,8 @@ void Shard::open_listener(const Options& options, Udp::endpoint& endpoint, bool 
     boost::system::error_code error;
     const auto check = [&](const char* what) {
         if (error) {
-            throw StartError{std::string{"cannot "} + what + ' ' +
-                             to_string(endpoint_from(endpoint.data())) + ": " + error.message()};
+            throw StartError{std::string{"cannot "} + what + ' ' + to_string(endpoint) + ": " +
+                             error.message()};
         }
     };
     Udp::socket& socket = sockets_.emplace_back(io_);
@@ -69,13 +96,13 @@ void Shard::open_listener(const Options& options, Udp::endpoint& endpoint, bool 
         check("set up");
     }
     if (options.threads > 1) {
-        socket.set_option(ReusePort{true}, error);
+        socket.set_option(ReusePort{}, error);
         check("share between threads");
     }
     if (endpoint.address().is_unspecified()) {
         // A socket for both families takes both options; one of them is enough for either.
-        endpoint.address().is_v6() ? socket.set_option(PacketInfo6{true}, error)
-                                   : socket.set_option(PacketInfo4{true}, error);
+        endpoint.address().is_v6() ? socket.set_option(PacketInfo6{}, error)
+                                   : socket.set_option(PacketInfo4{}, error);
         check("set up");
     }
     set_socket_buffers(socket.native_handle(), options.socket_buffer_bytes);
@@ -114,7 +141,7 @@ void Shard::wait_for_sweep() {
         if (error) {
             return;
         }
-        forwarder_->sweep(Session::Clock::now());
+        forwarder_->sweep(Clock::now());
         wait_for_sweep();
     });
 }
@@ -136,7 +163,7 @@ void Shard::send_due() {
     if (!forwarder_->impaired()) {
         return;
     }
-    const auto next = forwarder_->send_due(Session::Clock::now());
+    const auto next = forwarder_->send_due(Clock::now());
     if (next == due_) {
         return;
     }
@@ -163,7 +190,7 @@ void Shard::set_impairment(const Impairment& impairment) {
 }
 
 void Shard::spin() {
-    auto last_seen = Session::Clock::now();
+    auto last_seen = Clock::now();
     bool seen = false;
     int spins = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
@@ -174,13 +201,13 @@ void Shard::spin() {
         if (++spins < kSpinsPerLook) {
             continue;
         }
-        const auto now = Session::Clock::now();
+        const auto now = Clock::now();
         io_.poll();
         if (seen) {
             last_seen = now;
         } else if (now - last_seen > kSpinTime) {
             sleep();
-            last_seen = Session::Clock::now();
+            last_seen = Clock::now();
         }
         seen = false;
         spins = 0;
@@ -195,9 +222,9 @@ void Shard::sleep() {
 }
 
 void Shard::drain() {
-    const auto deadline = Session::Clock::now() + kDrainTime;
+    const auto deadline = Clock::now() + kDrainTime;
     while (forwarder_->read_clients() + forwarder_->read_servers() != 0 &&
-           Session::Clock::now() < deadline) {
+           Clock::now() < deadline) {
     }
 }
 

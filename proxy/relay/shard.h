@@ -49,7 +49,7 @@ class Shard {
     boost::asio::posix::stream_descriptor upstream_set_{io_};
     boost::asio::steady_timer sweep_timer_{io_};
     boost::asio::steady_timer due_timer_{io_}; ///< with impaired lines: when something has to leave
-    std::optional<Session::Clock::time_point> due_; ///< when that is, while the timer runs
+    std::optional<Clock::time_point> due_;     ///< when that is, while the timer runs
     std::chrono::milliseconds sweep_interval_;
     bool busy_poll_;
     bool woken_ = false; ///< a socket was ready since sleep() began

@@ -4,7 +4,7 @@ namespace tw::relay {
 
 namespace {
 
-/// Room for what may have to be told before a datagram: an open and two gaps.
+/// Room for what may have to be reported before a datagram: an open and two gaps.
 constexpr std::size_t kNewsBytes = 512;
 
 } // namespace
@@ -21,7 +21,7 @@ void Tap::commit() noexcept {
     }
 }
 
-bool Tap::tell_gaps(std::uint32_t session, Timestamp time, std::array<std::uint64_t, 2>& lost) {
+bool Tap::report_gaps(std::uint32_t session, Timestamp time, std::array<std::uint64_t, 2>& lost) {
     for (const auto direction : {Direction::c2s, Direction::s2c}) {
         auto& count = lost[static_cast<std::size_t>(direction)];
         if (count == 0) {
@@ -41,8 +41,8 @@ bool Tap::tell_gaps(std::uint32_t session, Timestamp time, std::array<std::uint6
     return true;
 }
 
-bool Tap::tell_close(PendingClose& pending) {
-    if (!tell_gaps(pending.session, pending.time, pending.lost)) {
+bool Tap::report_close(PendingClose& pending) {
+    if (!report_gaps(pending.session, pending.time, pending.lost)) {
         return false;
     }
     Event close;
@@ -53,16 +53,16 @@ bool Tap::tell_close(PendingClose& pending) {
     return ring_->try_push(close);
 }
 
-bool Tap::tell_pending(Timestamp time) {
+bool Tap::report_pending(Timestamp time) {
     if (!behind_) {
         return true;
     }
-    std::size_t told = 0;
-    while (told < pending_.size() && tell_close(pending_[told])) {
-        ++told;
+    std::size_t reported = 0;
+    while (reported < pending_.size() && report_close(pending_[reported])) {
+        ++reported;
     }
-    pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(told));
-    if (!pending_.empty() || !tell_gaps(0, time, unknown_lost_)) {
+    pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(reported));
+    if (!pending_.empty() || !report_gaps(0, time, unknown_lost_)) {
         return false;
     }
     behind_ = false;
@@ -70,7 +70,7 @@ bool Tap::tell_pending(Timestamp time) {
 }
 
 bool Tap::announce(TapSession& session, Timestamp time) {
-    if (!tell_pending(time)) {
+    if (!report_pending(time)) {
         return false;
     }
     if (!session.announced) {
@@ -83,7 +83,7 @@ bool Tap::announce(TapSession& session, Timestamp time) {
         open.server = session.server;
         session.announced = ring_->try_push(open);
     }
-    return session.announced && tell_gaps(session.id, time, session.lost);
+    return session.announced && report_gaps(session.id, time, session.lost);
 }
 
 void Tap::open(TapSession& session, Timestamp time) {
@@ -100,7 +100,7 @@ void Tap::datagram(TapSession& session, Timestamp time, Direction direction,
     }
     const bool has_news =
         behind_ || !session.announced || session.lost[0] != 0 || session.lost[1] != 0;
-    // A gap is told only when the datagram after it fits too, else a ring that stays full would be
+    // A gap is reported only when the datagram after it fits too, else a ring that stays full would be
     // stuffed with gaps.
     if (!has_news || (ring_->has_room(bytes.size() + kNewsBytes) && announce(session, time))) {
         Event event;
@@ -128,14 +128,14 @@ void Tap::close(TapSession& session, Timestamp time, CloseReason reason) {
         return;
     }
     PendingClose pending{session.id, reason, time, session.lost};
-    if (!tell_pending(time) || !tell_close(pending)) {
+    if (!report_pending(time) || !report_close(pending)) {
         pending_.push_back(pending);
         behind_ = true;
     }
 }
 
 bool Tap::settle(Timestamp time) {
-    const bool settled = ring_ == nullptr || tell_pending(time);
+    const bool settled = ring_ == nullptr || report_pending(time);
     commit();
     return settled;
 }

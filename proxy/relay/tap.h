@@ -42,7 +42,7 @@ class Tap {
     /// Ends a batch: shows the observer what was pushed.
     void commit() noexcept;
 
-    /// Tries again what is still to be told; true when nothing is.
+    /// Tries again what is still to be reported; true when nothing is.
     [[nodiscard]] bool settle(Timestamp time);
 
     /// Datagrams whose copy did not fit.
@@ -57,10 +57,10 @@ class Tap {
     };
 
     [[nodiscard]] bool announce(TapSession& session, Timestamp time);
-    [[nodiscard]] bool tell_gaps(std::uint32_t session, Timestamp time,
-                                 std::array<std::uint64_t, 2>& lost);
-    [[nodiscard]] bool tell_close(PendingClose& pending);
-    [[nodiscard]] bool tell_pending(Timestamp time);
+    [[nodiscard]] bool report_gaps(std::uint32_t session, Timestamp time,
+                                   std::array<std::uint64_t, 2>& lost);
+    [[nodiscard]] bool report_close(PendingClose& pending);
+    [[nodiscard]] bool report_pending(Timestamp time);
 
     Ring* ring_;
     std::vector<PendingClose> pending_;

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "proxy/relay/counters.h"
+#include "proxy/relay/impairer.h"
+#include "proxy/relay/listener.h"
+#include "proxy/relay/session.h"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace tw::relay {
+
+/// The way datagrams take while lines are impaired: each waits, if only for a moment, and is shown
+/// to the observer when it is sent on. So the observer sees what the receiver gets, and nothing of
+/// what the line loses. One thread's; it never waits itself.
+class ImpairedPath {
+  public:
+    using Time = Impairer::Time;
+
+    /// All have to outlive it.
+    ImpairedPath(std::span<const Listener> listeners, Tap& tap, LiveCounters& counters)
+        : listeners_{listeners}, tap_{&tap}, counters_{&counters} {}
+
+    [[nodiscard]] bool active() const noexcept { return impairer_ != nullptr; }
+
+    /// Makes all lines as bad as this, from now on; what waits is sent on at once.
+    void set(const Impairment& impairment, Sessions& sessions);
+
+    /// Takes a datagram of the session, which has to live as long as anything of it waits.
+    /// Precondition: active.
+    void accept(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);
+
+    /// Sends on what has to leave by now; returns when the next one has to.
+    /// Precondition: active.
+    std::optional<Time> send_due(Time now);
+
+  private:
+    void send(Session& session, Direction direction, std::span<const std::byte> bytes,
+              Timestamp now);
+
+    std::span<const Listener> listeners_;
+    Tap* tap_;
+    LiveCounters* counters_;
+    std::unique_ptr<Impairer> impairer_; ///< null unless lines are impaired
+};
+
+} // namespace tw::relay
