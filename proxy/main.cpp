@@ -1,46 +1,5 @@
-#include "proxy/cli/command_line.h"
-#include "proxy/record/terminal_text.h"
-
-#include <cstdio>
-#include <exception>
-
-#include <fmt/format.h>
-
-namespace {
-
-int run(int argc, char** argv) {
-    tw::cli::CommandLine line;
-    CLI::App& app = line.app;
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success& success) {
-        return app.exit(success);
-    } catch (const CLI::ParseError& error) {
-        const auto chosen = app.get_subcommands();
-        if (chosen.empty() && argc > 1 && argv[1][0] != '-') {
-            fmt::print(stderr, "twscope: there is no command '{}' (see 'twscope --help')\n",
-                       tw::record::terminal_text(argv[1]));
-            return tw::cli::kExitUsage;
-        }
-        const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
-        fmt::print(stderr, "twscope: {} (see 'twscope {}--help')\n", error.what(), where);
-        return tw::cli::kExitUsage;
-    }
-    for (const auto& [command, action] : line.actions) {
-        if (command->parsed()) {
-            return action();
-        }
-    }
-    return tw::cli::kExitUsage;
-}
-
-} // namespace
+#include "proxy/cli/program.h"
 
 int main(int argc, char** argv) {
-    try {
-        return run(argc, argv);
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "twscope: {}\n", error.what());
-        return tw::cli::kExitUsage;
-    }
+    return tw::cli::run_program(argc, argv);
 }

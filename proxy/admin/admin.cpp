@@ -43,7 +43,8 @@ void show_impairment(const Sources& sources, const Request& /*request*/, const R
 
 void set_impairment(const Sources& sources, const Request& request, const Respond& respond) {
     if (request.body.empty()) {
-        return respond({.status = 400, .body = "say what, as --impair takes it, or: none\n"});
+        return respond(
+            {.status = 400, .body = "say how, for example s2c:delay=40ms,loss=2%, or none\n"});
     }
     std::string_view text = request.body;
     while (text.ends_with('\n') || text.ends_with('\r')) {
@@ -71,15 +72,17 @@ constexpr std::array<Route, 6> kRoutes{{{"GET", "/", show_page},
 } // namespace
 
 Admin::Admin(const AdminOptions& options, Sources sources)
-    : sources_{std::move(sources)}, guard_{.loopback = true, .hosts = options.hosts},
+    : sources_{std::move(sources)}, origin_{.loopback = true,
+                                            .hosts = options.hosts,
+                                            .unknown_host_hint = options.unknown_host_hint},
       server_{options.server, [this](const Request& request, const Respond& respond) {
                   answer(request, respond);
               }} {
-    guard_.loopback = server_.on_loopback();
+    origin_.loopback = server_.on_loopback();
 }
 
 void Admin::answer(const Request& request, const Respond& respond) {
-    if (auto refusal = refuse_foreign_origin(request, guard_)) {
+    if (auto refusal = refuse_foreign_origin(request, origin_)) {
         return respond(*std::move(refusal));
     }
     const std::string_view method = request.method == "HEAD" ? "GET" : request.method;

@@ -23,19 +23,20 @@ struct Sources {
     std::function<State()> state;
     /// Asks; the answer comes later, from any thread.
     std::function<void(std::function<void(Health)>)> health;
-    /// As --impair takes it. Errors: one line that says what is wrong with the text.
+    /// As relay::parse_impairment reads it. Errors: one line that says what is wrong with the text.
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
 };
 
 struct AdminOptions {
     ServerOptions server{};
     std::vector<std::string> hosts{}; ///< names it goes by (OriginOptions)
+    std::string unknown_host_hint{};  ///< (OriginOptions)
 };
 
 /// What twscope answers over HTTP: `/`, `/healthz`, `/metrics`, `/api/state`, `/api/impairment`.
 class Admin {
   public:
-    /// Binds. Errors: std::runtime_error.
+    /// Binds. Errors: ListenError.
     Admin(const AdminOptions& options, Sources sources);
 
     void start() { server_.start(); }
@@ -44,13 +45,13 @@ class Admin {
 
     [[nodiscard]] std::uint16_t port() const { return server_.port(); }
 
-    [[nodiscard]] bool on_loopback() const { return guard_.loopback; }
+    [[nodiscard]] bool on_loopback() const { return origin_.loopback; }
 
   private:
     void answer(const Request& request, const Respond& respond);
 
     Sources sources_;
-    OriginOptions guard_;
+    OriginOptions origin_;
     HttpServer server_; ///< last: it calls the rest
 };
 

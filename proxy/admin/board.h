@@ -26,7 +26,7 @@ struct SessionView {
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};
-    std::array<std::uint64_t, 2> recovered{}; ///< lost, and had by a resend
+    std::array<std::uint64_t, 2> recovered{}; ///< lost, then recovered by retransmission
     std::uint64_t snapshots = 0;
     std::uint64_t verified = 0;
     std::uint64_t missed = 0;

@@ -1,5 +1,7 @@
 #include "proxy/admin/http_server.h"
 
+#include "proxy/relay/endpoint.h"
+
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -185,15 +187,22 @@ struct HttpServer::Impl {
 HttpServer::HttpServer(const ServerOptions& options, Handler handler)
     : impl_{std::make_unique<Impl>(std::move(handler))} {
     impl_->timeout = options.timeout;
+    Error unreadable;
+    const auto address = asio::ip::make_address(options.address, unreadable);
+    if (unreadable) {
+        throw ListenError{"cannot listen on " + options.address + ':' +
+                          std::to_string(options.port) + ": " + unreadable.message()};
+    }
     try {
-        const Tcp::endpoint where{asio::ip::make_address(options.address), options.port};
+        const Tcp::endpoint where{address, options.port};
         impl_->acceptor.open(where.protocol());
         impl_->acceptor.set_option(Tcp::acceptor::reuse_address{true});
         impl_->acceptor.bind(where);
         impl_->acceptor.listen(static_cast<int>(kMaxConnections));
     } catch (const boost::system::system_error& error) {
-        throw std::runtime_error{"cannot listen on " + options.address + ':' +
-                                 std::to_string(options.port) + ": " + error.code().message()};
+        throw ListenError{"cannot listen on " +
+                          relay::to_string(asio::ip::udp::endpoint{address, options.port}) + ": " +
+                          error.code().message()};
     }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -49,11 +50,17 @@ struct ServerOptions {
     std::chrono::milliseconds timeout{5000};
 };
 
+/// The server cannot listen; what() is one line for the user.
+class ListenError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
 /// A small HTTP/1.1 server on a thread of its own: one request a connection, everything bounded.
 class HttpServer {
   public:
     /// Binds; nothing is answered before start().
-    /// Errors: std::runtime_error, one line for the user.
+    /// Errors: ListenError.
     HttpServer(const ServerOptions& options, Handler handler);
     /// Stops.
     ~HttpServer();

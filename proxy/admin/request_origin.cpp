@@ -85,8 +85,11 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
     }
     if (!right_host(request.host, options)) {
         return Response{.status = 421,
-                        .body = "not known by this name; use the address, or start twscope with "
-                                "--http-host NAME\n"};
+                        .body = "not known by this name; use the address" +
+                                (options.unknown_host_hint.empty()
+                                     ? std::string{}
+                                     : ", or " + options.unknown_host_hint) +
+                                '\n'};
     }
     if (request.method == "GET" || request.method == "HEAD") {
         return std::nullopt;

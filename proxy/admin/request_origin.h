@@ -12,6 +12,7 @@ namespace tw::admin {
 struct OriginOptions {
     bool loopback = true;             ///< only this machine can reach it
     std::vector<std::string> hosts{}; ///< names it goes by, beside those that are always right
+    std::string unknown_host_hint{};  ///< how to make another name known, for the refusal
 };
 
 /// The refusal of a request that some web page elsewhere may have made a browser send; nothing when

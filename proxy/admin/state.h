@@ -45,7 +45,7 @@ struct State {
     std::int64_t started_ms = 0; ///< since 1970
     std::vector<std::string> listen{};
     std::string server{};
-    std::string impairment{}; ///< as --impair takes it; empty: none
+    std::string impairment{}; ///< as relay::parse_impairment reads it
     bool inspecting = true;
     RelayState relay{};
     RecordingState recording{};

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <sstream>
 
+#include <boost/asio/ip/udp.hpp>
 #include <pcap/pcap.h>
 
 namespace tw::capture {
@@ -61,9 +63,9 @@ constexpr auto kLinks = std::to_array<LinkForm>({
 } // namespace
 
 std::string to_string(const CaptureEndpoint& endpoint) {
-    const std::string address = endpoint.address.to_string();
-    const std::string port = std::to_string(endpoint.port);
-    return endpoint.address.is_v6() ? '[' + address + "]:" + port : address + ':' + port;
+    std::ostringstream text;
+    text << boost::asio::ip::udp::endpoint{endpoint.address, endpoint.port};
+    return text.str();
 }
 
 void CaptureFile::Close::operator()(pcap* handle) const {

@@ -43,7 +43,7 @@ struct CaptureCounts {
     std::uint64_t frames = 0;
     std::uint64_t datagrams = 0;
     std::uint64_t other = 0;     ///< no UDP over IPv4 or IPv6
-    std::uint64_t fragments = 0; ///< IP fragments: not put together
+    std::uint64_t fragments = 0; ///< IP fragments: not reassembled
     std::uint64_t cut = 0;       ///< recorded shorter than they were sent
     bool ended_early = false;    ///< the file ends inside a frame
 };

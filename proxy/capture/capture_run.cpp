@@ -13,9 +13,9 @@ namespace {
 void report_capture(const std::string& path, const CaptureCounts& counts,
                     const CaptureSessions& sessions) {
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
-        {"IP fragments (not put together)", counts.fragments},
-        {"datagrams recorded shorter than they were (capture with -s 0)", counts.cut},
-        {"datagrams of new sessions beyond the limit", sessions.refused()},
+        {"IP fragments (not reassembled)", counts.fragments},
+        {"datagrams cut short by the recorder (record with a snap length of 0)", counts.cut},
+        {"datagrams of new sessions ignored: too many sessions at once", sessions.refused()},
     };
     for (const auto& [what, count] : warnings) {
         if (count != 0) {
@@ -23,14 +23,15 @@ void report_capture(const std::string& path, const CaptureCounts& counts,
         }
     }
     if (counts.ended_early) {
-        fmt::print(stderr, "twscope: {}: ends inside a frame; what came before it counts\n", path);
+        fmt::print(stderr,
+                   "twscope: {}: ends in the middle of a frame; what comes before it is read\n",
+                   path);
     }
     if (counts.datagrams == 0) {
-        fmt::print(stderr, "twscope: {}: no UDP datagram in {} frames\n", path, counts.frames);
+        fmt::print(stderr, "twscope: {}: no UDP datagrams in {} frames\n", path, counts.frames);
     } else if (sessions.ignored() == counts.datagrams) {
         fmt::print(stderr,
-                   "twscope: {}: none of {} datagrams belongs to the server asked "
-                   "for\n",
+                   "twscope: {}: none of the {} datagrams is to or from the server asked for\n",
                    path, counts.datagrams);
     }
 }

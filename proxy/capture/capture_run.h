@@ -10,16 +10,16 @@
 
 namespace tw::capture {
 
-/// Captures, read one after the other as if their traffic had passed the
-/// proxy.
+/// Captures, read one after the other as if their traffic had passed the proxy.
 class CaptureRun {
   public:
     /// Opens all of them, so that a wrong name is reported before anything is read.
     /// `servers`: whose traffic counts. Errors: CaptureError.
     CaptureRun(std::vector<std::string> paths, ServerGuess servers);
 
-    /// Inspects all datagrams and closes the sessions. What a capture holds besides is told on
+    /// Inspects all datagrams and closes the sessions. What a capture holds besides is reported on
     /// standard error.
+    ///
     /// `pseudonym_key`: see shown_client.
     void read(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
 

@@ -1,17 +1,14 @@
 #pragma once
 
 #include "proxy/report/outcome.h"
+#include "proxy/sink/file_output.h"
 
-#include <string>
+#include <optional>
 
 namespace tw::cli {
 
-/// To be called before a long run: a summary that cannot be written afterwards is no use then.
-/// Errors: UsageError.
-void check_summary_file(const std::string& file);
-
-/// Prints to standard error what failed, and writes the summary to `file` (JUnit when it ends with
-/// .xml; empty: none). Returns the exit code.
-[[nodiscard]] int conclude(const report::Outcome& outcome, const std::string& file);
+/// Prints to standard error what failed, and writes the summary to its file where there is one
+/// (as JUnit when its name ends with .xml). Returns the exit code.
+[[nodiscard]] int conclude(const report::Outcome& outcome, std::optional<sink::FileOutput>& file);
 
 } // namespace tw::cli

@@ -39,7 +39,9 @@ admin::AdminOptions HttpFlags::options() const {
                                      "name",
                                      address)};
     }
-    return {.server = {.address = host, .port = where.port}, .hosts = hosts};
+    return {.server = {.address = host, .port = where.port},
+            .hosts = hosts,
+            .unknown_host_hint = "start twscope with --http-host NAME"};
 }
 
 } // namespace tw::cli

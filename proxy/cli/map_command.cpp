@@ -84,7 +84,12 @@ void draw(const map::Map& file, const MapFlags& flags) {
     if (!flags.path.empty()) {
         auto recorded = report::read_recorded_paths(flags.path);
         if (!recorded) {
-            throw UsageError{fmt::format("--path {}: {}", flags.path, recorded.error())};
+            throw UsageError{fmt::format(
+                "--path {}: {}", flags.path,
+                recorded.error() == report::PathsError::unreadable
+                    ? "cannot be read"
+                    : "holds no snapshot with characters; record with 'twscope proxy -o FILE' and "
+                      "--items changed or all")};
         }
         paths = *std::move(recorded);
     }

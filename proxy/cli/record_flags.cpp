@@ -3,7 +3,6 @@
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 
-#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -119,19 +118,6 @@ std::vector<std::filesystem::path> RecordFlags::map_folders() const {
         folders.push_back(existing_folders("--map-cache", {map_cache}).front());
     }
     return folders;
-}
-
-void RecordFlags::open_output(std::optional<sink::FileOutput>& file) const {
-    if (output.empty()) {
-        return;
-    }
-    try {
-        file.emplace(output);
-    } catch (const std::system_error& error) {
-        throw UsageError{
-            fmt::format("--output {}: {}; name a file in a folder that exists and may be written",
-                        output, error.code().message())};
-    }
 }
 
 report::FailOn RecordFlags::failing() const {

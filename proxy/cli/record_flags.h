@@ -3,7 +3,6 @@
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/report/fail_on.h"
-#include "proxy/sink/file_output.h"
 #include "proxy/sink/json_lines.h"
 #include "snapshot/object_set.h"
 
@@ -32,17 +31,21 @@ struct RecordFlags {
     std::string filter;
     std::string console_filter;
     std::vector<std::string> expect;
-    std::string summary; ///< file for the verdict; empty: none
+    std::string summary; ///< file for how the checks ended; empty: none
     std::string pseudonym_key;
     std::string objects_file;
 
     void add_to(CLI::App& command);
     /// The folders to look for maps in. Errors: UsageError for what is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
-    /// Where records are written; nothing when they are not. Errors: UsageError.
-    void open_output(std::optional<sink::FileOutput>& file) const;
     /// What --fail-on names. Errors: UsageError.
     [[nodiscard]] report::FailOn failing() const;
+
+    /// Whether single messages are looked at by anybody.
+    [[nodiscard]] bool wants_messages() const {
+        return (!output.empty() || !expect.empty()) && !no_messages;
+    }
+
     /// The objects to decode with: the table and what --objects adds. Errors: UsageError.
     [[nodiscard]] std::unique_ptr<snapshot::ObjectSet> objects() const;
     /// The filter of a flag; nothing when it was not given. Errors: UsageError.

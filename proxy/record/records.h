@@ -18,7 +18,6 @@ namespace tw::record {
 
 /// Nanoseconds since 1970-01-01 UTC: when the datagram passed.
 using Timestamp = std::int64_t;
-using wire::Direction;
 
 /// What every record says. Records hold views: they live as long as the call that hands them over.
 struct RecordHead {

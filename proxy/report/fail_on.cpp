@@ -24,10 +24,12 @@ tl::expected<FailOn, std::string> FailOn::parse(const std::vector<std::string>& 
     return fail_on;
 }
 
-std::vector<Check> FailOn::checks(const record::SessionStats& totals) const {
+std::vector<Check> FailOn::checks(const record::SessionStats& totals,
+                                  std::string_view asked_by) const {
     std::vector<Check> checks;
     for (const Word& word : words_) {
-        Check check{.kind = "fail-on", .text = word.text, .passed = true, .instead = {}};
+        Check check{
+            .asked_by = std::string{asked_by}, .text = word.text, .passed = true, .instead = {}};
         for (const record::FindingInfo& info : record::finding_table()) {
             const auto index = static_cast<std::size_t>(info.id);
             if (const std::uint64_t count = totals.findings[index]; word.fails[index] && count) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -20,7 +21,8 @@ class FailOn {
     parse(const std::vector<std::string>& words);
 
     /// One check a word: whether none of its findings occurred.
-    [[nodiscard]] std::vector<Check> checks(const record::SessionStats& totals) const;
+    [[nodiscard]] std::vector<Check> checks(const record::SessionStats& totals,
+                                            std::string_view asked_by) const;
 
   private:
     FailOn() = default;

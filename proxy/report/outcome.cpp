@@ -53,29 +53,31 @@ bool Outcome::passed() const {
                        [](const Check& check) { return check.passed; });
 }
 
-Outcome outcome_of(std::vector<Check> fail_on, const filter::Expectations& expectations,
-                   const record::SessionStats& totals, std::uint32_t sessions, double seconds) {
-    Outcome outcome{.checks = std::move(fail_on),
-                    .seen = fmt::format("{} sessions, {} snapshots, {} verified, {} warnings, {} "
-                                        "errors",
-                                        sessions, totals.snapshots, totals.verified,
-                                        count_of(totals, record::Severity::warning),
-                                        count_of(totals, record::Severity::error)),
-                    .seconds = seconds};
-    for (filter::ExpectationResult& result : expectations.report()) {
-        outcome.checks.push_back({.kind = "expect",
-                                  .text = record::terminal_text(result.text),
-                                  .passed = result.met,
-                                  .instead = std::move(result.instead)});
+void add_checks(std::vector<Check>& checks, std::vector<filter::ExpectationResult> expectations,
+                std::string_view asked_by) {
+    for (filter::ExpectationResult& result : expectations) {
+        checks.push_back({.asked_by = std::string{asked_by},
+                          .text = record::terminal_text(result.text),
+                          .passed = result.met,
+                          .instead = std::move(result.instead)});
     }
-    return outcome;
+}
+
+Outcome outcome_of(std::vector<Check> checks, const record::SessionStats& totals,
+                   std::uint32_t sessions, double seconds) {
+    return {.checks = std::move(checks),
+            .seen = fmt::format("{} sessions, {} snapshots, {} verified, {} warnings, {} errors",
+                                sessions, totals.snapshots, totals.verified,
+                                count_of(totals, record::Severity::warning),
+                                count_of(totals, record::Severity::error)),
+            .seconds = seconds};
 }
 
 std::string outcome_text(const Outcome& outcome) {
     std::string out = fmt::format("{} after {:.1f} s: {}\n", outcome.passed() ? "PASSED" : "FAILED",
                                   outcome.seconds, outcome.seen);
     for (const Check& check : outcome.checks) {
-        out += fmt::format("{} --{} {}{}{}\n", check.passed ? "pass" : "FAIL", check.kind,
+        out += fmt::format("{} {} {}{}{}\n", check.passed ? "pass" : "FAIL", check.asked_by,
                            check.text, check.passed ? "" : ": ", check.instead);
     }
     return out;
@@ -89,8 +91,9 @@ std::string outcome_junit(const Outcome& outcome) {
                                   "errors=\"0\" skipped=\"0\" time=\"{:.3f}\">\n",
                                   outcome.checks.size(), failures, outcome.seconds);
     for (const Check& check : outcome.checks) {
-        out += fmt::format("  <testcase classname=\"twscope.{}\" name=\"{}\"", check.kind,
-                           xml(check.text));
+        const auto name = std::min(check.asked_by.find_first_not_of('-'), check.asked_by.size());
+        out += fmt::format("  <testcase classname=\"twscope.{}\" name=\"{}\"",
+                           xml(check.asked_by.substr(name)), xml(check.text));
         out += check.passed ? "/>\n"
                             : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n",
                                           xml(check.instead));

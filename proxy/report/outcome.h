@@ -5,14 +5,15 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw::report {
 
 /// One thing a run was asked to prove, and whether it did.
 struct Check {
-    std::string kind; ///< "expect", "fail-on"
-    std::string text; ///< as it was asked
+    std::string asked_by; ///< the flag, as whoever ran it wrote it
+    std::string text;     ///< as it was asked
     bool passed = true;
     std::string instead; ///< what was seen instead; safe on a terminal
 };
@@ -26,11 +27,12 @@ struct Outcome {
     [[nodiscard]] bool passed() const;
 };
 
-/// `fail_on`: the checks of the findings that make the run fail.
-[[nodiscard]] Outcome outcome_of(std::vector<Check> fail_on,
-                                 const filter::Expectations& expectations,
-                                 const record::SessionStats& totals, std::uint32_t sessions,
-                                 double seconds);
+/// Adds a check for each expectation.
+void add_checks(std::vector<Check>& checks, std::vector<filter::ExpectationResult> expectations,
+                std::string_view asked_by);
+
+[[nodiscard]] Outcome outcome_of(std::vector<Check> checks, const record::SessionStats& totals,
+                                 std::uint32_t sessions, double seconds);
 
 /// A line for each check, for people.
 [[nodiscard]] std::string outcome_text(const Outcome& outcome);

@@ -101,10 +101,10 @@ class Collector {
 
 } // namespace
 
-tl::expected<std::vector<map::Path>, std::string> read_recorded_paths(const std::string& path) {
+tl::expected<std::vector<map::Path>, PathsError> read_recorded_paths(const std::string& path) {
     std::ifstream file{path};
     if (!file) {
-        return tl::unexpected{std::string{"cannot be read"}};
+        return tl::unexpected{PathsError::unreadable};
     }
     Collector collector;
     for (std::string line; std::getline(file, line);) {
@@ -120,8 +120,7 @@ tl::expected<std::vector<map::Path>, std::string> read_recorded_paths(const std:
     }
     auto paths = collector.take();
     if (paths.empty()) {
-        return tl::unexpected{std::string{"holds no snapshot with characters; record with 'twscope "
-                                          "proxy -o FILE' and --items changed or all"}};
+        return tl::unexpected{PathsError::no_characters};
     }
     return paths;
 }

@@ -2,6 +2,7 @@
 
 #include "map/picture.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,13 @@
 
 namespace tw::report {
 
-/// The ways of the tees in a file of records (`twscope proxy -o`), one for each player.
-/// Errors: one line, when the file cannot be read or holds no snapshot with characters.
-[[nodiscard]] tl::expected<std::vector<map::Path>, std::string>
+enum class PathsError : std::uint8_t {
+    unreadable,    ///< the file cannot be read
+    no_characters, ///< it holds no snapshot with characters
+};
+
+/// The ways of the tees in a file of records, one for each player.
+[[nodiscard]] tl::expected<std::vector<map::Path>, PathsError>
 read_recorded_paths(const std::string& path);
 
 } // namespace tw::report

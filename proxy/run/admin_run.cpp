@@ -1,11 +1,12 @@
 #include "proxy/run/admin_run.h"
 
+#include "proxy/relay/clock.h"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include <boost/asio/post.hpp>
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 namespace tw::run {
@@ -16,15 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds kHealthDeadline{1000};
 
 std::int64_t now_ms() {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
-
-std::string to_text(const boost::asio::ip::udp::endpoint& endpoint) {
-    const std::string address = endpoint.address().to_string();
-    return fmt::format("{}:{}", endpoint.address().is_v4() ? address : '[' + address + ']',
-                       endpoint.port());
+    constexpr std::int64_t kNanoseconds = 1'000'000;
+    return relay::now_utc() / kNanoseconds;
 }
 
 admin::RelayState relay_state(const relay::Relay& relay) {
@@ -91,12 +85,13 @@ admin::State AdminRun::state() const {
                        .impairment = parts_.impairment->settings(),
                        .inspecting = parts_.inspecting,
                        .relay = relay_state(*parts_.relay),
-                       .recording = {.output = parts_.output},
+                       .recording = {},
                        .view = parts_.board->read()};
     for (const auto& endpoint : parts_.relay->listen_endpoints()) {
-        state.listen.push_back(to_text(endpoint));
+        state.listen.push_back(relay::to_string(endpoint));
     }
     if (parts_.file != nullptr) {
+        state.recording.output = parts_.file->path();
         state.recording.failed = parts_.file->failed();
         state.recording.lost = parts_.file->lost_lines() + parts_.queue->dropped_lines();
     }

@@ -29,11 +29,10 @@ class AdminRun {
         const admin::Board* board;
         const sink::FileOutput* file;
         const sink::QueuedOutput* queue;
-        std::string output;
         bool inspecting;
     };
 
-    /// Binds. Errors: std::runtime_error.
+    /// Binds. Errors: admin::ListenError.
     AdminRun(const admin::AdminOptions& options, Parts parts);
     ~AdminRun();
     AdminRun(const AdminRun&) = delete;

@@ -1,6 +1,6 @@
 #include "proxy/run/impairment_control.h"
 
-#include <chrono>
+#include "proxy/relay/clock.h"
 
 #include <spdlog/spdlog.h>
 
@@ -57,9 +57,8 @@ void ImpairmentControl::write(const relay::Impairment& impairment) {
     if (records_ == nullptr) {
         return;
     }
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
     const record::ImpairmentRecord record{
-        .head = {.time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()},
+        .head = {.time = relay::now_utc()},
         .settings = settings,
         .seed = impairment.seed,
         .directions = {record_of(impairment.directions[0]), record_of(impairment.directions[1])}};

@@ -21,11 +21,12 @@ class ImpairmentControl {
     /// from the start.
     ImpairmentControl(relay::Relay& relay, sink::Output* records, const sink::JsonOptions& options);
 
-    /// Changes it, to what --impair takes; the seed stays. Returns what is in force now.
+    /// Changes it, to what relay::parse_impairment reads; the seed stays. Returns what is in force
+    /// now.
     /// Errors: one line that says what is wrong with the text, or that the run is over.
     [[nodiscard]] tl::expected<std::string, std::string> set(std::string_view text);
 
-    /// As --impair takes it.
+    /// As relay::parse_impairment reads it.
     [[nodiscard]] std::string settings() const { return relay::to_string(relay_->impairment()); }
 
     /// To be called before the records end: no change is taken any more.

@@ -2,9 +2,9 @@
 
 #include "map/error.h"
 #include "map/game_layer.h"
+#include "proxy/sink/file_output.h"
 
 #include <algorithm>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +12,20 @@
 #include <unistd.h>
 
 namespace tw::run {
+
+namespace {
+
+std::error_code write_file(const std::string& path, std::span<const std::byte> bytes) {
+    try {
+        sink::FileOutput file{path};
+        file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        return {file.error(), std::generic_category()};
+    } catch (const std::system_error& error) {
+        return error.code();
+    }
+}
+
+} // namespace
 
 MapFolders::MapFolders(std::vector<std::filesystem::path> folders, std::filesystem::path cache)
     : folders_{std::move(folders)}, cache_{std::move(cache)} {}
@@ -74,14 +88,8 @@ std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
     // Written aside and renamed, so that nobody ever reads half a map.
     auto aside = path;
     aside += fmt::format(".{}.tmp", ::getpid());
-    std::ofstream file{aside, std::ios::binary};
-    file.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    std::error_code error;
-    if (!file) {
-        error = std::make_error_code(std::errc::io_error);
-    } else {
+    std::error_code error = write_file(aside.string(), bytes);
+    if (!error) {
         std::filesystem::rename(aside, path, error);
     }
     if (error) {

@@ -13,8 +13,7 @@
 
 namespace tw::run {
 
-/// Maps from the folders given with --maps, and those that come over the wire. What was read once
-/// is kept and shared: many sessions play on one map. May be used by several workers.
+/// Maps from folders, and those that come over the wire. What was read once is kept and shared: many sessions play on one map. May be used by several workers.
 class MapFolders final : public inspect::MapSource {
   public:
     /// `cache`: where maps that come over the wire are kept; empty: only in memory.
@@ -30,7 +29,7 @@ class MapFolders final : public inspect::MapSource {
     static constexpr std::size_t kKept = 16;
 
     [[nodiscard]] inspect::FoundMap read(const inspect::MapAnnouncement& announcement) const;
-    /// What goes wrong in keeping it is told, and changes nothing else.
+    /// Returns what went wrong, which changes nothing else; empty when nothing did.
     [[nodiscard]] std::string store(const inspect::MapAnnouncement& announcement,
                                     const map::Identity& identity,
                                     std::span<const std::byte> bytes) const;

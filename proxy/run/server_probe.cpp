@@ -1,5 +1,6 @@
 #include "proxy/run/server_probe.h"
 
+#include "proxy/relay/clock.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/encode.h"
 
@@ -82,17 +83,17 @@ void ServerProbe::ask(std::function<void(bool)> done) {
         }
     }
     ++token_;
-    ends_ = std::chrono::steady_clock::now() + deadline_;
+    ends_ = relay::Clock::now() + deadline_;
     receive();
     send();
 }
 
 void ServerProbe::send() {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = relay::Clock::now();
     if (now >= ends_) {
         return finish(false);
     }
-    boost::system::error_code ignored; // nobody there: the answer does not come, and that is told
+    boost::system::error_code ignored; // nobody there: no answer comes, and that is reported
     socket_.send(asio::buffer(info_request(token_)), 0, ignored);
     timer_.expires_at(std::min(now + kRepeat, ends_));
     timer_.async_wait([this](const boost::system::error_code& error) {

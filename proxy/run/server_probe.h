@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/relay/clock.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +49,7 @@ class ServerProbe {
     std::vector<std::function<void(bool)>> waiting_;
     std::vector<std::byte> buffer_;
     std::uint8_t token_ = 0; ///< which the answer repeats
-    std::chrono::steady_clock::time_point ends_;
+    relay::Clock::time_point ends_;
 };
 
 } // namespace tw::run

@@ -1,6 +1,7 @@
 #include "proxy/run/worker.h"
 
 #include "proxy/record/pseudonym.h"
+#include "proxy/relay/clock.h"
 #include "proxy/relay/idle.h"
 
 #include <chrono>
@@ -18,12 +19,6 @@ constexpr std::chrono::milliseconds kFlushEvery{100};
 /// The live page asks once a second.
 constexpr std::chrono::milliseconds kPublishEvery{250};
 
-record::Timestamp now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
-
 /// Where cores are scarce the relay goes first: a worker that comes later only records later. It
 /// can always be asked for; on Linux it is the calling thread's alone.
 void let_relay_go_first() {
@@ -31,6 +26,7 @@ void let_relay_go_first() {
     std::ignore = ::setpriority(PRIO_PROCESS, 0, kNice);
 }
 
+/// The one place where the relay's word for a direction becomes the wire's.
 wire::Direction direction_of(const relay::Event& event) {
     return event.direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c;
 }
@@ -84,15 +80,15 @@ void Worker::finish() {
 void Worker::run() {
     let_relay_go_first();
     relay::IdleStrategy idle;
-    auto flushed = std::chrono::steady_clock::now();
+    auto flushed = relay::Clock::now();
     auto published = flushed;
     while (true) {
-        // Read before the ring, so that nothing the relay told before it ended is missed.
+        // Read before the ring, so that nothing the relay reported before it ended is missed.
         const bool ending = ending_.load(std::memory_order_acquire);
         constexpr std::size_t kBatch = 256;
         const std::size_t seen =
             ring_.consume([this](const relay::Event& event) { look_at(event); }, kBatch);
-        const auto time = std::chrono::steady_clock::now();
+        const auto time = relay::Clock::now();
         if (time - flushed >= kFlushEvery) {
             flushed = time;
             if (json_) {
@@ -104,7 +100,7 @@ void Worker::run() {
             publish();
         }
         if (report_wanted_.exchange(false, std::memory_order_relaxed)) {
-            inspector_.report(now());
+            inspector_.report(relay::now_utc());
         }
         if (seen != 0) {
             idle.reset();
@@ -114,7 +110,7 @@ void Worker::run() {
             idle.idle();
         }
     }
-    inspector_.finish(now(), "shutdown");
+    inspector_.finish(relay::now_utc(), "shutdown");
     if (json_) {
         json_->flush();
     }

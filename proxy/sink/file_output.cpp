@@ -18,7 +18,7 @@ std::uint64_t lines_in(std::string_view block) {
 
 } // namespace
 
-FileOutput::FileOutput(const std::string& path) {
+FileOutput::FileOutput(const std::string& path) : path_{path} {
     constexpr mode_t kReadableByAll = 0644;
     descriptor_ = path == "-" ? ::dup(STDOUT_FILENO)
                               : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,

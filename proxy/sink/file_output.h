@@ -28,6 +28,9 @@ class FileOutput final : public Output {
 
     void write(std::string_view block) override;
 
+    /// As it was opened.
+    [[nodiscard]] const std::string& path() const { return path_; }
+
     [[nodiscard]] bool failed() const { return error_ != 0; }
 
     /// errno of the failure, 0 while all is well. From any thread, as the others that only ask.
@@ -36,6 +39,7 @@ class FileOutput final : public Output {
     [[nodiscard]] std::uint64_t lost_lines() const { return lost_lines_; }
 
   private:
+    std::string path_;
     int descriptor_ = -1;
     std::atomic<int> error_{0};
     std::atomic<std::uint64_t> lost_lines_{0};

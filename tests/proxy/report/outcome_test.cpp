@@ -18,7 +18,7 @@ TEST_CASE("each word of --fail-on is a check, and names what occurred") {
     const auto fail_on =
         FailOn::parse({"warning", "error", "world.inside_solid", "packet.too_short"});
     REQUIRE(fail_on);
-    const auto checks = fail_on->checks(totals);
+    const auto checks = fail_on->checks(totals, "--fail-on");
     REQUIRE(checks.size() == 4);
     CHECK(checks[0].instead ==
           "packet.too_short occurred once, snapshot.crc_mismatch occurred 3 times");
@@ -30,15 +30,16 @@ TEST_CASE("each word of --fail-on is a check, and names what occurred") {
 TEST_CASE("an outcome without checks is passed, one with a failed check is not") {
     Outcome outcome;
     CHECK(outcome.passed());
-    outcome.checks = {{.kind = "expect", .text = "ok", .passed = true, .instead = {}},
-                      {.kind = "expect", .text = "x", .passed = false, .instead = "y"}};
+    outcome.checks = {{.asked_by = "--expect", .text = "ok", .passed = true, .instead = {}},
+                      {.asked_by = "--expect", .text = "x", .passed = false, .instead = "y"}};
     CHECK_FALSE(outcome.passed());
 }
 
 TEST_CASE("the summary as text has a line for each check") {
     const Outcome outcome{
-        .checks = {{.kind = "fail-on", .text = "warning", .passed = true, .instead = {}},
-                   {.kind = "expect", .text = "always ok", .passed = false, .instead = "1 of 2"}},
+        .checks =
+            {{.asked_by = "--fail-on", .text = "warning", .passed = true, .instead = {}},
+             {.asked_by = "--expect", .text = "always ok", .passed = false, .instead = "1 of 2"}},
         .seen = "1 sessions",
         .seconds = 2.25};
     CHECK(tw::report::outcome_text(outcome) == "FAILED after 2.2 s: 1 sessions\n"
@@ -47,7 +48,7 @@ TEST_CASE("the summary as text has a line for each check") {
 }
 
 TEST_CASE("the summary as JUnit keeps its markup whatever the texts hold") {
-    const Outcome outcome{.checks = {{.kind = "expect",
+    const Outcome outcome{.checks = {{.asked_by = "--expect",
                                       .text = R"(size_bytes < 3 and name == "&<b>")",
                                       .passed = false,
                                       .instead = R"(seen: "]]></failure>")"}},
