@@ -5,6 +5,7 @@
 #include "proxy/run/impairment_control.h"
 #include "proxy/run/server_probe.h"
 #include "proxy/sink/file_output.h"
+#include "proxy/sink/queued_output.h"
 
 #include <cstdint>
 #include <functional>

@@ -14,6 +14,7 @@
 #include "proxy/sink/console.h"
 #include "proxy/sink/file_output.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/sink/queued_output.h"
 
 #include <atomic>
 #include <chrono>

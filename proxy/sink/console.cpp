@@ -58,7 +58,7 @@ std::vector<std::string> Console::lines(record::Timestamp now, double seconds) {
     std::vector<std::string> lines{findings_.begin(), findings_.end()};
     findings_.clear();
     if (const auto unshown = std::exchange(findings_unshown_, 0); unshown != 0) {
-        lines.push_back(fmt::format("and {} findings more", unshown));
+        lines.push_back(fmt::format("and {} more findings", unshown));
     }
     const auto snapshots = static_cast<double>(snapshots_.exchange(0)) / seconds;
     const auto verified = static_cast<double>(verified_.exchange(0)) / seconds;

@@ -23,7 +23,7 @@ class Console {
     struct Tee {
         std::string name;
         std::string place; ///< "(50,32) air"
-        std::string state; ///< what is shown until a snapshot tells more
+        std::string state; ///< what is shown until a snapshot says more
     };
 
     void set_tee(std::uint32_t session, Tee tee);

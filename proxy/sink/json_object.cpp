@@ -109,7 +109,7 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
 char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data) const {
     for (const Field& field : fields_) {
         if (std::size_t{field.offset} + field.count > data.size()) {
-            break; // an older server sends fewer ints; what is there is told
+            break; // an older server sends fewer ints; what is there is written
         }
         to = field.key.put(to);
         const auto ints = data.subspan(field.offset, field.count);

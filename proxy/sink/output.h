@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 namespace tw::sink {
@@ -16,5 +18,10 @@ class Output {
 
     virtual void write(std::string_view block) = 0;
 };
+
+/// How many records are lost with a block.
+[[nodiscard]] inline std::uint64_t lines_in(std::string_view block) {
+    return static_cast<std::uint64_t>(std::count(block.begin(), block.end(), '\n'));
+}
 
 } // namespace tw::sink
