@@ -1,0 +1,256 @@
+#include "proxy/capture/capture_sessions.h"
+#include "proxy/wire/encode.h"
+#include "tests/support/session_script.h"
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::capture;
+using boost::asio::ip::make_address;
+using Side = ServerGuess::Side;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+using Bytes = std::vector<std::byte>;
+
+CaptureEndpoint at(const std::string& address, std::uint16_t port) {
+    return {.address = make_address(address), .port = port};
+}
+
+const CaptureEndpoint kAnn = at("198.51.100.1", 50000);
+const CaptureEndpoint kBob = at("198.51.100.2", 50000);
+const CaptureEndpoint kServer = at("192.0.2.1", 8303);
+
+Bytes connect() {
+    return wire::encode_control({.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
+}
+
+Bytes accepted() {
+    return wire::encode_control(
+        {.kind = wire::ControlKind::connectaccept, .token = wire::kTokenUnknown});
+}
+
+Bytes connless(std::string_view text) {
+    Bytes payload(4, std::byte{0xff});
+    for (const char character : text) {
+        payload.push_back(static_cast<std::byte>(character));
+    }
+    return wire::encode_connless(payload);
+}
+
+const Bytes kNonsense(20, std::byte{0xaa});
+
+/// Writes down when sessions open and close: "2 open 198.51.100.1:50000 192.0.2.1:8303".
+class SessionLog final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        const auto* const* session = std::get_if<const record::SessionRecord*>(&record);
+        if (session == nullptr || (*session)->event == record::SessionEvent::established) {
+            return;
+        }
+        const std::string number = std::to_string((*session)->head.session);
+        lines.push_back((*session)->event == record::SessionEvent::open
+                            ? number + " open " + std::string{(*session)->client} + ' ' +
+                                  std::string{(*session)->server}
+                            : number + " close " + std::string{(*session)->reason});
+    }
+
+    std::vector<std::string> lines;
+};
+
+/// Captured datagrams go in, sessions come out.
+struct Bench {
+    explicit Bench(CaptureSessions::Limits limits = {}) : sessions{inspector, guess, limits} {}
+
+    void see(std::int64_t time, const CaptureEndpoint& source, const CaptureEndpoint& destination,
+             const Bytes& payload = connect()) {
+        sessions.on_datagram(
+            {.time = time, .source = source, .destination = destination, .payload = payload});
+    }
+
+    [[nodiscard]] std::vector<std::string> lines() const { return log.lines; }
+
+    [[nodiscard]] std::uint64_t datagrams(std::size_t direction) const {
+        return inspector.totals().directions[direction].datagrams;
+    }
+
+    test::FakeMaps maps;
+    SessionLog log;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{.messages = false}, maps, log, numbers};
+    ServerGuess guess;
+    CaptureSessions sessions;
+};
+
+using Lines = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("the server is recognised by what is sent, then by its port") {
+    struct Row {
+        std::string_view name;
+        CaptureEndpoint source;
+        CaptureEndpoint destination;
+        Bytes payload;
+        Side server;
+    };
+
+    const CaptureEndpoint high = at("192.0.2.1", 60000);
+    const CaptureEndpoint low = at("192.0.2.2", 40000);
+    const Row rows[] = {
+        {"a connect goes to it, whatever its port", low, high, connect(), Side::destination},
+        {"an accepted connect comes from it", high, low, accepted(), Side::source},
+        {"a request for information", low, high, connless("gie3\1"), Side::destination},
+        {"information", high, low, connless("inf3"), Side::source},
+        {"a game's port", at("192.0.2.9", 1024), kServer, kNonsense, Side::destination},
+        {"a game's port as source", kServer, at("192.0.2.9", 1024), kNonsense, Side::source},
+        {"the smaller port", high, low, kNonsense, Side::destination},
+        {"the smaller port as source", low, high, kNonsense, Side::source},
+        {"the same port: who is spoken to first", at("192.0.2.8", 9), at("192.0.2.9", 9), kNonsense,
+         Side::source},
+        {"nothing in it", low, high, {}, Side::source},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        ServerGuess guess;
+        CHECK(guess.server_side({.time = 0,
+                                 .source = row.source,
+                                 .destination = row.destination,
+                                 .payload = row.payload}) == row.server);
+    }
+}
+
+TEST_CASE("a server once recognised stays one, whatever is said next") {
+    ServerGuess guess;
+    const CaptureEndpoint high = at("192.0.2.1", 60000);
+    const Bytes asked = connect();
+    CHECK(guess.server_side({.source = kAnn, .destination = high, .payload = asked}) ==
+          Side::destination);
+    CHECK(guess.server_side({.source = high, .destination = kBob, .payload = kNonsense}) ==
+          Side::source);
+    CHECK(guess.server_side({.source = kBob, .destination = high, .payload = kNonsense}) ==
+          Side::destination);
+}
+
+TEST_CASE("with a server given only its traffic counts") {
+    struct Row {
+        std::uint16_t port;
+        std::optional<std::string> address;
+        Side to;
+        Side from;
+    };
+
+    const Row rows[] = {
+        {8303, std::nullopt, Side::destination, Side::source},
+        {8303, "192.0.2.1", Side::destination, Side::source},
+        {8303, "192.0.2.2", Side::neither, Side::neither},
+        {8304, std::nullopt, Side::neither, Side::neither},
+        {8304, "192.0.2.1", Side::neither, Side::neither},
+        {50000, std::nullopt, Side::source, Side::destination},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.port);
+        ServerGuess guess;
+        guess.only(row.port,
+                   row.address ? std::optional{make_address(*row.address)} : std::nullopt);
+        CHECK(guess.server_side({.source = kAnn, .destination = kServer, .payload = kNonsense}) ==
+              row.to);
+        CHECK(guess.server_side({.source = kServer, .destination = kAnn, .payload = kNonsense}) ==
+              row.from);
+    }
+}
+
+TEST_CASE("a session opens with its first datagram and has both directions") {
+    Bench bench;
+    bench.see(1 * kSecond, kAnn, kServer);
+    bench.see(2 * kSecond, kServer, kAnn, accepted());
+    bench.see(3 * kSecond, kBob, kServer);
+    bench.see(4 * kSecond, kServer, kAnn, kNonsense);
+    CHECK(bench.sessions.now() == 4 * kSecond);
+    bench.sessions.finish();
+    CHECK(bench.lines() == Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303",
+                                 "2 open 198.51.100.2:50000 192.0.2.1:8303",
+                                 "1 close end of capture", "2 close end of capture"});
+    CHECK(bench.datagrams(0) == 2);
+    CHECK(bench.datagrams(1) == 2);
+    CHECK(bench.sessions.ignored() == 0);
+    CHECK(bench.sessions.refused() == 0);
+}
+
+TEST_CASE("IPv6 endpoints are shown in brackets") {
+    Bench bench;
+    bench.see(0, at("2001:db8::7", 50000), at("::1", 8303));
+    CHECK(bench.lines() == Lines{"1 open [2001:db8::7]:50000 [::1]:8303"});
+}
+
+TEST_CASE("a session closes when it is idle by the capture's clock, and its client may come back") {
+    Bench bench{{.idle_timeout = 10 * kSecond}};
+    bench.see(0, kAnn, kServer);
+    bench.see(1 * kSecond, kBob, kServer);
+    bench.see(11 * kSecond, kServer, kAnn, kNonsense); // just in time for Ann, as Bob's is
+    CHECK(bench.lines().size() == 3);
+    bench.see(22 * kSecond, kServer, kBob, kNonsense);
+    CHECK(bench.lines() == Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303",
+                                 "2 open 198.51.100.2:50000 192.0.2.1:8303", "1 close idle",
+                                 "3 open 198.51.100.1:50000 192.0.2.1:8303", "2 close idle",
+                                 "3 close idle", "4 open 198.51.100.2:50000 192.0.2.1:8303"});
+}
+
+TEST_CASE("sessions beyond the limit are refused and counted, those that are open go on") {
+    Bench bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
+    bench.see(0, kAnn, kServer);
+    bench.see(1, kBob, kServer);
+    bench.see(2, kServer, kBob, accepted());
+    bench.see(3, kServer, kAnn, accepted());
+    CHECK(bench.sessions.refused() == 2);
+    CHECK(bench.datagrams(1) == 1);
+    bench.see(20 * kSecond, kBob, kServer);
+    CHECK(bench.sessions.refused() == 2);
+    CHECK(bench.lines().back() == "2 open 198.51.100.2:50000 192.0.2.1:8303");
+}
+
+TEST_CASE("traffic of other servers is ignored and counted") {
+    Bench bench;
+    bench.guess.only(8303, std::nullopt);
+    bench.see(0, kAnn, at("192.0.2.1", 8304));
+    bench.see(1, at("192.0.2.1", 8304), kAnn, accepted());
+    bench.see(2, kAnn, kServer);
+    CHECK(bench.sessions.ignored() == 2);
+    CHECK(bench.lines().size() == 1);
+    CHECK(bench.datagrams(0) == 1);
+}
+
+TEST_CASE("clients have pseudonyms where a secret is given, servers do not") {
+    Bench bench{{.pseudonym_key = "secret"}};
+    bench.see(0, kAnn, kServer);
+    REQUIRE(bench.lines().size() == 1);
+    CHECK(bench.lines()[0].find("198.51.100.1") == std::string::npos);
+    CHECK(bench.lines()[0].find(" 192.0.2.1:8303") != std::string::npos);
+}
+
+TEST_CASE("a clock that goes back or jumps ahead leaves each session one open and one close") {
+    constexpr std::int64_t kLast = 9'000'000'000 * kSecond;
+    Bench bench;
+    constexpr std::int64_t kTime = 100 * kSecond;
+    for (const std::int64_t next :
+         {kTime, std::int64_t{0}, kTime - 1, kTime, kLast, std::int64_t{0}}) {
+        bench.see(next, kAnn, kServer, kNonsense);
+    }
+    bench.sessions.finish();
+    std::size_t open = 0;
+    std::size_t closed = 0;
+    for (const std::string& line : bench.lines()) {
+        open += line.find(" open ") != std::string::npos ? 1 : 0;
+        closed += line.find(" close ") != std::string::npos ? 1 : 0;
+    }
+    CHECK(open == closed);
+    CHECK(open == 2);
+    CHECK(bench.datagrams(0) == 6);
+}
