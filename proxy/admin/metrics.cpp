@@ -101,7 +101,7 @@ void add_relay(Families& out, const State& state) {
     auto& sessions =
         out.add("sessions_total", MetricType::Counter,
                 "Sessions that began and ended; datagrams of new clients that got none because the "
-                "table was full (refused) or no socket was to be had (failed).");
+                "table was full (refused) or no socket could be opened (failed).");
     for (const auto& [result, value] :
          {std::pair{"opened", relay.sessions_opened}, std::pair{"closed", relay.sessions_closed},
           std::pair{"refused", relay.sessions_refused},
@@ -110,7 +110,7 @@ void add_relay(Families& out, const State& state) {
     }
     out.counter("icmp_refused_total", "Answers 'port unreachable' from either side.",
                 relay.icmp_refused);
-    out.counter("receive_errors_total", "Other errors of receiving.", relay.receive_errors);
+    out.counter("receive_errors_total", "Other errors while receiving.", relay.receive_errors);
     out.counter("truncated_datagrams_total", "Datagrams longer than the buffer.", relay.truncated);
     out.counter("kernel_dropped_datagrams_total",
                 "Datagrams that came while a socket's receive buffer was full.",
@@ -156,8 +156,7 @@ void add_snapshots(Families& out, const View& view) {
     for (const auto& [type, count] : view.items) {
         Families::count(items, {{.name = "item_type", .value = type}}, count);
     }
-    auto& findings =
-        out.add("findings_total", MetricType::Counter, "What is off, by the finding's id.");
+    auto& findings = out.add("findings_total", MetricType::Counter, "Findings by id.");
     for (const record::FindingInfo& info : record::finding_table()) {
         Families::count(findings, {{.name = "finding", .value = std::string{info.name}}},
                         totals.findings[static_cast<std::size_t>(info.id)]);
@@ -171,7 +170,7 @@ std::string metrics_text(const State& state) {
     families.gauge("start_time_seconds", "When twscope started, since 1970.",
                    static_cast<double>(state.started_ms) / kMsPerSecond);
     add_relay(families, state);
-    families.gauge("recording_failed", "1 once records could not be written any more.",
+    families.gauge("recording_failed", "1 once records can no longer be written.",
                    state.recording.failed ? 1 : 0);
     families.counter("records_lost_total", "Records that could not be written.",
                      state.recording.lost);

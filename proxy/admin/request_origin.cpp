@@ -81,7 +81,7 @@ bool good_content_type(std::string_view type) {
 std::optional<Response> refuse_foreign_origin(const Request& request,
                                               const OriginOptions& options) {
     if (request.host.empty()) {
-        return Response{.status = 400, .body = "one Host header is needed\n"};
+        return Response{.status = 400, .body = "exactly one Host header is needed\n"};
     }
     if (!right_host(request.host, options)) {
         return Response{.status = 421,
@@ -95,7 +95,7 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
         return std::nullopt;
     }
     if (!same_origin(request)) {
-        return Response{.status = 403, .body = "asked for by a page from elsewhere\n"};
+        return Response{.status = 403, .body = "requested by a page from elsewhere\n"};
     }
     if (!request.body.empty() && !good_content_type(request.content_type)) {
         return Response{.status = 415, .body = "send text/plain or application/json\n"};

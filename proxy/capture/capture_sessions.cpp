@@ -20,7 +20,7 @@ constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
 }
 
-/// Who sends this, by its content; nothing when it does not tell.
+/// Who sends this, by its content; nothing when that does not show.
 std::optional<wire::Direction> direction_by_content(std::span<const std::byte> payload) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(payload, wire::Protocol::unknown, scratch);

@@ -11,7 +11,7 @@
 namespace tw::cli {
 
 void CaptureFlags::add_to(CLI::App& command) {
-    command.add_option("captures", paths, "Capture files; - is standard input")
+    command.add_option("captures", paths, "Capture files; - means standard input")
         ->type_name("CAPTURE...")
         ->required();
     command

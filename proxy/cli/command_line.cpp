@@ -10,19 +10,20 @@ namespace tw::cli {
 namespace {
 
 constexpr const char* kAbout =
-    "twscope stands between Teeworlds 0.6 or DDNet clients and a server, passes every datagram on\n"
-    "untouched, and looks at a copy: it rebuilds every snapshot, holds it against the server's\n"
-    "checksum, finds every position on the map, and writes down what it saw.\n\n"
+    "twscope stands between Teeworlds 0.6 or DDNet clients and a server. It passes every datagram "
+    "on\n"
+    "untouched and looks at a copy: it rebuilds every snapshot, checks it against the server's\n"
+    "checksum, finds every position on the map, and records what it saw.\n\n"
     "  twscope proxy -s 127.0.0.1:8304                  clients connect to 127.0.0.1:8303\n"
     "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    and everything is recorded\n"
     "  twscope decode traffic.pcap -o -                 the same from a capture\n"
     "  twscope map ctf1.map --at 1616,1040              what is at a position\n";
 
-constexpr const char* kSettings =
-    "Every flag of a command is also a variable TWSCOPE_NAME and a key of --config FILE.\n";
+constexpr const char* kSettings = "Every flag of a command can also be set by a variable "
+                                  "TWSCOPE_NAME or a key of --config FILE.\n";
 constexpr const char* kExitCodes =
-    "Exit codes: 0 fine, 1 a --fail-on finding occurred, 2 usage or start-up, 3 failed while "
-    "running.";
+    "Exit codes: 0 success, 1 an --expect or --fail-on check failed, 2 wrong usage or no start, 3 "
+    "failed while running.";
 
 } // namespace
 

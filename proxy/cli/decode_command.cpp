@@ -92,7 +92,8 @@ int run_decode(const DecodeFlags& flags) {
 
 Action add_decode_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "decode", "Read captures (pcap or pcapng) as if their traffic had passed the proxy");
+        "decode",
+        "Read captures (pcap or pcapng) as if their traffic had passed through the proxy");
     auto flags = std::make_shared<DecodeFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);

@@ -19,8 +19,7 @@ int print_findings() {
 } // namespace
 
 Action add_findings_command(CLI::App& app) {
-    app.add_subcommand("findings",
-                       "List everything twscope can find to be off, and why it happens");
+    app.add_subcommand("findings", "List every finding twscope can report, and what causes it");
     return print_findings;
 }
 

@@ -44,14 +44,15 @@ int run_health(const HealthFlags& flags) {
 
 Action add_health_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "health", "Ask for server info through a running proxy: exit code 0 when it is answered");
+        "health",
+        "Ask for server info through a running proxy; the exit code is 0 if an answer comes");
     auto flags = std::make_shared<HealthFlags>();
     // The proxy's own variable: in a container both are asked about the same address.
-    command->add_option("address", flags->address, "Where the proxy listens")
+    command->add_option("address", flags->address, "The address the proxy listens on")
         ->type_name("ADDR:PORT")
         ->envname("TWSCOPE_LISTEN")
         ->capture_default_str();
-    command->add_option("--timeout", flags->timeout, "Seconds to wait for the answer")
+    command->add_option("--timeout", flags->timeout, "Seconds to wait for an answer")
         ->check(CLI::Range(0.01, 60.0))
         ->capture_default_str();
     return [flags] { return run_health(*flags); };

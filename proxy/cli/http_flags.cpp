@@ -15,13 +15,13 @@ namespace tw::cli {
 void HttpFlags::add_to(CLI::App& command) {
     command
         .add_option("--http", address,
-                    "Show a live page, /healthz, /metrics and /api/state here; a port alone means "
+                    "Serve a live page, /healthz, /metrics and /api/state here; a port alone means "
                     "127.0.0.1 (9303 is usual)")
         ->type_name("[ADDR:]PORT");
     command
         .add_option("--http-host", hosts,
-                    "A name with dots that browsers may know the page by (repeatable); addresses "
-                    "and localhost are always right")
+                    "A name with dots that browsers may reach the page by (repeatable); addresses "
+                    "and localhost always work")
         ->type_name("NAME")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -47,7 +47,7 @@ map::PointToDescribe parse_point(const std::string& text) {
             return point;
         }
     }
-    throw UsageError{fmt::format("--at {}: expected X,Y in world units (32 a tile), for example "
+    throw UsageError{fmt::format("--at {}: expected X,Y in world units (32 to a tile), for example "
                                  "--at 1616,1040",
                                  text)};
 }
@@ -112,7 +112,7 @@ int run_map(const MapFlags& flags) {
         boxes.push_back({map::round_to_int(points.back().x), map::round_to_int(points.back().y)});
     }
     if (flags.png.empty() && !flags.path.empty()) {
-        throw UsageError{"--path draws into a picture: give --png FILE, too"};
+        throw UsageError{"--path draws on a picture: give --png FILE, too"};
     }
     const std::string name =
         report::utf8_text(std::filesystem::path{flags.file}.filename().string());
@@ -149,29 +149,28 @@ int run_map(const MapFlags& flags) {
 } // namespace
 
 Action add_map_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand("map", "Tell what a map holds and what is where");
+    CLI::App* command = app.add_subcommand("map", "Show what a map holds and what is where");
     auto flags = std::make_shared<MapFlags>();
     auto settings = std::make_shared<Settings>(*command);
     command->add_option("file", flags->file, "The map file")->type_name("FILE")->required();
     command
         ->add_option("--at", flags->at,
-                     "Tell what is at this position (repeatable), in world units, 32 a tile")
+                     "Show what is at this position (repeatable), in world units, 32 to a tile")
         ->type_name("X,Y")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command->add_flag("--json", flags->json, "One JSON object (map/FORMAT.md, section 8)");
-    command->add_option("--png", flags->png, "Draw the physics layers into this picture")
+    command->add_flag("--json", flags->json, "Print one JSON object (map/FORMAT.md, section 8)");
+    command->add_option("--png", flags->png, "Draw the physics layers to this picture")
         ->type_name("FILE");
-    command->add_option("--layer", flags->layers, "What is drawn (repeatable)")
+    command->add_option("--layer", flags->layers, "Layers to draw (repeatable)")
         ->check(CLI::IsMember({"all", "game", "front", "tele", "speedup", "switch", "tune"}))
         ->capture_default_str();
     command
-        ->add_option("--scale", flags->scale,
-                     "Pixels a tile; chosen by the map's size unless given")
+        ->add_option("--scale", flags->scale, "Pixels per tile; by default the map's size decides")
         ->check(CLI::Range(1, 64));
     command
         ->add_option("--path", flags->path,
-                     "Draw the tees' ways from these records over it (twscope proxy -o)")
+                     "Draw the tees' paths from these records on top (twscope proxy -o)")
         ->type_name("RECORDS.jsonl");
     return [flags, settings] {
         settings->complete();

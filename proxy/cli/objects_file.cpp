@@ -47,7 +47,7 @@ class Reader {
     [[nodiscard]] std::string text(std::string_view key) const {
         const json::value* value = object_->if_contains(key);
         if (value == nullptr || !value->is_string() || value->get_string().empty()) {
-            fail(fmt::format("'{}' must be a text", key));
+            fail(fmt::format("'{}' must be a string", key));
         }
         return std::string{value->get_string().c_str()};
     }
@@ -106,7 +106,7 @@ snapshot::Uuid parse_uuid(const Reader& in, const std::string& text) {
         good = parsed.ec == std::errc{} && parsed.ptr == at + 2;
     }
     if (!good) {
-        in.fail(fmt::format("'{}' is no UUID", text));
+        in.fail(fmt::format("'{}' is not a UUID", text));
     }
     return uuid;
 }
@@ -116,7 +116,7 @@ snapshot::CustomObject::Field parse_field(const Reader& in, std::int64_t offset)
     snapshot::CustomObject::Field field{.name = in.text("name")};
     const std::string kind = in.has("kind") ? in.text("kind") : std::string{kKinds[0]};
     if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-        in.fail(fmt::format("'kind' is one of {}", fmt::join(kKinds, ", ")));
+        in.fail(fmt::format("'kind' must be one of {}", fmt::join(kKinds, ", ")));
     }
     const std::int64_t count = in.number("count", 1, kMaxInts - offset, 1);
     field.offset = static_cast<std::uint8_t>(offset);
@@ -136,7 +136,7 @@ snapshot::CustomObject::Field parse_field(const Reader& in, std::int64_t offset)
             const auto parsed = std::from_chars(key.data(), key.data() + key.size(), value);
             if (parsed.ec != std::errc{} || parsed.ptr != key.data() + key.size() ||
                 !member.value().is_string()) {
-                in.fail("'names' maps numbers to texts: {\"0\": \"red\"}");
+                in.fail("'names' maps numbers to strings: {\"0\": \"red\"}");
             }
             field.names.emplace_back(value, member.value().get_string().c_str());
         }
@@ -172,7 +172,7 @@ snapshot::CustomObject parse_object(const Reader& in) {
         for (const json::value& value : *fields) {
             const std::string where = fmt::format("{}, field {}", in.where(), object.fields.size());
             if (!value.is_object()) {
-                in.fail("'fields' is a list of objects");
+                in.fail("'fields' must be a list of objects");
             }
             object.fields.push_back(parse_field(Reader{where, value.get_object()}, offset));
             offset += object.fields.back().count;
@@ -202,7 +202,7 @@ void read_objects_file(const std::string& path, snapshot::ObjectSet& objects) {
     const json::value root = json::parse(text, error);
     if (error || !root.is_object()) {
         throw UsageError{fmt::format("--objects {}: {}; expected {{\"objects\": [...]}}", path,
-                                     error ? error.message() : "is no JSON object")};
+                                     error ? error.message() : "is not a JSON object")};
     }
     const Reader top{path, root.get_object()};
     top.allow({"objects"});
@@ -213,7 +213,7 @@ void read_objects_file(const std::string& path, snapshot::ObjectSet& objects) {
     for (std::size_t i = 0; i < list->size(); ++i) {
         const std::string where = fmt::format("{}, object {}", path, i);
         if (!(*list)[i].is_object()) {
-            top.fail("'objects' is a list of objects");
+            top.fail("'objects' must be a list of objects");
         }
         const Reader in{where, (*list)[i].get_object()};
         if (!objects.add(parse_object(in))) {

@@ -31,9 +31,8 @@ asio::ip::udp::endpoint listen_endpoint(const std::string& text) {
     boost::system::error_code error;
     const auto address = asio::ip::make_address(where.host.empty() ? "0.0.0.0" : where.host, error);
     if (error) {
-        throw UsageError{fmt::format("--listen {}: expected an address like 127.0.0.1 or ::, not a "
-                                     "name",
-                                     text)};
+        throw UsageError{fmt::format(
+            "--listen {}: expected an address like 127.0.0.1:8303 or [::]:8303, not a name", text)};
     }
     return {address, where.port};
 }
@@ -45,7 +44,7 @@ void ProxyFlags::add_to(CLI::App& command) {
         ->type_name("HOST:PORT");
     command
         .add_option("-l,--listen", listen,
-                    "Where clients connect (repeatable); port 0: the system chooses")
+                    "Where clients connect (repeatable); port 0 lets the system choose")
         ->type_name("ADDR:PORT")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -55,34 +54,37 @@ void ProxyFlags::add_to(CLI::App& command) {
     http.add_to(command);
     command
         .add_option("--idle-timeout", idle_timeout,
-                    "Seconds without a datagram after which a session ends")
+                    "End a session after this many seconds without a datagram")
         ->transform(seconds())
         ->check(CLI::Range(0.1, 86400.0))
         ->capture_default_str();
     command
-        .add_option("--max-sessions", max_sessions, "Clients at the same time; more are refused")
+        .add_option("--max-sessions", max_sessions,
+                    "Clients connected at the same time; more are refused")
         ->check(CLI::Range(std::size_t{1}, std::size_t{60000}))
         ->capture_default_str();
     command
-        .add_option("--threads", threads, "Relay threads, each with an inspecting one beside it")
+        .add_option("--threads", threads, "Relay threads; each has an inspection thread beside it")
         ->check(CLI::Range(1U, 64U))
         ->capture_default_str();
     command
         .add_option("--ring", ring_mib,
-                    "MiB of copies that may wait to be looked at, for each thread")
+                    "MiB of copies that may wait to be inspected, for each thread")
         ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
         ->capture_default_str();
-    command.add_option("--duration", duration, "Stop by itself after this many seconds")
+    command.add_option("--duration", duration, "Stop after this many seconds")
         ->transform(seconds())
         ->check(CLI::Range(kShortestRun, kLongestRun));
     command.add_flag("--busy-poll", busy_poll,
-                     "Spin instead of sleeping: lowest latency, takes a core");
+                     "Spin instead of sleeping: lowest latency, but takes a whole core");
     command.add_flag(
         "--stats", stats,
-        "At the end, tell where every byte went (as 'twscope stats' does for captures)");
-    command.add_flag("--no-inspect", no_inspect, "Only forward, look at nothing");
-    command.add_flag("-q,--quiet", quiet, "No line a second");
-    command.add_option("--log-level", log_level, "What twscope says about itself on stderr")
+        "At the end, print where every byte went (as 'twscope stats' does for captures)");
+    command.add_flag("--no-inspect", no_inspect, "Only forward; inspect nothing");
+    command.add_flag("-q,--quiet", quiet, "Do not print a line every second");
+    command
+        .add_option("--log-level", log_level,
+                    "How much twscope logs about itself on standard error")
         ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
         ->capture_default_str();
 }

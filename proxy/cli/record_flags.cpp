@@ -14,23 +14,25 @@ void RecordFlags::add_to(CLI::App& command) {
     command
         .add_option("--maps", maps,
                     "Folder to look for maps in (repeatable): NAME.map, NAME_CRC.map or "
-                    "NAME_SHA256.map, there or in its maps/ and downloadedmaps/")
+                    "NAME_SHA256.map, in it or in its maps/ or downloadedmaps/")
         ->type_name("DIR")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
-        .add_option("--map-cache", map_cache,
-                    "Keep maps that clients download through the game here, and look here, too")
+        .add_option(
+            "--map-cache", map_cache,
+            "Folder to keep the maps in that clients download from the server; it is searched, too")
         ->type_name("DIR");
-    command.add_option("-o,--output", output, "Write records as JSON lines; - is standard output")
+    command
+        .add_option("-o,--output", output, "Write records as JSON lines; - means standard output")
         ->type_name("FILE");
-    command.add_option("--items", items, "Which items of each snapshot are written")
+    command.add_option("--items", items, "Which items of each snapshot to write")
         ->check(CLI::IsMember({"none", "changed", "all"}))
         ->capture_default_str();
-    command.add_flag("--raw", raw, "Write every item's raw ints, too");
-    command.add_flag("--no-messages", no_messages, "Leave out the records of single messages");
+    command.add_flag("--raw", raw, "Also write every item's raw ints");
+    command.add_flag("--no-messages", no_messages, "Leave out the records of individual messages");
     command.add_flag("--show-secrets", show_secrets,
-                     "Write passwords, codes and whispers in clear instead of [redacted]");
+                     "Write passwords, codes and whispers in clear text instead of [redacted]");
     command
         .add_option("--filter", filter,
                     "Write only records that match, for example 'snapshot and tick > 500' "
@@ -38,33 +40,33 @@ void RecordFlags::add_to(CLI::App& command) {
         ->type_name("EXPRESSION");
     command
         .add_option("--console-filter", console_filter,
-                    "Show only what matches on the console, for example 'session == 3'")
+                    "Show only matching records on the console, for example 'session == 3'")
         ->type_name("EXPRESSION");
     command
-        .add_option(
-            "--expect", expect,
-            "Exit with 1 unless a record matches (repeatable); 'never ...' and 'always ...' "
-            "ask for none or all")
+        .add_option("--expect", expect,
+                    "Exit with 1 unless a record matches (repeatable); 'never ...' and 'always "
+                    "...' require that none or all do")
         ->type_name("EXPRESSION")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--pseudonyms", pseudonym_key,
-                    "Show clients under names made from their addresses and this secret instead of "
-                    "the addresses; the same secret gives the same names")
+                    "Replace client addresses by names made from them and this secret; the same "
+                    "secret gives the same names")
         ->type_name("SECRET");
     command
         .add_option("--objects", objects_file,
-                    "Snapshot objects of a mod, as JSON (snapshot/OBJECTS.md describes it)")
+                    "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
         ->type_name("FILE");
     command
         .add_option("--summary", summary,
-                    "Write how each --expect and --fail-on ended: as JUnit when the name ends with "
-                    ".xml, else as text")
+                    "Write the result of each --expect and --fail-on: as JUnit XML if the name "
+                    "ends in .xml, otherwise as text")
         ->type_name("FILE");
     command
         .add_option("--fail-on", fail_on,
-                    "Exit with 1 if one of these findings occurred: ids, or info, warning, error")
+                    "Exit with 1 if one of these findings occurred: ids, or a severity (info, "
+                    "warning, error) for it and worse")
         ->type_name("ID,...")
         ->delimiter(',');
 }
@@ -123,9 +125,9 @@ std::vector<std::filesystem::path> RecordFlags::map_folders() const {
 report::FailOn RecordFlags::failing() const {
     auto parsed = report::FailOn::parse(fail_on);
     if (!parsed) {
-        throw UsageError{fmt::format("--fail-on {}: no finding and no severity of this name "
-                                     "('twscope findings' lists them)",
-                                     parsed.error())};
+        throw UsageError{fmt::format(
+            "--fail-on {}: neither a finding nor a severity ('twscope findings' lists them)",
+            parsed.error())};
     }
     return *std::move(parsed);
 }

@@ -40,28 +40,28 @@ void RelayFlags::add_to(CLI::App& command) {
         modes.emplace_back(name);
     }
     command
-        .add_option("--client-address", client_address,
-                    "What the server sees as a client's address: the proxy's own (shared), an own "
-                    "127.x.y.z for each client (loopback: the server is on this host's loopback), "
-                    "or the client's real one (transparent: needs CAP_NET_ADMIN and the routes of "
-                    "--print-routes). auto: loopback where possible, else shared")
+        .add_option(
+            "--client-address", client_address,
+            "What the server sees as a client's address: the proxy's own (shared), a 127.x.y.z of "
+            "its own for each client (loopback: the server is on this host's loopback), "
+            "or the client's real one (transparent: needs CAP_NET_ADMIN and the routes of "
+            "--print-routes). auto: loopback where possible, else shared")
         ->check(CLI::IsMember(modes))
         ->capture_default_str();
     command.add_flag("--print-routes", print_routes,
                      "Print the routing commands that --client-address transparent needs for this "
                      "server, and exit");
     command
-        .add_option(
-            "--impair", impair,
-            "Make the line worse, for each client on its own (repeatable): "
-            "'s2c:delay=40ms,jitter=10ms,loss=2%,burst=3,dup=1%,reorder=1%,rate=1mbit'; c2s: is "
-            "from clients to the server, s2c: back, without either both")
+        .add_option("--impair", impair,
+                    "Impair the line, separately for each client (repeatable): "
+                    "'s2c:delay=40ms,jitter=10ms,loss=2%,burst=3,dup=1%,reorder=1%,rate=1mbit'; "
+                    "c2s: is from clients to the server, s2c: the way back, neither means both")
         ->type_name("[c2s:|s2c:]NAME=VALUE,...")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--impair-seed", impair_seed,
-                    "The same seed and the same traffic have the same fate")
+                    "With the same seed, the same traffic is impaired in the same way")
         ->check(CLI::Range(std::uint64_t{0}, kMaxSeed))
         ->capture_default_str();
 }
@@ -83,7 +83,7 @@ std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) 
     const bool asked = wanted != ClientAddress::automatic;
     switch (chosen) {
     case ClientAddress::loopback:
-        return fmt::format("the server sees each client with an own 127.x.y.z address ({})",
+        return fmt::format("the server sees each client with its own 127.x.y.z address ({})",
                            asked ? "as --client-address says" : "it is on loopback");
     case ClientAddress::transparent:
         return "the server sees each client's real address (as --client-address says; its answers "
@@ -91,7 +91,7 @@ std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) 
     default:
         return fmt::format("the server sees all clients with the proxy's address ({})",
                            asked ? "as --client-address says"
-                                 : "it is not on loopback; sv_max_clients_per_ip and bans count "
+                                 : "it is not on loopback; sv_max_clients_per_ip and bans treat "
                                    "them as one, see --client-address transparent");
     }
 }
@@ -101,10 +101,11 @@ std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, boo
     const bool same_port = std::any_of(
         listen.begin(), listen.end(), [&](const auto& own) { return own.port() == server.port(); });
     if (server_is_here && same_port) {
-        throw UsageError{fmt::format("--print-routes: the server is on this host and has port {0}, "
-                                     "too: routes could not tell its answers from the proxy's; "
-                                     "listen on another port",
-                                     server.port())};
+        throw UsageError{
+            fmt::format("--print-routes: the server is on this host and uses port {0}, too: routes "
+                        "could not tell its answers from the proxy's; "
+                        "listen on another port",
+                        server.port())};
     }
     const bool v6 = server.address().is_v6();
     const std::string ip = v6 ? "ip -6" : "ip";

@@ -39,7 +39,7 @@ std::vector<CLI::ConfigItem> read_config(const std::string& path) {
     std::ifstream file{path};
     if (!file) {
         throw UsageError{
-            fmt::format("--config {}: cannot be read; name a file of lines like 'server = "
+            fmt::format("--config {}: cannot be read; name a file with lines like 'server = "
                         "\"127.0.0.1:8304\"'",
                         path)};
     }
@@ -54,7 +54,7 @@ std::vector<CLI::ConfigItem> read_config(const std::string& path) {
 
 Settings::Settings(CLI::App& command) : command_{&command} {
     command.add_option("--config", file_,
-                       "Read flags from this file: one 'flag-name = value' a line");
+                       "Read flags from this file: one 'flag-name = value' per line");
 }
 
 void Settings::complete() {

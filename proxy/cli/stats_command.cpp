@@ -53,7 +53,7 @@ int run_stats(const StatsFlags& flags) {
 
 Action add_stats_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "stats", "Account for every byte of captures: where they went, losses, cadence");
+        "stats", "Show where every byte of captures went, their losses and their cadence");
     auto flags = std::make_shared<StatsFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);
@@ -65,9 +65,9 @@ Action add_stats_command(CLI::App& app) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         ->add_option("--objects", flags->objects_file,
-                     "Snapshot objects of a mod, as JSON (snapshot/OBJECTS.md describes it)")
+                     "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
         ->type_name("FILE");
-    command->add_flag("--json", flags->json, "One JSON object instead of tables");
+    command->add_flag("--json", flags->json, "Print one JSON object instead of tables");
     return [flags, settings] {
         settings->complete();
         return run_stats(*flags);

@@ -168,7 +168,7 @@ Result<std::size_t> find_setting(std::string_view name) {
     for (const Setting& each : kSettings) {
         names += (names.empty() ? "" : ", ") + std::string{each.name};
     }
-    return Error{quoted(name) + " cannot be set; what can is " + names};
+    return Error{quoted(name) + " is not a setting; the settings are " + names};
 }
 
 /// Which directions a section is about; takes the prefix off.
@@ -180,8 +180,9 @@ Result<std::span<const std::size_t>> take_directions(std::string_view& section) 
     }
     const auto name = trim(section.substr(0, colon));
     if (name != "c2s" && name != "s2c") {
-        return Error{quoted(name) + " is no direction; write c2s: (client to server), s2c:, or "
-                                    "nothing for both"};
+        return Error{
+            quoted(name) +
+            " is not a direction; write c2s: (client to server), s2c:, or nothing for both"};
     }
     section = section.substr(colon + 1);
     return std::span<const std::size_t>{kBoth}.subspan(name == "c2s" ? 0 : 1, 1);
@@ -229,13 +230,12 @@ Result<void> check(const LineImpairment& line) {
         return {};
     }
     if (line.loss == 0) {
-        return Error{"burst says how losses come, so it needs a loss"};
+        return Error{"burst says how many losses come in a row, so it needs a loss"};
     }
     // A line that loses n in a row and then lets at least one pass cannot lose more than n/(n+1).
     const std::uint64_t burst = *line.burst;
     if (std::uint64_t{line.loss} * (burst + 1000) > burst * LineImpairment::kCertain) {
-        return Error{"so much loss is not possible in bursts that short; a longer burst or less "
-                     "loss is"};
+        return Error{"bursts that short cannot lose so much; use a longer burst or less loss"};
     }
     return {};
 }

@@ -9,7 +9,7 @@
 
 namespace tw::report {
 
-/// What `twscope stats` tells.
+/// What `twscope stats` reports.
 struct StatsReport {
     std::vector<std::string> captures;
     std::uint32_t sessions = 0;

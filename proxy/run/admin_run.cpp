@@ -62,8 +62,8 @@ void AdminRun::start() {
     admin_.start();
     spdlog::info("live page on port {}", admin_.port());
     if (!admin_.on_loopback()) {
-        spdlog::warn("the live page is open to the network: whoever reaches it sees the players' "
-                     "names and addresses, and can impair the line");
+        spdlog::warn("the live page is open to the network: anyone who can reach it sees the "
+                     "players' names and addresses, and can impair the line");
     }
 }
 
@@ -118,7 +118,7 @@ void AdminRun::probe_health() {
             .ok = answered,
             .text = answered ? "ok"
                     : passed ? "the relay passes datagrams on, but the server does not answer"
-                             : "the relay passes nothing on"};
+                             : "the relay passes no datagrams on"};
         std::vector<std::function<void(admin::Health)>> all;
         {
             const std::scoped_lock lock{waiting_->mutex};

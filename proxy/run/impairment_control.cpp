@@ -53,7 +53,11 @@ void ImpairmentControl::finish() {
 
 void ImpairmentControl::write(const relay::Impairment& impairment) {
     const std::string settings = relay::to_string(impairment);
-    spdlog::info("the line is impaired: {} (seed {})", settings, impairment.seed);
+    if (impairment.active()) {
+        spdlog::info("the line is impaired: {} (seed {})", settings, impairment.seed);
+    } else {
+        spdlog::info("the line is not impaired any more");
+    }
     if (records_ == nullptr) {
         return;
     }

@@ -29,7 +29,7 @@ const entered = (server) => [...server.child.log.matchAll(/player has entered th
     .map(([, address]) => address);
 const hostOf = (address) => address.slice(0, address.lastIndexOf(':'));
 
-test('on loopback a server sees an own address for each client, without being asked to', async () => {
+test('on loopback a server sees each client with its own address, without being asked to', async () => {
     const server = dgram.createSocket('udp4');
     const senders = new Map();
     server.on('message', (bytes, from) => {
@@ -46,7 +46,7 @@ test('on loopback a server sees an own address for each client, without being as
     assert.deepEqual(answers, clients.map((_, index) => `client ${index}`));
     assert.equal(new Set(senders.values()).size, CLIENTS);
     for (const address of senders.values()) assert.match(address, /^127\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.\d+\.\d+$/);
-    assert.match(proxy.child.log, /each client with an own 127\.x\.y\.z address \(it is on loopback\)/);
+    assert.match(proxy.child.log, /each client with its own 127\.x\.y\.z address \(it is on loopback\)/);
     assert.equal(await proxy.drain(), 0);
     for (const client of clients) client.close();
     server.close();

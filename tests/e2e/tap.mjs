@@ -24,7 +24,7 @@ class Flow {
 export class Tap {
     constructor(target) {
         this.target = target;
-        this.flows = new Map(); // client's address:port -> Flow; twscope has an own address for each client
+        this.flows = new Map(); // client's address:port -> Flow; twscope has one of its own for each client
         this.sockets = [];
     }
 

@@ -116,7 +116,7 @@ TEST_CASE("a file of objects that cannot be is one line that says what") {
 
     const Row rows[] = {
         {"", "expected"},
-        {"[]", "no JSON object"},
+        {"[]", "not a JSON object"},
         {"{\"objects\": 5}", "must be a list"},
         {"{}", "has no 'objects'"},
         {"{\"objets\": []}", "unknown key 'objets'"},
@@ -124,7 +124,7 @@ TEST_CASE("a file of objects that cannot be is one line that says what") {
         {R"({"objects": [{"type": 40}]})", "'name'"},
         {R"({"objects": [{"name": "a"}]})", "'type'"},
         {R"({"objects": [{"name": "a", "type": 40, "uuid": "0"}]})", "either"},
-        {R"({"objects": [{"name": "a", "uuid": "0d2c"}]})", "no UUID"},
+        {R"({"objects": [{"name": "a", "uuid": "0d2c"}]})", "not a UUID"},
         {R"({"objects": [{"name": "a", "type": 9}]})", "known already"},
         {R"({"objects": [{"name": "a", "type": 16384}]})", "'type'"},
         {R"({"objects": [{"name": "a", "type": 70, "agreed_size": true}]})", "agreed"},
