@@ -29,7 +29,7 @@ constexpr const char* kExitCodes =
 
 CommandLine::CommandLine() : app{kAbout, "twscope"} {
     app.formatter(std::make_shared<HelpFormat>()); // before the commands, which take it over
-    app.set_version_flag("--version", "twscope " TWSCOPE_VERSION, "Tell the version and exit");
+    app.set_version_flag("--version", "twscope " TWSCOPE_VERSION, "Print the version and exit");
     app.require_subcommand(1);
     app.footer(std::string{kSettings} + kExitCodes);
     for (const auto add : {add_proxy_command, add_decode_command, add_map_command,

@@ -19,9 +19,9 @@ void RecordFlags::add_to(CLI::App& command) {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
-        .add_option(
-            "--map-cache", map_cache,
-            "Folder to keep the maps in that clients download from the server; it is searched, too")
+        .add_option("--map-cache", map_cache,
+                    "Keep the maps that clients download from the server in this folder, and "
+                    "search it, too")
         ->type_name("DIR");
     command
         .add_option("-o,--output", output, "Write records as JSON lines; - means standard output")
@@ -66,7 +66,7 @@ void RecordFlags::add_to(CLI::App& command) {
     command
         .add_option("--fail-on", fail_on,
                     "Exit with 1 if one of these findings occurred: ids, or a severity (info, "
-                    "warning, error) for it and worse")
+                    "warning, error), which stands for worse ones, too")
         ->type_name("ID,...")
         ->delimiter(',');
 }

@@ -33,9 +33,6 @@ class UniqueFd {
 
     [[nodiscard]] bool valid() const noexcept { return fd_ != kNone; }
 
-    /// Gives the descriptor away.
-    [[nodiscard]] int release() noexcept { return std::exchange(fd_, kNone); }
-
   private:
     static constexpr int kNone = -1;
     int fd_ = kNone;

@@ -13,6 +13,7 @@
 
 namespace tw::sink {
 
+using wire::Direction;
 using wire::FieldValue;
 
 namespace {
