@@ -113,7 +113,7 @@ TEST_CASE("the server is recognised by what is sent, then by its port") {
         {"a game's port as source", kServer, at("192.0.2.9", 1024), kNonsense, Side::source},
         {"the smaller port", high, low, kNonsense, Side::destination},
         {"the smaller port as source", low, high, kNonsense, Side::source},
-        {"the same port: who is spoken to first", at("192.0.2.8", 9), at("192.0.2.9", 9), kNonsense,
+        {"the same port: who is heard first", at("192.0.2.8", 9), at("192.0.2.9", 9), kNonsense,
          Side::source},
         {"nothing in it", low, high, {}, Side::source},
     };
@@ -194,8 +194,8 @@ TEST_CASE("a session closes when it is idle by the capture's clock, and its clie
     Bench bench{{.idle_timeout = 10 * kSecond}};
     bench.see(0, kAnn, kServer);
     bench.see(1 * kSecond, kBob, kServer);
-    bench.see(11 * kSecond, kServer, kAnn, kNonsense); // just in time for Ann, as Bob's is
-    CHECK(bench.lines().size() == 3);
+    bench.see(11 * kSecond, kServer, kAnn, kNonsense); // too late for Ann's, not for Bob's
+    CHECK(bench.lines().size() == 4);
     bench.see(22 * kSecond, kServer, kBob, kNonsense);
     CHECK(bench.lines() == Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303",
                                  "2 open 198.51.100.2:50000 192.0.2.1:8303", "1 close idle",
@@ -247,8 +247,8 @@ TEST_CASE("a clock that goes back or jumps ahead leaves each session one open an
     std::size_t open = 0;
     std::size_t closed = 0;
     for (const std::string& line : bench.lines()) {
-        open += line.find(" open ") != std::string::npos ? 1 : 0;
-        closed += line.find(" close ") != std::string::npos ? 1 : 0;
+        open += line.find(" open ") != std::string::npos ? 1U : 0U;
+        closed += line.find(" close ") != std::string::npos ? 1U : 0U;
     }
     CHECK(open == closed);
     CHECK(open == 2);
