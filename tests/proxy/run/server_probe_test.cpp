@@ -23,6 +23,7 @@ namespace {
 namespace asio = boost::asio;
 using Udp = asio::ip::udp;
 using Bytes = std::vector<std::byte>;
+using Datagrams = std::vector<Bytes>;
 
 /// Long enough for any machine: what is waited for comes at once.
 constexpr std::chrono::seconds kPatience{20};
@@ -46,7 +47,7 @@ Bytes info(std::string_view magic, int token) {
 class FakeServer {
   public:
     /// `answer`: what follows the n-th request (from 1), whose token it is given.
-    using Answer = std::function<std::vector<Bytes>(int number, int token)>;
+    using Answer = std::function<Datagrams(int number, int token)>;
 
     FakeServer(asio::io_context& io, Answer answer)
         : socket_{io, {asio::ip::address_v4::loopback(), 0}}, answer_{std::move(answer)} {
@@ -117,7 +118,7 @@ TEST_CASE("where everything is listened on, loopback reaches it") {
 TEST_CASE("a server's information in any of its forms is an answer") {
     for (const std::string_view magic : {"inf3", "dtsf", "iext"}) {
         CAPTURE(magic);
-        CHECK(ask([&](int, int token) { return std::vector{info(magic, token)}; }, kPatience) ==
+        CHECK(ask([&](int, int token) { return Datagrams{info(magic, token)}; }, kPatience) ==
               true);
     }
 }
@@ -144,23 +145,21 @@ TEST_CASE("what only looks like an answer is none") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(ask([&](int, int token) { return std::vector{row.answer(token)}; }, kShort) == false);
+        CHECK(ask([&](int, int token) { return Datagrams{row.answer(token)}; }, kShort) == false);
     }
 }
 
 TEST_CASE("an answer behind nonsense still counts") {
     CHECK(ask(
               [](int, int token) {
-                  return std::vector{Bytes(3), info("inf3", token + 1), info("inf3", token)};
+                  return Datagrams{Bytes(3), info("inf3", token + 1), info("inf3", token)};
               },
               kPatience) == true);
 }
 
 TEST_CASE("a request that is lost is repeated") {
-    CHECK(ask(
-              [](int number, int token) {
-                  return number < 2 ? std::vector<Bytes>{} : std::vector{info("inf3", token)};
-              },
+    CHECK(ask([](int number,
+                 int token) { return number < 2 ? Datagrams{} : Datagrams{info("inf3", token)}; },
               kPatience) == true);
 }
 
@@ -180,7 +179,7 @@ TEST_CASE("nobody there is no answer") {
 
 TEST_CASE("who asks while one is under way gets its answer") {
     asio::io_context io;
-    FakeServer server{io, [](int, int token) { return std::vector{info("inf3", token)}; }};
+    FakeServer server{io, [](int, int token) { return Datagrams{info("inf3", token)}; }};
     ServerProbe probe{io, server.endpoint(), kPatience};
     int answered = 0;
     int refused = 0;
@@ -205,7 +204,7 @@ TEST_CASE("a probe may ask again, also from within its answer, with another toke
     std::vector<int> tokens;
     FakeServer server{io, [&](int, int token) {
                           tokens.push_back(token);
-                          return std::vector{info("inf3", token)};
+                          return Datagrams{info("inf3", token)};
                       }};
     ServerProbe probe{io, server.endpoint(), kPatience};
     int answers = 0;
@@ -224,7 +223,7 @@ TEST_CASE("a probe may ask again, also from within its answer, with another toke
 
 TEST_CASE("after a stop nobody is told anything") {
     asio::io_context io;
-    FakeServer server{io, [](int, int token) { return std::vector{info("inf3", token)}; }};
+    FakeServer server{io, [](int, int token) { return Datagrams{info("inf3", token)}; }};
     ServerProbe probe{io, server.endpoint(), kShort};
     bool told = false;
     probe.ask([&](bool) { told = true; });
