@@ -91,7 +91,7 @@ std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) 
     default:
         return fmt::format("the server sees all clients with the proxy's address ({})",
                            asked ? "as --client-address says"
-                                 : "it is not on loopback; sv_max_clients_per_ip and bans treat "
+                                 : "it is not on 127.0.0.0/8; sv_max_clients_per_ip and bans treat "
                                    "them as one, see --client-address transparent");
     }
 }

@@ -96,7 +96,7 @@ TEST_CASE("the start-up line says what the server sees, and why") {
     const Row rows[] = {
         {ClientAddress::automatic, ClientAddress::loopback, "own 127.x.y.z", "it is on loopback"},
         {ClientAddress::automatic, ClientAddress::shared, "the proxy's address",
-         "it is not on loopback"},
+         "it is not on 127.0.0.0/8"},
         {ClientAddress::shared, ClientAddress::shared, "the proxy's address", "--client-address"},
         {ClientAddress::loopback, ClientAddress::loopback, "own 127.x.y.z", "--client-address"},
         {ClientAddress::transparent, ClientAddress::transparent, "real address", "--print-routes"},

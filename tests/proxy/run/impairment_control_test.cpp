@@ -110,7 +110,7 @@ TEST_CASE("without records an impairment works all the same") {
 
 TEST_CASE("changes from several threads come one after the other") {
     constexpr std::size_t kThreads = 4;
-    constexpr std::size_t kChanges = 50;
+    constexpr std::size_t kChanges = 10;
     Bench bench;
     ImpairmentControl control{bench.relay, &bench.records, {}};
     std::atomic<std::size_t> done{0};
