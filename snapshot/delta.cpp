@@ -9,9 +9,6 @@ namespace tw::snapshot {
 
 namespace {
 
-// num_deleted, num_updated and an int that nobody reads.
-constexpr std::size_t kHeaderInts = 3;
-
 tl::unexpected<DecodeError> error(DecodeErrc code, std::size_t offset,
                                   std::optional<ItemKey> key = {}, int ddnet_code = 0) {
     return tl::unexpected{
@@ -103,11 +100,11 @@ Result<void> decode_delta(std::span<const std::byte> body, Delta& out, const Agr
         return error(DecodeErrc::negative_count, 0);
     }
     const auto num_deleted = static_cast<std::size_t>(ints[0]);
-    if (ints.size() < kHeaderInts || num_deleted > ints.size() - kHeaderInts) {
+    if (ints.size() < kDeltaHeaderInts || num_deleted > ints.size() - kDeltaHeaderInts) {
         return error(DecodeErrc::deleted_out_of_range, 0);
     }
-    out.deleted = ints.subspan(kHeaderInts, num_deleted);
-    std::size_t at = kHeaderInts + num_deleted;
+    out.deleted = ints.subspan(kDeltaHeaderInts, num_deleted);
+    std::size_t at = kDeltaHeaderInts + num_deleted;
     for (std::int32_t left = ints[1]; left > 0; --left) {
         const auto update = decode_update(ints, at, sizes);
         if (!update) {
@@ -157,17 +154,18 @@ std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView
     return body;
 }
 
-std::size_t byte_offset_of_int(std::span<const std::byte> body, std::size_t int_index) {
-    std::size_t at = 0;
+std::size_t IntOffsets::of(std::size_t int_index) {
     std::int32_t ignored = 0;
-    for (; int_index > 0 && at < body.size(); --int_index) {
-        const std::size_t used = decode_varint(body.data() + at, body.size() - at, ignored);
-        if (used == 0) {
-            return body.size();
-        }
-        at += used;
+    for (; index_ < int_index && offset_ < body_.size(); ++index_) {
+        const auto rest = body_.subspan(offset_);
+        const std::size_t used = decode_varint(rest.data(), rest.size(), ignored);
+        offset_ = used == 0 ? body_.size() : offset_ + used;
     }
-    return at;
+    return offset_;
+}
+
+std::size_t byte_offset_of_int(std::span<const std::byte> body, std::size_t int_index) {
+    return IntOffsets{body}.of(int_index);
 }
 
 } // namespace tw::snapshot

@@ -18,6 +18,9 @@ namespace tw::snapshot {
 /// into a buffer of 64 KiB.
 inline constexpr std::size_t kMaxDeltaInts = 16384;
 
+/// num_deleted, num_updated and an int that nobody reads.
+inline constexpr std::size_t kDeltaHeaderInts = 3;
+
 /// One update of a delta: new or changed ints of an item.
 struct DeltaUpdate {
     ItemKey key;
@@ -101,7 +104,22 @@ struct DeltaWarnings {
 /// Precondition: items have their agreed size, and the same size in both; deltas cannot say more.
 [[nodiscard]] std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to);
 
-/// Byte offset of the int with this index in a delta body, for findings; body size if beyond.
+/// Finds the bytes behind the ints of a delta body, front to back.
+class IntOffsets {
+  public:
+    explicit IntOffsets(std::span<const std::byte> body) : body_{body} {}
+
+    /// Byte offset of the int with this index, body size if there is none. Indices must not fall
+    /// from call to call.
+    [[nodiscard]] std::size_t of(std::size_t int_index);
+
+  private:
+    std::span<const std::byte> body_;
+    std::size_t index_ = 0;
+    std::size_t offset_ = 0;
+};
+
+/// Byte offset of one int in a delta body, for findings; body size if beyond.
 [[nodiscard]] std::size_t byte_offset_of_int(std::span<const std::byte> body,
                                              std::size_t int_index);
 

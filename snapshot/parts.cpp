@@ -34,6 +34,7 @@ void PartAssembler::Slot::restart(const Part& part) {
     num_parts = part.num_parts;
     last_size = 0;
     have.reset();
+    marked.reset();
     body.clear();
 }
 
@@ -46,6 +47,7 @@ void PartAssembler::Slot::insert(const Part& part) {
     std::copy(part.data.begin(), part.data.end(),
               body.begin() + static_cast<std::ptrdiff_t>(begin));
     have.set(index);
+    marked.set(index, part.marked);
     if (part.part == num_parts - 1) {
         last_size = part.data.size();
     }
@@ -115,7 +117,8 @@ PartStatus PartAssembler::add_single(const Part& part) {
                   .delta_tick = part.delta_tick,
                   .crc = part.crc,
                   .num_parts = 1,
-                  .body = part.data};
+                  .body = part.data,
+                  .marked = part.marked ? 1U : 0U};
     return PartStatus::complete;
 }
 
@@ -126,7 +129,8 @@ PartStatus PartAssembler::finish(const Slot& slot) {
                   .delta_tick = slot.delta_tick,
                   .crc = slot.crc,
                   .num_parts = slot.num_parts,
-                  .body = std::span{slot.body}.first(size)};
+                  .body = std::span{slot.body}.first(size),
+                  .marked = slot.marked};
     return PartStatus::complete;
 }
 

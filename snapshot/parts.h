@@ -28,6 +28,7 @@ struct Part {
     std::int32_t part = 0;
     std::int32_t crc = 0;
     std::span<const std::byte> data;
+    bool marked = false; ///< the caller's own mark; comes back with the delta
 };
 
 /// All parts of a tick, reassembled. `body` is valid until the next call.
@@ -37,6 +38,7 @@ struct AssembledDelta {
     std::int32_t crc = 0;
     std::int32_t num_parts = 1;
     std::span<const std::byte> body;
+    std::bitset<kMaxParts> marked; ///< the parts that were
 };
 
 enum class PartStatus : std::uint8_t {
@@ -87,6 +89,7 @@ class PartAssembler {
         std::int32_t num_parts = 0;
         std::size_t last_size = 0;
         std::bitset<kMaxParts> have;
+        std::bitset<kMaxParts> marked;
         std::vector<std::byte> body;
 
         [[nodiscard]] bool agrees_with(const Part& part) const;

@@ -3,6 +3,7 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
+#include "proxy/inspect/attribution.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/worker.h"
@@ -35,9 +36,12 @@ int run_stats(const StatsFlags& flags) {
     }
     run::Fanout nobody;
     record::Ledger ledger;
+    inspect::Attribution attribution{ledger};
+    inspect::Observers observers;
+    observers.add(attribution);
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
-        {.objects = &objects, .messages = false, .ledger = &ledger}, maps, nobody, numbers};
+        {.objects = &objects, .messages = false, .observers = &observers}, maps, nobody, numbers};
     captures.read(inspector);
     const record::SessionStats totals = inspector.totals();
     const report::StatsReport report{.captures = flags.captures.paths,

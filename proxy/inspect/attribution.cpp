@@ -1,80 +1,98 @@
 #include "proxy/inspect/attribution.h"
 
-#include "proxy/inspect/delta_account.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/huffman.h"
-#include "snapshot/cursor.h"
 
 #include <algorithm>
-#include <limits>
-#include <string>
 
 namespace tw::inspect {
 
-using wire::MessageId;
+using record::ByteGroup;
+using record::BytePart;
 
 namespace {
 
 constexpr unsigned kBitsPerByte = 8;
 
-std::string_view control_name(wire::ControlKind kind) {
-    static constexpr std::array<std::string_view, 6> kNames{"keepalive", "connect", "connectaccept",
-                                                            "accept",    "close",   "unknown"};
-    return kNames[static_cast<std::size_t>(kind)];
+std::uint8_t price_of(std::byte byte, bool compressed) {
+    return compressed ? wire::huffman_code_length(byte) : std::uint8_t{kBitsPerByte};
 }
 
-/// The name of a message; `room` holds it where it is made up.
-std::string_view message_name(const wire::MessageHead& head, std::string& room) {
-    if (head.spec != nullptr) {
-        return head.spec->name;
+void name_message(const wire::MessageHead* head, std::string& out) {
+    if (head == nullptr) {
+        out = "invalid id";
+    } else if (head->spec != nullptr) {
+        out = head->spec->name;
+    } else if (head->uuid) {
+        const auto text = snapshot::format_uuid(*head->uuid);
+        out.assign(text.data(), text.size());
+    } else {
+        out = (head->system ? "system " : "game ") + std::to_string(head->number);
     }
-    if (head.uuid) {
-        const auto text = snapshot::format_uuid(*head.uuid);
+}
+
+/// `room` holds the name where it is made up.
+std::string_view type_name(const record::TypeNames& types, std::uint16_t type, std::string& room) {
+    if (const snapshot::ObjectSpec* object = types.object(type); object != nullptr) {
+        return object->name;
+    }
+    if (type == snapshot::kDescriptorType) {
+        return "type descriptor";
+    }
+    if (const record::TypeNames::Entry* entry = types.find(type); entry != nullptr) {
+        const auto text = snapshot::format_uuid(entry->uuid);
         room.assign(text.data(), text.size());
     } else {
-        room = (head.system ? "system " : "game ") + std::to_string(head.number);
+        room = "type " + std::to_string(type);
     }
     return room;
 }
 
-bool is_snapshot(const wire::MessageHead& head) {
-    return head.spec != nullptr &&
-           (head.spec->id == MessageId::snap || head.spec->id == MessageId::snap_single);
+/// On which line the bytes of a delta stand that serves nobody.
+std::string_view rejection(DeltaFate fate) {
+    switch (fate) {
+    case DeltaFate::unknown_base:
+        return "snapshot on an unknown base";
+    case DeltaFate::undecodable:
+        return "undecodable snapshot";
+    case DeltaFate::mismatched:
+        return "snapshot with another checksum";
+    case DeltaFate::repeated:
+    case DeltaFate::accepted:
+        break;
+    }
+    return "repeated snapshot";
 }
 
 } // namespace
 
 record::ByteCount PricedBytes::take(std::size_t count) {
     record::ByteCount taken{.count = 1, .bytes = 0, .bits = 0};
-    for (const std::uint8_t bits : hand_over(count)) {
-        ++taken.bytes;
+    const auto part = bits_.subspan(offset_, std::min(count, left()));
+    for (const std::uint8_t bits : part) {
         taken.bits += bits;
     }
+    taken.bytes = part.size();
+    offset_ += part.size();
     return taken;
 }
 
-std::span<const std::uint8_t> PricedBytes::hand_over(std::size_t count) {
-    const auto taken = bits_.subspan(offset_, std::min(count, left()));
-    offset_ += taken.size();
-    return taken;
-}
-
-void Attribution::begin(wire::Direction direction, std::span<const std::byte> datagram) {
-    direction_ = direction;
+void Attribution::on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) {
+    direction_ = head.direction.value_or(wire::Direction::c2s);
     datagram_size_ = datagram.size();
     stage_ = Stage::malformed;
     payload_ = PricedBytes{{}};
+    in_message_ = false;
 }
 
 void Attribution::on_packet(const wire::Packet& packet) {
-    stage_ = Stage::packet;
+    stage_ = Stage::rejected;
     const auto book = [this](std::string_view name, std::uint64_t bytes) {
-        charge(record::ByteGroup::packet, record::BytePart::whole, name,
-               {1, bytes, bytes * kBitsPerByte});
+        charge(ByteGroup::packet, BytePart::whole, name, {1, bytes, bytes * kBitsPerByte});
         datagram_size_ -= bytes;
     };
     if (packet.kind == wire::PacketKind::seven) {
-        charge(record::ByteGroup::unused, record::BytePart::whole, "0.7",
+        charge(ByteGroup::unused, BytePart::whole, "0.7",
                {1, datagram_size_, datagram_size_ * kBitsPerByte});
         datagram_size_ = 0;
         return;
@@ -83,8 +101,8 @@ void Attribution::on_packet(const wire::Packet& packet) {
         book("connless header", wire::kConnlessHeaderSize);
         price(packet);
         const wire::ConnlessSpec* spec = wire::find_connless(packet.payload);
-        charge(record::ByteGroup::connless, record::BytePart::whole,
-               spec == nullptr ? "unknown" : spec->name, payload_.take(payload_.left()));
+        charge(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
+               payload_.take(payload_.left()));
         return;
     }
     book("header", wire::kHeaderSize);
@@ -97,18 +115,16 @@ void Attribution::on_packet(const wire::Packet& packet) {
 void Attribution::price(const wire::Packet& packet) {
     const auto prices = std::span{prices_}.first(packet.payload.size());
     payload_ = PricedBytes{prices};
-    if (!packet.compressed) {
-        std::fill(prices.begin(), prices.end(), std::uint8_t{kBitsPerByte});
-        return;
-    }
-    std::uint64_t codes = 0;
+    std::uint64_t sum = 0;
     for (std::size_t i = 0; i < prices.size(); ++i) {
-        prices[i] = wire::huffman_code_length(packet.payload[i]);
-        codes += prices[i];
+        prices[i] = price_of(packet.payload[i], packet.compressed);
+        sum += prices[i];
     }
-    // No byte of the payload: the end symbol, what fills its last byte, and old writers' zero byte.
-    charge(record::ByteGroup::packet, record::BytePart::whole, "compression end",
-           {1, 0, datagram_size_ * kBitsPerByte - codes});
+    if (packet.compressed) {
+        // No byte of the payload: the end symbol, what fills its last byte, and old writers' zero.
+        charge(ByteGroup::packet, BytePart::whole, "compression end",
+               {1, 0, datagram_size_ * kBitsPerByte - sum});
+    }
 }
 
 void Attribution::on_control(const wire::Control& control) {
@@ -116,180 +132,139 @@ void Attribution::on_control(const wire::Control& control) {
     const bool handshake = control.kind == Kind::connect || control.kind == Kind::connectaccept;
     const std::size_t token =
         control.token && !handshake ? std::min(wire::kTokenSize, payload_.left()) : 0;
-    charge(record::ByteGroup::control, record::BytePart::whole, control_name(control.kind),
+    const std::string_view name = wire::control_name(control.kind);
+    charge(ByteGroup::control, BytePart::whole, name.empty() ? "unknown" : name,
            payload_.take(payload_.left() - token));
-    charge(record::ByteGroup::packet, record::BytePart::whole, "token", payload_.take(token));
+    charge(ByteGroup::packet, BytePart::whole, "token", payload_.take(token));
 }
 
-void Attribution::on_accepted(bool with_token, bool damaged) {
+void Attribution::on_chunks(const AcceptedChunks& chunks) {
     stage_ = Stage::accepted;
-    with_token_ = with_token;
-    damaged_ = damaged;
+    chunks_ = chunks;
 }
 
 void Attribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                           const record::TypeNames& types) {
-    if (taken == wire::VitalClass::next) {
-        charge(record::ByteGroup::chunk, record::BytePart::whole,
-               chunk.vital ? "vital header" : "header", payload_.take(chunk.header_size));
-        charge_message(chunk, types);
+                           const wire::MessageHead* head) {
+    end_message();
+    name_message(head, name_);
+    if (taken != wire::VitalClass::next) {
+        charge(taken == wire::VitalClass::old ? ByteGroup::duplicate : ByteGroup::behind_gap,
+               BytePart::whole, name_, payload_.take(chunk.header_size + chunk.payload.size()));
         return;
     }
-    const auto head = wire::decode_message_head(chunk.payload);
-    std::string room;
-    charge(taken == wire::VitalClass::old ? record::ByteGroup::duplicate
-                                          : record::ByteGroup::behind_gap,
-           record::BytePart::whole, head ? message_name(*head, room) : "invalid id",
-           payload_.take(chunk.header_size + chunk.payload.size()));
+    charge(ByteGroup::chunk, BytePart::whole, chunk.vital ? "vital header" : "header",
+           payload_.take(chunk.header_size));
+    if (head == nullptr) {
+        charge(ByteGroup::message, BytePart::whole, name_, payload_.take(chunk.payload.size()));
+        return;
+    }
+    message_end_ = payload_.offset() + chunk.payload.size();
+    in_message_ = true;
+    charge(ByteGroup::message, BytePart::head, name_, payload_.take(head->head_size));
 }
 
-void Attribution::charge_message(const wire::Chunk& chunk, const record::TypeNames& types) {
-    const auto head = wire::decode_message_head(chunk.payload);
-    if (!head) {
-        charge(record::ByteGroup::message, record::BytePart::whole, "invalid id",
-               payload_.take(chunk.payload.size()));
-        return;
-    }
-    std::string room;
-    const std::string_view name = message_name(*head, room);
-    const std::size_t end = payload_.offset() + chunk.payload.size();
-    charge(record::ByteGroup::message, record::BytePart::head, name,
-           payload_.take(head->head_size));
-    if (direction_ == wire::Direction::s2c && is_snapshot(*head) && !chunk.vital) {
-        charge_snapshot(*head, types);
-    } else {
-        std::size_t trailing = 0;
-        if (head->spec != nullptr) {
-            wire::decode_fields(*head->spec, head->body, fields_);
-            trailing = fields_.error ? 0 : fields_.trailing.size();
-        }
-        charge(record::ByteGroup::message, record::BytePart::fields, name,
-               payload_.take(head->body.size() - trailing));
-    }
-    charge(record::ByteGroup::message, record::BytePart::trailing, name,
-           payload_.take(end - payload_.offset()));
+void Attribution::on_fields(std::size_t bytes) {
+    charge(ByteGroup::message, BytePart::fields, name_, payload_.take(bytes));
 }
 
-void Attribution::charge_snapshot(const wire::MessageHead& head, const record::TypeNames& types) {
-    snapshot::Cursor in{head.body};
-    snapshot::Part part;
-    part.tick = in.var_int();
-    const std::int64_t base = std::int64_t{part.tick} - in.var_int();
-    constexpr std::int64_t kLast = std::numeric_limits<snapshot::Tick>::max();
-    part.delta_tick =
-        base < 0 ? snapshot::kNoBase : static_cast<snapshot::Tick>(std::min(base, kLast));
-    if (head.spec->id == MessageId::snap) {
-        part.num_parts = in.var_int();
-        part.part = in.var_int();
-    }
-    part.crc = in.var_int();
-    const std::int32_t size = in.var_int();
-    const std::size_t fields = in.offset();
-    part.data = in.raw(size);
-    charge(record::ByteGroup::message, record::BytePart::fields, head.spec->name,
-           payload_.take(in.failed() ? head.body.size() : fields));
-    if (!in.failed()) {
-        charge_part(part, types);
-    }
-}
-
-void Attribution::charge_part(const snapshot::Part& part, const record::TypeNames& types) {
-    const auto unused = [&](std::string_view why) {
-        charge(record::ByteGroup::unused, record::BytePart::whole, why,
-               payload_.take(part.data.size()));
-    };
-    if (part.tick < 0) {
-        unused("snapshot part out of range");
-        return;
-    }
-    if (is_done(part.tick)) {
-        unused("repeated snapshot");
-        return;
-    }
-    const snapshot::PartStatus status = parts_.add(part);
-    charge_lost(parts_.lost());
-    switch (status) {
-    case snapshot::PartStatus::out_of_range:
-        unused("snapshot part out of range");
-        return;
-    case snapshot::PartStatus::duplicate:
-    case snapshot::PartStatus::too_old:
-        unused("repeated snapshot");
-        return;
-    case snapshot::PartStatus::incomplete:
-    case snapshot::PartStatus::inconsistent:
-    case snapshot::PartStatus::complete:
+void Attribution::on_part(const PartSeen& part) {
+    on_fields(part.body.data_offset);
+    const record::ByteCount data = payload_.take(part.body.data.size());
+    switch (part.fate) {
+    case PartFate::complete: // on_delta books them
+    case PartFate::empty:
+        break;
+    case PartFate::stored:
+        charge(ByteGroup::unused, BytePart::whole, "incomplete snapshot", data);
+        break;
+    case PartFate::repeated:
+        charge(ByteGroup::unused, BytePart::whole, "repeated snapshot", data);
+        break;
+    case PartFate::out_of_range:
+        charge(ByteGroup::unused, BytePart::whole, "snapshot part out of range", data);
+        break;
+    case PartFate::stray:
+        charge(ByteGroup::unused, BytePart::whole, "snapshot of a stray tick", data);
         break;
     }
-    const auto body = parts_.assembled().body;
-    if (status == snapshot::PartStatus::complete && part.num_parts == 1) {
-        charge_delta(body, payload_.hand_over(part.data.size()), types);
+}
+
+void Attribution::on_delta(const DeltaSeen& delta) {
+    settle_parts(delta);
+    PricedBytes priced{delta_prices_};
+    if (delta.fate == DeltaFate::accepted) {
+        charge_items(delta, priced);
     } else {
-        OpenTick& open = open_tick(part.tick);
-        const std::size_t begin = static_cast<std::size_t>(part.part) * snapshot::kMaxPartSize;
-        open.bits.resize(std::max(open.bits.size(), begin + part.data.size()));
-        const auto bits = payload_.hand_over(part.data.size());
-        std::copy(bits.begin(), bits.end(), open.bits.begin() + static_cast<std::ptrdiff_t>(begin));
-        open.total.add(PricedBytes{bits}.take(bits.size()));
-        if (status != snapshot::PartStatus::complete) {
-            return;
+        charge(ByteGroup::unused, BytePart::whole, rejection(delta.fate),
+               priced.take(priced.left()));
+    }
+}
+
+/// Prices the whole delta, and takes back what its earlier parts were booked as.
+void Attribution::settle_parts(const DeltaSeen& delta) {
+    const auto body = delta.delta.body;
+    delta_prices_.resize(body.size());
+    for (std::size_t i = 0; i < body.size(); ++i) {
+        delta_prices_[i] = price_of(body[i], delta.delta.marked[i / snapshot::kMaxPartSize]);
+    }
+    PricedBytes priced{delta_prices_};
+    for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
+        const record::ByteCount bytes = priced.take(snapshot::kMaxPartSize);
+        if (part != delta.last_part) {
+            ledger_->take_back(direction_, ByteGroup::unused, BytePart::whole,
+                               "incomplete snapshot", bytes);
         }
-        charge_delta(body, open.bits, types);
-        std::erase_if(open_, [&](const OpenTick& each) { return each.tick == part.tick; });
-    }
-    done_[num_done_++ % kDoneTicks] = part.tick;
-}
-
-void Attribution::charge_lost(std::span<const snapshot::LostDelta> lost) {
-    for (const snapshot::LostDelta& delta : lost) {
-        std::erase_if(open_, [&](const OpenTick& each) {
-            if (each.tick != delta.tick) {
-                return false;
-            }
-            // Booked where snapshots come from, whichever side the current datagram is of.
-            ledger_->charge(wire::Direction::s2c, record::ByteGroup::unused,
-                            record::BytePart::whole, "incomplete snapshot", each.total);
-            return true;
-        });
     }
 }
 
-void Attribution::charge_delta(std::span<const std::byte> body, std::span<const std::uint8_t> bits,
-                               const record::TypeNames& types) {
-    DeltaAccount{body, PricedBytes{bits}, types, *ledger_}.run();
+void Attribution::charge_items(const DeltaSeen& delta, PricedBytes priced) {
+    snapshot::IntOffsets offsets{delta.delta.body};
+    const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
+                                std::string_view name) {
+        charge(group, part, name, priced.take(offsets.of(end_int) - priced.offset()));
+    };
+    std::string room;
+    std::size_t at = snapshot::kDeltaHeaderInts;
+    book_until(at, ByteGroup::delta, BytePart::whole, "counts");
+    for (const std::int32_t packed : delta.decoded->deleted) {
+        const auto key = snapshot::ItemKey::from_packed(static_cast<std::uint32_t>(packed));
+        book_until(++at, ByteGroup::deletion, BytePart::whole,
+                   type_name(*delta.types, key.type, room));
+    }
+    for (const snapshot::DeltaUpdate& update : delta.decoded->updates) {
+        const std::string_view name = type_name(*delta.types, update.key.type, room);
+        book_until(update.begin, ByteGroup::item, BytePart::head, name);
+        book_until(std::size_t{update.begin} + update.size, ByteGroup::item, BytePart::fields,
+                   name);
+    }
+    charge(ByteGroup::delta, BytePart::whole, "surplus", priced.take(priced.left()));
 }
 
-Attribution::OpenTick& Attribution::open_tick(snapshot::Tick tick) {
-    const auto found = std::find_if(open_.begin(), open_.end(),
-                                    [tick](const OpenTick& open) { return open.tick == tick; });
-    return found != open_.end() ? *found : open_.emplace_back(OpenTick{tick, {}, {}});
+void Attribution::end_message() {
+    if (in_message_) {
+        charge(ByteGroup::message, BytePart::trailing, name_,
+               payload_.take(message_end_ - payload_.offset()));
+        in_message_ = false;
+    }
 }
 
-bool Attribution::is_done(snapshot::Tick tick) const {
-    const auto end = done_.begin() + static_cast<std::ptrdiff_t>(std::min(num_done_, kDoneTicks));
-    return std::find(done_.begin(), end, tick) != end;
-}
-
-void Attribution::end() {
-    if (stage_ == Stage::malformed) {
-        charge(record::ByteGroup::unused, record::BytePart::whole, "malformed",
+void Attribution::on_datagram_end() {
+    end_message();
+    switch (stage_) {
+    case Stage::malformed:
+        charge(ByteGroup::unused, BytePart::whole, "malformed",
                {1, datagram_size_, datagram_size_ * kBitsPerByte});
         return;
-    }
-    if (stage_ == Stage::packet) {
-        charge(record::ByteGroup::unused, record::BytePart::whole, "rejected",
-               payload_.take(payload_.left()));
+    case Stage::rejected:
+        charge(ByteGroup::unused, BytePart::whole, "rejected", payload_.take(payload_.left()));
         return;
+    case Stage::accepted:
+        break;
     }
-    const std::size_t token = with_token_ ? std::min(wire::kTokenSize, payload_.left()) : 0;
-    charge(record::ByteGroup::chunk, record::BytePart::whole, damaged_ ? "damaged" : "trailing",
+    const std::size_t token = chunks_.with_token ? std::min(wire::kTokenSize, payload_.left()) : 0;
+    charge(ByteGroup::chunk, BytePart::whole, chunks_.damaged ? "damaged" : "trailing",
            payload_.take(payload_.left() - token));
-    charge(record::ByteGroup::packet, record::BytePart::whole, "token", payload_.take(token));
-}
-
-void Attribution::restart() {
-    charge_lost(parts_.reset());
-    num_done_ = 0;
+    charge(ByteGroup::packet, BytePart::whole, "token", payload_.take(token));
 }
 
 } // namespace tw::inspect

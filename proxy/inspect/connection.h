@@ -1,7 +1,8 @@
 #pragma once
 
+#include "proxy/inspect/vital_order.h"
 #include "proxy/wire/chunk.h"
-#include "proxy/wire/message.h"
+#include "proxy/wire/direction.h"
 #include "proxy/wire/packet.h"
 
 #include <array>
@@ -10,30 +11,6 @@
 #include <string_view>
 
 namespace tw::inspect {
-
-using wire::Direction;
-
-/// Order of the vital chunks of one direction, as its receiver keeps it: what comes behind a gap is
-/// dropped and comes again (protocol sheet, sections 4.3 and 4.5).
-class VitalOrder {
-  public:
-    /// Takes a vital chunk; `next` means: process it.
-    wire::VitalClass take(std::uint16_t sequence, bool resend);
-
-    /// A chunk was dropped because one before it is missing, which has not come since.
-    [[nodiscard]] bool waiting() const { return gap_; }
-
-    /// The receiver says what it has. Where we wait behind a gap that it does not have, chunks
-    /// passed unseen, and waiting for a resend would be for ever.
-    void acknowledged(std::uint16_t ack);
-    /// `synced`: the connection was seen from its start, so the first sequence is 1.
-    void reset(bool synced);
-
-  private:
-    std::uint16_t last_ = 0;
-    bool synced_ = false;
-    bool gap_ = false; ///< a chunk was dropped because one before it is missing
-};
 
 /// How a connection proves that packets belong to it.
 enum class TokenForm : std::uint8_t {
@@ -66,7 +43,7 @@ class Connection {
                                   std::span<const std::byte> rest) const;
 
     [[nodiscard]] VitalOrder& order(wire::Direction direction) {
-        return order_[direction == wire::Direction::s2c ? 1 : 0];
+        return order_[wire::index_of(direction)];
     }
 
     [[nodiscard]] bool established() const { return established_; }
@@ -77,6 +54,7 @@ class Connection {
 
     [[nodiscard]] wire::Protocol protocol() const { return protocol_; }
 
+    /// As records name it; empty while nothing is known.
     [[nodiscard]] std::string_view protocol_name() const;
 
     void set_seven() { protocol_ = wire::Protocol::seven; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/map_source.h"
+#include "proxy/wire/bodies.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace tw::inspect {
 
-/// Puts together a map that a client downloads through the game connection.
+/// Reassembles a map that a client downloads through the game connection.
 ///
 /// The chunks are vital, so they come in order; their size (896 or 895 bytes) is whatever the first
 /// one has, and only the last is shorter. Memory grows with what arrives, never with what is
@@ -25,8 +26,8 @@ class MapDownload {
     void begin(const MapAnnouncement& announcement);
     void clear();
 
-    /// The body of a map_data message. True when the map is complete: `bytes` holds it.
-    [[nodiscard]] bool on_data(std::span<const std::byte> body);
+    /// True when the map is complete: `take_bytes` hands it out.
+    [[nodiscard]] bool on_data(const wire::MapDataBody& chunk);
 
     /// Size of the map under way, 0 if there is none.
     [[nodiscard]] std::int64_t announced_size() const {

@@ -42,30 +42,35 @@ class Reporter {
     /// Counts every time, passes on only the first of its kind since `forget_once`.
     void finding_once(const record::FindingRecord& record) {
         const auto index = static_cast<std::size_t>(record.id);
-        if (told_.test(index)) {
+        if (reported_.test(index)) {
             count(record.id);
             return;
         }
-        told_.set(index);
+        reported_.set(index);
         finding(record);
     }
 
-    /// A new connection: what was told once may be told again.
-    void forget_once() { told_.reset(); }
+    /// A new connection: what was reported once may be reported again.
+    void forget_once() { reported_.reset(); }
 
     void count(record::FindingId id) { ++stats.findings[static_cast<std::size_t>(id)]; }
 
     /// Totals of the connection in progress.
     record::SessionStats stats;
 
+    /// Of the datagram at hand; c2s where there is none.
+    [[nodiscard]] wire::Direction direction() const {
+        return head_.direction.value_or(wire::Direction::c2s);
+    }
+
     [[nodiscard]] record::DirectionStats& direction_stats() {
-        return stats.directions[head_.direction == wire::Direction::s2c ? 1 : 0];
+        return stats.directions[wire::index_of(direction())];
     }
 
   private:
     record::RecordSink* sink_;
     record::RecordHead head_;
-    std::bitset<record::kFindingCount> told_;
+    std::bitset<record::kFindingCount> reported_;
 };
 
 } // namespace tw::inspect

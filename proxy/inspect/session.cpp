@@ -5,61 +5,15 @@
 
 namespace tw::inspect {
 
+using record::FindingId;
 using wire::MessageId;
-
-namespace {
-
-/// Bytes that nobody could decode may hold a password or a whisper, unless they are too few.
-wire::Secrecy undecoded(std::span<const std::byte> bytes, std::size_t harmless) {
-    return bytes.size() > harmless ? wire::Secrecy::secret : wire::Secrecy::open;
-}
-
-std::string_view control_name(wire::ControlKind kind) {
-    switch (kind) {
-    case wire::ControlKind::keepalive:
-        return "keepalive";
-    case wire::ControlKind::connect:
-        return "connect";
-    case wire::ControlKind::connectaccept:
-        return "connectaccept";
-    case wire::ControlKind::accept:
-        return "accept";
-    case wire::ControlKind::close:
-        return "close";
-    case wire::ControlKind::unknown:
-        break;
-    }
-    return "";
-}
-
-/// The anti-spoof prelude: tokenless, the first packet of the server, with a map change and empty
-/// snapshots together; in DDNet 14.0 to 16.7 damaged, but always six vital chunks.
-bool is_prelude(std::span<const wire::Chunk> chunks) {
-    if (chunks.empty() || !chunks.front().vital || chunks.front().sequence != 1) {
-        return false;
-    }
-    constexpr std::size_t kDdnetChunks = 6;
-    const bool all_vital = std::all_of(chunks.begin(), chunks.end(),
-                                       [](const wire::Chunk& chunk) { return chunk.vital; });
-    if (all_vital && chunks.size() == kDdnetChunks) {
-        return true;
-    }
-    return std::any_of(chunks.begin(), chunks.end(), [](const wire::Chunk& chunk) {
-        const auto head = wire::decode_message_head(chunk.payload);
-        return head && head->spec != nullptr && head->spec->id == MessageId::snap_empty;
-    });
-}
-
-} // namespace
 
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
-    : client_{std::move(client)}, server_{std::move(server)}, options_{options}, maps_{&maps},
-      reporter_{number, sink}, snapshots_{options.objects == nullptr
-                                              ? snapshot::ObjectSet::standard()
-                                              : *options.objects},
-      attribution_{options.ledger == nullptr ? nullptr
-                                             : std::make_unique<Attribution>(*options.ledger)} {}
+    : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
+      reporter_{number, sink}, messages_{options.messages, *options.observers}, maps_{maps},
+      snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
+                 *options.observers} {}
 
 void Session::open(record::Timestamp time) {
     reporter_.begin(time, std::nullopt);
@@ -71,7 +25,7 @@ void Session::emit_session(record::SessionEvent event, std::string_view reason) 
                                          .event = event,
                                          .client = client_,
                                          .server = server_,
-                                         .protocol = connection_.protocol_name(),
+                                         .protocol = gate_.connection().protocol_name(),
                                          .reason = reason});
 }
 
@@ -81,30 +35,24 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     record::DirectionStats& stats = reporter_.direction_stats();
     ++stats.datagrams;
     stats.bytes += bytes.size();
-    if (attribution_) {
-        attribution_->begin(direction, bytes);
-    }
+    observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
     on_bytes(bytes, workspace);
-    if (attribution_) {
-        attribution_->end();
-    }
+    observers_->notify(&Observer::on_datagram_end);
 }
 
 void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     record::DirectionStats& stats = reporter_.direction_stats();
-    const auto packet = wire::decode_packet(bytes, connection_.protocol(), workspace.packet);
+    const auto packet = wire::decode_packet(bytes, gate_.connection().protocol(), workspace.packet);
     if (!packet) {
         ++stats.malformed;
         reporter_.finding({.id = record::finding_of(packet.error().code),
                            .offset = packet.error().offset,
                            .name = wire::error_info(packet.error().code).name,
                            .bytes = bytes.first(std::min<std::size_t>(bytes.size(), 64)),
-                           .secrecy = undecoded(bytes, wire::kHeaderSize)});
+                           .secrecy = secrecy_of_undecoded(bytes, wire::kHeaderSize)});
         return;
     }
-    if (attribution_) {
-        attribution_->on_packet(*packet);
-    }
+    observers_->notify(&Observer::on_packet, *packet);
     if (packet->compressed) {
         ++stats.compressed;
         stats.compressed_bytes += bytes.size() - std::min(bytes.size(), wire::kHeaderSize);
@@ -112,15 +60,14 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     }
     switch (packet->kind) {
     case wire::PacketKind::seven:
-        if (connection_.protocol() == wire::Protocol::unknown) {
-            connection_.set_seven();
+        if (gate_.on_seven()) {
             emit_session(record::SessionEvent::established);
         }
-        reporter_.finding_once({.id = record::FindingId::packet_seven});
+        reporter_.finding_once({.id = FindingId::packet_seven});
         break;
     case wire::PacketKind::connless:
         ++stats.connless;
-        on_connless(*packet, workspace);
+        messages_.report_connless(*packet, workspace.fields, reporter_);
         break;
     case wire::PacketKind::control:
         ++stats.control;
@@ -132,72 +79,106 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     }
 }
 
-void Session::on_connless(const wire::Packet& packet, Workspace& workspace) {
-    if (!options_.messages) {
-        return;
-    }
-    record::MessageRecord record{.head = reporter_.head(),
-                                 .layer = record::MessageLayer::connless,
-                                 .size = packet.payload.size()};
-    if (const wire::ConnlessSpec* spec = wire::find_connless(packet.payload); spec != nullptr) {
-        wire::decode_connless(*spec, packet, workspace.fields);
-        record.name = spec->name;
-        record.values = workspace.fields.values;
-    } else {
-        record.raw = packet.payload;
-    }
-    reporter_.emit(record);
-}
-
 void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
-    const wire::Control control = wire::decode_control(packet, connection_.token());
-    if (attribution_) {
-        attribution_->on_control(control);
-    }
-    if (packet.compressed) {
-        reporter_.finding_once({.id = record::FindingId::packet_control_compressed});
-    }
-    if (control.kind == wire::ControlKind::unknown) {
-        reporter_.finding_once(
-            {.id = record::FindingId::packet_control_unknown, .value = control.raw_kind});
-    }
-    const ConnectionChange change = connection_.on_control(direction(), packet, control);
-    if (options_.messages) {
-        auto& values = workspace.fields.values;
-        values.clear();
-        if (control.kind == wire::ControlKind::close) {
-            values.push_back({.kind = wire::FieldValue::Kind::string,
-                              .name = "reason",
-                              .bytes = std::as_bytes(std::span{control.reason})});
-        }
-        if (control.token) {
-            values.push_back({.kind = wire::FieldValue::Kind::raw,
-                              .name = "token",
-                              .bytes = std::as_bytes(std::span{*control.token})});
-        }
-        reporter_.emit(record::MessageRecord{.head = reporter_.head(),
-                                             .layer = record::MessageLayer::control,
-                                             .name = control_name(control.kind),
-                                             .size = packet.payload.size(),
-                                             .number = control.raw_kind,
-                                             .values = values});
-    }
+    const wire::Control control = wire::decode_control(packet, gate_.connection().token());
+    observers_->notify(&Observer::on_control, control);
+    const ConnectionChange change = gate_.on_control(packet, control, reporter_);
+    messages_.report_control(packet, control, workspace.fields, reporter_);
     if (change != ConnectionChange::none) {
         begin_connection(change);
     }
-    if (control.kind == wire::ControlKind::close && !closed_) {
-        // A banned client gets a close without token; one with another token is not for this
-        // connection.
-        if (control.token && connection_.token() && control.token != connection_.token()) {
-            ++reporter_.direction_stats().wrong_token;
-            reporter_.finding_once({.id = record::FindingId::packet_wrong_token});
-            return;
-        }
-        const bool client = direction() == wire::Direction::c2s;
+    if (control.kind == wire::ControlKind::close && !closed_ && gate_.closes(control, reporter_)) {
+        const bool client = reporter_.direction() == wire::Direction::c2s;
         end_connection(!control.reason.empty() ? control.reason
                        : client                ? "closed by the client"
                                                : "closed by the server");
     }
+}
+
+void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
+    const PacketChunks chunks = ConnectionGate::read_chunks(packet, workspace.chunks);
+    if (const ConnectionChange change = gate_.on_chunks(packet, chunks, reporter_);
+        change != ConnectionChange::none) {
+        begin_connection(change);
+    }
+    if (!gate_.accept(packet, chunks, reporter_)) {
+        return;
+    }
+    observers_->notify(&Observer::on_chunks, AcceptedChunks{.with_token = gate_.with_token(),
+                                                            .damaged = chunks.error.has_value()});
+    const bool prelude = gate_.is_prelude(chunks, reporter_);
+    for (const wire::Chunk& chunk : chunks.chunks) {
+        const auto head = wire::decode_message_head(chunk.payload);
+        const wire::VitalClass taken = gate_.take(chunk, reporter_);
+        observers_->notify(&Observer::on_chunk, chunk, taken, head ? &*head : nullptr);
+        if (taken != wire::VitalClass::next) {
+            continue;
+        }
+        if (chunk.payload.empty()) {
+            reporter_.finding_once({.id = FindingId::chunk_empty, .offset = chunk.offset});
+            continue;
+        }
+        ++reporter_.direction_stats().messages;
+        if (head) {
+            on_message({.chunk = chunk, .head = *head, .prelude = prelude}, packet.compressed,
+                       workspace);
+        } else if (!prelude) { // that of DDNet 14.0 to 16.7 is damaged, and reported as such
+            MessageReporter::report_invalid(chunk, head.error(), reporter_);
+        }
+    }
+}
+
+void Session::on_message(const MessageAtHand& message, bool compressed, Workspace& workspace) {
+    const wire::MessageHead& head = message.head;
+    const bool snapshot = head.spec != nullptr && wire::is_snapshot(head.spec->id);
+    MessageAtHand reported = message;
+    reported.tracked = snapshot && !message.chunk.vital && !message.prelude &&
+                       reporter_.direction() == wire::Direction::s2c;
+    // The message first, then what follows from it.
+    messages_.report(reported, maps_, workspace.fields, reporter_);
+    if (reported.tracked) {
+        snapshots_.on_message(head, compressed, reporter_, workspace.snapshots);
+    } else if (head.spec != nullptr && !message.prelude) {
+        act_on(head);
+    }
+}
+
+void Session::act_on(const wire::MessageHead& head) {
+    const bool s2c = reporter_.direction() == wire::Direction::s2c;
+    const MessageId id = head.spec->id;
+    if (s2c && id == MessageId::map_change) {
+        if (const auto change = wire::decode_map_change(head.body)) {
+            ++reporter_.stats.map_changes;
+            restart_snapshots();
+            snapshots_.set_world(maps_.on_change(*change, reporter_));
+        }
+    } else if (s2c && id == MessageId::map_details) {
+        if (const auto details = wire::decode_map_details(head.body)) {
+            maps_.on_details(*details);
+        }
+    } else if (s2c && id == MessageId::map_data) {
+        if (const auto data = wire::decode_map_data(head.body)) {
+            if (auto world = maps_.on_data(*data, reporter_)) {
+                snapshots_.set_world(*std::move(world));
+            }
+        }
+    } else if (s2c && id == MessageId::input_timing) {
+        if (const auto timing = wire::decode_input_timing(head.body)) {
+            InputTracker::on_timing(*timing, reporter_);
+        }
+    } else if (!s2c && id == MessageId::enter_game) {
+        restart_snapshots();
+    } else if (!s2c && id == MessageId::input) {
+        if (const auto input = wire::decode_input(head.body)) {
+            snapshots_.on_ack(input->ack_tick, reporter_);
+            inputs_.on_input(*input, reporter_);
+        }
+    }
+}
+
+void Session::restart_snapshots() {
+    snapshots_.restart(reporter_);
+    inputs_.restart();
 }
 
 void Session::begin_connection(ConnectionChange change) {
@@ -207,22 +188,18 @@ void Session::begin_connection(ConnectionChange change) {
     if (closed_) {
         ended_.merge(std::exchange(reporter_.stats, {}));
         reporter_.forget_once();
-        reporter_.finding({.id = record::FindingId::session_reconnected});
+        reporter_.finding({.id = FindingId::session_reconnected});
     }
     snapshots_.reset(reporter_);
     snapshots_.set_world(nullptr);
-    inputs_ = {};
-    if (attribution_) {
-        attribution_->restart();
-    }
-    details_.reset();
-    download_.clear();
-    unknown_told_.reset();
+    inputs_.restart();
+    maps_.reset();
+    messages_.restart();
     running_ = true;
     closed_ = false;
     emit_session(record::SessionEvent::established);
     if (change == ConnectionChange::midway) {
-        reporter_.finding({.id = record::FindingId::session_joined_midway});
+        reporter_.finding({.id = FindingId::session_joined_midway});
     }
 }
 
@@ -243,14 +220,11 @@ void Session::report(record::Timestamp time) {
 
 void Session::close(record::Timestamp time, std::string_view reason) {
     reporter_.begin(time, std::nullopt);
-    if (attribution_) {
-        attribution_->restart();
-    }
     if (closed_) {
         return;
     }
     if (running_ && reason == "idle") {
-        reporter_.finding({.id = record::FindingId::session_closed_silently});
+        reporter_.finding({.id = FindingId::session_closed_silently});
     }
     end_connection(reason);
 }
@@ -264,67 +238,9 @@ record::SessionStats Session::totals() const {
 void Session::on_gap(record::Timestamp time, std::uint64_t lost) {
     reporter_.begin(time, std::nullopt);
     reporter_.stats.gap_lost += lost;
-    reporter_.finding({.id = record::FindingId::inspect_gap,
-                       .lost = lost == 0 ? std::nullopt : std::optional{lost}});
-    connection_.resynchronise();
-}
-
-void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
-    wire::ChunkReader reader{packet.payload, packet.num_chunks};
-    std::size_t count = 0;
-    while (count < Workspace::kMaxChunks) {
-        const auto chunk = reader.next();
-        if (!chunk) {
-            break;
-        }
-        workspace.chunks[count++] = *chunk;
-    }
-    const std::span<const wire::Chunk> chunks{workspace.chunks.data(), count};
-    // After a damaged chunk nobody knows where a token would stand.
-    const auto rest = reader.error() && packet.payload.size() >= wire::kTokenSize
-                          ? packet.payload.last(wire::kTokenSize)
-                          : reader.rest();
-    const ConnectionChange change = connection_.on_chunks(
-        direction(), packet, rest, chunks.empty() ? nullptr : &chunks.front());
-    if (change != ConnectionChange::none) {
-        begin_connection(change);
-    }
-    if (!connection_.established() || !connection_.token_fits(packet, rest)) {
-        ++reporter_.direction_stats().wrong_token;
-        reporter_.finding_once({.id = record::FindingId::packet_wrong_token});
-        return;
-    }
-    if (attribution_) {
-        attribution_->on_accepted(connection_.form() == TokenForm::ddnet,
-                                  reader.error().has_value());
-    }
-    if (reader.error()) {
-        reporter_.finding(
-            {.id = record::FindingId::chunk_truncated, .offset = reader.error()->offset});
-    } else if (connection_.form() != TokenForm::ddnet && !rest.empty()) {
-        reporter_.finding_once({.id = record::FindingId::packet_trailing_bytes,
-                                .value = static_cast<std::int64_t>(rest.size()),
-                                .bytes = rest,
-                                .secrecy = undecoded(rest, wire::kTokenSize)});
-    }
-    const wire::Direction opposite =
-        direction() == wire::Direction::c2s ? wire::Direction::s2c : wire::Direction::c2s;
-    connection_.order(opposite).acknowledged(packet.ack);
-    if (packet.resend) {
-        ++reporter_.direction_stats().resend_requests;
-    }
-    prelude_ = direction() == wire::Direction::s2c && connection_.form() != TokenForm::ddnet &&
-               is_prelude(chunks);
-    if (prelude_) {
-        reporter_.finding_once({.id = record::FindingId::session_antispoof});
-    }
-    for (const wire::Chunk& chunk : chunks) {
-        const wire::VitalClass taken = on_chunk(chunk, workspace);
-        if (attribution_) {
-            attribution_->on_chunk(chunk, taken, snapshots_.types());
-        }
-    }
-    prelude_ = false;
+    reporter_.finding(
+        {.id = FindingId::inspect_gap, .lost = lost == 0 ? std::nullopt : std::optional{lost}});
+    gate_.resynchronise();
 }
 
 } // namespace tw::inspect

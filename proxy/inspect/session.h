@@ -1,24 +1,20 @@
 #pragma once
 
-#include "proxy/inspect/attribution.h"
-#include "proxy/inspect/cadence.h"
-#include "proxy/inspect/connection.h"
-#include "proxy/inspect/map_download.h"
+#include "proxy/inspect/connection_gate.h"
+#include "proxy/inspect/input_tracker.h"
 #include "proxy/inspect/map_source.h"
+#include "proxy/inspect/map_tracker.h"
+#include "proxy/inspect/message_reporter.h"
+#include "proxy/inspect/observer.h"
 #include "proxy/inspect/reporter.h"
-#include "proxy/inspect/snapshots.h"
-#include "proxy/wire/connless.h"
+#include "proxy/inspect/snapshot_tracker.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
 
-#include <array>
-#include <bitset>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace tw::inspect {
 
@@ -26,17 +22,16 @@ namespace tw::inspect {
 struct Options {
     /// What is known of items; null: the standard table.
     const snapshot::ObjectSet* objects = nullptr;
-    bool messages = true;             ///< hand out a record for every message
-    record::Ledger* ledger = nullptr; ///< where every byte is booked; null: nowhere
+    bool messages = true; ///< hand out a record for every message
+    /// Who watches; has to outlive the sessions.
+    const Observers* observers = &Observers::none();
 };
 
 /// Buffers for the time of one call, shared by all sessions of a worker: nothing on the way from
 /// datagram to snapshot allocates once they have grown.
 struct Workspace {
-    static constexpr std::size_t kMaxChunks = 255; ///< what a packet header can count
-
     wire::PacketScratch packet;
-    std::array<wire::Chunk, kMaxChunks> chunks;
+    ChunkRoom chunks;
     wire::DecodedFields fields;
     SnapshotWorkspace snapshots;
 };
@@ -69,47 +64,26 @@ class Session {
   private:
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
     void on_control(const wire::Packet& packet, Workspace& workspace);
-    void on_connless(const wire::Packet& packet, Workspace& workspace);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
-    /// `next`: it was accepted, vital or not.
-    wire::VitalClass on_chunk(const wire::Chunk& chunk, Workspace& workspace);
-    void on_content(const wire::Chunk& chunk, Workspace& workspace);
-    void on_message(const wire::Chunk& chunk, const wire::MessageHead& head, Workspace& workspace);
-    void act_on(const wire::Chunk& chunk, const wire::MessageHead& head, Workspace& workspace);
-    void report_fields(const wire::Chunk& chunk, const wire::MessageHead& head,
-                       Workspace& workspace);
-    /// Snapshot parts and map chunks are not repeated in message records; of a chunk its place in
-    /// the map is told.
-    void leave_out_bulk(wire::MessageId id, wire::DecodedFields& fields) const;
-    void report_unknown(const wire::Chunk& chunk, const wire::MessageHead& head);
+    void on_message(const MessageAtHand& message, bool compressed, Workspace& workspace);
+    void act_on(const wire::MessageHead& head);
     void restart_snapshots();
-    void on_input(std::span<const std::byte> body);
-    void on_map_change(std::span<const std::byte> body);
-    void on_map_details(std::span<const std::byte> body);
-    void on_map_data(std::span<const std::byte> body);
-    void use_map(const MapAnnouncement& announced, const FoundMap& found, std::string_view source);
     void begin_connection(ConnectionChange change);
     void end_connection(std::string_view reason);
     void emit_session(record::SessionEvent event, std::string_view reason = {});
 
-    [[nodiscard]] wire::Direction direction() const { return *reporter_.head().direction; }
-
     std::string client_;
     std::string server_;
-    Options options_;
-    MapSource* maps_;
+    const Observers* observers_;
     Reporter reporter_;
-    Connection connection_;
+    ConnectionGate gate_;
+    MessageReporter messages_;
+    MapTracker maps_;
+    InputTracker inputs_;
     SnapshotTracker snapshots_;
-    std::unique_ptr<Attribution> attribution_; ///< null unless asked for
-    ArrivalJitter inputs_;
-    std::optional<MapAnnouncement> details_; ///< of a map_details, for the map_change behind it
-    MapDownload download_;
-    record::SessionStats ended_;   ///< totals of the connections before this one
-    bool running_ = false;         ///< a connection was established and not closed
-    bool closed_ = false;          ///< its close was reported
-    bool prelude_ = false;         ///< the packet at hand is an anti-spoof prelude
-    std::bitset<64> unknown_told_; ///< classic message ids, game and system
+    record::SessionStats ended_; ///< totals of the connections before this one
+    bool running_ = false;       ///< a connection was established and not closed
+    bool closed_ = false;        ///< its close was reported
 };
 
 } // namespace tw::inspect

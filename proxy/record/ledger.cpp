@@ -16,21 +16,31 @@ std::string_view byte_part_name(BytePart part) {
     return kNames[static_cast<std::size_t>(part)];
 }
 
-void Ledger::charge(wire::Direction direction, ByteGroup group, BytePart part,
-                    std::string_view name, const ByteCount& what) {
-    if (what.bytes == 0 && what.bits == 0) {
-        return;
-    }
-    KeyView key{direction, group, part, name};
+ByteCount& Ledger::row(KeyView key) {
     auto found = rows_.find(key);
     if (found == rows_.end()) {
         // The rows of the others are few, one for each group and part.
         if (rows_.size() >= kMaxRows) {
             key.name = kOthers;
         }
-        found = rows_.try_emplace(Key{direction, group, part, std::string{key.name}}).first;
+        found =
+            rows_.try_emplace(Key{key.direction, key.group, key.part, std::string{key.name}}).first;
     }
-    found->second.add(what);
+    return found->second;
+}
+
+void Ledger::charge(wire::Direction direction, ByteGroup group, BytePart part,
+                    std::string_view name, const ByteCount& what) {
+    if (what.bytes != 0 || what.bits != 0) {
+        row({direction, group, part, name}).add(what);
+    }
+}
+
+void Ledger::take_back(wire::Direction direction, ByteGroup group, BytePart part,
+                       std::string_view name, const ByteCount& what) {
+    if (what.bytes != 0 || what.bits != 0) {
+        row({direction, group, part, name}).subtract(what);
+    }
 }
 
 void Ledger::merge(const Ledger& other) {
@@ -42,7 +52,7 @@ void Ledger::merge(const Ledger& other) {
 std::vector<LedgerRow> Ledger::rows(wire::Direction direction) const {
     std::vector<LedgerRow> rows;
     for (const auto& [key, count] : rows_) {
-        if (key.direction == direction) {
+        if (key.direction == direction && count != ByteCount{}) {
             rows.push_back({key.direction, key.group, key.part, key.name, count});
         }
     }

@@ -54,6 +54,12 @@ struct ByteCount {
         bits += other.bits;
     }
 
+    void subtract(const ByteCount& other) {
+        count -= other.count;
+        bytes -= other.bytes;
+        bits -= other.bits;
+    }
+
     friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
 
@@ -76,6 +82,10 @@ class Ledger {
 
     void charge(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                 const ByteCount& what);
+    /// Undoes a charge: the bytes turned out to be something else.
+    /// Precondition: they were charged.
+    void take_back(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
+                   const ByteCount& what);
     /// Adds up the accounts of several workers.
     void merge(const Ledger& other);
 
@@ -101,6 +111,9 @@ class Ledger {
 
         [[nodiscard]] KeyView view() const { return {direction, group, part, name}; }
     };
+
+    /// The row of a key; where there is no room for one more, that of the others.
+    ByteCount& row(KeyView key);
 
     struct Less {
         using is_transparent = void;

@@ -58,7 +58,10 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
 
 inspect::Options Worker::inspect_options(const PipelineOptions& options) {
     inspect::Options own = options.inspect;
-    own.ledger = options.stats ? &ledger_ : nullptr;
+    if (options.stats) {
+        observers_.add(attribution_);
+    }
+    own.observers = &observers_;
     return own;
 }
 

@@ -3,6 +3,7 @@
 #include "proxy/admin/live_sink.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
+#include "proxy/inspect/attribution.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/relay/ring.h"
 #include "proxy/run/fanout.h"
@@ -21,7 +22,7 @@ namespace tw::run {
 
 /// What the workers of a run have in common.
 struct PipelineOptions {
-    inspect::Options inspect; ///< its ledger is each worker's own
+    inspect::Options inspect; ///< its observers are each worker's own
     bool stats = false;       ///< book where every byte goes
     sink::JsonOptions json;
     sink::Output* records = nullptr;                ///< null: nothing is written
@@ -80,6 +81,8 @@ class Worker {
     std::optional<filter::FilteredSink> filtered_console_;
     filter::Expectations expectations_;
     record::Ledger ledger_;
+    inspect::Attribution attribution_{ledger_};
+    inspect::Observers observers_;
     std::optional<sink::ConsoleSink> console_;
     std::optional<admin::LiveSink> live_;
     admin::Board* board_;

@@ -79,6 +79,12 @@ void decode_close(Bytes data, const std::optional<Token>& known, Control& contro
 
 } // namespace
 
+std::string_view control_name(ControlKind kind) {
+    static constexpr std::array<std::string_view, 6> kNames{"keepalive", "connect", "connectaccept",
+                                                            "accept",    "close",   ""};
+    return kNames[static_cast<std::size_t>(kind)];
+}
+
 Control decode_control(const Packet& packet, std::optional<Token> known_token) {
     Control control;
     if (packet.payload.empty()) {

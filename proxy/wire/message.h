@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/wire/direction.h"
 #include "proxy/wire/error.h"
 #include "snapshot/error.h"
 #include "snapshot/objects.h"
@@ -12,8 +13,6 @@
 #include <vector>
 
 namespace tw::wire {
-
-enum class Direction : std::uint8_t { c2s, s2c };
 
 /// Well-known messages the rest of the program acts on; every other one is only named.
 enum class MessageId : std::uint8_t {

@@ -1,4 +1,5 @@
 #include "proxy/wire/message_builders.h"
+#include "proxy/wire/message_layouts.h"
 #include "snapshot/names.h"
 
 namespace tw::wire::table {
@@ -9,29 +10,10 @@ namespace names = snapshot::names;
 constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine)))};
 
-constexpr MessageField kMapChange[] = {text("name", kStrict), integer("crc"), integer("size")};
-
-constexpr MessageField kMapData[] = {integer("last"), integer("crc"), integer("chunk"),
-                                     integer("size"), raw("data")};
-
-constexpr MessageField kSnap[] = {integer("tick"), integer("delta_tick"), integer("num_parts"),
-                                  integer("part"), integer("crc"),        integer("part_size"),
-                                  raw("data")};
-
-constexpr MessageField kSnapEmpty[] = {integer("tick"), integer("delta_tick")};
-
-constexpr MessageField kSnapSingle[] = {integer("tick"), integer("delta_tick"), integer("crc"),
-                                        integer("part_size"), raw("data")};
-
-constexpr MessageField kInputTiming[] = {integer("input_pred_tick"), integer("time_left")};
-
 constexpr MessageField kRconAuthStatus[] = {integer("authed"),
                                             optional(integer("receive_commands"))};
 
 constexpr MessageField kRconLine[] = {text("line", kLines)};
-
-constexpr MessageField kInput[] = {integer("ack_tick"), integer("intended_tick"), integer("size"),
-                                   object("data", "player_input")};
 
 constexpr MessageField kRconCmd[] = {secret(text("command", kOneLine))};
 
@@ -50,9 +32,6 @@ constexpr MessageField kUuid[] = {uuid("uuid")};
 constexpr MessageField kItIs[] = {uuid("uuid"), text("name", kOneLine)};
 
 constexpr MessageField kRconType[] = {integer("flags")};
-
-constexpr MessageField kMapDetails[] = {text("name", kStrict), sha256("sha256"), integer("crc"),
-                                        integer("size"), optional(text("url", kOneLine))};
 
 constexpr MessageField kCapabilities[] = {integer("version"),
                                           flags("flags", &names::servercapflag)};

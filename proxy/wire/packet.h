@@ -65,6 +65,9 @@ struct Control {
     std::string_view reason;    ///< of a CLOSE; up to the NUL, bytes as they stand
 };
 
+/// "keepalive", "close"; empty for unknown ones.
+[[nodiscard]] std::string_view control_name(ControlKind kind);
+
 /// `known_token`: the connection's token, to tell an empty reason with token from a short reason.
 [[nodiscard]] Control decode_control(const Packet& packet, std::optional<Token> known_token);
 

@@ -9,10 +9,6 @@ namespace {
 
 constexpr record::Timestamp kStep = 10'000'000;
 
-Direction opposite(Direction direction) {
-    return direction == Direction::c2s ? Direction::s2c : Direction::c2s;
-}
-
 /// CONNECT of vanilla 0.6.5: 512 bytes behind the kind, the token in bytes 4 to 7 of them.
 Bytes header_token_connect(const wire::Token& token) {
     constexpr std::size_t kPadding = 512;

@@ -42,6 +42,8 @@ class NoSink final : public record::RecordSink {
 /// Sessions whose bytes are booked.
 class Run {
   public:
+    Run() { observers_.add(attribution_); }
+
     void datagram(std::uint64_t session, Direction direction, const Bytes& bytes) {
         if (opened_.emplace(session, true).second) {
             inspector_.on_open(session, time_, "client", "server");
@@ -81,8 +83,11 @@ class Run {
     NoMaps maps_;
     NoSink sink_;
     record::Ledger ledger_;
+    inspect::Attribution attribution_{ledger_};
+    inspect::Observers observers_;
     std::atomic<std::uint32_t> numbers_{0};
-    inspect::Inspector inspector_{{.messages = false, .ledger = &ledger_}, maps_, sink_, numbers_};
+    inspect::Inspector inspector_{
+        {.messages = false, .observers = &observers_}, maps_, sink_, numbers_};
     std::map<std::uint64_t, bool> opened_;
     std::int64_t time_ = 0;
     std::uint64_t payload_[2] = {};
@@ -130,15 +135,19 @@ Bytes packet_of(const Bytes& message, wire::PacketSpec spec = {}, bool vital = f
     return wire::encode_packet(spec);
 }
 
-Bytes snap_single(std::int32_t tick, const Bytes& body) {
+Bytes snap_single(std::int32_t tick, const Bytes& body, std::int32_t crc = 0) {
     test::MessageBuilder message{spec_of("snap_single")};
-    message.number(tick).number(tick + 1).number(0).number(static_cast<std::int32_t>(body.size()));
+    message.number(tick).number(tick + 1).number(crc);
+    message.number(static_cast<std::int32_t>(body.size()));
     return message.raw(body).bytes();
 }
 
+/// Checksum of what small_delta makes of nothing: the sum of its ints.
+constexpr std::int32_t kSmallCrc = 100 - 200 + 300 + 5 + 6000;
+
 Bytes snap_part(std::int32_t tick, std::int32_t num_parts, std::int32_t part, const Bytes& data) {
     test::MessageBuilder message{spec_of("snap")};
-    message.number(tick).number(tick + 1).number(num_parts).number(part).number(0);
+    message.number(tick).number(tick + 1).number(num_parts).number(part).number(kSmallCrc);
     return message.number(static_cast<std::int32_t>(data.size())).raw(data).bytes();
 }
 
@@ -230,7 +239,7 @@ TEST_CASE("every bit of noise is booked") {
 
 TEST_CASE("a delta's bytes are booked on its items") {
     Run run;
-    run.datagram(1, Direction::s2c, packet_of(snap_single(100, small_delta())));
+    run.datagram(1, Direction::s2c, packet_of(snap_single(100, small_delta(), kSmallCrc)));
     run.finish();
     run.check_sums();
     const auto bytes = [&](ByteGroup group, std::string_view name,
@@ -240,7 +249,7 @@ TEST_CASE("a delta's bytes are booked on its items") {
     CHECK(bytes(ByteGroup::packet, "header") == 3);
     CHECK(bytes(ByteGroup::chunk, "header") == 2);
     CHECK(bytes(ByteGroup::message, "snap_single", BytePart::head) == 1);
-    CHECK(bytes(ByteGroup::message, "snap_single", BytePart::fields) == 2 + 2 + 1 + 1);
+    CHECK(bytes(ByteGroup::message, "snap_single", BytePart::fields) == 2 + 2 + 2 + 1);
     CHECK(bytes(ByteGroup::delta, "counts") == 3);
     CHECK(bytes(ByteGroup::deletion, "laser") == 3);
     CHECK(bytes(ByteGroup::item, "flag", BytePart::head) == 2);

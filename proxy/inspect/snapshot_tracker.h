@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/cadence.h"
+#include "proxy/inspect/observer.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/snapshot_checks.h"
 #include "proxy/inspect/tick_gate.h"
@@ -23,15 +24,15 @@ struct SnapshotWorkspace {
     snapshot::Delta delta;
 };
 
-/// A connection's snapshots: parts are put together, deltas applied, checksums compared, the world
-/// looked at. What the client would drop is dropped here too, and said.
+/// A connection's snapshots: parts are reassembled, deltas applied, checksums compared, the world
+/// looked at. What the client would drop is dropped here too, and reported.
 class SnapshotTracker {
   public:
-    explicit SnapshotTracker(const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
-        : types_{objects} {}
+    SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers)
+        : observers_{&observers}, types_{objects} {}
 
-    /// A snap, snap_single or snap_empty message; `body` is what follows the message id.
-    void on_message(wire::MessageId id, std::span<const std::byte> body, Reporter& reporter,
+    /// A snap, snap_single or snap_empty message. `compressed`: its packet was.
+    void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
                     SnapshotWorkspace& workspace);
     /// The client acknowledged this tick in an input.
     void on_ack(snapshot::Tick tick, Reporter& reporter) const;
@@ -54,17 +55,21 @@ class SnapshotTracker {
         record::FindingId why = record::FindingId::count;
     };
 
-    /// Whether the tick can be the server's; what cannot is told.
+    /// Whether the tick can be the server's; what cannot is reported.
     [[nodiscard]] bool believes(snapshot::Tick tick, Reporter& reporter);
     void forget(Reporter& reporter);
-    /// Whether this tick was told to be lost for want of its base, and the base is still not there:
-    /// it came twice.
+    /// Whether this tick was reported as lost for want of its base, and the base is still not
+    /// there: it came twice.
     [[nodiscard]] bool is_lost(snapshot::Tick tick, snapshot::Tick base) const;
-    void on_part(const snapshot::Part& part, Reporter& reporter, SnapshotWorkspace& workspace);
-    void on_complete(const snapshot::AssembledDelta& delta, Reporter& reporter,
-                     SnapshotWorkspace& workspace);
+    [[nodiscard]] PartFate add_part(const snapshot::Part& part, Reporter& reporter);
     void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
-    /// The base's items; nothing when it did not pass by (which is reported).
+    [[nodiscard]] DeltaFate on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
+                                     SnapshotWorkspace& workspace);
+    /// Rebuilds the snapshot and keeps it if its checksum is right; what is wrong is reported.
+    [[nodiscard]] DeltaFate rebuild(record::SnapshotRecord& record,
+                                    const snapshot::AssembledDelta& delta, Reporter& reporter,
+                                    SnapshotWorkspace& workspace);
+    /// The base's items; nothing when it did not pass by.
     [[nodiscard]] std::optional<snapshot::SnapshotView>
     base_of(const record::SnapshotRecord& record, Reporter& reporter);
     void note_arrival(const record::SnapshotRecord& record, Reporter& reporter);
@@ -73,6 +78,7 @@ class SnapshotTracker {
     void fail(record::SnapshotRecord& record, record::FindingRecord finding, Reporter& reporter);
     void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
+    const Observers* observers_;
     snapshot::PartAssembler parts_;
     snapshot::History history_;
     TickGate ticks_;

@@ -1,13 +1,13 @@
-#include "proxy/inspect/snapshots.h"
+#include "proxy/inspect/snapshot_tracker.h"
 
 #include "proxy/inspect/delta_findings.h"
-#include "snapshot/cursor.h"
 
 #include <algorithm>
 #include <limits>
 
 namespace tw::inspect {
 
+using record::FindingId;
 using snapshot::SnapshotView;
 using snapshot::Tick;
 
@@ -31,42 +31,50 @@ Base base_tick(Tick tick, std::int32_t distance) {
 
 } // namespace
 
-void SnapshotTracker::on_message(wire::MessageId id, std::span<const std::byte> body,
-                                 Reporter& reporter, SnapshotWorkspace& workspace) {
-    snapshot::Cursor in{body};
-    snapshot::Part part;
-    part.tick = in.var_int();
-    const Base base = base_tick(part.tick, in.var_int());
-    part.delta_tick = base.tick;
-    if (id == wire::MessageId::snap) {
-        part.num_parts = in.var_int();
-        part.part = in.var_int();
+void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
+                                 SnapshotWorkspace& workspace) {
+    const auto body = wire::decode_snapshot(head.spec->id, head.body);
+    if (!body) {
+        observers_->notify(&Observer::on_fields, head.body.size());
+        return; // reported as message.truncated by whoever decodes the fields
     }
-    if (id != wire::MessageId::snap_empty) {
-        part.crc = in.var_int();
-        const std::int32_t size = in.var_int();
-        part.data = in.raw(size);
+    const Base base = base_tick(body->tick, body->distance);
+    const snapshot::Part part{.tick = body->tick,
+                              .delta_tick = base.tick,
+                              .num_parts = body->num_parts,
+                              .part = body->part,
+                              .crc = body->crc,
+                              .data = body->data,
+                              .marked = compressed};
+    if (part.tick >= 0 && base.odd) {
+        reporter.finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
     }
-    if (in.failed()) {
-        return; // told as message.truncated by whoever decodes the fields
-    }
+    const bool empty = head.spec->id == wire::MessageId::snap_empty;
+    PartFate fate = PartFate::empty;
     if (part.tick < 0) {
-        reporter.finding({.id = record::FindingId::snapshot_part_out_of_range,
+        fate = PartFate::out_of_range;
+        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
                           .tick = part.tick,
                           .offset = 0,
                           .detail = "negative tick"});
-        return;
+    } else if (!believes(part.tick, reporter)) {
+        fate = PartFate::stray;
+    } else if (!empty) {
+        fate = add_part(part, reporter);
     }
-    if (base.odd) {
-        reporter.finding({.id = record::FindingId::snapshot_negative_base, .tick = part.tick});
-    }
-    if (!believes(part.tick, reporter)) {
-        return;
-    }
-    if (id == wire::MessageId::snap_empty) {
+    observers_->notify(&Observer::on_part, PartSeen{.body = *body, .fate = fate});
+    if (fate == PartFate::empty) {
         on_empty(part.tick, part.delta_tick, reporter);
-    } else {
-        on_part(part, reporter, workspace);
+    } else if (fate == PartFate::complete) {
+        const snapshot::AssembledDelta& delta = parts_.assembled();
+        const DeltaFate became = on_delta(delta, reporter, workspace);
+        const bool decoded = became != DeltaFate::unknown_base && became != DeltaFate::undecodable;
+        observers_->notify(&Observer::on_delta,
+                           DeltaSeen{.delta = delta,
+                                     .last_part = part.part,
+                                     .fate = became,
+                                     .decoded = decoded ? &workspace.delta : nullptr,
+                                     .types = &types_});
     }
 }
 
@@ -76,7 +84,7 @@ bool SnapshotTracker::believes(Tick tick, Reporter& reporter) {
     if (tick_class == TickClass::follows) {
         return true;
     }
-    reporter.finding({.id = record::FindingId::snapshot_tick_jump,
+    reporter.finding({.id = FindingId::snapshot_tick_jump,
                       .tick = tick,
                       .value = std::int64_t{tick} - expected,
                       .limit = TickGate::kSlack});
@@ -92,40 +100,38 @@ bool SnapshotTracker::is_lost(Tick tick, Tick base) const {
            std::find(lost_.begin(), lost_.end(), tick) != lost_.end();
 }
 
-void SnapshotTracker::on_part(const snapshot::Part& part, Reporter& reporter,
-                              SnapshotWorkspace& workspace) {
+PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporter) {
     ++reporter.stats.parts;
     if (history_.contains(part.tick) ||
         (part.num_parts == 1 && is_lost(part.tick, part.delta_tick))) {
         ++reporter.stats.repeated;
-        return;
+        return PartFate::repeated;
     }
     const snapshot::PartStatus status = parts_.add(part);
     report_lost(parts_.lost(), reporter);
     switch (status) {
     case snapshot::PartStatus::complete:
-        on_complete(parts_.assembled(), reporter, workspace);
-        break;
+        return PartFate::complete;
     case snapshot::PartStatus::out_of_range:
-        reporter.finding({.id = record::FindingId::snapshot_part_out_of_range,
+        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
                           .tick = part.tick,
                           .value = part.num_parts,
                           .limit = snapshot::kMaxParts,
                           .part = part.part,
                           .detail = "number of parts, part or size"});
-        break;
+        return PartFate::out_of_range;
     case snapshot::PartStatus::inconsistent:
-        reporter.finding({.id = record::FindingId::snapshot_part_inconsistent,
-                          .tick = part.tick,
-                          .part = part.part});
-        break;
+        reporter.finding(
+            {.id = FindingId::snapshot_part_inconsistent, .tick = part.tick, .part = part.part});
+        return PartFate::stored;
     case snapshot::PartStatus::duplicate:
     case snapshot::PartStatus::too_old:
         ++reporter.stats.repeated;
-        break;
+        return PartFate::repeated;
     case snapshot::PartStatus::incomplete:
         break;
     }
+    return PartFate::stored;
 }
 
 std::optional<SnapshotView> SnapshotTracker::base_of(const record::SnapshotRecord& record,
@@ -149,7 +155,7 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     note_arrival(record, reporter);
     const auto base = base_of(record, reporter);
     if (!base) {
-        fail(record, {.id = record::FindingId::snapshot_unknown_base}, reporter);
+        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
         return;
     }
     record.crc_got = base->checksum();
@@ -160,8 +166,8 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     accept(record, reporter);
 }
 
-void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                  SnapshotWorkspace& workspace) {
+DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
+                                    SnapshotWorkspace& workspace) {
     ++reporter.stats.snapshots;
     reporter.stats.delta_bytes += delta.body.size();
     record::SnapshotRecord record{.head = reporter.head(),
@@ -171,16 +177,34 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
                                   .bytes = delta.body.size(),
                                   .parts = delta.num_parts};
     note_arrival(record, reporter);
+    const DeltaFate fate = rebuild(record, delta, reporter, workspace);
+    if (fate == DeltaFate::accepted) {
+        accept(record, reporter);
+    } else if (fate == DeltaFate::repeated) {
+        ++reporter.stats.repeated; // further behind the newest than the history reaches
+    }
+    return fate;
+}
+
+DeltaFate SnapshotTracker::rebuild(record::SnapshotRecord& record,
+                                   const snapshot::AssembledDelta& delta, Reporter& reporter,
+                                   SnapshotWorkspace& workspace) {
+    const auto unknown_base = [&] {
+        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        return DeltaFate::unknown_base;
+    };
+    const auto undecodable = [&](const snapshot::DecodeError& error) {
+        fail(record, decode_finding(error, delta.body, types_), reporter);
+        return DeltaFate::undecodable;
+    };
     auto base = base_of(record, reporter);
     if (!base) {
-        fail(record, {.id = record::FindingId::snapshot_unknown_base}, reporter);
-        return;
+        return unknown_base();
     }
     if (const auto decoded =
             snapshot::decode_delta(delta.body, workspace.delta, types_.objects().sizes());
         !decoded) {
-        fail(record, decode_finding(decoded.error(), delta.body, types_), reporter);
-        return;
+        return undecodable(decoded.error());
     }
     // What is built lies behind the others already and is kept if its checksum is right. Making
     // room can move the base, or push it out.
@@ -189,18 +213,16 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
         base = history_.find(delta.delta_tick);
     }
     if (!base) {
-        fail(record, {.id = record::FindingId::snapshot_unknown_base}, reporter);
-        return;
+        return unknown_base();
     }
     snapshot::DeltaWarnings warnings;
     const auto built = snapshot::apply_delta(*base, workspace.delta, room, warnings);
     if (!built) {
-        fail(record, decode_finding(built.error(), delta.body, types_), reporter);
-        return;
+        return undecodable(built.error());
     }
     report_warnings(delta, warnings, types_, reporter);
     if (workspace.delta.surplus_ints != 0) {
-        reporter.finding({.id = record::FindingId::snapshot_surplus_ints,
+        reporter.finding({.id = FindingId::snapshot_surplus_ints,
                           .tick = delta.tick,
                           .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
     }
@@ -216,13 +238,9 @@ void SnapshotTracker::on_complete(const snapshot::AssembledDelta& delta, Reporte
                                 .wanted = delta.crc,
                                 .got = *record.crc_got};
         fail(record, checksum_finding(mismatch, types_), reporter);
-        return;
+        return DeltaFate::mismatched;
     }
-    if (!history_.commit(delta.tick, *built)) {
-        ++reporter.stats.repeated; // further behind the newest than the history reaches
-        return;
-    }
-    accept(record, reporter);
+    return history_.commit(delta.tick, *built) ? DeltaFate::accepted : DeltaFate::repeated;
 }
 
 void SnapshotTracker::note_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -284,8 +302,8 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
     ++failure_->lost;
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
-    if (finding.id == record::FindingId::snapshot_unknown_base) {
-        // Every delta until the next full snapshot fails alike: said once.
+    if (finding.id == FindingId::snapshot_unknown_base) {
+        // Every delta until the next full snapshot fails alike: reported once.
         ++reporter.stats.unknown_base;
         lost_[num_lost_++ % lost_.size()] = finding.tick;
         if (first) {
@@ -294,8 +312,8 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
             reporter.count(finding.id);
         }
     } else {
-        ++(finding.id == record::FindingId::snapshot_crc_mismatch ? reporter.stats.mismatched
-                                                                  : reporter.stats.undecodable);
+        ++(finding.id == FindingId::snapshot_crc_mismatch ? reporter.stats.mismatched
+                                                          : reporter.stats.undecodable);
         reporter.finding(finding);
     }
     reporter.emit(record);
@@ -304,7 +322,7 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
 void SnapshotTracker::report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
     for (const snapshot::LostDelta& delta : lost) {
         ++reporter.stats.incomplete;
-        reporter.finding({.id = record::FindingId::snapshot_part_missing,
+        reporter.finding({.id = FindingId::snapshot_part_missing,
                           .tick = delta.tick,
                           .delta_tick = delta.delta_tick,
                           .value = delta.have,

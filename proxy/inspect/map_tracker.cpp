@@ -1,0 +1,96 @@
+#include "proxy/inspect/map_tracker.h"
+
+#include "map/game_layer.h"
+#include "proxy/wire/text.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace tw::inspect {
+
+namespace {
+
+/// String cleaning that receivers do on map names (protocol sheet, section 3.2).
+constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
+
+std::string clean_name(std::string_view text) {
+    return wire::sanitize_string(std::as_bytes(std::span{text}), kNameCleaning);
+}
+
+} // namespace
+
+void MapTracker::on_details(const wire::MapDetailsBody& details) {
+    details_ = MapAnnouncement{.name = clean_name(details.name),
+                               .crc = static_cast<std::uint32_t>(details.crc),
+                               .size = details.size};
+    details_->sha256.emplace();
+    std::memcpy(details_->sha256->data(), details.sha256.data(), details_->sha256->size());
+}
+
+std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChangeBody& change,
+                                                           Reporter& reporter) {
+    MapAnnouncement announced{.name = clean_name(change.name),
+                              .crc = static_cast<std::uint32_t>(change.crc),
+                              .size = change.size};
+    if (details_ && details_->name == announced.name && details_->crc == announced.crc &&
+        details_->size == announced.size) {
+        announced.sha256 = details_->sha256;
+    }
+    details_.reset();
+    auto world = use(announced, maps_->find(announced), "folder", reporter);
+    download_.begin(announced);
+    return world;
+}
+
+std::optional<std::shared_ptr<const record::World>>
+MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
+    if (!download_.on_data(data)) {
+        return std::nullopt;
+    }
+    const MapAnnouncement announced = download_.announcement();
+    return use(announced, maps_->keep(announced, download_.take_bytes()), "wire", reporter);
+}
+
+std::optional<std::int64_t> MapTracker::offset_of(const wire::MapDataBody& data) const {
+    // Only the last chunk is shorter than the others.
+    const auto size = static_cast<std::int64_t>(data.data.size());
+    const std::int64_t offset =
+        data.last != 0 ? download_.announced_size() - size : data.chunk * size;
+    return offset >= 0 ? std::optional{offset} : std::nullopt;
+}
+
+void MapTracker::reset() {
+    details_.reset();
+    download_.clear();
+}
+
+std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& announced,
+                                                     const FoundMap& found, std::string_view source,
+                                                     Reporter& reporter) const {
+    std::shared_ptr<const record::World> world;
+    record::MapRecord record{.head = reporter.head(),
+                             .name = announced.name,
+                             .crc = announced.crc,
+                             .size = announced.size,
+                             .sha256 = announced.sha256 ? announced.sha256 : found.sha256,
+                             .source = "none"};
+    if (found.status == MapStatus::found) {
+        record.source = source;
+        record.width = found.physics->width();
+        record.height = found.physics->height();
+        world = std::make_shared<const record::World>(found.physics);
+    }
+    reporter.emit(record);
+    static constexpr std::array kFindings{
+        record::FindingId::count, record::FindingId::map_not_found,
+        record::FindingId::map_crc_mismatch, record::FindingId::map_unreadable,
+        record::FindingId::map_name_invalid};
+    if (const record::FindingId id = kFindings[static_cast<std::size_t>(found.status)];
+        id != record::FindingId::count) {
+        reporter.finding({.id = id, .name = announced.name, .detail = found.detail});
+    }
+    return world;
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "proxy/inspect/map_download.h"
+#include "proxy/inspect/map_source.h"
+#include "proxy/inspect/reporter.h"
+#include "proxy/record/world.h"
+#include "proxy/wire/bodies.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace tw::inspect {
+
+/// Follows which map a connection plays on: announcements, files in folders, downloads through the
+/// game. Each map in use becomes a record.
+class MapTracker {
+  public:
+    explicit MapTracker(MapSource& maps) : maps_{&maps} {}
+
+    /// The details belong to the change that follows them with the same name, crc and size.
+    void on_details(const wire::MapDetailsBody& details);
+    /// The world the announced map makes; null while the map is not there.
+    [[nodiscard]] std::shared_ptr<const record::World> on_change(const wire::MapChangeBody& change,
+                                                                 Reporter& reporter);
+    /// The same when a download is complete; nothing before.
+    [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
+    on_data(const wire::MapDataBody& data, Reporter& reporter);
+
+    /// Where a chunk of the download stands in its file; nothing where that is not known.
+    [[nodiscard]] std::optional<std::int64_t> offset_of(const wire::MapDataBody& data) const;
+
+    /// A new connection.
+    void reset();
+
+  private:
+    [[nodiscard]] std::shared_ptr<const record::World> use(const MapAnnouncement& announced,
+                                                           const FoundMap& found,
+                                                           std::string_view source,
+                                                           Reporter& reporter) const;
+
+    MapSource* maps_;
+    std::optional<MapAnnouncement> details_;
+    MapDownload download_;
+};
+
+} // namespace tw::inspect

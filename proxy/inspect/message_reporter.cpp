@@ -1,0 +1,199 @@
+#include "proxy/inspect/message_reporter.h"
+
+#include "proxy/wire/connless.h"
+
+#include <algorithm>
+
+namespace tw::inspect {
+
+namespace {
+
+/// Whether a message may carry a password, a command or a code. What cannot be decoded as a whole
+/// cannot be told apart any closer.
+wire::Secrecy secrecy_of(const wire::MessageSpec& spec) {
+    const bool secret =
+        spec.id == wire::MessageId::cl_say || spec.id == wire::MessageId::sv_chat ||
+        std::any_of(spec.fields.begin(), spec.fields.end(), [](const wire::MessageField& field) {
+            return field.secrecy == wire::Secrecy::secret;
+        });
+    return secret ? wire::Secrecy::secret : wire::Secrecy::open;
+}
+
+/// Snapshot parts and map chunks are not repeated in message records; of a chunk its place in the
+/// map is shown instead.
+void leave_out_bulk(const MessageAtHand& message, const MapTracker& maps,
+                    wire::DecodedFields& fields) {
+    const wire::MessageId id = message.head.spec->id;
+    const bool map_data = id == wire::MessageId::map_data;
+    if ((!wire::is_snapshot(id) && !map_data) || fields.error || fields.values.empty() ||
+        fields.values.back().kind != wire::FieldValue::Kind::raw) {
+        return;
+    }
+    fields.values.pop_back(); // the snapshot record shows what is in it
+    if (!map_data) {
+        return;
+    }
+    if (const auto chunk = wire::decode_map_data(message.head.body)) {
+        if (const auto offset = maps.offset_of(*chunk)) {
+            fields.values.push_back({.name = "offset", .integer = *offset});
+        }
+    }
+}
+
+void report_warnings(const MessageAtHand& message, const wire::DecodedFields& fields,
+                     Reporter& reporter) {
+    const wire::Chunk& chunk = message.chunk;
+    const wire::MessageHead& head = message.head;
+    const std::size_t body = chunk.offset + chunk.header_size + head.head_size;
+    if (fields.error) {
+        reporter.finding(
+            {.id = record::FindingId::message_truncated,
+             .offset = body + fields.error->offset,
+             .name = head.spec->name,
+             .detail = snapshot::error_info(fields.error->code).sentence,
+             .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 64)),
+             .secrecy = secrecy_of(*head.spec)});
+        return;
+    }
+    if (!fields.trailing.empty()) {
+        reporter.finding_once({.id = record::FindingId::message_trailing_bytes,
+                               .offset = body + head.body.size() - fields.trailing.size(),
+                               .name = head.spec->name,
+                               .bytes = fields.trailing,
+                               .secrecy = secrecy_of(*head.spec)});
+    }
+    const auto odd = std::find_if(fields.values.begin(), fields.values.end(),
+                                  [](const wire::FieldValue& value) { return value.out_of_range; });
+    if (odd != fields.values.end()) {
+        reporter.finding_once({.id = record::FindingId::message_out_of_range,
+                               .offset = body + odd->offset,
+                               .value = odd->integer,
+                               .name = head.spec->name,
+                               .detail = odd->name});
+    }
+}
+
+} // namespace
+
+void MessageReporter::report_invalid(const wire::Chunk& chunk, const wire::WireError& error,
+                                     Reporter& reporter) {
+    reporter.finding({.id = record::FindingId::message_id_invalid,
+                      .offset = chunk.offset + error.offset,
+                      .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
+                      .secrecy = wire::Secrecy::secret}); // it may be a login with one bit flipped
+}
+
+void MessageReporter::report_control(const wire::Packet& packet, const wire::Control& control,
+                                     wire::DecodedFields& fields, Reporter& reporter) const {
+    if (!records_) {
+        return;
+    }
+    auto& values = fields.values;
+    values.clear();
+    if (control.kind == wire::ControlKind::close) {
+        values.push_back({.kind = wire::FieldValue::Kind::string,
+                          .name = "reason",
+                          .bytes = std::as_bytes(std::span{control.reason})});
+    }
+    if (control.token) {
+        values.push_back({.kind = wire::FieldValue::Kind::raw,
+                          .name = "token",
+                          .bytes = std::as_bytes(std::span{*control.token})});
+    }
+    reporter.emit(record::MessageRecord{.head = reporter.head(),
+                                        .layer = record::MessageLayer::control,
+                                        .name = wire::control_name(control.kind),
+                                        .size = packet.payload.size(),
+                                        .number = control.raw_kind,
+                                        .values = values});
+}
+
+void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedFields& fields,
+                                      Reporter& reporter) const {
+    if (!records_) {
+        return;
+    }
+    record::MessageRecord record{.head = reporter.head(),
+                                 .layer = record::MessageLayer::connless,
+                                 .size = packet.payload.size()};
+    if (const wire::ConnlessSpec* spec = wire::find_connless(packet.payload); spec != nullptr) {
+        wire::decode_connless(*spec, packet, fields);
+        record.name = spec->name;
+        record.values = fields.values;
+    } else {
+        record.raw = packet.payload;
+    }
+    reporter.emit(record);
+}
+
+void MessageReporter::report(const MessageAtHand& message, const MapTracker& maps,
+                             wire::DecodedFields& fields, Reporter& reporter) {
+    if (message.head.spec == nullptr) {
+        report_unknown(message, reporter);
+    } else if (records_ || !message.tracked) {
+        report_known(message, maps, fields, reporter);
+    }
+}
+
+void MessageReporter::report_unknown(const MessageAtHand& message, Reporter& reporter) {
+    const wire::Chunk& chunk = message.chunk;
+    const wire::MessageHead& head = message.head;
+    observers_->notify(&Observer::on_fields, head.body.size());
+    if (records_) {
+        reporter.emit(record::MessageRecord{.head = reporter.head(),
+                                            .system = head.system,
+                                            .vital = chunk.vital,
+                                            .sequence = chunk.sequence,
+                                            .size = chunk.payload.size(),
+                                            .number = head.number,
+                                            .uuid = head.uuid,
+                                            .raw = head.body});
+    }
+    if (message.prelude) {
+        return;
+    }
+    const record::FindingRecord finding{
+        .id = record::FindingId::message_unknown,
+        .offset = chunk.offset + chunk.header_size,
+        .value = head.number,
+        .name = head.system ? "system" : "game",
+        .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32))};
+    const std::size_t slot = head.number * 2U + (head.system ? 1U : 0U);
+    if (head.uuid || slot >= unknown_.size()) {
+        reporter.finding_once(finding);
+    } else if (unknown_.test(slot)) {
+        reporter.count(finding.id);
+    } else {
+        unknown_.set(slot);
+        reporter.finding(finding);
+    }
+}
+
+void MessageReporter::report_known(const MessageAtHand& message, const MapTracker& maps,
+                                   wire::DecodedFields& fields, Reporter& reporter) const {
+    const wire::Chunk& chunk = message.chunk;
+    const wire::MessageHead& head = message.head;
+    wire::decode_fields(*head.spec, head.body, fields);
+    if (!message.tracked) {
+        const std::size_t trailing = fields.error ? 0 : fields.trailing.size();
+        observers_->notify(&Observer::on_fields, head.body.size() - trailing);
+    }
+    leave_out_bulk(message, maps, fields);
+    if (records_) {
+        reporter.emit(record::MessageRecord{.head = reporter.head(),
+                                            .name = head.spec->name,
+                                            .system = head.system,
+                                            .vital = chunk.vital,
+                                            .sequence = chunk.sequence,
+                                            .size = chunk.payload.size(),
+                                            .number = head.number,
+                                            .uuid = head.uuid,
+                                            .values = fields.values});
+    }
+    // Receivers ignore a known UUID of the other kind.
+    if (!message.prelude && head.system == head.spec->system) {
+        report_warnings(message, fields, reporter);
+    }
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "proxy/inspect/map_tracker.h"
+#include "proxy/inspect/observer.h"
+#include "proxy/inspect/reporter.h"
+#include "proxy/wire/message.h"
+#include "proxy/wire/packet.h"
+
+#include <bitset>
+#include <cstddef>
+
+namespace tw::inspect {
+
+/// One accepted message, as it is reported.
+struct MessageAtHand {
+    const wire::Chunk& chunk;
+    const wire::MessageHead& head;
+    bool prelude = false; ///< of an anti-spoof prelude: shown, nothing follows from it
+    bool tracked = false; ///< a snapshot that the tracker reads
+};
+
+/// Makes records of messages, and findings of what is odd about them.
+class MessageReporter {
+  public:
+    /// `records`: whether messages are handed out, or only read for findings.
+    MessageReporter(bool records, const Observers& observers)
+        : records_{records}, observers_{&observers} {}
+
+    void report(const MessageAtHand& message, const MapTracker& maps, wire::DecodedFields& fields,
+                Reporter& reporter);
+    /// A chunk whose message id cannot be read.
+    static void report_invalid(const wire::Chunk& chunk, const wire::WireError& error,
+                               Reporter& reporter);
+    void report_control(const wire::Packet& packet, const wire::Control& control,
+                        wire::DecodedFields& fields, Reporter& reporter) const;
+    void report_connless(const wire::Packet& packet, wire::DecodedFields& fields,
+                         Reporter& reporter) const;
+
+    /// A new connection: unknown messages are reported again.
+    void restart() { unknown_.reset(); }
+
+  private:
+    void report_unknown(const MessageAtHand& message, Reporter& reporter);
+    void report_known(const MessageAtHand& message, const MapTracker& maps,
+                      wire::DecodedFields& fields, Reporter& reporter) const;
+
+    bool records_;
+    const Observers* observers_;
+    std::bitset<64> unknown_; ///< classic ids that were reported, game and system
+};
+
+} // namespace tw::inspect

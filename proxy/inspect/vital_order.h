@@ -1,0 +1,31 @@
+#pragma once
+
+#include "proxy/wire/chunk.h"
+
+#include <cstdint>
+
+namespace tw::inspect {
+
+/// Order of the vital chunks of one direction, as its receiver keeps it: what comes behind a gap is
+/// dropped and comes again (protocol sheet, sections 4.3 and 4.5).
+class VitalOrder {
+  public:
+    /// Takes a vital chunk; `next` means: process it.
+    wire::VitalClass take(std::uint16_t sequence, bool resend);
+
+    /// A chunk was dropped because one before it is missing, which has not come since.
+    [[nodiscard]] bool waiting() const { return gap_; }
+
+    /// The receiver says what it has. Where we wait behind a gap that it does not have, chunks
+    /// passed unseen, and waiting for a resend would be for ever.
+    void acknowledged(std::uint16_t ack);
+    /// `synced`: the connection was seen from its start, so the first sequence is 1.
+    void reset(bool synced);
+
+  private:
+    std::uint16_t last_ = 0;
+    bool synced_ = false;
+    bool gap_ = false; ///< a chunk was dropped because one before it is missing
+};
+
+} // namespace tw::inspect

@@ -1,0 +1,124 @@
+#include "proxy/wire/bodies.h"
+
+#include "proxy/wire/message_layouts.h"
+#include "snapshot/cursor.h"
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace tw::wire {
+
+namespace {
+
+using snapshot::Cursor;
+
+constexpr std::size_t kSha256Bytes = 32;
+
+/// One field of a layout into the member that stands for it. The layout says how it is read, the
+/// compiler checks that the member can hold it.
+template <FieldType kType, typename T>
+void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
+    if constexpr (kType == FieldType::integer) {
+        static_assert(std::is_same_v<T, std::int32_t>);
+        out = in.var_int();
+    } else if constexpr (kType == FieldType::string) {
+        static_assert(std::is_same_v<T, std::string_view>);
+        out = in.string();
+    } else if constexpr (kType == FieldType::raw) {
+        static_assert(std::is_same_v<T, std::span<const std::byte>>);
+        out = in.raw(previous);
+    } else {
+        static_assert(kType == FieldType::sha256 && std::is_same_v<T, std::span<const std::byte>>);
+        out = in.raw(kSha256Bytes);
+    }
+}
+
+/// Reads the first fields of a layout into these members, in order. Returns whether all were there.
+template <const auto& kFields, auto... kMembers, typename T>
+bool read_layout(Cursor& in, T& out) {
+    static_assert(sizeof...(kMembers) <= std::size(kFields));
+    [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+        std::int32_t previous = 0;
+        const auto one = [&]<FieldType kType>(auto& member) {
+            read<kType>(in, member, previous);
+            if constexpr (kType == FieldType::integer) {
+                previous = member;
+            }
+        };
+        (one.template operator()<kFields[kIndex].type>(out.*kMembers), ...);
+    }
+    (std::make_index_sequence<sizeof...(kMembers)>{});
+    return !in.failed();
+}
+
+template <const auto& kFields, typename T, auto... kMembers>
+std::optional<T> decode_body(std::span<const std::byte> body) {
+    Cursor in{body};
+    std::optional<T> out{std::in_place};
+    if (!read_layout<kFields, kMembers...>(in, *out)) {
+        out.reset();
+    }
+    return out;
+}
+
+template <const auto& kFields, auto... kMembers>
+bool read_snapshot(Cursor& in, SnapshotBody& out) {
+    using Body = SnapshotBody;
+    if (!read_layout<kFields, &Body::tick, &Body::distance, kMembers...>(in, out)) {
+        return false;
+    }
+    out.data_offset = in.offset() - out.data.size();
+    return true;
+}
+
+} // namespace
+
+std::optional<SnapshotBody> decode_snapshot(MessageId id, std::span<const std::byte> body) {
+    using Body = SnapshotBody;
+    Cursor in{body};
+    std::optional<SnapshotBody> out{std::in_place};
+    bool good = false;
+    if (id == MessageId::snap) {
+        good = read_snapshot<table::kSnap, &Body::num_parts, &Body::part, &Body::crc,
+                             &Body::part_size, &Body::data>(in, *out);
+    } else if (id == MessageId::snap_single) {
+        good =
+            read_snapshot<table::kSnapSingle, &Body::crc, &Body::part_size, &Body::data>(in, *out);
+    } else {
+        good = read_snapshot<table::kSnapEmpty>(in, *out);
+    }
+    if (!good) {
+        out.reset();
+    }
+    return out;
+}
+
+std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body) {
+    using Body = MapChangeBody;
+    return decode_body<table::kMapChange, Body, &Body::name, &Body::crc, &Body::size>(body);
+}
+
+std::optional<MapDetailsBody> decode_map_details(std::span<const std::byte> body) {
+    using Body = MapDetailsBody;
+    return decode_body<table::kMapDetails, Body, &Body::name, &Body::sha256, &Body::crc,
+                       &Body::size>(body);
+}
+
+std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body) {
+    using Body = MapDataBody;
+    return decode_body<table::kMapData, Body, &Body::last, &Body::crc, &Body::chunk, &Body::size,
+                       &Body::data>(body);
+}
+
+std::optional<InputBody> decode_input(std::span<const std::byte> body) {
+    using Body = InputBody;
+    return decode_body<table::kInput, Body, &Body::ack_tick, &Body::intended_tick>(body);
+}
+
+std::optional<InputTimingBody> decode_input_timing(std::span<const std::byte> body) {
+    using Body = InputTimingBody;
+    return decode_body<table::kInputTiming, Body, &Body::input_pred_tick, &Body::time_left>(body);
+}
+
+} // namespace tw::wire

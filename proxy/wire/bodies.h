@@ -1,0 +1,80 @@
+#pragma once
+
+#include "proxy/wire/message.h"
+#include "snapshot/item.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+/// The bodies of the messages that the program acts on, as typed values. Their layout is that of
+/// the message table; nothing here checks what the values mean. Spans and texts point into the
+/// body.
+///
+/// Errors: nothing when the body ends too early or a length in it is wrong. decode_fields says
+/// where
+///         and why.
+namespace tw::wire {
+
+/// snap, snap_single and snap_empty: what a form lacks keeps its value here.
+struct SnapshotBody {
+    std::int32_t tick = 0;
+    std::int32_t distance = 0; ///< on the wire called delta_tick: ticks back to the base
+    std::int32_t num_parts = 1;
+    std::int32_t part = 0;
+    std::int32_t crc = 0;
+    std::int32_t part_size = 0;
+    std::span<const std::byte> data{};
+    std::size_t data_offset = 0; ///< bytes of the body before `data`
+};
+
+/// Precondition: is_snapshot(id).
+[[nodiscard]] std::optional<SnapshotBody> decode_snapshot(MessageId id,
+                                                          std::span<const std::byte> body);
+
+struct MapChangeBody {
+    std::string_view name{}; ///< bytes as they stand
+    std::int32_t crc = 0;
+    std::int32_t size = 0;
+};
+
+[[nodiscard]] std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body);
+
+struct MapDetailsBody {
+    std::string_view name{}; ///< bytes as they stand
+    std::span<const std::byte> sha256{};
+    std::int32_t crc = 0;
+    std::int32_t size = 0;
+};
+
+[[nodiscard]] std::optional<MapDetailsBody> decode_map_details(std::span<const std::byte> body);
+
+struct MapDataBody {
+    std::int32_t last = 0;
+    std::int32_t crc = 0;
+    std::int32_t chunk = 0;
+    std::int32_t size = 0;
+    std::span<const std::byte> data{};
+};
+
+[[nodiscard]] std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body);
+
+/// The ticks of an input; what the player pressed follows.
+struct InputBody {
+    std::int32_t ack_tick = 0;
+    std::int32_t intended_tick = 0;
+};
+
+[[nodiscard]] std::optional<InputBody> decode_input(std::span<const std::byte> body);
+
+struct InputTimingBody {
+    std::int32_t input_pred_tick = 0;
+    std::int32_t time_left = 0; ///< milliseconds
+};
+
+[[nodiscard]] std::optional<InputTimingBody> decode_input_timing(std::span<const std::byte> body);
+
+} // namespace tw::wire
