@@ -2,6 +2,7 @@
 #include "proxy/inspect/attribution.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/wire/encode.h"
+#include "proxy/wire/huffman.h"
 #include "snapshot/delta.h"
 #include "snapshot/varint.h"
 #include "tests/support/capture.h"
@@ -34,15 +35,42 @@ class NoMaps final : public inspect::MapSource {
     }
 };
 
-class NoSink final : public record::RecordSink {
+/// Adds up the deltas of the snapshots that were verified.
+class VerifiedBytes final : public record::RecordSink {
   public:
-    void on_record(const record::Record& /*unused*/) override {}
+    void on_record(const record::Record& record) override {
+        if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
+            total += (*snapshot)->ok ? (*snapshot)->bytes : 0;
+        }
+    }
+
+    std::uint64_t total = 0;
+};
+
+/// Adds up what the parts of accepted deltas cost, datagram by datagram, by other means than the
+/// ledger: what is booked as items has to come to the same.
+class VerifiedBits final : public inspect::Observer {
+  public:
+    void on_delta(const inspect::DeltaSeen& delta) override {
+        if (delta.fate != inspect::DeltaFate::accepted) {
+            return;
+        }
+        for (std::size_t i = 0; i < delta.delta.body.size(); ++i) {
+            const bool compressed = delta.delta.marked[i / snapshot::kMaxPartSize];
+            total += compressed ? wire::huffman_code_length(delta.delta.body[i]) : 8U;
+        }
+    }
+
+    std::uint64_t total = 0;
 };
 
 /// Sessions whose bytes are booked.
 class Run {
   public:
-    Run() { observers_.add(attribution_); }
+    Run() {
+        observers_.add(attribution_);
+        observers_.add(verified_bits_);
+    }
 
     void datagram(std::uint64_t session, Direction direction, const Bytes& bytes) {
         if (opened_.emplace(session, true).second) {
@@ -77,11 +105,21 @@ class Run {
         for (const Direction direction : {Direction::c2s, Direction::s2c}) {
             CHECK(ledger_.total(direction).bits == 8 * payload(direction));
         }
+        record::ByteCount items;
+        for (const record::LedgerRow& row : ledger_.rows(Direction::s2c)) {
+            if (row.group == ByteGroup::delta || row.group == ByteGroup::deletion ||
+                row.group == ByteGroup::item) {
+                items.add(row.total);
+            }
+        }
+        CHECK(items.bytes == sink_.total);
+        CHECK(items.bits == verified_bits_.total);
     }
 
   private:
     NoMaps maps_;
-    NoSink sink_;
+    VerifiedBytes sink_;
+    VerifiedBits verified_bits_;
     record::Ledger ledger_;
     inspect::Attribution attribution_{ledger_};
     inspect::Observers observers_;
@@ -99,7 +137,9 @@ constexpr std::size_t kMaxDatagrams = 6'000;
 /// Feeds a capture; `change` may alter, drop or double what passes.
 template <typename F>
 void feed_capture(Run& run, const std::string& name, F&& change) {
-    auto datagrams = test::read_capture(TW_TEST_DATA "/captures/" + name);
+    const bool golden = name.ends_with(".pcap");
+    auto datagrams =
+        test::read_capture(TW_TEST_DATA + std::string{golden ? "/golden/" : "/captures/"} + name);
     datagrams.resize(std::min(datagrams.size(), kMaxDatagrams));
     std::map<std::uint16_t, std::size_t> ports;
     for (const auto& datagram : datagrams) {
@@ -219,6 +259,112 @@ TEST_CASE("every bit is booked when datagrams are lost, doubled, swapped, cut an
     CHECK(run.totals().directions[1].duplicates > 0);
     CHECK(run.totals().directions[1].reordered > 0);
     CHECK(run.totals().missed > 0);
+}
+
+const char* const kGolden[] = {"token-ddnet-layers-rejoin.pcap", "token-high-bandwidth.pcap",
+                               "token-map-change.pcap", "token-map-download.pcap",
+                               "tokenless-map-change.pcap"};
+
+TEST_CASE("what is booked as items is what verified snapshots took, whatever is forged between") {
+    std::mt19937 random{11}; // NOLINT(bugprone-random-generator-seed): repeatable
+    for (const char* name : kGolden) {
+        for (const bool forged : {false, true}) {
+            CAPTURE(name);
+            CAPTURE(forged);
+            Run run;
+            feed_capture(
+                run, name, [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
+                    run.datagram(session, direction, bytes);
+                    if (!forged || direction != Direction::s2c || random() % 4 != 0) {
+                        return;
+                    }
+                    const auto tick = static_cast<std::int32_t>(random() % 4'000);
+                    const Bytes forgeries[] = {
+                        packet_of(snap_single(tick, small_delta(), kSmallCrc)),
+                        packet_of(snap_single(tick, small_delta(), 1)),
+                        packet_of(snap_single(2'000'000'000, small_delta(), kSmallCrc)),
+                        packet_of(snap_single(-5, small_delta())),
+                        packet_of(snap_single(tick, Bytes(20, std::byte{0xff}))),
+                        packet_of(snap_part(tick, 2, 0, Bytes(snapshot::kMaxPartSize))),
+                        packet_of(snap_part(tick, 2, 1, Bytes(30)),
+                                  {.compression = wire::Compression::always}),
+                        packet_of(snap_part(tick, 70, 1, Bytes(30)))};
+                    run.datagram(session, direction, forgeries[random() % std::size(forgeries)]);
+                });
+            run.check_sums();
+            CHECK(run.totals().verified > 0);
+        }
+    }
+}
+
+TEST_CASE("a forged tick far ahead changes nothing but the account of its own datagram") {
+    // Without tokens anyone who guesses the addresses can send it.
+    const char* const kName = "tokenless-map-change.pcap";
+    Run honest;
+    feed_capture(honest, kName,
+                 [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
+                     honest.datagram(session, direction, bytes);
+                 });
+    const Bytes forged = packet_of(snap_single(2'000'000'000, small_delta(), kSmallCrc));
+    Run run;
+    int passed = 0;
+    feed_capture(run, kName, [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
+        if (++passed == 100) {
+            run.datagram(session, Direction::s2c, forged);
+        }
+        run.datagram(session, direction, bytes);
+    });
+    run.check_sums();
+    CHECK(run.totals().verified == honest.totals().verified);
+    const auto of = [](const Run& each, ByteGroup group, std::string_view name,
+                       BytePart part = BytePart::whole) {
+        return each.find(Direction::s2c, group, name, part);
+    };
+    CHECK(of(run, ByteGroup::unused, "snapshot of a stray tick").bytes == small_delta().size());
+    CHECK(of(run, ByteGroup::unused, "repeated snapshot") ==
+          of(honest, ByteGroup::unused, "repeated snapshot"));
+    // Header, chunk header, id, fields: the rest of the forged datagram, and no other row.
+    const auto count_other_rows = [&](const Run& each) {
+        std::map<std::string, std::uint64_t> rows;
+        for (const Direction direction : {Direction::c2s, Direction::s2c}) {
+            for (const record::LedgerRow& row : each.ledger().rows(direction)) {
+                const bool own = row.name == "snap_single" || row.name == "header" ||
+                                 row.name == "snapshot of a stray tick";
+                if (!own) {
+                    rows[std::to_string(static_cast<int>(direction)) + row.name +
+                         std::to_string(static_cast<int>(row.part))] += row.total.bits;
+                }
+            }
+        }
+        return rows;
+    };
+    CHECK(count_other_rows(run) == count_other_rows(honest));
+}
+
+TEST_CASE("a rejected delta is booked by why it was rejected") {
+    struct Row {
+        const char* name;
+        Bytes message;
+        const char* line;
+    };
+
+    test::MessageBuilder behind{spec_of("snap_single")};
+    behind.number(100).number(50).number(kSmallCrc);
+    behind.number(static_cast<std::int32_t>(small_delta().size())).raw(small_delta());
+    const Row rows[] = {
+        {"checksum", snap_single(100, small_delta(), kSmallCrc + 1),
+         "snapshot with another checksum"},
+        {"cut int", snap_single(100, Bytes(20, std::byte{0xff})), "undecodable snapshot"},
+        {"base", behind.bytes(), "snapshot on an unknown base"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Run run;
+        run.datagram(1, Direction::s2c, packet_of(row.message));
+        run.finish();
+        CHECK(run.find(Direction::s2c, ByteGroup::unused, row.line).bytes > 0);
+        run.check_sums();
+    }
 }
 
 TEST_CASE("every bit of noise is booked") {
