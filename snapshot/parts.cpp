@@ -136,7 +136,6 @@ PartStatus PartAssembler::finish(const Slot& slot) {
 
 PartStatus PartAssembler::add(const Part& part) {
     num_lost_ = 0;
-    assembled_ = {};
     if (!in_range(part)) {
         return PartStatus::out_of_range;
     }

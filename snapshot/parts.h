@@ -70,6 +70,7 @@ class PartAssembler {
     /// Single-part deltas pass straight through without a copy.
     [[nodiscard]] PartStatus add(const Part& part);
 
+    /// Precondition: the last `add` returned `complete`.
     [[nodiscard]] const AssembledDelta& assembled() const { return assembled_; }
 
     /// Ticks given up during the last `add` (too old, or pushed out); valid until the next call.

@@ -37,6 +37,25 @@ wire::Secrecy secrecy_of_undecoded(std::span<const std::byte> bytes, std::size_t
     return bytes.size() > harmless ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
+PacketChunks::PacketChunks(const wire::Packet& packet, ChunkRoom& room) {
+    wire::ChunkReader reader{packet.payload, packet.num_chunks};
+    std::size_t count = 0;
+    while (count < room.size()) {
+        const auto chunk = reader.next();
+        if (!chunk) {
+            break;
+        }
+        room[count++] = *chunk;
+    }
+    chunks = std::span{room}.first(count);
+    if (reader.error()) {
+        error = reader.error();
+    }
+    // After a damaged chunk nobody knows where a token would stand.
+    const bool token_at_end = error && packet.payload.size() >= wire::kTokenSize;
+    rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
+}
+
 ConnectionChange ConnectionGate::on_control(const wire::Packet& packet,
                                             const wire::Control& control, Reporter& reporter) {
     if (packet.compressed) {
@@ -67,23 +86,6 @@ bool ConnectionGate::on_seven() {
     return true;
 }
 
-PacketChunks ConnectionGate::read_chunks(const wire::Packet& packet, ChunkRoom& room) {
-    wire::ChunkReader reader{packet.payload, packet.num_chunks};
-    std::size_t count = 0;
-    while (count < room.size()) {
-        const auto chunk = reader.next();
-        if (!chunk) {
-            break;
-        }
-        room[count++] = *chunk;
-    }
-    // After a damaged chunk nobody knows where a token would stand.
-    const bool token_at_end = reader.error() && packet.payload.size() >= wire::kTokenSize;
-    return {.chunks = std::span{room}.first(count),
-            .rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest(),
-            .error = reader.error()};
-}
-
 ConnectionChange ConnectionGate::on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
                                            const Reporter& reporter) {
     return connection_.on_chunks(reporter.direction(), packet, chunks.rest,
@@ -112,24 +114,16 @@ bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chun
     return true;
 }
 
-bool ConnectionGate::is_prelude(const PacketChunks& chunks, Reporter& reporter) const {
-    if (reporter.direction() != wire::Direction::s2c || with_token() ||
-        !looks_like_prelude(chunks.chunks)) {
+bool ConnectionGate::is_server_prelude(const PacketChunks& chunks, Reporter& reporter) {
+    if (!looks_like_prelude(chunks.chunks)) {
         return false;
     }
     reporter.finding_once({.id = record::FindingId::session_antispoof});
     return true;
 }
 
-wire::VitalClass ConnectionGate::take(const wire::Chunk& chunk, Reporter& reporter) {
+wire::VitalClass ConnectionGate::take_vital(const wire::Chunk& chunk, Reporter& reporter) {
     record::DirectionStats& stats = reporter.direction_stats();
-    ++stats.chunks;
-    if (chunk.resend) {
-        ++stats.resent;
-    }
-    if (!chunk.vital) {
-        return wire::VitalClass::next;
-    }
     VitalOrder& order = connection_.order(reporter.direction());
     const bool waiting = order.waiting();
     const wire::VitalClass taken = order.take(chunk.sequence, chunk.resend);

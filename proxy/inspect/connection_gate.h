@@ -18,6 +18,8 @@ using ChunkRoom = std::array<wire::Chunk, kMaxChunks>;
 
 /// The chunks of one packet. Spans point into the packet and into the room they were read to.
 struct PacketChunks {
+    PacketChunks(const wire::Packet& packet, ChunkRoom& room);
+
     std::span<const wire::Chunk> chunks{};
     std::span<const std::byte> rest{};      ///< behind them: nothing, or a token
     std::optional<wire::WireError> error{}; ///< a cut chunk ended them
@@ -37,18 +39,28 @@ class ConnectionGate {
     /// it became so now.
     [[nodiscard]] bool on_seven();
 
-    [[nodiscard]] static PacketChunks read_chunks(const wire::Packet& packet, ChunkRoom& room);
     /// Whether a packet of chunks changes what the connection is.
     [[nodiscard]] ConnectionChange on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
                                              const Reporter& reporter);
     /// Whether the connection takes the packet's chunks. What is odd about it is reported.
     [[nodiscard]] bool accept(const wire::Packet& packet, const PacketChunks& chunks,
                               Reporter& reporter);
+
     /// Whether they are an anti-spoof prelude.
-    [[nodiscard]] bool is_prelude(const PacketChunks& chunks, Reporter& reporter) const;
+    [[nodiscard]] bool is_prelude(const PacketChunks& chunks, Reporter& reporter) const {
+        return !with_token() && reporter.direction() == wire::Direction::s2c &&
+               is_server_prelude(chunks, reporter);
+    }
 
     /// A chunk of an accepted packet. `next`: it is to be processed, vital or not.
-    [[nodiscard]] wire::VitalClass take(const wire::Chunk& chunk, Reporter& reporter);
+    [[nodiscard]] wire::VitalClass take(const wire::Chunk& chunk, Reporter& reporter) {
+        record::DirectionStats& stats = reporter.direction_stats();
+        ++stats.chunks;
+        if (chunk.resend) {
+            ++stats.resent;
+        }
+        return chunk.vital ? take_vital(chunk, reporter) : wire::VitalClass::next;
+    }
 
     /// Copies were lost: sequences may have moved on unseen.
     void resynchronise() { connection_.resynchronise(); }
@@ -58,6 +70,9 @@ class ConnectionGate {
     [[nodiscard]] bool with_token() const { return connection_.form() == TokenForm::ddnet; }
 
   private:
+    [[nodiscard]] static bool is_server_prelude(const PacketChunks& chunks, Reporter& reporter);
+    [[nodiscard]] wire::VitalClass take_vital(const wire::Chunk& chunk, Reporter& reporter);
+
     Connection connection_;
 };
 

@@ -107,6 +107,9 @@ class Observers {
 
     template <typename... Hook, typename... Args>
     void notify(void (Observer::*hook)(Hook...), Args&&... args) const {
+        if (list_.empty()) [[likely]] {
+            return;
+        }
         for (Observer* const observer : list_) {
             (observer->*hook)(args...);
         }

@@ -96,7 +96,7 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
 }
 
 void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
-    const PacketChunks chunks = ConnectionGate::read_chunks(packet, workspace.chunks);
+    const PacketChunks chunks{packet, workspace.chunks};
     if (const ConnectionChange change = gate_.on_chunks(packet, chunks, reporter_);
         change != ConnectionChange::none) {
         begin_connection(change);
@@ -120,23 +120,22 @@ void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
         }
         ++reporter_.direction_stats().messages;
         if (head) {
-            on_message({.chunk = chunk, .head = *head, .prelude = prelude}, packet.compressed,
-                       workspace);
+            MessageAtHand message{.chunk = chunk, .head = *head, .prelude = prelude};
+            on_message(message, packet.compressed, workspace);
         } else if (!prelude) { // that of DDNet 14.0 to 16.7 is damaged, and reported as such
             MessageReporter::report_invalid(chunk, head.error(), reporter_);
         }
     }
 }
 
-void Session::on_message(const MessageAtHand& message, bool compressed, Workspace& workspace) {
+void Session::on_message(MessageAtHand& message, bool compressed, Workspace& workspace) {
     const wire::MessageHead& head = message.head;
     const bool snapshot = head.spec != nullptr && wire::is_snapshot(head.spec->id);
-    MessageAtHand reported = message;
-    reported.tracked = snapshot && !message.chunk.vital && !message.prelude &&
-                       reporter_.direction() == wire::Direction::s2c;
+    message.tracked = snapshot && !message.chunk.vital && !message.prelude &&
+                      reporter_.direction() == wire::Direction::s2c;
     // The message first, then what follows from it.
-    messages_.report(reported, maps_, workspace.fields, reporter_);
-    if (reported.tracked) {
+    messages_.report(message, maps_, workspace.fields, reporter_);
+    if (message.tracked) {
         snapshots_.on_message(head, compressed, reporter_, workspace.snapshots);
     } else if (head.spec != nullptr && !message.prelude) {
         act_on(head);

@@ -65,7 +65,7 @@ class Session {
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
     void on_control(const wire::Packet& packet, Workspace& workspace);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
-    void on_message(const MessageAtHand& message, bool compressed, Workspace& workspace);
+    void on_message(MessageAtHand& message, bool compressed, Workspace& workspace);
     void act_on(const wire::MessageHead& head);
     void restart_snapshots();
     void begin_connection(ConnectionChange change);
