@@ -183,6 +183,9 @@ void Attribution::on_part(const PartSeen& part) {
     case PartFate::out_of_range:
         charge(ByteGroup::unused, BytePart::whole, "snapshot part out of range", data);
         break;
+    case PartFate::leftover:
+        charge(ByteGroup::unused, BytePart::whole, "snapshot of the map before", data);
+        break;
     case PartFate::stray:
         charge(ByteGroup::unused, BytePart::whole, "snapshot of a stray tick", data);
         break;

@@ -39,15 +39,35 @@ void Connection::resynchronise() {
     for (VitalOrder& order : order_) {
         order.reset(false);
     }
+    for (AckWindow& window : windows_) {
+        window.reset(false);
+    }
+}
+
+void Connection::begin_seven() {
+    *this = {};
+    protocol_ = wire::Protocol::seven;
+    established_ = true;
+}
+
+void Connection::forget() {
+    const Handshake handshake = handshake_;
+    *this = {};
+    handshake_ = handshake;
 }
 
 ConnectionChange Connection::establish(bool from_start) {
     established_ = true;
+    closed_ = false;
+    fresh_ = from_start;
     protocol_ = wire::Protocol::six;
     stranger_.reset();
     handshake_ = {};
     for (VitalOrder& order : order_) {
         order.reset(from_start);
+    }
+    for (AckWindow& window : windows_) {
+        window.reset(from_start);
     }
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
@@ -56,7 +76,6 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
                                         const wire::Control& control) {
     const bool c2s = direction == wire::Direction::c2s;
     if (control.kind == wire::ControlKind::connect && c2s) {
-        protocol_ = wire::Protocol::six;
         handshake_ = {.connect = true,
                       .token = control.vanilla_token ? control.token : std::nullopt};
         return ConnectionChange::none;
@@ -69,13 +88,21 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
                                                     : TokenForm::none;
         return ConnectionChange::none;
     }
-    if (control.kind == wire::ControlKind::accept && c2s && handshake_.answered &&
-        handshake_.form == TokenForm::ddnet && control.token == handshake_.token) {
-        form_ = handshake_.form;
-        token_ = handshake_.token;
-        return establish(true);
+    if (control.kind != wire::ControlKind::accept || !c2s || !control.token) {
+        return ConnectionChange::none;
     }
-    return ConnectionChange::none;
+    const bool answers = handshake_.answered && handshake_.form == TokenForm::ddnet &&
+                         control.token == handshake_.token;
+    // A DDNet server takes the right ACCEPT at any time: it starts the connection anew, whether or
+    // not a CONNECT came before (CNetServer::OnConnCtrlMsg).
+    const bool repeats =
+        established_ && !closed_ && form_ == TokenForm::ddnet && control.token == token_;
+    if (!answers && (!repeats || fresh_)) {
+        return ConnectionChange::none;
+    }
+    form_ = TokenForm::ddnet;
+    token_ = control.token;
+    return establish(true);
 }
 
 bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byte> rest) const {
@@ -92,7 +119,9 @@ bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byt
 }
 
 ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Packet& packet,
-                                       std::span<const std::byte> rest, const wire::Chunk* first) {
+                                       std::span<const std::byte> rest, const wire::Chunk* first,
+                                       bool whole) {
+    fresh_ = false;
     if (handshake_.answered && handshake_.form == TokenForm::none && !packet.header_token) {
         // Without a token the first vital chunk of the new connection is all there is to go by.
         const bool starts = first != nullptr && first->vital && first->sequence == 1;
@@ -109,8 +138,9 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
         token_ = handshake_.token;
         return establish(true);
     }
-    if (!established_ || !token_fits(packet, rest)) {
-        return adopt(direction, packet, rest);
+    if (!closed_ && (!established_ || !token_fits(packet, rest))) {
+        // No packet of 0.6 that a sender made has a cut chunk: it is damaged, or of 0.7.
+        return whole ? adopt(direction, packet, rest) : ConnectionChange::none;
     }
     return ConnectionChange::none;
 }
@@ -118,6 +148,9 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
 ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet& packet,
                                    std::span<const std::byte> rest) {
     const auto token = packet.header_token ? packet.header_token : token_in(rest);
+    if (!token && !rest.empty()) {
+        return ConnectionChange::none; // no packet of 0.6: behind its chunks is a token or nothing
+    }
     if (established_) {
         // One packet with a strange token is a leftover or forged; both directions agreeing on it
         // are a connection whose handshake passed unseen.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/inspect/ack_window.h"
 #include "proxy/inspect/vital_order.h"
 #include "proxy/wire/chunk.h"
 #include "proxy/wire/direction.h"
@@ -33,10 +34,11 @@ class Connection {
   public:
     [[nodiscard]] ConnectionChange on_control(wire::Direction direction, const wire::Packet& packet,
                                               const wire::Control& control);
-    /// `rest`: what stands behind the chunks. `first`: first chunk of the packet, if any.
+    /// `rest`: what stands behind the chunks. `first`: first chunk of the packet, if any. `whole`:
+    /// none of them is cut.
     [[nodiscard]] ConnectionChange on_chunks(wire::Direction direction, const wire::Packet& packet,
                                              std::span<const std::byte> rest,
-                                             const wire::Chunk* first);
+                                             const wire::Chunk* first, bool whole);
 
     /// Whether the receiver takes a packet of chunks with this token.
     [[nodiscard]] bool token_fits(const wire::Packet& packet,
@@ -57,7 +59,21 @@ class Connection {
     /// As records name it; empty while nothing is known.
     [[nodiscard]] std::string_view protocol_name() const;
 
-    void set_seven() { protocol_ = wire::Protocol::seven; }
+    /// A connection of 0.7 took the place of whatever was there.
+    void begin_seven();
+
+    /// The connection is over; what is under way still belongs to it.
+    void close() { closed_ = true; }
+
+    /// Nothing is under way any more: whatever comes now belongs to no connection that is known.
+    void forget();
+
+    [[nodiscard]] bool closed() const { return closed_; }
+
+    /// What the receiver of a direction takes as acknowledgement.
+    [[nodiscard]] AckWindow& window(wire::Direction direction) {
+        return windows_[wire::index_of(direction)];
+    }
 
     /// Copies were lost: sequences may have moved on unseen.
     void resynchronise();
@@ -76,6 +92,8 @@ class Connection {
                            std::span<const std::byte> rest);
 
     bool established_ = false;
+    bool closed_ = false;
+    bool fresh_ = false; ///< no chunk passed since the handshake
     wire::Protocol protocol_ = wire::Protocol::unknown;
     TokenForm form_ = TokenForm::unknown;
     std::optional<wire::Token> token_;
@@ -85,6 +103,7 @@ class Connection {
     std::optional<wire::Token> stranger_;
     wire::Direction stranger_direction_ = wire::Direction::c2s;
     std::array<VitalOrder, 2> order_;
+    std::array<AckWindow, 2> windows_;
 };
 
 } // namespace tw::inspect

@@ -26,9 +26,23 @@ bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
     });
 }
 
-void report_wrong_token(Reporter& reporter) {
-    ++reporter.direction_stats().wrong_token;
-    reporter.finding_once({.id = record::FindingId::packet_wrong_token});
+/// As findings name it.
+std::string_view refusal_name(Refusal refusal) {
+    static constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::count)> kNames{
+        "",
+        "wrong_token",
+        "ack_window",
+        "compressed_control",
+        "control_with_chunks",
+        "header_token_bit",
+        "closed",
+        "not_established"};
+    return kNames[static_cast<std::size_t>(refusal)];
+}
+
+bool is_handshake(wire::ControlKind kind) {
+    return kind == wire::ControlKind::connect || kind == wire::ControlKind::connectaccept ||
+           kind == wire::ControlKind::accept;
 }
 
 } // namespace
@@ -56,46 +70,164 @@ PacketChunks::PacketChunks(const wire::Packet& packet, ChunkRoom& room) {
     rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
 }
 
-ConnectionChange ConnectionGate::on_control(const wire::Packet& packet,
-                                            const wire::Control& control, Reporter& reporter) {
+void ConnectionGate::report(Refusal refusal, Reporter& reporter) {
+    if (refusal == Refusal::wrong_token) {
+        ++reporter.direction_stats().wrong_token;
+        reporter.finding_once({.id = record::FindingId::packet_wrong_token});
+        return;
+    }
+    ++reporter.direction_stats().not_accepted;
+    const auto index = static_cast<std::size_t>(refusal);
+    // Behind the end of a connection nothing is recorded: it has had its summary.
+    if (reported_.test(index) || refusal == Refusal::closed) {
+        reporter.count(record::FindingId::packet_not_accepted);
+        return;
+    }
+    reported_.set(index);
+    reporter.finding({.id = record::FindingId::packet_not_accepted, .name = refusal_name(refusal)});
+}
+
+const ReceiverRules& ConnectionGate::rules(wire::Direction direction) const {
+    const bool client = direction == wire::Direction::s2c; // receives
+    return receiver_rules(connection_.form() == TokenForm::vanilla,
+                          client ? client_version_ : std::nullopt);
+}
+
+bool ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
+    AckWindow& window = connection_.window(direction);
+    // A server acknowledges what it has: where that passed unseen, a copy is missing here. A client
+    // may say anything.
+    return window.take(ack) || (direction == wire::Direction::s2c && window.is_ahead(ack));
+}
+
+Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control& control,
+                                wire::Direction direction) {
+    const ReceiverRules& receiver = rules(direction);
+    if (packet.compressed && receiver.refuses_compressed_control) {
+        return Refusal::compressed_control;
+    }
+    if (packet.num_chunks != 0 && receiver.refuses_control_with_chunks) {
+        return Refusal::control_with_chunks;
+    }
+    if (is_handshake(control.kind)) {
+        return Refusal::none; // Connection knows which of them change something
+    }
+    if (connection_.closed()) {
+        return Refusal::closed;
+    }
+    if (!connection_.established() || connection_.protocol() != wire::Protocol::six) {
+        return Refusal::none; // a server that is full says so before there is a connection
+    }
+    const bool fits = connection_.form() == TokenForm::ddnet ? control.token == connection_.token()
+                      : connection_.form() == TokenForm::vanilla
+                          ? packet.header_token == connection_.token()
+                          : !packet.header_token;
+    if (!fits) {
+        return Refusal::wrong_token;
+    }
+    return take_ack(direction, packet.ack) ? Refusal::none : Refusal::ack_window;
+}
+
+bool ConnectionGate::accept_control(const wire::Packet& packet, const wire::Control& control,
+                                    Reporter& reporter) {
     if (packet.compressed) {
         reporter.finding_once({.id = record::FindingId::packet_control_compressed});
+    }
+    if (const Refusal why = refusal(packet, control, reporter.direction()); why != Refusal::none) {
+        report(why, reporter);
+        return false;
     }
     if (control.kind == wire::ControlKind::unknown) {
         reporter.finding_once(
             {.id = record::FindingId::packet_control_unknown, .value = control.raw_kind});
     }
+    return true;
+}
+
+ConnectionChange ConnectionGate::on_control(const wire::Packet& packet,
+                                            const wire::Control& control, Reporter& reporter) {
     return connection_.on_control(reporter.direction(), packet, control);
 }
 
-bool ConnectionGate::closes(const wire::Control& control, Reporter& reporter) const {
-    // A banned client gets a close without token; one with another token is not for this
-    // connection.
-    if (control.token && connection_.token() && control.token != connection_.token()) {
-        report_wrong_token(reporter);
-        return false;
+SevenChange ConnectionGate::on_seven(std::span<const std::byte> datagram,
+                                     const Reporter& reporter) {
+    const auto packet = wire::decode_seven(datagram);
+    if (!packet) {
+        return SevenChange::none;
     }
-    return true;
+    const bool running = connection_.protocol() == wire::Protocol::seven && !connection_.closed();
+    const SevenChange change = seven_.on_packet(reporter.direction(), *packet, running);
+    if (change == SevenChange::established) {
+        connection_.begin_seven();
+    }
+    return change;
 }
 
-bool ConnectionGate::on_seven() {
-    if (connection_.protocol() != wire::Protocol::unknown) {
-        return false;
+SevenChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
+                                      wire::PacketScratch& scratch, const Reporter& reporter) {
+    if (connection_.established()) {
+        return SevenChange::none;
     }
-    connection_.set_seven();
-    return true;
+    const auto packet = wire::decode_seven(datagram);
+    if (!packet || !wire::fits_seven(*packet, scratch)) {
+        return SevenChange::none;
+    }
+    const SevenChange change = seven_.on_fitting(reporter.direction(), *packet);
+    if (change == SevenChange::midway) {
+        connection_.begin_seven();
+    }
+    return change;
+}
+
+void ConnectionGate::close(record::Timestamp time) {
+    connection_.close();
+    closed_at_ = time;
+}
+
+void ConnectionGate::restart() {
+    reported_.reset();
+    client_version_.reset();
+    if (connection_.protocol() == wire::Protocol::six) {
+        seven_.reset();
+    }
 }
 
 ConnectionChange ConnectionGate::on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
                                            const Reporter& reporter) {
     return connection_.on_chunks(reporter.direction(), packet, chunks.rest,
-                                 chunks.chunks.empty() ? nullptr : &chunks.chunks.front());
+                                 chunks.chunks.empty() ? nullptr : &chunks.chunks.front(),
+                                 !chunks.error);
+}
+
+Refusal ConnectionGate::refusal(const wire::Packet& packet, const PacketChunks& chunks,
+                                wire::Direction direction) {
+    if (connection_.closed()) {
+        return Refusal::closed;
+    }
+    if (!connection_.established()) {
+        return Refusal::not_established;
+    }
+    if (packet.header_token && connection_.form() != TokenForm::vanilla &&
+        rules(direction).refuses_header_token_bit) {
+        return Refusal::header_token_bit;
+    }
+    if (!connection_.token_fits(packet, chunks.rest)) {
+        return Refusal::wrong_token;
+    }
+    // Whatever its receiver does with it, the sender sent it.
+    AckWindow& own = connection_.window(wire::opposite(direction));
+    for (const wire::Chunk& chunk : chunks.chunks) {
+        if (chunk.vital) {
+            own.sent(chunk.sequence);
+        }
+    }
+    return take_ack(direction, packet.ack) ? Refusal::none : Refusal::ack_window;
 }
 
 bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chunks,
                             Reporter& reporter) {
-    if (!connection_.established() || !connection_.token_fits(packet, chunks.rest)) {
-        report_wrong_token(reporter);
+    if (const Refusal why = refusal(packet, chunks, reporter.direction()); why != Refusal::none) {
+        report(why, reporter);
         return false;
     }
     if (chunks.error) {

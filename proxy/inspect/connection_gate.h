@@ -1,11 +1,14 @@
 #pragma once
 
 #include "proxy/inspect/connection.h"
+#include "proxy/inspect/receiver_rules.h"
 #include "proxy/inspect/reporter.h"
+#include "proxy/inspect/seven_handshake.h"
 #include "proxy/wire/chunk.h"
 #include "proxy/wire/packet.h"
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -25,19 +28,55 @@ struct PacketChunks {
     std::optional<wire::WireError> error{}; ///< a cut chunk ended them
 };
 
+/// Why a receiver drops a packet. `wrong_token` has a finding of its own.
+enum class Refusal : std::uint8_t {
+    none,
+    wrong_token,
+    ack_window, ///< acknowledges what was not sent, or less than before
+    compressed_control,
+    control_with_chunks,
+    header_token_bit, ///< the bit of 0.6.5 where the connection has no such token
+    closed,           ///< the connection is over
+    not_established,  ///< there is none yet
+    count,
+};
+
 /// Decides what belongs to a session's connection and comes in the right order, as the receivers
-/// do: handshakes, tokens, acknowledgements, vital sequences. Counts and reports what does not.
+/// do: handshakes, tokens, acknowledgements, vital sequences. What a receiver drops has no effect;
+/// it is counted and reported.
+///
+/// The order of the checks is DDNet's: form, token, acknowledgement, then chunks in vital order
+/// (protocol sheet, item 10 of section 10).
 class ConnectionGate {
   public:
+    /// What is under way when a connection closes is there after this time.
+    static constexpr record::Timestamp kLinger = 5'000'000'000;
+
+    /// To be called for every datagram: forgets a connection that was closed long ago.
+    void begin(record::Timestamp time) {
+        if (connection_.closed() && time - closed_at_ > kLinger) {
+            connection_.forget();
+        }
+    }
+
+    /// Whether the receiver takes a control packet. What it does not take is reported.
+    [[nodiscard]] bool accept_control(const wire::Packet& packet, const wire::Control& control,
+                                      Reporter& reporter);
     /// Whether the control packet changes what the connection is.
     [[nodiscard]] ConnectionChange on_control(const wire::Packet& packet,
                                               const wire::Control& control, Reporter& reporter);
-    /// Whether a CLOSE is for this connection.
-    [[nodiscard]] bool closes(const wire::Control& control, Reporter& reporter) const;
+    /// A packet of 0.7, or what may be one.
+    [[nodiscard]] SevenChange on_seven(std::span<const std::byte> datagram,
+                                       const Reporter& reporter);
+    /// Whether a datagram that does not fit 0.6 shows that a 0.7 connection runs here.
+    [[nodiscard]] SevenChange on_misfit(std::span<const std::byte> datagram,
+                                        wire::PacketScratch& scratch, const Reporter& reporter);
 
-    /// The first packet of 0.7 where nothing is known yet: from now on it is that. Returns whether
-    /// it became so now.
-    [[nodiscard]] bool on_seven();
+    /// The connection was closed, by its peers or by time.
+    void close(record::Timestamp time);
+
+    /// What program the client is (client_version).
+    void on_client_version(std::int32_t version) { client_version_ = version; }
 
     /// Whether a packet of chunks changes what the connection is.
     [[nodiscard]] ConnectionChange on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
@@ -65,15 +104,32 @@ class ConnectionGate {
     /// Copies were lost: sequences may have moved on unseen.
     void resynchronise() { connection_.resynchronise(); }
 
+    /// A new connection: refusals are reported again.
+    void restart();
+
     [[nodiscard]] const Connection& connection() const { return connection_; }
 
     [[nodiscard]] bool with_token() const { return connection_.form() == TokenForm::ddnet; }
 
   private:
+    /// Handshakes come before a connection has acknowledgements.
+    [[nodiscard]] Refusal refusal(const wire::Packet& packet, const wire::Control& control,
+                                  wire::Direction direction);
+    [[nodiscard]] Refusal refusal(const wire::Packet& packet, const PacketChunks& chunks,
+                                  wire::Direction direction);
+    [[nodiscard]] const ReceiverRules& rules(wire::Direction direction) const;
+    /// Whether the receiver takes this acknowledgement.
+    [[nodiscard]] bool take_ack(wire::Direction direction, std::uint16_t ack);
+    void report(Refusal refusal, Reporter& reporter);
+
     [[nodiscard]] static bool is_server_prelude(const PacketChunks& chunks, Reporter& reporter);
     [[nodiscard]] wire::VitalClass take_vital(const wire::Chunk& chunk, Reporter& reporter);
 
     Connection connection_;
+    SevenHandshake seven_;
+    record::Timestamp closed_at_ = 0;
+    std::optional<std::int32_t> client_version_;
+    std::bitset<static_cast<std::size_t>(Refusal::count)> reported_; ///< of this connection
 };
 
 /// Bytes that nobody could decode may hold a password or a whisper, unless they are too few.

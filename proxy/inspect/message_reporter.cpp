@@ -129,13 +129,18 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
 void MessageReporter::report(const MessageAtHand& message, const MapTracker& maps,
                              wire::DecodedFields& fields, Reporter& reporter) {
     if (message.head.spec == nullptr) {
+        report_raw(message, reporter);
         report_unknown(message, reporter);
+    } else if (!message.expected) {
+        report_raw(message, reporter);
+        report_unexpected(message, reporter);
     } else if (records_ || !message.tracked) {
         report_known(message, maps, fields, reporter);
     }
 }
 
-void MessageReporter::report_unknown(const MessageAtHand& message, Reporter& reporter) {
+/// Without a name and without fields: they would be those of something else.
+void MessageReporter::report_raw(const MessageAtHand& message, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHead& head = message.head;
     observers_->notify(&Observer::on_fields, head.body.size());
@@ -149,6 +154,24 @@ void MessageReporter::report_unknown(const MessageAtHand& message, Reporter& rep
                                             .uuid = head.uuid,
                                             .raw = head.body});
     }
+}
+
+void MessageReporter::report_unexpected(const MessageAtHand& message, Reporter& reporter) {
+    if (!message.prelude) {
+        const wire::Chunk& chunk = message.chunk;
+        reporter.finding_once(
+            {.id = record::FindingId::message_unexpected,
+             .offset = chunk.offset + chunk.header_size,
+             .value = message.head.number,
+             .name = message.head.spec->name,
+             .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
+             .secrecy = secrecy_of(*message.head.spec)});
+    }
+}
+
+void MessageReporter::report_unknown(const MessageAtHand& message, Reporter& reporter) {
+    const wire::Chunk& chunk = message.chunk;
+    const wire::MessageHead& head = message.head;
     if (message.prelude) {
         return;
     }
@@ -190,8 +213,7 @@ void MessageReporter::report_known(const MessageAtHand& message, const MapTracke
                                             .uuid = head.uuid,
                                             .values = fields.values});
     }
-    // Receivers ignore a known UUID of the other kind.
-    if (!message.prelude && head.system == head.spec->system) {
+    if (!message.prelude) {
         report_warnings(message, fields, reporter);
     }
 }

@@ -15,8 +15,9 @@ namespace tw::inspect {
 struct MessageAtHand {
     const wire::Chunk& chunk;
     const wire::MessageHead& head;
-    bool prelude = false; ///< of an anti-spoof prelude: shown, nothing follows from it
-    bool tracked = false; ///< a snapshot that the tracker reads
+    bool prelude = false;  ///< of an anti-spoof prelude: shown, nothing follows from it
+    bool expected = false; ///< known, from the side that sends it, of the right kind
+    bool tracked = false;  ///< a snapshot that the tracker reads
 };
 
 /// Makes records of messages, and findings of what is odd about them.
@@ -40,7 +41,9 @@ class MessageReporter {
     void restart() { unknown_.reset(); }
 
   private:
+    void report_raw(const MessageAtHand& message, Reporter& reporter) const;
     void report_unknown(const MessageAtHand& message, Reporter& reporter);
+    static void report_unexpected(const MessageAtHand& message, Reporter& reporter);
     void report_known(const MessageAtHand& message, const MapTracker& maps,
                       wire::DecodedFields& fields, Reporter& reporter) const;
 

@@ -30,6 +30,7 @@ enum class PartFate : std::uint8_t {
     repeated,     ///< its tick, or this part of it, was there before
     out_of_range, ///< counts, sizes or ticks that no receiver takes
     stray,        ///< a tick that cannot be the server's
+    leftover,     ///< of the map before
 };
 
 struct PartSeen {

@@ -36,6 +36,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     ++stats.datagrams;
     stats.bytes += bytes.size();
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
+    gate_.begin(time);
     on_bytes(bytes, workspace);
     observers_->notify(&Observer::on_datagram_end);
 }
@@ -60,9 +61,7 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     }
     switch (packet->kind) {
     case wire::PacketKind::seven:
-        if (gate_.on_seven()) {
-            emit_session(record::SessionEvent::established);
-        }
+        on_seven(gate_.on_seven(bytes, reporter_));
         reporter_.finding_once({.id = FindingId::packet_seven});
         break;
     case wire::PacketKind::connless:
@@ -77,21 +76,45 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
         on_chunks(*packet, workspace);
         break;
     }
+    if (packet->kind != wire::PacketKind::connless && !gate_.connection().established()) {
+        on_seven(gate_.on_misfit(bytes, workspace.packet, reporter_));
+    }
+}
+
+void Session::on_seven(SevenChange change) {
+    switch (change) {
+    case SevenChange::established:
+    case SevenChange::midway:
+        begin_connection(change == SevenChange::midway ? ConnectionChange::midway
+                                                       : ConnectionChange::established);
+        break;
+    case SevenChange::closed:
+        end_connection(reporter_.direction() == wire::Direction::c2s ? "closed by the client"
+                                                                     : "closed by the server");
+        gate_.close(reporter_.head().time);
+        break;
+    case SevenChange::none:
+        break;
+    }
 }
 
 void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
     const wire::Control control = wire::decode_control(packet, gate_.connection().token());
     observers_->notify(&Observer::on_control, control);
+    if (!gate_.accept_control(packet, control, reporter_)) {
+        return;
+    }
     const ConnectionChange change = gate_.on_control(packet, control, reporter_);
     messages_.report_control(packet, control, workspace.fields, reporter_);
     if (change != ConnectionChange::none) {
         begin_connection(change);
     }
-    if (control.kind == wire::ControlKind::close && !closed_ && gate_.closes(control, reporter_)) {
+    if (control.kind == wire::ControlKind::close && !closed_) {
         const bool client = reporter_.direction() == wire::Direction::c2s;
         end_connection(!control.reason.empty() ? control.reason
                        : client                ? "closed by the client"
                                                : "closed by the server");
+        gate_.close(reporter_.head().time);
     }
 }
 
@@ -131,53 +154,59 @@ void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
 void Session::on_message(MessageAtHand& message, bool compressed, Workspace& workspace) {
     const wire::MessageHead& head = message.head;
     const bool snapshot = head.spec != nullptr && wire::is_snapshot(head.spec->id);
-    message.tracked = snapshot && !message.chunk.vital && !message.prelude &&
-                      reporter_.direction() == wire::Direction::s2c;
+    message.expected =
+        head.spec != nullptr && wire::is_expected(*head.spec, head.system, reporter_.direction());
+    message.tracked = snapshot && message.expected && !message.chunk.vital && !message.prelude;
     // The message first, then what follows from it.
     messages_.report(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
         snapshots_.on_message(head, compressed, reporter_, workspace.snapshots);
-    } else if (head.spec != nullptr && !message.prelude) {
+    } else if (message.expected && !message.prelude) {
         act_on(head);
     }
 }
 
 void Session::act_on(const wire::MessageHead& head) {
-    const bool s2c = reporter_.direction() == wire::Direction::s2c;
-    const MessageId id = head.spec->id;
-    if (s2c && id == MessageId::map_change) {
+    switch (head.spec->id) {
+    case MessageId::map_change:
         if (const auto change = wire::decode_map_change(head.body)) {
             ++reporter_.stats.map_changes;
-            restart_snapshots();
+            snapshots_.change_map(reporter_);
+            inputs_.restart();
             snapshots_.set_world(maps_.on_change(*change, reporter_));
         }
-    } else if (s2c && id == MessageId::map_details) {
+        break;
+    case MessageId::map_details:
         if (const auto details = wire::decode_map_details(head.body)) {
             maps_.on_details(*details);
         }
-    } else if (s2c && id == MessageId::map_data) {
+        break;
+    case MessageId::map_data:
         if (const auto data = wire::decode_map_data(head.body)) {
             if (auto world = maps_.on_data(*data, reporter_)) {
                 snapshots_.set_world(*std::move(world));
             }
         }
-    } else if (s2c && id == MessageId::input_timing) {
+        break;
+    case MessageId::input_timing:
         if (const auto timing = wire::decode_input_timing(head.body)) {
             InputTracker::on_timing(*timing, reporter_);
         }
-    } else if (!s2c && id == MessageId::enter_game) {
-        restart_snapshots();
-    } else if (!s2c && id == MessageId::input) {
+        break;
+    case MessageId::input:
         if (const auto input = wire::decode_input(head.body)) {
             snapshots_.on_ack(input->ack_tick, reporter_);
             inputs_.on_input(*input, reporter_);
         }
+        break;
+    case MessageId::client_version:
+        if (const auto version = wire::decode_client_version(head.body)) {
+            gate_.on_client_version(version->ddnet_version);
+        }
+        break;
+    default:
+        break;
     }
-}
-
-void Session::restart_snapshots() {
-    snapshots_.restart(reporter_);
-    inputs_.restart();
 }
 
 void Session::begin_connection(ConnectionChange change) {
@@ -194,6 +223,7 @@ void Session::begin_connection(ConnectionChange change) {
     inputs_.restart();
     maps_.reset();
     messages_.restart();
+    gate_.restart();
     running_ = true;
     closed_ = false;
     emit_session(record::SessionEvent::established);

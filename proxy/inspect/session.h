@@ -64,10 +64,10 @@ class Session {
   private:
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
     void on_control(const wire::Packet& packet, Workspace& workspace);
+    void on_seven(SevenChange change);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
     void on_message(MessageAtHand& message, bool compressed, Workspace& workspace);
     void act_on(const wire::MessageHead& head);
-    void restart_snapshots();
     void begin_connection(ConnectionChange change);
     void end_connection(std::string_view reason);
     void emit_session(record::SessionEvent event, std::string_view reason = {});

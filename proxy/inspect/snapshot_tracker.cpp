@@ -57,6 +57,9 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
                           .tick = part.tick,
                           .offset = 0,
                           .detail = "negative tick"});
+    } else if (is_leftover(part, reporter)) {
+        fate = PartFate::leftover;
+        reporter.finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
     } else if (!believes(part.tick, reporter)) {
         fate = PartFate::stray;
     } else if (!empty) {
@@ -76,6 +79,19 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
                                      .decoded = decoded ? &workspace.delta : nullptr,
                                      .types = &types_});
     }
+}
+
+bool SnapshotTracker::is_leftover(const snapshot::Part& part, const Reporter& reporter) const {
+    if (!old_map_ || reporter.head().time >= old_map_->until) {
+        return false;
+    }
+    const std::int64_t behind = std::int64_t{old_map_->newest} - part.tick;
+    if (behind > TickGate::kSlack || behind < -TickGate::kSlack) {
+        return false;
+    }
+    // Ticks begin again with the map; those of the first second are far below any other.
+    return part.delta_tick == snapshot::kNoBase ? part.tick > TickGate::kSlack
+                                                : !history_.contains(part.delta_tick);
 }
 
 bool SnapshotTracker::believes(Tick tick, Reporter& reporter) {
@@ -338,6 +354,14 @@ void SnapshotTracker::on_ack(Tick tick, Reporter& reporter) const {
     }
 }
 
+void SnapshotTracker::change_map(Reporter& reporter) {
+    constexpr record::Timestamp kUnderWay = 1'000'000'000;
+    if (const auto newest = history_.newest()) {
+        old_map_ = OldMap{.newest = *newest, .until = reporter.head().time + kUnderWay};
+    }
+    restart(reporter);
+}
+
 void SnapshotTracker::restart(Reporter& reporter) {
     forget(reporter);
     ticks_.reset();
@@ -357,6 +381,7 @@ void SnapshotTracker::forget(Reporter& reporter) {
 
 void SnapshotTracker::reset(Reporter& reporter) {
     restart(reporter);
+    old_map_.reset();
     types_.clear();
 }
 

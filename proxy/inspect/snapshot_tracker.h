@@ -37,7 +37,10 @@ class SnapshotTracker {
     /// The client acknowledged this tick in an input.
     void on_ack(snapshot::Tick tick, Reporter& reporter) const;
 
-    /// Map change: ticks and items start again, type numbers stay.
+    /// Map change: ticks and items start again, type numbers stay. What is under way of the old map
+    /// is known for what it is for a while.
+    void change_map(Reporter& reporter);
+    /// The connection is over.
     void restart(Reporter& reporter);
     /// New connection: everything starts again.
     void reset(Reporter& reporter);
@@ -49,12 +52,20 @@ class SnapshotTracker {
     [[nodiscard]] std::size_t memory_bytes() const { return history_.capacity_bytes(); }
 
   private:
+    /// The map before: its newest tick, and when it went.
+    struct OldMap {
+        snapshot::Tick newest = 0;
+        record::Timestamp until = 0;
+    };
+
     struct Failure {
         snapshot::Tick since = 0;
         std::uint64_t lost = 0;
         record::FindingId why = record::FindingId::count;
     };
 
+    /// Whether a snapshot is of the map before.
+    [[nodiscard]] bool is_leftover(const snapshot::Part& part, const Reporter& reporter) const;
     /// Whether the tick can be the server's; what cannot is reported.
     [[nodiscard]] bool believes(snapshot::Tick tick, Reporter& reporter);
     void forget(Reporter& reporter);
@@ -87,6 +98,7 @@ class SnapshotTracker {
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
+    std::optional<OldMap> old_map_;
     /// The last ticks without a base; duplicates come close behind.
     static constexpr std::size_t kLostTicks = 16;
     std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};

@@ -4,7 +4,9 @@ namespace tw::inspect {
 
 wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
     if (!synced_) {
-        if (resend) {
+        const bool is_next = acknowledged_ && wire::classify_sequence(*acknowledged_, sequence) ==
+                                                  wire::VitalClass::next;
+        if (resend && !is_next) {
             return wire::VitalClass::old;
         }
         synced_ = true;
@@ -22,6 +24,10 @@ wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
 }
 
 void VitalOrder::acknowledged(std::uint16_t ack) {
+    if (!synced_) {
+        acknowledged_ = ack;
+        return;
+    }
     const unsigned ahead = (static_cast<unsigned>(ack) - last_) % wire::kSequenceModulus;
     if (gap_ && ahead != 0 && ahead < wire::kSequenceModulus / 2) {
         last_ = ack;
@@ -31,6 +37,7 @@ void VitalOrder::acknowledged(std::uint16_t ack) {
 
 void VitalOrder::reset(bool synced) {
     last_ = 0;
+    acknowledged_.reset();
     synced_ = synced;
     gap_ = false;
 }

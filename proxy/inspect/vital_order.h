@@ -3,6 +3,7 @@
 #include "proxy/wire/chunk.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace tw::inspect {
 
@@ -24,6 +25,8 @@ class VitalOrder {
 
   private:
     std::uint16_t last_ = 0;
+    /// Joined midway: what the receiver said it has. Who resends everything is not old for that.
+    std::optional<std::uint16_t> acknowledged_;
     bool synced_ = false;
     bool gap_ = false; ///< a chunk was dropped because one before it is missing
 };

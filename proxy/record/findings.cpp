@@ -165,6 +165,15 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "A snapshot's tick is far from what the clock allows; clients that take a future one drop all "
      "that come after it.",
      "A forged packet, or a server that restarted unseen."},
+    {packet_not_accepted, "packet.not_accepted", info,
+     "The receiver drops this packet, so nothing follows from it; the name says why.",
+     "A packet that came late or twice, or one that was forged to be seen and not to arrive."},
+    {message_unexpected, "message.unexpected", info,
+     "A known message from the side, or of the kind, that never sends it; receivers ignore it.",
+     "A client library with a wrong id, or somebody who wants it shown under another name."},
+    {snapshot_leftover, "snapshot.leftover", info,
+     "A snapshot of the map before arrived behind the map change; clients drop it.",
+     "Datagrams that were under way when the map changed."},
 });
 
 constexpr bool in_enum_order() {

@@ -73,6 +73,9 @@ enum class FindingId : std::uint8_t {
     session_antispoof,
     inspect_gap,
     snapshot_tick_jump,
+    packet_not_accepted,
+    message_unexpected,
+    snapshot_leftover,
     count,
 };
 

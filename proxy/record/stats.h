@@ -62,6 +62,7 @@ struct DirectionCounters {
     Cell reordered = counter<Cell>("reordered", Topic::order, "Reliable chunks and snapshots that came behind a younger one and were not duplicates.");
     Cell resend_requests = counter<Cell>("resend_requests", Topic::order, "Packets that ask for a resend.", "resend_requests_total");
     Cell wrong_token = counter<Cell>("wrong_token", Topic::rejected, "Packets whose token is not the connection's.");
+    Cell not_accepted = counter<Cell>("not_accepted", Topic::rejected, "Packets that their receiver drops for another reason.", "not_accepted_packets_total");
 };
 
 template <typename Cell>

@@ -70,6 +70,7 @@ void write_directions(Table& table, const StatsReport& report) {
         {"connless packets", &record::DirectionStats::connless, false},
         {"malformed datagrams", &record::DirectionStats::malformed, false},
         {"with a wrong token", &record::DirectionStats::wrong_token, false},
+        {"not accepted", &record::DirectionStats::not_accepted, false},
         {"vital chunks", &record::DirectionStats::vital, true},
         {"  recovered by retransmission", &record::DirectionStats::recovered, true},
         {"  dropped behind a gap", &record::DirectionStats::gaps, true},

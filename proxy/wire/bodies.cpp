@@ -28,6 +28,9 @@ void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
     } else if constexpr (kType == FieldType::raw) {
         static_assert(std::is_same_v<T, std::span<const std::byte>>);
         out = in.raw(previous);
+    } else if constexpr (kType == FieldType::uuid) {
+        static_assert(std::is_same_v<T, std::span<const std::byte>>);
+        out = in.raw(std::tuple_size_v<snapshot::Uuid>);
     } else {
         static_assert(kType == FieldType::sha256 && std::is_same_v<T, std::span<const std::byte>>);
         out = in.raw(kSha256Bytes);
@@ -119,6 +122,12 @@ std::optional<InputBody> decode_input(std::span<const std::byte> body) {
 std::optional<InputTimingBody> decode_input_timing(std::span<const std::byte> body) {
     using Body = InputTimingBody;
     return decode_body<table::kInputTiming, Body, &Body::input_pred_tick, &Body::time_left>(body);
+}
+
+std::optional<ClientVersionBody> decode_client_version(std::span<const std::byte> body) {
+    using Body = ClientVersionBody;
+    return decode_body<table::kClientVersion, Body, &Body::connection_id, &Body::ddnet_version>(
+        body);
 }
 
 } // namespace tw::wire

@@ -77,4 +77,12 @@ struct InputTimingBody {
 
 [[nodiscard]] std::optional<InputTimingBody> decode_input_timing(std::span<const std::byte> body);
 
+struct ClientVersionBody {
+    std::span<const std::byte> connection_id{};
+    std::int32_t ddnet_version = 0; ///< major * 1000 + minor * 10 + patch
+};
+
+[[nodiscard]] std::optional<ClientVersionBody>
+decode_client_version(std::span<const std::byte> body);
+
 } // namespace tw::wire

@@ -103,6 +103,13 @@ struct MessageSpec {
 [[nodiscard]] const MessageSpec* find_message(bool system, std::uint16_t number);
 [[nodiscard]] const MessageSpec* find_message(const snapshot::Uuid& uuid);
 
+/// Whether this side sends the message, as a message of this kind. Receivers ignore all others.
+[[nodiscard]] constexpr bool is_expected(const MessageSpec& spec, bool system,
+                                         Direction direction) {
+    const Who side = direction == Direction::c2s ? Who::c2s : Who::s2c;
+    return spec.system == system && (spec.direction == Who::both || spec.direction == side);
+}
+
 /// The head of a chunk's payload.
 struct MessageHead {
     bool system = false;

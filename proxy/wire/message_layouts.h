@@ -30,4 +30,7 @@ inline constexpr MessageField kMapDetails[] = {text("name", kStrict), sha256("sh
                                                integer("crc"), integer("size"),
                                                optional(text("url", kOneLine))};
 
+inline constexpr MessageField kClientVersion[] = {uuid("connection_id"), integer("ddnet_version"),
+                                                  text("version_string", kOneLine)};
+
 } // namespace tw::wire::table

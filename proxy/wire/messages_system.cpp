@@ -36,9 +36,6 @@ constexpr MessageField kRconType[] = {integer("flags")};
 constexpr MessageField kCapabilities[] = {integer("version"),
                                           flags("flags", &names::servercapflag)};
 
-constexpr MessageField kClientVersion[] = {uuid("connection_id"), integer("ddnet_version"),
-                                           text("version_string", kOneLine)};
-
 constexpr MessageField kRequestId[] = {uuid("id")};
 
 constexpr MessageField kChecksumRequest[] = {uuid("id"), integer("start"), integer("length")};

@@ -1,6 +1,7 @@
 #include "proxy/wire/packet.h"
 
 #include "proxy/wire/huffman.h"
+#include "proxy/wire/seven.h"
 
 #include <algorithm>
 
@@ -32,13 +33,13 @@ Token token_at(std::span<const std::byte> data, std::size_t offset) {
     return token;
 }
 
-bool is_seven(std::uint32_t first, Protocol known) {
+bool is_seven(std::uint32_t first, std::span<const std::byte> datagram, Protocol known) {
     if ((first & kConnlessBit) != 0) {
         return (first & kAckHighBits) == kSevenConnlessVersion;
     }
-    // Every 0.7 control packet has this bit and no 0.6 writer sets it, so it means a new 0.7
-    // session even where a 0.6 one is known.
-    return known == Protocol::seven || (first & kSevenBit) != 0;
+    // Every 0.7 control packet has this bit and no 0.6 writer sets it, so it means 0.7 even where a
+    // 0.6 connection is known; and a client that hops servers shakes hands anew either way.
+    return (first & kSevenBit) != 0 || (known == Protocol::seven && !is_six_handshake(datagram));
 }
 
 Result<Packet> decode_connless(std::span<const std::byte> datagram) {
@@ -66,7 +67,7 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
     }
     const std::uint32_t first = byte_at(datagram, 0);
     Packet packet;
-    if (is_seven(first, known)) {
+    if (is_seven(first, datagram, known)) {
         packet.kind = PacketKind::seven;
         return packet;
     }

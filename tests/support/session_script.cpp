@@ -114,6 +114,9 @@ void SessionScript::assume_ddnet() {
 }
 
 void SessionScript::control(Direction direction, wire::ControlSpec spec) {
+    if (spec.kind == wire::ControlKind::close || spec.kind == wire::ControlKind::keepalive) {
+        spec.ack = peer(direction).received; // handshakes have none yet
+    }
     feed(direction, wire::encode_control(spec));
 }
 
@@ -168,6 +171,46 @@ Bytes SessionScript::snap_datagram(snapshot::Tick tick, snapshot::Tick base, con
 
 void SessionScript::snap(snapshot::Tick tick, snapshot::Tick base, const Items& items) {
     feed(Direction::s2c, snap_datagram(tick, base, items));
+}
+
+namespace {
+
+/// A control packet of 0.7 for the owner of this token.
+Bytes seven_control(const wire::Token& token, std::uint8_t kind,
+                    std::optional<wire::Token> own = std::nullopt) {
+    constexpr std::size_t kPadded = 520;
+    Bytes datagram{std::byte{4}, std::byte{0}, std::byte{0}};
+    for (const std::uint8_t byte : token) {
+        datagram.push_back(std::byte{byte});
+    }
+    datagram.push_back(std::byte{kind});
+    if (own) {
+        for (const std::uint8_t byte : *own) {
+            datagram.push_back(std::byte{byte});
+        }
+        datagram.resize(kPadded);
+    }
+    return datagram;
+}
+
+constexpr wire::Token kSevenClient{0x11, 0x22, 0x33, 0x44};
+constexpr wire::Token kSevenServer{0x55, 0x66, 0x77, 0x88};
+
+} // namespace
+
+void SessionScript::join_seven() {
+    constexpr std::uint8_t kConnect = 1;
+    constexpr std::uint8_t kAccept = 2;
+    constexpr std::uint8_t kTokenKind = 5;
+    feed(Direction::c2s, seven_control(wire::kTokenUnknown, kTokenKind, kSevenClient));
+    feed(Direction::s2c, seven_control(kSevenClient, kTokenKind, kSevenServer));
+    feed(Direction::c2s, seven_control(kSevenServer, kConnect, kSevenClient));
+    feed(Direction::s2c, seven_control(kSevenClient, kAccept));
+}
+
+void SessionScript::close_seven() {
+    constexpr std::uint8_t kClose = 4;
+    feed(Direction::c2s, seven_control(kSevenServer, kClose));
 }
 
 } // namespace tw::test

@@ -62,6 +62,9 @@ class SessionScript {
     void join_ddnet();
     void join_vanilla();
     void join_header_token();
+    /// A connection of 0.7, to its ACCEPT, and its end by the client.
+    void join_seven();
+    void close_seven();
     /// No handshake passes, yet packets look as if this had been one.
     void assume_ddnet();
 

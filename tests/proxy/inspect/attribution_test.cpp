@@ -305,11 +305,15 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
                  [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
                      honest.datagram(session, direction, bytes);
                  });
-    const Bytes forged = packet_of(snap_single(2'000'000'000, small_delta(), kSmallCrc));
+    Bytes forged = packet_of(snap_single(2'000'000'000, small_delta(), kSmallCrc));
     Run run;
     int passed = 0;
     feed_capture(run, kName, [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
-        if (++passed == 100) {
+        const bool of_chunks = (bytes[0] & std::byte{0x30}) == std::byte{0};
+        if (direction == Direction::s2c && of_chunks && ++passed == 200) {
+            // The acknowledgement of the moment: without it the client drops the packet.
+            forged[0] = bytes[0] & std::byte{0x03};
+            forged[1] = bytes[1];
             run.datagram(session, Direction::s2c, forged);
         }
         run.datagram(session, direction, bytes);

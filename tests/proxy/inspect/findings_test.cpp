@@ -153,6 +153,11 @@ std::vector<Row> packet_rows() {
              datagram.push_back(std::byte{0});
              s.feed(kS2c, datagram);
          }},
+        {packet_not_accepted, kDdnet,
+         [](auto& s) {
+             s.feed(kC2s, tw::wire::encode_packet(
+                              {.ack = 300, .resend = true, .token = SessionScript::kToken}));
+         }},
         {packet_seven, nullptr,
          [](auto& s) {
              s.feed(kC2s, raw({4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 1, 2, 3, 4}));
@@ -175,6 +180,8 @@ std::vector<Row> packet_rows() {
 std::vector<Row> message_rows() {
     using enum FindingId;
     return {
+        {message_unexpected, kDdnet,
+         [](auto& s) { s.tell(kC2s, {plain(message("sv_motd").string("from a client"))}); }},
         {message_id_invalid, kDdnet,
          [](auto& s) {
              s.tell(kS2c, {plain(raw({1, 2, 3}))});
@@ -244,6 +251,13 @@ std::vector<Row> snapshot_rows() {
          [](auto& s) {
              s.tell(kS2c, {plain(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
              s.tell(kS2c, {plain(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
+         }},
+        {snapshot_leftover, kDdnet,
+         [](auto& s) {
+             s.snap(1000, kNoBase, kBase);
+             const Bytes late = s.snap_datagram(1002, 1000, kBase);
+             s.tell(kS2c, message("map_change").string("next").number(1).number(1));
+             s.feed(kS2c, late);
          }},
         {snapshot_tick_jump, kDdnet,
          [](auto& s) {

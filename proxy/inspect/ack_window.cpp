@@ -1,0 +1,37 @@
+#include "proxy/inspect/ack_window.h"
+
+namespace tw::inspect {
+
+namespace {
+
+unsigned steps(std::uint16_t from, std::uint16_t to) {
+    return (static_cast<unsigned>(to) - from) % wire::kSequenceModulus;
+}
+
+} // namespace
+
+void AckWindow::reset(bool from_start) {
+    taken_ = from_start ? std::optional<std::uint16_t>{0} : std::nullopt;
+    newest_ = taken_;
+}
+
+void AckWindow::sent(std::uint16_t sequence) {
+    if (!newest_ || steps(*newest_, sequence) < wire::kSequenceModulus / 2) {
+        newest_ = sequence;
+    }
+}
+
+bool AckWindow::is_ahead(std::uint16_t ack) const {
+    return taken_ && newest_ && steps(*taken_, ack) > steps(*taken_, *newest_) &&
+           steps(*newest_, ack) < wire::kSequenceModulus / 2;
+}
+
+bool AckWindow::take(std::uint16_t ack) {
+    if (taken_ && newest_ && steps(*taken_, ack) > steps(*taken_, *newest_)) {
+        return false;
+    }
+    taken_ = ack;
+    return true;
+}
+
+} // namespace tw::inspect

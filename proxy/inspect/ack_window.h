@@ -1,0 +1,33 @@
+#pragma once
+
+#include "proxy/wire/chunk.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace tw::inspect {
+
+/// What one receiver takes as acknowledgement: from the last one it took up to the newest vital
+/// chunk it sent itself. A packet with another one it drops whole.
+///
+/// Source: DDNet CNetConnection::Feed; protocol sheet, item 10 of section 10.
+class AckWindow {
+  public:
+    /// `from_start`: nothing was sent or acknowledged yet.
+    void reset(bool from_start);
+
+    /// The receiver sent this vital chunk.
+    void sent(std::uint16_t sequence);
+    /// Whether it takes the acknowledgement; if so, none before this one is taken any more.
+    [[nodiscard]] bool take(std::uint16_t ack);
+
+    /// Whether it acknowledges what the receiver is not known to have sent.
+    [[nodiscard]] bool is_ahead(std::uint16_t ack) const;
+
+  private:
+    /// Nothing: not known, since the connection was joined midway.
+    std::optional<std::uint16_t> taken_;
+    std::optional<std::uint16_t> newest_;
+};
+
+} // namespace tw::inspect
