@@ -160,6 +160,28 @@ bool Physics::tee_in_solid(WorldPos centre) const noexcept {
            is_solid(x - kTeeHalf, y + kTeeHalf) || is_solid(x + kTeeHalf, y + kTeeHalf);
 }
 
+std::optional<TilePos> Physics::wall_at_tee(WorldPos centre) const noexcept {
+    struct Offset {
+        int x, y;
+    };
+
+    // Where the centre's tile is a wall, a corner is in it, too: the box is nearly as wide.
+    constexpr Offset kTouching[] = {{0, 0},
+                                    {-kTeeHalf, -kTeeHalf},
+                                    {kTeeHalf, -kTeeHalf},
+                                    {-kTeeHalf, kTeeHalf},
+                                    {kTeeHalf, kTeeHalf}};
+    const double x = centre.x;
+    const double y = centre.y;
+    for (const Offset& offset : kTouching) {
+        const TilePos tile = tile_at(x + offset.x, y + offset.y);
+        if (is_wall(index(Layer::game, tile))) {
+            return tile;
+        }
+    }
+    return std::nullopt;
+}
+
 bool Physics::tee_on_ground(WorldPos centre) const noexcept {
     const double x = centre.x;
     const double y = centre.y;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace tw::map {
 
@@ -111,6 +112,8 @@ class Physics {
 
     /// A tee's box of 28 x 28 around its centre: one of its corners is in a wall.
     [[nodiscard]] bool tee_in_solid(WorldPos centre) const noexcept;
+    /// The wall it is in: that under its centre if there is one, or the first at a corner.
+    [[nodiscard]] std::optional<TilePos> wall_at_tee(WorldPos centre) const noexcept;
     /// 5 units below a corner of its feet is a wall.
     [[nodiscard]] bool tee_on_ground(WorldPos centre) const noexcept;
     /// One of the four points that die is on a death tile of the layer (game or front).

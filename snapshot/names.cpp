@@ -20,7 +20,7 @@ constexpr std::array kWeaponSpecial{
 constexpr std::array kPowerup{
     NamedValue{0, "health"},      NamedValue{1, "armor"},         NamedValue{2, "weapon"},
     NamedValue{3, "ninja"},       NamedValue{4, "armor_shotgun"}, NamedValue{5, "armor_grenade"},
-    NamedValue{6, "armor_ninja"}, NamedValue{7, "armor_laser"},
+    NamedValue{6, "armor_ninja"}, NamedValue{7, "armor_laser"},   NamedValue{8, "freeze"},
 };
 
 constexpr std::array kEmote{
@@ -46,6 +46,13 @@ constexpr std::array kHookState{
 constexpr std::array kTeam{
     NamedValue{-2, "all"}, NamedValue{-1, "spectators"},  NamedValue{0, "red"},
     NamedValue{1, "blue"}, NamedValue{2, "whisper_send"}, NamedValue{3, "whisper_recv"},
+};
+
+constexpr std::array kChatTeam{
+    NamedValue{0, "all"},
+    NamedValue{1, "team"},
+    NamedValue{2, "whisper_sent"},
+    NamedValue{3, "whisper_received"},
 };
 
 constexpr std::array kAuthed{
@@ -287,6 +294,10 @@ constexpr std::array kServercapflag{
     NamedValue{0x10, "allowdummy"},   NamedValue{0x20, "syncweaponinput"},
 };
 
+constexpr std::array kRcontypeflag{
+    NamedValue{0x1, "username_required"},
+};
+
 } // namespace
 
 constexpr NameTable weapon{"weapon", false, kWeapon};
@@ -296,6 +307,7 @@ constexpr NameTable emote{"emote", false, kEmote};
 constexpr NameTable emoticon{"emoticon", false, kEmoticon};
 constexpr NameTable hook_state{"hook_state", false, kHookState};
 constexpr NameTable team{"team", false, kTeam};
+constexpr NameTable chat_team{"chat_team", false, kChatTeam};
 constexpr NameTable authed{"authed", false, kAuthed};
 constexpr NameTable sound{"sound", false, kSound};
 constexpr NameTable entityclass{"entityclass", false, kEntityclass};
@@ -319,5 +331,6 @@ constexpr NameTable legacyprojectileflag{"legacyprojectileflag", true, kLegacypr
 constexpr NameTable laserflag{"laserflag", true, kLaserflag};
 constexpr NameTable pickupflag{"pickupflag", true, kPickupflag};
 constexpr NameTable servercapflag{"servercapflag", true, kServercapflag};
+constexpr NameTable rcontypeflag{"rcontypeflag", true, kRcontypeflag};
 
 } // namespace tw::snapshot::names

@@ -12,6 +12,8 @@ extern const NameTable emote;
 extern const NameTable emoticon;
 extern const NameTable hook_state;
 extern const NameTable team;
+/// Whom a chat line of the server is for; not the team of a player.
+extern const NameTable chat_team;
 extern const NameTable authed;
 extern const NameTable sound;
 extern const NameTable entityclass;
@@ -36,5 +38,6 @@ extern const NameTable legacyprojectileflag;
 extern const NameTable laserflag;
 extern const NameTable pickupflag;
 extern const NameTable servercapflag;
+extern const NameTable rcontypeflag;
 
 } // namespace tw::snapshot::names

@@ -199,6 +199,7 @@ inline constexpr std::array kGameInfoEx{
     named("flags2", 2, names::gameinfoflag2),
     integer("min_team_size", 3),
     integer("max_team_size", 4),
+    integer("num_ddrace_teams", 5),
 };
 
 inline constexpr std::array kDdraceProjectile{

@@ -97,7 +97,7 @@ constexpr std::array kObjects{
                        uuid("22ca938d-1380-3e2b-9e7b-d2558ea6be11"), kObject, 4, 2, kDdnetPlayer,
                        kNowhere)),
     extended("game_info_ex", "gameinfo@netobj.ddnet.tw",
-             uuid("933dea6a-da79-30ea-a98f-8af03689a945"), kObject, 5, 0, kGameInfoEx, kNowhere),
+             uuid("933dea6a-da79-30ea-a98f-8af03689a945"), kObject, 6, 0, kGameInfoEx, kNowhere),
     extended("ddrace_projectile", "projectile@netobj.ddnet.tw",
              uuid("0e6db85c-2b61-386f-bbf2-d0d0471b9272"), kObject, 6, 6, kDdraceProjectile,
              kHundredths),

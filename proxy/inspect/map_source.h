@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,7 +37,8 @@ struct FoundMap {
     MapStatus status = MapStatus::not_found;
     std::shared_ptr<const map::Physics> physics{}; ///< set when found
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    std::string detail{}; ///< what is wrong, for people
+    std::string detail{};   ///< what is wrong, for people
+    bool from_wire = false; ///< some client's download, not a file of a folder
 };
 
 /// Finds and reads maps; files are its business, not the inspector's.
@@ -53,6 +55,21 @@ class MapSource {
     /// A map that came over the wire: checks it against its announcement and keeps it.
     [[nodiscard]] virtual FoundMap keep(const MapAnnouncement& announcement,
                                         std::vector<std::byte> bytes) = 0;
+
+    /// Only among the maps kept so far, without looking at any file.
+    [[nodiscard]] virtual FoundMap find_kept(const MapAnnouncement& /*announcement*/) { return {}; }
+
+    /// How many maps were kept: whoever misses one asks again when this has changed.
+    [[nodiscard]] std::uint32_t num_kept() const noexcept {
+        return num_kept_.load(std::memory_order_relaxed);
+    }
+
+  protected:
+    /// To be called once find_kept gives the map.
+    void count_kept() noexcept { num_kept_.fetch_add(1, std::memory_order_relaxed); }
+
+  private:
+    std::atomic<std::uint32_t> num_kept_{0};
 };
 
 } // namespace tw::inspect

@@ -38,7 +38,12 @@ std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChange
         announced.sha256 = details_->sha256;
     }
     details_.reset();
-    auto world = use(announced, maps_->find(announced), "folder", reporter);
+    const std::uint32_t num_kept = maps_->num_kept(); // before asking, so that none is missed
+    auto world = use(announced, maps_->find(announced), reporter);
+    missing_.reset();
+    if (world == nullptr) {
+        missing_ = Missing{announced, num_kept};
+    }
     download_.begin(announced);
     return world;
 }
@@ -49,7 +54,22 @@ MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
         return std::nullopt;
     }
     const MapAnnouncement announced = download_.announcement();
-    return use(announced, maps_->keep(announced, download_.take_bytes()), "wire", reporter);
+    auto world = use(announced, maps_->keep(announced, download_.take_bytes()), reporter);
+    if (world != nullptr) {
+        missing_.reset();
+    }
+    return world;
+}
+
+std::optional<std::shared_ptr<const record::World>> MapTracker::ask_again(Reporter& reporter) {
+    missing_->num_kept = maps_->num_kept();
+    const FoundMap found = maps_->find_kept(missing_->announced);
+    if (found.status != MapStatus::found) {
+        return std::nullopt;
+    }
+    auto world = use(missing_->announced, found, reporter);
+    missing_.reset();
+    return world;
 }
 
 std::optional<std::int64_t> MapTracker::offset_of(const wire::MapDataBody& data) const {
@@ -62,12 +82,12 @@ std::optional<std::int64_t> MapTracker::offset_of(const wire::MapDataBody& data)
 
 void MapTracker::reset() {
     details_.reset();
+    missing_.reset();
     download_.clear();
 }
 
-std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& announced,
-                                                     const FoundMap& found, std::string_view source,
-                                                     Reporter& reporter) const {
+std::shared_ptr<const record::World>
+MapTracker::use(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter) const {
     std::shared_ptr<const record::World> world;
     record::MapRecord record{.head = reporter.head(),
                              .name = announced.name,
@@ -76,7 +96,7 @@ std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& anno
                              .sha256 = announced.sha256 ? announced.sha256 : found.sha256,
                              .source = "none"};
     if (found.status == MapStatus::found) {
-        record.source = source;
+        record.source = found.from_wire ? "wire" : "folder";
         record.width = found.physics->width();
         record.height = found.physics->height();
         world = std::make_shared<const record::World>(found.physics);

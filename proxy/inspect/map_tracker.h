@@ -28,6 +28,14 @@ class MapTracker {
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
     on_data(const wire::MapDataBody& data, Reporter& reporter);
 
+    /// The same when the map was missing and another session's client downloaded it meanwhile; to
+    /// be asked at every snapshot, which costs next to nothing.
+    [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
+    find_missing(Reporter& reporter) {
+        return missing_ && missing_->num_kept != maps_->num_kept() ? ask_again(reporter)
+                                                                   : std::nullopt;
+    }
+
     /// Where a chunk of the download stands in its file; nothing where that is not known.
     [[nodiscard]] std::optional<std::int64_t> offset_of(const wire::MapDataBody& data) const;
 
@@ -35,13 +43,19 @@ class MapTracker {
     void reset();
 
   private:
-    [[nodiscard]] std::shared_ptr<const record::World> use(const MapAnnouncement& announced,
-                                                           const FoundMap& found,
-                                                           std::string_view source,
-                                                           Reporter& reporter) const;
+    /// A map that nobody had when it was announced.
+    struct Missing {
+        MapAnnouncement announced;
+        std::uint32_t num_kept; ///< by the source when it was asked
+    };
+
+    [[nodiscard]] std::optional<std::shared_ptr<const record::World>> ask_again(Reporter& reporter);
+    [[nodiscard]] std::shared_ptr<const record::World>
+    use(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter) const;
 
     MapSource* maps_;
     std::optional<MapAnnouncement> details_;
+    std::optional<Missing> missing_;
     MapDownload download_;
 };
 

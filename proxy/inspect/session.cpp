@@ -160,6 +160,9 @@ void Session::on_message(MessageAtHand& message, bool compressed, Workspace& wor
     // The message first, then what follows from it.
     messages_.report(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
+        if (auto world = maps_.find_missing(reporter_)) {
+            snapshots_.set_world(*std::move(world));
+        }
         snapshots_.on_message(head, compressed, reporter_, workspace.snapshots);
     } else if (message.expected && !message.prelude) {
         act_on(head);

@@ -81,15 +81,16 @@ void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter&
         if (item.key.id >= kMaxClients || character == nullptr || !character->position) {
             continue;
         }
-        const record::Misplaced where = record.world->misplaced(item.data[character->position->x],
-                                                                item.data[character->position->y]);
+        const std::int32_t x = item.data[character->position->x];
+        const std::int32_t y = item.data[character->position->y];
+        const record::Misplaced where = record.world->misplaced(x, y);
         if (where != record::Misplaced::no && !misplaced_.test(item.key.id)) {
             reporter.finding({.id = where == record::Misplaced::inside_solid
                                         ? record::FindingId::world_inside_solid
                                         : record::FindingId::world_outside_map,
                               .tick = record.tick,
                               .item = name_item(*record.types, item.key),
-                              .place = record.world->place(*character, item.data)});
+                              .place = record.world->misplaced_at(x, y)});
         }
         misplaced_.set(item.key.id, where != record::Misplaced::no);
     }

@@ -14,8 +14,7 @@ NumberedTile numbered(map::Layer layer, std::uint8_t index, std::uint8_t number)
     return {.type = map::tile_name(layer, index), .index = index, .number = number};
 }
 
-WorldPlace describe(const map::Physics& physics, double x, double y) {
-    const map::Location at = physics.locate(x, y);
+WorldPlace describe(const map::Location& at, double x, double y) {
     WorldPlace place{.x = static_cast<int>(std::lround(x)),
                      .y = static_cast<int>(std::lround(y)),
                      .tile_x = at.tile.x,
@@ -60,7 +59,7 @@ std::optional<WorldPlace> World::place(const snapshot::ObjectSpec& object,
     if (!position) {
         return std::nullopt;
     }
-    return describe(*physics_, position->x, position->y);
+    return describe(physics_->locate(position->x, position->y), position->x, position->y);
 }
 
 Misplaced World::misplaced(int x, int y) const {
@@ -69,6 +68,13 @@ Misplaced World::misplaced(int x, int y) const {
         return Misplaced::outside_map;
     }
     return physics_->tee_in_solid(centre) ? Misplaced::inside_solid : Misplaced::no;
+}
+
+WorldPlace World::misplaced_at(int x, int y) const {
+    const map::WorldPos centre{x, y};
+    const auto wall =
+        physics_->beyond_border(centre) ? std::nullopt : physics_->wall_at_tee(centre);
+    return describe(wall ? physics_->at(*wall) : physics_->locate(centre), x, y);
 }
 
 void TypeNames::learn(const snapshot::SnapshotView& items) {

@@ -70,6 +70,9 @@ class World {
                                                   std::span<const std::int32_t> data) const;
     /// Whether a character's centre is somewhere it cannot be.
     [[nodiscard]] Misplaced misplaced(int x, int y) const;
+    /// The place of a misplaced character: inside a wall the tile is the wall that it touches,
+    /// which its centre need not be on.
+    [[nodiscard]] WorldPlace misplaced_at(int x, int y) const;
 
   private:
     std::shared_ptr<const map::Physics> physics_;

@@ -32,7 +32,7 @@ MapFolders::MapFolders(std::vector<std::filesystem::path> folders, std::filesyst
 
 void MapFolders::remember(const inspect::MapAnnouncement& announcement,
                           const inspect::FoundMap& found) {
-    if (found.status != inspect::MapStatus::found) {
+    if (found.status != inspect::MapStatus::found || known_as(announcement) != nullptr) {
         return;
     }
     if (kept_.size() == kKept) {
@@ -43,14 +43,24 @@ void MapFolders::remember(const inspect::MapAnnouncement& announcement,
 
 inspect::FoundMap MapFolders::find(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    const auto known = std::find_if(kept_.begin(), kept_.end(),
-                                    [&](const auto& entry) { return entry.first == announcement; });
-    if (known != kept_.end()) {
-        return known->second;
+    if (const inspect::FoundMap* known = known_as(announcement)) {
+        return *known;
     }
     inspect::FoundMap found = read(announcement);
     remember(announcement, found);
     return found;
+}
+
+inspect::FoundMap MapFolders::find_kept(const inspect::MapAnnouncement& announcement) {
+    const std::lock_guard lock{mutex_};
+    const inspect::FoundMap* known = known_as(announcement);
+    return known == nullptr ? inspect::FoundMap{} : *known;
+}
+
+const inspect::FoundMap* MapFolders::known_as(const inspect::MapAnnouncement& announcement) const {
+    const auto known = std::find_if(kept_.begin(), kept_.end(),
+                                    [&](const auto& entry) { return entry.first == announcement; });
+    return known == kept_.end() ? nullptr : &known->second;
 }
 
 inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
@@ -67,11 +77,15 @@ inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
     }
     const std::string stored = store(announcement, identity, bytes);
     inspect::FoundMap found = load(map::Map::parse(std::move(bytes)), "the map on the wire");
+    found.from_wire = true;
     if (!stored.empty()) {
         found.detail = stored;
     }
     const std::lock_guard lock{mutex_};
-    remember(announcement, found);
+    if (found.status == inspect::MapStatus::found) {
+        remember(announcement, found);
+        count_kept(); // with the lock held: who sees the number finds the map
+    }
     return found;
 }
 

@@ -23,6 +23,8 @@ class MapFolders final : public inspect::MapSource {
     [[nodiscard]] inspect::FoundMap find(const inspect::MapAnnouncement& announcement) override;
     [[nodiscard]] inspect::FoundMap keep(const inspect::MapAnnouncement& announcement,
                                          std::vector<std::byte> bytes) override;
+    [[nodiscard]] inspect::FoundMap
+    find_kept(const inspect::MapAnnouncement& announcement) override;
 
   private:
     /// A server that changes maps for ever must not fill the memory.
@@ -35,6 +37,9 @@ class MapFolders final : public inspect::MapSource {
                                     std::span<const std::byte> bytes) const;
     [[nodiscard]] static inspect::FoundMap load(const map::Result<map::Map>& file,
                                                 const std::string& what);
+    /// What was found for this announcement; null if nothing was. The lock has to be held.
+    [[nodiscard]] const inspect::FoundMap*
+    known_as(const inspect::MapAnnouncement& announcement) const;
     void remember(const inspect::MapAnnouncement& announcement, const inspect::FoundMap& found);
 
     std::vector<std::filesystem::path> folders_;

@@ -8,7 +8,7 @@ namespace names = snapshot::names;
 
 constexpr MessageField kMessage[] = {text("message", kLines)};
 
-constexpr MessageField kSvChat[] = {ranged("team", -2, 3, &names::team),
+constexpr MessageField kSvChat[] = {ranged("team", -2, 3, &names::chat_team),
                                     ranged("client_id", -1, kMaxClientId),
                                     text("message", kOneLine)};
 

@@ -31,7 +31,7 @@ constexpr MessageField kUuid[] = {uuid("uuid")};
 
 constexpr MessageField kItIs[] = {uuid("uuid"), text("name", kOneLine)};
 
-constexpr MessageField kRconType[] = {integer("flags")};
+constexpr MessageField kRconType[] = {flags("flags", &names::rcontypeflag)};
 
 constexpr MessageField kCapabilities[] = {integer("version"),
                                           flags("flags", &names::servercapflag)};

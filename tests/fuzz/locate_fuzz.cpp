@@ -83,6 +83,7 @@ void locate_point(const Physics& map, WorldPos at) {
     if (std::abs(std::int64_t{at.x}) < kExact - 100 &&
         std::abs(std::int64_t{at.y}) < kExact - 100) {
         demand(map.tee_in_solid(at) == corner_in_wall);
+        demand(map.wall_at_tee(at).has_value() == corner_in_wall);
     }
     demand(!map.beyond_border(at) || found.outside);
     static_cast<void>(map.tee_on_ground(at));

@@ -137,6 +137,12 @@ TEST_CASE("a tee stands, sticks and dies where it is known to in a real map") {
             CAPTURE(json::serialize(row));
             const WorldPos centre{box.at(0).to_number<int>(), box.at(1).to_number<int>()};
             CHECK(physics.tee_in_solid(centre) == (box.at(2).as_int64() == 1));
+            const auto wall = physics.wall_at_tee(centre);
+            CHECK(wall.has_value() == (box.at(2).as_int64() == 1));
+            if (wall) {
+                const auto index = physics.index(Layer::game, *wall);
+                CHECK((index == 1 || index == 3)); // solid, unhookable
+            }
             CHECK(physics.tee_on_ground(centre) == (box.at(3).as_int64() == 1));
             CHECK(physics.tee_touches_death(centre, Layer::game) == (box.at(4).as_int64() == 1));
             CHECK(physics.tee_touches_death(centre, Layer::front) == (box.at(5).as_int64() == 1));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tw::test {
@@ -24,10 +25,26 @@ class FakeMaps final : public inspect::MapSource {
 
     inspect::FoundMap keep(const inspect::MapAnnouncement& /*announcement*/,
                            std::vector<std::byte> /*bytes*/) override {
-        return answer;
+        inspect::FoundMap kept = answer;
+        kept.from_wire = true;
+        return kept;
+    }
+
+    inspect::FoundMap find_kept(const inspect::MapAnnouncement& /*announcement*/) override {
+        return kept_elsewhere_;
+    }
+
+    /// Another session's client downloaded a map.
+    void keep_elsewhere(inspect::FoundMap map) {
+        kept_elsewhere_ = std::move(map);
+        kept_elsewhere_.from_wire = true;
+        count_kept();
     }
 
     inspect::FoundMap answer;
+
+  private:
+    inspect::FoundMap kept_elsewhere_;
 };
 
 /// One chunk of a packet.

@@ -139,7 +139,7 @@ TEST_CASE("conditions select what they say") {
         {"fields.message ~ \"hello w\"", &s.message, true},
         {"fields.message ~ HELLO", &s.message, true},
         {"fields.message ~ bye", &s.message, false},
-        {"names.team == red", &s.message, true},
+        {"names.team == all", &s.message, true},
         {"fields.data.target_x < 0", &s.input, true},
         {"fields.data.more == 12", &s.input, true},
         {"fields.data.more == 13", &s.input, false},

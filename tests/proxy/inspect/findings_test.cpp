@@ -298,6 +298,25 @@ std::vector<Row> other_rows() {
 
 } // namespace
 
+TEST_CASE("a map that another session downloaded is used as soon as it is there") {
+    SessionScript script;
+    script.join_ddnet();
+    script.maps().answer = {.status = MapStatus::not_found};
+    script.enter();
+    script.snap(10, kNoBase, kBase);
+    script.maps().keep_elsewhere({.status = MapStatus::other_version});
+    script.snap(12, 10, kBase);
+    CHECK(script.log().lines({"map"}) == std::vector<std::string>{"map dm1 none"});
+    std::vector<std::int32_t> character(22, 0);
+    character[1] = 19 * 32 + 16;
+    character[2] = 100;
+    script.maps().keep_elsewhere({.status = MapStatus::found, .physics = small_map()});
+    script.snap(14, kNoBase, {{{9, 0}, character}});
+    script.snap(16, 14, {{{9, 0}, character}});
+    CHECK(script.log().lines({"map"}) == std::vector<std::string>{"map dm1 none", "map dm1 wire"});
+    CHECK(script.log().count_of("world.inside_solid") == 1);
+}
+
 TEST_CASE("every finding is found by what it describes") {
     std::set<FindingId> found;
     for (const auto& rows :

@@ -2,6 +2,7 @@
 
 #include "map/game_layer.h"
 #include "proxy/record/records.h"
+#include "snapshot/names.h"
 #include "snapshot/objects.h"
 
 #include <array>
@@ -99,7 +100,7 @@ class SampleRecords {
     using Kind = wire::FieldValue::Kind;
     const snapshot::NameTable* flags_ = snapshot::find_object(9)->fields[15].names;
     std::vector<wire::FieldValue> chat_{
-        {.kind = Kind::integer, .name = "team", .integer = 0, .names = team_names()},
+        {.kind = Kind::integer, .name = "team", .integer = 0, .names = &snapshot::names::chat_team},
         {.kind = Kind::integer, .name = "client_id", .integer = 5},
         {.kind = Kind::string, .name = "message", .bytes = as_bytes("Hello World")}};
     std::vector<wire::FieldValue> input_{
@@ -130,10 +131,6 @@ class SampleRecords {
         {.kind = Kind::end},
         {.kind = Kind::end},
         {.kind = Kind::string, .name = "name", .bytes = as_bytes("a server")}};
-
-    static const snapshot::NameTable* team_names() {
-        return snapshot::find_object(10)->fields[2].names;
-    }
 
     void fill_items() {
         std::array<std::int32_t, 22> character{};

@@ -1,5 +1,6 @@
 // Covers: proxy/wire/messages.cpp, proxy/wire/messages_game.cpp, proxy/wire/messages_system.cpp
 #include "proxy/wire/message.h"
+#include "snapshot/names.h"
 #include "tests/proxy/wire/fields_text.h"
 #include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"
@@ -230,7 +231,10 @@ TEST_CASE("names behind ints are the reference's enums and flags") {
     std::map<std::string, const snapshot::NameTable*> used;
     for (const auto& spec : message_table()) {
         for (const auto& field : spec.fields) {
-            if (field.names != nullptr) {
+            // The reference says these only in its notes; message_test.cpp holds them.
+            const bool in_notes = field.names == &snapshot::names::chat_team ||
+                                  field.names == &snapshot::names::rcontypeflag;
+            if (field.names != nullptr && !in_notes) {
                 used[std::string{field.names->name}] = field.names;
             }
         }

@@ -270,6 +270,24 @@ TEST_CASE("values know where they stood and what their ints are called") {
     CHECK(fields.values[3].names == nullptr);
 }
 
+TEST_CASE("a word of one message is not taken for that of another") {
+    DecodedFields fields;
+    const auto chat = numbers({0, -1});
+    decode_fields(message_named("sv_chat"), chat.bytes(), fields);
+    REQUIRE(fields.values.size() == 2);
+    REQUIRE(fields.values[0].names != nullptr);
+    CHECK(fields.values[0].names->find(0) == "all");
+    CHECK(fields.values[0].names->find(1) == "team");
+    CHECK(fields.values[0].names->find(2) == "whisper_sent");
+    CHECK(fields.values[0].names->find(3) == "whisper_received");
+    const auto rcon = numbers({1});
+    decode_fields(message_named("rcon_type"), rcon.bytes(), fields);
+    REQUIRE(fields.values.size() == 1);
+    REQUIRE(fields.values[0].names != nullptr);
+    CHECK(fields.values[0].names->flags);
+    CHECK(fields.values[0].names->values.front().name == "username_required");
+}
+
 TEST_CASE("secrets are marked by the table") {
     struct Row {
         std::string_view message;
