@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,13 @@ struct RelayState {
     std::uint64_t kernel_dropped = 0;
 };
 
+/// A server that does not answer any session.
+struct SilenceState {
+    std::int64_t since_ms = 0;    ///< since 1970: the first datagram without an answer
+    std::uint64_t unanswered = 0; ///< datagrams to it since then
+    std::uint64_t refused = 0;    ///< "port unreachable" by ICMP since then
+};
+
 /// Where records go.
 struct RecordingState {
     std::string output{}; ///< empty: nowhere
@@ -45,7 +53,8 @@ struct State {
     std::int64_t started_ms = 0; ///< since 1970
     std::vector<std::string> listen{};
     std::string server{};
-    std::string impairment{}; ///< as relay::parse_impairment reads it
+    std::optional<SilenceState> server_silent{}; ///< nothing: it answers, or nobody asks it
+    std::string impairment{};                    ///< as relay::parse_impairment reads it
     bool inspecting = true;
     RelayState relay{};
     RecordingState recording{};

@@ -98,26 +98,31 @@ json::array recent_json(const View& view) {
 } // namespace
 
 std::string state_json(const State& state) {
-    const json::object object{
-        {"v", 1},
-        {"version", state.version},
-        {"now_ms", state.now_ms},
-        {"started_ms", state.started_ms},
-        {"listen", json::array(state.listen.begin(), state.listen.end())},
-        {"server", state.server},
-        {"impairment", state.impairment},
-        {"inspecting", state.inspecting},
-        {"relay", relay_json(state.relay)},
-        {"recording",
-         {{"output", state.recording.output},
-          {"failed", state.recording.failed},
-          {"lost", state.recording.lost}}},
-        {"snapshots", snapshots_json(state.view.totals)},
-        {"sessions_seen_by_inspection", state.view.sessions_open},
-        {"sessions", sessions_json(state.view)},
-        {"findings", findings_json(state.view)},
-        {"recent", recent_json(state.view)},
-        {"items", json::object(state.view.items.begin(), state.view.items.end())}};
+    json::object object{{"v", 1},
+                        {"version", state.version},
+                        {"now_ms", state.now_ms},
+                        {"started_ms", state.started_ms},
+                        {"listen", json::array(state.listen.begin(), state.listen.end())},
+                        {"server", state.server},
+                        {"server_silent", state.server_silent.has_value()},
+                        {"impairment", state.impairment},
+                        {"inspecting", state.inspecting},
+                        {"relay", relay_json(state.relay)},
+                        {"recording",
+                         {{"output", state.recording.output},
+                          {"failed", state.recording.failed},
+                          {"lost", state.recording.lost}}},
+                        {"snapshots", snapshots_json(state.view.totals)},
+                        {"sessions_seen_by_inspection", state.view.sessions_open},
+                        {"sessions", sessions_json(state.view)},
+                        {"findings", findings_json(state.view)},
+                        {"recent", recent_json(state.view)},
+                        {"items", json::object(state.view.items.begin(), state.view.items.end())}};
+    if (state.server_silent) {
+        object["server_silent_since_ms"] = state.server_silent->since_ms;
+        object["server_unanswered"] = state.server_silent->unanswered;
+        object["server_refused"] = state.server_silent->refused;
+    }
     return record::json_text(object) + '\n';
 }
 

@@ -35,6 +35,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     record::DirectionStats& stats = reporter_.direction_stats();
     ++stats.datagrams;
     stats.bytes += bytes.size();
+    silence_.on_datagram(server_, reporter_);
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
     gate_.begin(time);
     on_bytes(bytes, workspace);
@@ -273,6 +274,7 @@ void Session::on_gap(record::Timestamp time, std::uint64_t lost) {
     reporter_.finding(
         {.id = FindingId::inspect_gap, .lost = lost == 0 ? std::nullopt : std::optional{lost}});
     gate_.resynchronise();
+    silence_.on_gap();
 }
 
 } // namespace tw::inspect

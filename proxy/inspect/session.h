@@ -7,6 +7,7 @@
 #include "proxy/inspect/message_reporter.h"
 #include "proxy/inspect/observer.h"
 #include "proxy/inspect/reporter.h"
+#include "proxy/inspect/server_silence.h"
 #include "proxy/inspect/snapshot_tracker.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
@@ -80,6 +81,7 @@ class Session {
     MessageReporter messages_;
     MapTracker maps_;
     InputTracker inputs_;
+    ServerSilence silence_;
     SnapshotTracker snapshots_;
     record::SessionStats ended_; ///< totals of the connections before this one
     bool running_ = false;       ///< a connection was established and not closed

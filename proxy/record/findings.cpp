@@ -174,6 +174,9 @@ constexpr auto kTable = std::to_array<FindingInfo>({
     {snapshot_leftover, "snapshot.leftover", info,
      "A snapshot of the map before arrived behind the map change; clients drop it.",
      "Datagrams that were under way when the map changed."},
+    {session_server_silent, "session.server_silent", info,
+     "The server does not answer the session's client (began), or answers again (ended).",
+     "The server is down, restarting or frozen, or nobody listens at its address."},
 });
 
 constexpr bool in_enum_order() {

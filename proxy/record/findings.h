@@ -76,6 +76,7 @@ enum class FindingId : std::uint8_t {
     packet_not_accepted,
     message_unexpected,
     snapshot_leftover,
+    session_server_silent,
     count,
 };
 

@@ -67,6 +67,11 @@ void AdminRun::start() {
     }
 }
 
+void AdminRun::show_silence(const std::optional<admin::SilenceState>& silence) {
+    const std::scoped_lock lock{silence_mutex_};
+    silence_ = silence;
+}
+
 admin::Sources AdminRun::sources() {
     return {
         .state = [this] { return state(); },
@@ -89,6 +94,10 @@ admin::State AdminRun::state() const {
                        .view = parts_.board->read()};
     for (const auto& endpoint : parts_.relay->listen_endpoints()) {
         state.listen.push_back(relay::to_string(endpoint));
+    }
+    {
+        const std::scoped_lock lock{silence_mutex_};
+        state.server_silent = silence_;
     }
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ class AdminRun {
 
     void start();
 
+    /// From any thread: the server does not answer; nothing: it does.
+    void show_silence(const std::optional<admin::SilenceState>& silence);
+
   private:
     [[nodiscard]] admin::State state() const;
     void ask_health(std::function<void(admin::Health)> done);
@@ -57,6 +61,8 @@ class AdminRun {
     };
 
     Parts parts_;
+    mutable std::mutex silence_mutex_;
+    std::optional<admin::SilenceState> silence_;
     std::int64_t started_ms_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
     ServerProbe probe_; ///< used on the io_context's thread only

@@ -136,6 +136,7 @@ void ProxyRun::every_second(const boost::system::error_code& error) {
     show(false);
     check_disk();
     check_sessions();
+    server_report_.check(*relay_, console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }

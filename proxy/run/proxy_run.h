@@ -9,6 +9,7 @@
 #include "proxy/run/admin_run.h"
 #include "proxy/run/impairment_control.h"
 #include "proxy/run/map_folders.h"
+#include "proxy/run/server_report.h"
 #include "proxy/run/stopwatch.h"
 #include "proxy/run/worker.h"
 #include "proxy/sink/console.h"
@@ -121,6 +122,7 @@ class ProxyRun {
     bool stopping_ = false;
     bool disk_error_reported_ = false;
     std::uint64_t failed_sessions_reported_ = 0;
+    ServerReport server_report_;
 };
 
 } // namespace tw::run

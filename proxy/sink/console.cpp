@@ -44,6 +44,12 @@ void Console::add_finding(std::string line, record::Severity severity) {
     }
 }
 
+void Console::add_notice(std::string line, record::Severity severity) {
+    const std::lock_guard lock{mutex_};
+    notices_.push_back(severity == record::Severity::info ? std::move(line)
+                                                          : colour("33", std::move(line)));
+}
+
 void Console::count(std::uint64_t snapshots, std::uint64_t verified) {
     snapshots_.fetch_add(snapshots, std::memory_order_relaxed);
     verified_.fetch_add(verified, std::memory_order_relaxed);
@@ -55,7 +61,8 @@ std::string Console::colour(std::string_view code, std::string text) const {
 
 std::vector<std::string> Console::lines(record::Timestamp now, double seconds) {
     const std::lock_guard lock{mutex_};
-    std::vector<std::string> lines{findings_.begin(), findings_.end()};
+    std::vector<std::string> lines = std::exchange(notices_, {});
+    lines.insert(lines.end(), findings_.begin(), findings_.end());
     findings_.clear();
     if (const auto unshown = std::exchange(findings_unshown_, 0); unshown != 0) {
         lines.push_back(fmt::format("and {} more findings", unshown));

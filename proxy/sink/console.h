@@ -29,6 +29,8 @@ class Console {
     void set_tee(std::uint32_t session, Tee tee);
     void forget(std::uint32_t session);
     void add_finding(std::string line, record::Severity severity);
+    /// Something about the run as a whole; shown with the next lines, and no finding.
+    void add_notice(std::string line, record::Severity severity);
     void count(std::uint64_t snapshots, std::uint64_t verified);
 
     /// The lines since the last call: findings first, then the state of things.
@@ -44,6 +46,7 @@ class Console {
     bool colours_;
     std::mutex mutex_;
     std::map<std::uint32_t, Tee> tees_;
+    std::vector<std::string> notices_; ///< few: their callers say a thing once
     std::deque<std::string> findings_;
     std::uint64_t findings_total_ = 0;
     std::uint64_t findings_unshown_ = 0;

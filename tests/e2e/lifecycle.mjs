@@ -135,6 +135,65 @@ test('the server dies in the middle of play: twscope stays and ends cleanly', ()
         assert.ok(of(proxy.records(), 'snapshot').length >= sent);
     }));
 
+/** The live page's state of the run. */
+async function pageState(proxy) {
+    const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
+    return (await fetch(`http://127.0.0.1:${port}/api/state`)).json();
+}
+
+/** The server falls silent by `begin` and is back by `end`; the log and the page say so. */
+async function silence(proxy, begin, end) {
+    await proxy.child.waitFor(/live page on port \d+/, WAIT_MS);
+    await begin();
+    await proxy.child.waitFor(/does not answer/, WAIT_MS);
+    const silent = await waitUntil('the page to say that the server is silent', async () => {
+        const state = await pageState(proxy);
+        return state.server_silent && state;
+    }, WAIT_MS);
+    assert.ok(silent.server_unanswered >= 3);
+    assert.ok(silent.server_silent_since_ms <= Date.now());
+    await end();
+    await proxy.child.waitFor(/answers again/, WAIT_MS);
+    assert.equal((await pageState(proxy)).server_silent, false);
+}
+
+/** Log, console and records said it once each way. */
+function checkVoices(proxy, server) {
+    const told = of(proxy.records(), 'finding').filter(({ id }) => id === 'session.server_silent');
+    assert.deepEqual(told.map(({ detail, name }) => [detail, name]),
+        ['began', 'ended'].map((detail) => [detail, `127.0.0.1:${server}`]));
+    assert.ok(told.every(({ lost, value }) => lost >= 3 && value >= 3000), JSON.stringify(told));
+    for (const voice of [proxy.child.errors, proxy.child.output]) { // log, console
+        for (const line of [`the server 127.0.0.1:${server} does not answer`, `the server 127.0.0.1:${server} answers again`]) {
+            assert.equal(voice.split(line).length, 2, voice);
+        }
+    }
+}
+
+test('a port where nobody listens, until a server starts there: said once each way', async () => {
+    const port = await freePort();
+    const proxy = await startProxy({ server: port, records: recordsFile(), args: ['--maps', MAPS, '--http', '0'] });
+    const bot = new Bot(proxy.port, 'patient', { keep: true, options: { timeout: 60000 } });
+    const joined = bot.join(4 * WAIT_MS);
+    let server;
+    await silence(proxy, () => {}, async () => { server = await startServer({ folder, port, map: 'ctf1' }); });
+    assert.match(proxy.child.errors, /refused: nobody listens there/);
+    await joined;
+    await bot.leave();
+    assert.equal(await proxy.drain(), 0);
+    checkVoices(proxy, port);
+    await server.stop();
+});
+
+test('a server that is stopped in the middle of play and goes on: said once each way', () =>
+    withServer(async ({ server, proxy }) => {
+        const bot = await enter(proxy, 'anna');
+        await silence(proxy, () => server.child.signal('SIGSTOP'), () => server.child.signal('SIGCONT'));
+        await bot.leave();
+        assert.equal(await proxy.drain(), 0);
+        checkVoices(proxy, server.port);
+    }, ['--http', '0']));
+
 test('a port in use: one line, exit code 2', async () => {
     const socket = dgram.createSocket('udp4');
     await new Promise((resolve) => { socket.bind(0, '127.0.0.1', resolve); });

@@ -72,6 +72,10 @@ class SessionScript {
     static constexpr wire::Token kClientToken{0x01, 0x02, 0x03, 0x04}; ///< of a 0.6.5 client
 
     void feed(Direction direction, std::span<const std::byte> datagram);
+
+    /// Nothing happens for so long, in nanoseconds.
+    void pause(record::Timestamp time) { time_ += time; }
+
     void gap(std::uint64_t lost);
     void close(std::string_view reason);
 

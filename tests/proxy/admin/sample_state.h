@@ -13,6 +13,7 @@ inline admin::State sample_state() {
                        .server = "127.0.0.1:8304",
                        .impairment = "s2c:loss=2%",
                        .inspecting = true};
+    state.server_silent = {.since_ms = 1'700'000'001'000, .unanswered = 12, .refused = 4};
     state.relay.sessions_open = 2;
     state.relay.sessions_opened = 5;
     state.relay.directions[1].datagrams = 100;

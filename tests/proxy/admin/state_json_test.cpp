@@ -15,6 +15,10 @@ TEST_CASE("the state is one JSON object that says what it was given") {
     const json::value state = json::parse(tw::admin::state_json(tw::test::sample_state()));
     CHECK(state.at("v").to_number<int>() == 1);
     CHECK(state.at("server").as_string() == "127.0.0.1:8304");
+    CHECK(state.at("server_silent").as_bool());
+    CHECK(state.at("server_silent_since_ms").to_number<std::int64_t>() == 1'700'000'001'000);
+    CHECK(state.at("server_unanswered").to_number<int>() == 12);
+    CHECK(state.at("server_refused").to_number<int>() == 4);
     CHECK(state.at("impairment").as_string() == "s2c:loss=2%");
     CHECK(state.at("relay").at("sessions").to_number<int>() == 2);
     CHECK(state.at("relay").at("s2c").at("bytes").to_number<int>() == 12'345);
@@ -24,6 +28,14 @@ TEST_CASE("the state is one JSON object that says what it was given") {
     CHECK(state.at("findings").at(0).at("id").as_string() == "snapshot.crc_mismatch");
     CHECK(state.at("recent").at(0).at("text").as_string() == "<i>off");
     CHECK(state.at("items").at("character").to_number<int>() == 80);
+}
+
+TEST_CASE("a server that answers is not silent") {
+    auto answering = tw::test::sample_state();
+    answering.server_silent.reset();
+    const json::value state = json::parse(tw::admin::state_json(answering));
+    CHECK_FALSE(state.at("server_silent").as_bool());
+    CHECK(state.as_object().if_contains("server_silent_since_ms") == nullptr);
 }
 
 TEST_CASE("a hostile name stays text") {

@@ -287,6 +287,13 @@ std::vector<Row> other_rows() {
          }},
         {session_reconnected, kDdnet, [](auto& s) { s.join_ddnet(); }},
         {session_closed_silently, kDdnet, [](auto& s) { s.close("idle"); }},
+        {session_server_silent, kDdnet,
+         [](auto& s) {
+             for (int i = 0; i < 4; ++i) {
+                 s.pause(1'000'000'000);
+                 s.tell(kC2s, {plain(message("ping"))});
+             }
+         }},
         {session_antispoof, kVanilla,
          [](auto& s) {
              s.tell(kS2c, {vital(message("map_change").string("dm1").number(1).number(1)),

@@ -1,0 +1,74 @@
+#include "proxy/run/server_report.h"
+
+#include <chrono>
+#include <optional>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace tw::run {
+
+namespace {
+
+std::int64_t seconds_between(ServerWatch::Time from, ServerWatch::Time to) {
+    return std::chrono::round<std::chrono::seconds>(to - from).count();
+}
+
+/// For the page, which knows no other clock.
+std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
+    const auto utc = std::chrono::system_clock::now() -
+                     std::chrono::duration_cast<std::chrono::system_clock::duration>(now - time);
+    return std::chrono::duration_cast<std::chrono::milliseconds>(utc.time_since_epoch()).count();
+}
+
+} // namespace
+
+void ServerReport::check(const relay::Relay& relay, sink::Console* console, AdminRun* page) {
+    const auto now = std::chrono::steady_clock::now();
+    const relay::Counters counters = relay.counters();
+    const ServerWatch::Change change =
+        watch_.on_second(now, {.to_server = counters.directions[0].datagrams,
+                               .from_server = counters.directions[1].datagrams,
+                               .refused = counters.icmp_refused});
+    const ServerWatch::Silence& silence = watch_.silence();
+    if (change == ServerWatch::Change::began) {
+        since_ms_ = utc_ms(silence.since, now);
+    }
+    if (page != nullptr && (watch_.silent() || change != ServerWatch::Change::none)) {
+        page->show_silence(watch_.silent()
+                               ? std::optional{admin::SilenceState{.since_ms = since_ms_,
+                                                                   .unanswered = silence.unanswered,
+                                                                   .refused = silence.refused}}
+                               : std::nullopt);
+    }
+    if (change == ServerWatch::Change::none) {
+        return;
+    }
+    const bool began = change == ServerWatch::Change::began;
+    const std::string server = relay::to_string(relay.server_endpoint());
+    const std::string line =
+        began ? describe_silence(server, silence, now) : describe_answer(server, silence, now);
+    spdlog::log(began ? spdlog::level::warn : spdlog::level::info, "{}", line);
+    if (console != nullptr) {
+        console->add_notice(line, began ? record::Severity::warning : record::Severity::info);
+    }
+}
+
+std::string describe_silence(const std::string& server, const ServerWatch::Silence& silence,
+                             ServerWatch::Time now) {
+    std::string line =
+        fmt::format("the server {} does not answer: {} datagrams in {} seconds without an answer",
+                    server, silence.unanswered, seconds_between(silence.since, now));
+    if (silence.refused != 0) {
+        line += fmt::format(", {} refused: nobody listens there", silence.refused);
+    }
+    return line;
+}
+
+std::string describe_answer(const std::string& server, const ServerWatch::Silence& silence,
+                            ServerWatch::Time now) {
+    return fmt::format("the server {} answers again, after {} seconds and {} datagrams", server,
+                       seconds_between(silence.since, now), silence.unanswered);
+}
+
+} // namespace tw::run

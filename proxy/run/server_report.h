@@ -1,0 +1,34 @@
+#pragma once
+
+#include "proxy/relay/relay.h"
+#include "proxy/run/admin_run.h"
+#include "proxy/run/server_watch.h"
+#include "proxy/sink/console.h"
+
+#include <cstdint>
+#include <string>
+
+namespace tw::run {
+
+/// Says once that the server does not answer, and once that it answers again: in the log, on the
+/// console and on the live page.
+class ServerReport {
+  public:
+    /// To be called once a second; `console` and `page` may be null.
+    void check(const relay::Relay& relay, sink::Console* console, AdminRun* page);
+
+  private:
+    ServerWatch watch_;
+    std::int64_t since_ms_ = 0; ///< of the silence, since 1970
+};
+
+/// "the server 127.0.0.1:8303 does not answer: …"
+[[nodiscard]] std::string describe_silence(const std::string& server,
+                                           const ServerWatch::Silence& silence,
+                                           ServerWatch::Time now);
+/// "the server 127.0.0.1:8303 answers again, after …"
+[[nodiscard]] std::string describe_answer(const std::string& server,
+                                          const ServerWatch::Silence& silence,
+                                          ServerWatch::Time now);
+
+} // namespace tw::run
