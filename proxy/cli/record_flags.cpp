@@ -32,7 +32,8 @@ void RecordFlags::add_to(CLI::App& command) {
     command.add_flag("--raw", raw, "Also write every item's raw ints");
     command.add_flag("--no-messages", no_messages, "Leave out the records of individual messages");
     command.add_flag("--show-secrets", show_secrets,
-                     "Write passwords, codes and whispers in clear text instead of [redacted]");
+                     "Write passwords, the remote console, codes and whispers in clear text "
+                     "instead of [redacted]");
     command
         .add_option("--filter", filter,
                     "Write only records that match, for example 'snapshot and tick > 500' "

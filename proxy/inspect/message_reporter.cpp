@@ -12,7 +12,8 @@ namespace {
 /// cannot be told apart any closer.
 wire::Secrecy secrecy_of(const wire::MessageSpec& spec) {
     const bool secret =
-        spec.id == wire::MessageId::cl_say || spec.id == wire::MessageId::sv_chat ||
+        spec.secrecy == wire::Secrecy::secret || spec.id == wire::MessageId::cl_say ||
+        spec.id == wire::MessageId::sv_chat ||
         std::any_of(spec.fields.begin(), spec.fields.end(), [](const wire::MessageField& field) {
             return field.secrecy == wire::Secrecy::secret;
         });

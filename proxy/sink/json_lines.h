@@ -19,7 +19,7 @@ struct JsonOptions {
     bool raw = false; ///< `data` of every item, not only of unknown ones
     /// What is known of items; null: the standard table.
     const snapshot::ObjectSet* objects = nullptr;
-    bool show_secrets = false; ///< passwords, codes and whispers in clear
+    bool show_secrets = false; ///< passwords, rcon, codes and whispers in clear
 };
 
 /// Writes records as JSON, one object a line (RECORDS.md describes every key). Whole lines are

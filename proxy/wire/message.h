@@ -75,6 +75,7 @@ struct MessageField {
     FieldType type = FieldType::integer;
     bool optional = false;
     Secrecy secrecy = Secrecy::open;
+    bool shown = false;           ///< in a secret message: may be shown nevertheless
     std::int64_t min = INT32_MIN; ///< what the reference reader accepts
     std::int64_t max = INT32_MAX;
     const snapshot::NameTable* names = nullptr;
@@ -97,6 +98,8 @@ struct MessageSpec {
     std::string_view uuid_name{};
     snapshot::Uuid uuid{};
     std::span<const MessageField> fields{};
+    /// Secret: nothing of it may be shown but the fields that say so.
+    Secrecy secrecy = Secrecy::open;
 };
 
 [[nodiscard]] std::span<const MessageSpec> message_table();
@@ -156,9 +159,9 @@ struct DecodedFields {
 
 /// Decodes the body of a known message; never fails outright: what could be read stands in `out`.
 /// Brackets are closed even where decoding stopped. Strings are bytes as they stand (text.h cleans
-/// them). Chat that carries a code or is private is marked secret (secrets.h). Allocates nothing
-/// once `out` has grown to the largest message.
-/// Errors: truncated, string_unterminated, length_out_of_range; the offset counts in the body.
+/// them). What must not be shown is marked secret (secrets.h). Allocates nothing once `out` has
+/// grown to the largest message. Errors: truncated, string_unterminated, length_out_of_range; the
+/// offset counts in the body.
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out);
 
 } // namespace tw::wire

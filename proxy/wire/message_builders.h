@@ -104,6 +104,12 @@ constexpr MessageField secret(MessageField field) {
     return field;
 }
 
+/// May be shown although its message is secret.
+constexpr MessageField shown(MessageField field) {
+    field.shown = true;
+    return field;
+}
+
 /// Reads "245e5097-9fe0-39d6-bf7d-9a29e1691e4c" while compiling; a misspelt one does not compile.
 consteval snapshot::Uuid parse_uuid(std::string_view uuid_text) {
     snapshot::Uuid bytes{};
@@ -155,6 +161,13 @@ constexpr MessageSpec extended(Kind kind, const snapshot::Uuid& uuid, std::strin
             .uuid_name = uuid_name,
             .uuid = uuid,
             .fields = fields};
+}
+
+/// Nothing of it may be shown but the fields that are `shown`: what it carries today, or what a
+/// newer peer adds to it, is not for everybody.
+constexpr MessageSpec secret(MessageSpec message) {
+    message.secrecy = Secrecy::secret;
+    return message;
 }
 
 [[nodiscard]] std::span<const MessageSpec> system_messages();

@@ -10,28 +10,31 @@ namespace names = snapshot::names;
 constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine)))};
 
-constexpr MessageField kRconAuthStatus[] = {integer("authed"),
-                                            optional(integer("receive_commands"))};
+// The remote console. What it echoes may be anything: passwords of the configuration, addresses,
+// private messages. So all of it is secret but the numbers and what everybody knows, the names of
+// commands.
+constexpr MessageField kRconAuthStatus[] = {shown(integer("authed")),
+                                            shown(optional(integer("receive_commands")))};
 
 constexpr MessageField kRconLine[] = {text("line", kLines)};
 
-constexpr MessageField kRconCmd[] = {secret(text("command", kOneLine))};
+constexpr MessageField kRconCmd[] = {text("command", kOneLine)};
 
-constexpr MessageField kRconAuth[] = {text("name", kOneLine), secret(text("password", kOneLine)),
-                                      optional(integer("request_commands"))};
+constexpr MessageField kRconAuth[] = {text("name", kOneLine), text("password", kOneLine),
+                                      shown(optional(integer("request_commands")))};
 
 constexpr MessageField kRequestMapData[] = {integer("chunk")};
 
-constexpr MessageField kRconCmdAdd[] = {text("name", kOneLine), text("help", kOneLine),
+constexpr MessageField kRconCmdAdd[] = {shown(text("name", kOneLine)), text("help", kOneLine),
                                         text("params", kOneLine)};
 
-constexpr MessageField kName[] = {text("name", kOneLine)};
+constexpr MessageField kRconCmdRem[] = {shown(text("name", kOneLine))};
 
 constexpr MessageField kUuid[] = {uuid("uuid")};
 
 constexpr MessageField kItIs[] = {uuid("uuid"), text("name", kOneLine)};
 
-constexpr MessageField kRconType[] = {flags("flags", &names::rcontypeflag)};
+constexpr MessageField kRconType[] = {shown(flags("flags", &names::rcontypeflag))};
 
 constexpr MessageField kCapabilities[] = {integer("version"),
                                           flags("flags", &names::servercapflag)};
@@ -46,7 +49,7 @@ constexpr MessageField kChecksumError[] = {uuid("id"), integer("error")};
 
 constexpr MessageField kRedirect[] = {integer("port")};
 
-constexpr MessageField kCount[] = {integer("count")};
+constexpr MessageField kCount[] = {shown(integer("count"))};
 
 constexpr MessageField kMaplistAdd[] = {strings("names", kOneLine)};
 
@@ -62,15 +65,17 @@ constexpr MessageSpec kMessages[] = {
     classic(Kind::system, 8, "snap_small", Who::none, Vital::no),
     classic(Kind::system, 9, "input_timing", Who::s2c, Vital::no, kInputTiming,
             MessageId::input_timing),
-    classic(Kind::system, 10, "rcon_auth_status", Who::s2c, Vital::yes, kRconAuthStatus),
-    classic(Kind::system, 11, "rcon_line", Who::s2c, Vital::yes, kRconLine),
-    classic(Kind::system, 12, "unused_12", Who::none, Vital::no),
-    classic(Kind::system, 13, "unused_13", Who::none, Vital::no),
+    secret(classic(Kind::system, 10, "rcon_auth_status", Who::s2c, Vital::yes, kRconAuthStatus)),
+    secret(classic(Kind::system, 11, "rcon_line", Who::s2c, Vital::yes, kRconLine)),
+    secret(classic(Kind::system, 12, "unused_12", Who::none, Vital::no)),
+    secret(classic(Kind::system, 13, "unused_13", Who::none, Vital::no)),
     classic(Kind::system, 14, "ready", Who::c2s, Vital::yes, kNoFields, MessageId::ready),
     classic(Kind::system, 15, "enter_game", Who::c2s, Vital::yes, kNoFields, MessageId::enter_game),
     classic(Kind::system, 16, "input", Who::c2s, Vital::no, kInput, MessageId::input),
-    classic(Kind::system, 17, "rcon_cmd", Who::c2s, Vital::yes, kRconCmd, MessageId::rcon_cmd),
-    classic(Kind::system, 18, "rcon_auth", Who::c2s, Vital::yes, kRconAuth, MessageId::rcon_auth),
+    secret(
+        classic(Kind::system, 17, "rcon_cmd", Who::c2s, Vital::yes, kRconCmd, MessageId::rcon_cmd)),
+    secret(classic(Kind::system, 18, "rcon_auth", Who::c2s, Vital::yes, kRconAuth,
+                   MessageId::rcon_auth)),
     classic(Kind::system, 19, "request_map_data", Who::c2s, Vital::yes, kRequestMapData,
             MessageId::request_map_data),
     classic(Kind::system, 20, "unused_20", Who::none, Vital::no),
@@ -78,16 +83,16 @@ constexpr MessageSpec kMessages[] = {
     classic(Kind::system, 22, "ping", Who::both, Vital::no),
     classic(Kind::system, 23, "ping_reply", Who::both, Vital::no),
     classic(Kind::system, 24, "unused_24", Who::none, Vital::no),
-    classic(Kind::system, 25, "rcon_cmd_add", Who::s2c, Vital::yes, kRconCmdAdd),
-    classic(Kind::system, 26, "rcon_cmd_rem", Who::s2c, Vital::yes, kName),
+    secret(classic(Kind::system, 25, "rcon_cmd_add", Who::s2c, Vital::yes, kRconCmdAdd)),
+    secret(classic(Kind::system, 26, "rcon_cmd_rem", Who::s2c, Vital::yes, kRconCmdRem)),
     extended(Kind::system, parse_uuid("245e5097-9fe0-39d6-bf7d-9a29e1691e4c"), "what-is@ddnet.tw",
              "what_is", Who::both, Vital::yes, kUuid),
     extended(Kind::system, parse_uuid("6954847e-2e87-3603-b562-36da29ed1aca"), "it-is@ddnet.tw",
              "it_is", Who::both, Vital::yes, kItIs),
     extended(Kind::system, parse_uuid("416911b5-7973-33bf-8d52-7bf01e519cf0"),
              "i-dont-know@ddnet.tw", "i_dont_know", Who::both, Vital::yes, kUuid),
-    extended(Kind::system, parse_uuid("12810e1f-a1db-3378-b4fb-164ed6505926"), "rcon-type@ddnet.tw",
-             "rcon_type", Who::s2c, Vital::yes, kRconType),
+    secret(extended(Kind::system, parse_uuid("12810e1f-a1db-3378-b4fb-164ed6505926"),
+                    "rcon-type@ddnet.tw", "rcon_type", Who::s2c, Vital::yes, kRconType)),
     extended(Kind::system, parse_uuid("f9117b3c-8039-3416-9fc0-aef2bcb75c03"),
              "map-details@ddnet.tw", "map_details", Who::s2c, Vital::yes, kMapDetails,
              MessageId::map_details),
@@ -110,21 +115,22 @@ constexpr MessageSpec kMessages[] = {
              "checksum-error@ddnet.tw", "checksum_error", Who::c2s, Vital::yes, kChecksumError),
     extended(Kind::system, parse_uuid("4efe406a-7774-33f1-bfde-1806ff6d1528"), "redirect@ddnet.org",
              "redirect", Who::s2c, Vital::yes, kRedirect),
-    extended(Kind::system, parse_uuid("85f67ffe-f1b1-3af3-98c4-26dbf77111b7"),
-             "rcon-cmd-group-start@ddnet.org", "rcon_cmd_group_start", Who::s2c, Vital::yes,
-             kCount),
-    extended(Kind::system, parse_uuid("5e02c980-6ca1-3c99-a9af-4650ae956252"),
-             "rcon-cmd-group-end@ddnet.org", "rcon_cmd_group_end", Who::s2c, Vital::yes),
+    secret(extended(Kind::system, parse_uuid("85f67ffe-f1b1-3af3-98c4-26dbf77111b7"),
+                    "rcon-cmd-group-start@ddnet.org", "rcon_cmd_group_start", Who::s2c, Vital::yes,
+                    kCount)),
+    secret(extended(Kind::system, parse_uuid("5e02c980-6ca1-3c99-a9af-4650ae956252"),
+                    "rcon-cmd-group-end@ddnet.org", "rcon_cmd_group_end", Who::s2c, Vital::yes)),
     extended(Kind::system, parse_uuid("9a9b28a3-19b0-37d9-b1f4-2cccfba05bac"),
              "map-reload@ddnet.org", "map_reload", Who::s2c, Vital::yes),
     extended(Kind::system, parse_uuid("5f4d5db7-3947-3711-b04e-07a1ff23c970"),
              "reconnect@ddnet.org", "reconnect", Who::s2c, Vital::yes),
-    extended(Kind::system, parse_uuid("ca956101-b034-3339-92ca-aa104b20d770"),
-             "sv-maplist-add@ddnet.org", "maplist_add", Who::s2c, Vital::yes, kMaplistAdd),
-    extended(Kind::system, parse_uuid("d2fafec0-5cd2-319a-a84d-480f2072dee4"),
-             "sv-maplist-start@ddnet.org", "maplist_group_start", Who::s2c, Vital::yes, kCount),
-    extended(Kind::system, parse_uuid("43fd0a8b-8b23-350d-b3f6-0de549246a70"),
-             "sv-maplist-end@ddnet.org", "maplist_group_end", Who::s2c, Vital::yes),
+    secret(extended(Kind::system, parse_uuid("ca956101-b034-3339-92ca-aa104b20d770"),
+                    "sv-maplist-add@ddnet.org", "maplist_add", Who::s2c, Vital::yes, kMaplistAdd)),
+    secret(extended(Kind::system, parse_uuid("d2fafec0-5cd2-319a-a84d-480f2072dee4"),
+                    "sv-maplist-start@ddnet.org", "maplist_group_start", Who::s2c, Vital::yes,
+                    kCount)),
+    secret(extended(Kind::system, parse_uuid("43fd0a8b-8b23-350d-b3f6-0de549246a70"),
+                    "sv-maplist-end@ddnet.org", "maplist_group_end", Who::s2c, Vital::yes)),
 };
 
 } // namespace

@@ -69,6 +69,21 @@ std::string_view skip_to_slash(std::string_view text) {
     return text.substr(static_cast<std::size_t>(first - text.begin()));
 }
 
+bool may_show(const MessageSpec& spec, std::string_view name) {
+    return std::any_of(spec.fields.begin(), spec.fields.end(), [name](const MessageField& field) {
+        return field.shown && field.name == name;
+    });
+}
+
+/// Elements of an array have no name, so they may not be shown.
+void hide_all_but_shown(const MessageSpec& spec, DecodedFields& fields) {
+    for (FieldValue& value : fields.values) {
+        if (!may_show(spec, value.name)) {
+            value.secrecy = Secrecy::secret;
+        }
+    }
+}
+
 } // namespace
 
 bool is_secret_chat(std::span<const std::byte> message) {
@@ -91,7 +106,9 @@ bool is_secret_chat(std::span<const std::byte> message) {
 
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields) {
     auto& values = fields.values;
-    if (spec.id == MessageId::cl_say && values.size() == 2) {
+    if (spec.secrecy == Secrecy::secret) {
+        hide_all_but_shown(spec, fields);
+    } else if (spec.id == MessageId::cl_say && values.size() == 2) {
         auto& message = values[1];
         if (is_secret_chat(message.bytes)) {
             message.secrecy = Secrecy::secret;

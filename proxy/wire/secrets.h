@@ -12,9 +12,10 @@ namespace tw::wire {
 /// space and runs several commands in one line with ';' between them.
 [[nodiscard]] bool is_secret_chat(std::span<const std::byte> message);
 
-/// Marks what is secret only in some messages of a kind: such chat lines, whispers (sv_chat of team
-/// 2 and 3) and lines in which the server tells somebody a code. What is always secret stands in
-/// the message table.
+/// Marks the texts and bytes that must not be shown: of a secret message (the remote console) all
+/// but what the message table says may be shown; such chat lines, whispers (sv_chat of team 2 and
+/// 3) and lines in which the server tells somebody a code. Secret fields of other messages are
+/// marked as they are decoded.
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields);
 
 } // namespace tw::wire

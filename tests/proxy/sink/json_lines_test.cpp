@@ -162,9 +162,11 @@ TEST_CASE("no password gets into the records of a session by any way") {
     struct Row {
         std::string_view name;
         test::MessageBuilder message;
+        wire::Direction direction = wire::Direction::c2s;
     };
 
     using test::message;
+    constexpr auto kS2c = wire::Direction::s2c;
     const Row rows[] = {
         {"info", message("info").string("0.6 626fce9a778df4d4").string("hunter2")},
         {"info with more", message("info").string("0.6").string("hunter2").string("hunter2")},
@@ -175,6 +177,19 @@ TEST_CASE("no password gets into the records of a session by any way") {
         {"rcon_cmd cut short", message("rcon_cmd").text("sv_password hunter2")},
         {"timeout code", message("cl_say").number(0).string("/timeout hunter2")},
         {"timeout code cut short", message("cl_say").number(0).text("/timeout hunter2")},
+        {"rcon_auth by name", message("rcon_auth").string("hunter2").string("").number(1)},
+        {"rcon_auth with more",
+         message("rcon_auth").string("").string("").number(1).text("hunter2")},
+        {"rcon_line", message("rcon_line").string("Value: hunter2"), kS2c},
+        {"rcon_line cut short", message("rcon_line").text("Value: hunter2"), kS2c},
+        {"rcon_line with more", message("rcon_line").string("").string("hunter2"), kS2c},
+        {"rcon_auth_status with more",
+         message("rcon_auth_status").number(1).number(1).string("hunter2"), kS2c},
+        {"rcon_cmd_add", message("rcon_cmd_add").string("say").string("hunter2").string("hunter2"),
+         kS2c},
+        {"rcon_cmd_rem with more", message("rcon_cmd_rem").string("say").string("hunter2"), kS2c},
+        {"maplist_add", message("maplist_add").string("a").string("hunter2"), kS2c},
+        {"sv_moderator_alert", message("sv_moderator_alert").string("hunter2"), kS2c},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -190,12 +205,11 @@ TEST_CASE("no password gets into the records of a session by any way") {
               std::pair{wire::Direction::s2c, wire::ControlKind::connectaccept}}) {
             session.on_datagram(0, direction, wire::encode_control({.kind = kind}), *workspace);
         }
-        session.on_datagram(0, wire::Direction::c2s,
-                            peers.pack(wire::Direction::c2s, {test::vital(row.message)}),
+        session.on_datagram(0, row.direction, peers.pack(row.direction, {test::vital(row.message)}),
                             *workspace);
         session.close(0, "shutdown");
         json.flush();
-        CHECK(session.totals().directions[0].vital == 1);
+        CHECK(session.totals().directions[wire::index_of(row.direction)].vital == 1);
         CHECK(output.text.find("hunter2") == std::string::npos);
         CHECK(output.text.find("68756e74657232") == std::string::npos); // the same in hex
     }

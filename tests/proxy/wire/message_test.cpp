@@ -205,9 +205,10 @@ TEST_CASE("what is odd is kept, what cannot be read is an error with its offset"
         {"a team that cannot be", "sv_teams_state", numbers({0, 128, 129}), "teams[ 0 128 129! ]"},
         {"teams cut", "sv_teams_state", MessageBuilder{}.number(1).byte(0x80),
          "teams[ 1 ] truncated@1"},
-        {"maps", "maplist_add", MessageBuilder{}.string("dm1").string(""), "names[ \"dm1\" \"\" ]"},
+        {"maps", "maplist_add", MessageBuilder{}.string("dm1").string(""),
+         "names[ \"dm1\"* \"\"* ]"},
         {"map without NUL", "maplist_add", MessageBuilder{}.string("dm1").text("dm"),
-         "names[ \"dm1\" ] string_unterminated@4"},
+         "names[ \"dm1\"* ] string_unterminated@4"},
         {"no tunings", "sv_tune_params", {}, ""},
         {"two tunings", "sv_tune_params", numbers({1, 2}),
          "ground_control_speed=1 ground_control_accel=2"},
@@ -298,10 +299,17 @@ TEST_CASE("secrets are marked by the table") {
     const Row rows[] = {
         {"info", MessageBuilder{}.string("0.6").string("pw"), "version=\"0.6\" password=\"pw\"*"},
         {"rcon_auth", MessageBuilder{}.string("me").string("pw").number(1),
-         "name=\"me\" password=\"pw\"* request_commands=1"},
+         "name=\"me\"* password=\"pw\"* request_commands=1"},
         {"rcon_cmd", MessageBuilder{}.string("sv_rcon_password x"),
          "command=\"sv_rcon_password x\"*"},
-        {"rcon_line", MessageBuilder{}.string("x"), "line=\"x\""},
+        {"rcon_line", MessageBuilder{}.string("x"), "line=\"x\"*"},
+        {"rcon_cmd_add", MessageBuilder{}.string("say").string("?").string("r"),
+         "name=\"say\" help=\"?\"* params=\"r\"*"},
+        {"rcon_cmd_rem", MessageBuilder{}.string("say"), "name=\"say\""},
+        {"rcon_cmd_group_start", MessageBuilder{}.number(300), "count=300"},
+        {"maplist_add", MessageBuilder{}.string("a").string("b"), "names[ \"a\"* \"b\"* ]"},
+        {"sv_moderator_alert", MessageBuilder{}.string("x"), "message=\"x\"*"},
+        {"sv_server_alert", MessageBuilder{}.string("x"), "message=\"x\""},
         {"sv_save_code",
          MessageBuilder{}
              .number(1)
@@ -330,6 +338,31 @@ TEST_CASE("secrets are marked by the table") {
     for (const auto& row : rows) {
         CHECK(decoded(row.message, row.body) == row.text);
     }
+}
+
+TEST_CASE("of the remote console only the names of commands and numbers may be shown") {
+    constexpr std::string_view kShownTexts[] = {"rcon_cmd_add.name", "rcon_cmd_rem.name"};
+    int secret = 0;
+    for (const auto& spec : message_table()) {
+        CAPTURE(spec.name);
+        const bool console = spec.name.starts_with("rcon_") || spec.name.starts_with("maplist_");
+        CHECK((!console || spec.secrecy == Secrecy::secret));
+        secret += spec.secrecy == Secrecy::secret ? 1 : 0;
+        for (const auto& field : spec.fields) {
+            const bool text =
+                field.type == FieldType::string || field.type == FieldType::strings_until_end;
+            const std::string path = std::string{spec.name} + '.' + std::string{field.name};
+            const bool listed = std::find(std::begin(kShownTexts), std::end(kShownTexts), path) !=
+                                std::end(kShownTexts);
+            CAPTURE(path);
+            if (spec.secrecy == Secrecy::secret) {
+                CHECK(field.shown == (!text || listed));
+            } else {
+                CHECK_FALSE(field.shown);
+            }
+        }
+    }
+    CHECK(secret == 15);
 }
 
 TEST_CASE("chat commands with a secret are found however they are spelt") {
