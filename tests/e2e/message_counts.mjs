@@ -8,6 +8,7 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
+import { ints } from './ints.mjs';
 import { CLIENT_LIBRARY, need } from './need.mjs';
 import { Child, temporaryFolder } from './process.mjs';
 import { readRecords, TWSCOPE } from './proxy.mjs';
@@ -61,20 +62,6 @@ function messageNames() {
 }
 
 const add = (counts, key) => counts.set(key, (counts.get(key) ?? 0) + 1);
-
-/** Reads ints of a message; enough for heads of snapshots. */
-function* ints(bytes) {
-    for (let at = 0; at < bytes.length;) {
-        let byte = bytes[at++];
-        const sign = byte & 0x40;
-        let value = byte & 0x3f;
-        for (let shift = 6; byte & 0x80 && shift < 32; shift += 7) {
-            byte = bytes[at++];
-            value |= (byte & 0x7f) << shift;
-        }
-        yield sign ? ~value : value;
-    }
-}
 
 const MAP_CHANGE = 2; // system messages
 const SNAP = { parts: 5, empty: 6, single: 7 };

@@ -3,6 +3,7 @@
 import dgram from 'node:dgram';
 import { createRequire } from 'node:module';
 import { random } from './bot.mjs';
+import { int, ints, string } from './ints.mjs';
 import { waitUntil } from './process.mjs';
 
 const { Huffman } = createRequire(import.meta.url)('teeworlds/lib/huffman.js');
@@ -20,33 +21,6 @@ const INPUT_MS = 40;
 const REPEAT_MS = 500;
 const INPUT_BYTES = 40;
 const PREDICTED_TICKS = 3;
-
-function int(value) {
-    const sign = value < 0 ? 0x40 : 0;
-    let rest = (sign ? ~value : value) >>> 0;
-    const bytes = [sign | (rest & 0x3f)];
-    for (rest >>>= 6; rest; rest >>>= 7) {
-        bytes[bytes.length - 1] |= 0x80;
-        bytes.push(rest & 0x7f);
-    }
-    return Buffer.from(bytes);
-}
-
-const string = (text) => Buffer.from(`${text}\0`);
-
-/** Reads the first ints of a message. */
-function* ints(bytes) {
-    for (let at = 0; at < bytes.length;) {
-        let byte = bytes[at++];
-        const sign = byte & 0x40;
-        let value = byte & 0x3f;
-        for (let shift = 6; byte & 0x80 && shift < 32; shift += 7) {
-            byte = bytes[at++];
-            value |= (byte & 0x7f) << shift;
-        }
-        yield sign ? ~value : value;
-    }
-}
 
 export class TokenlessClient {
     constructor(port, name, seed = 1) {

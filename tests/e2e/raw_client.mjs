@@ -1,0 +1,208 @@
+// A client that sends any datagram it is asked to: it joins with DDNet's token as honest clients do, keeps its own sequences
+// and acks, notes what the server sent it, and between that hands out the parts of packets, so that a test can put them
+// together wrong. It decodes no snapshot, it only counts those of which all parts came.
+import dgram from 'node:dgram';
+import { createRequire } from 'node:module';
+import { int, ints, string } from './ints.mjs';
+import { waitUntil } from './process.mjs';
+
+const { Huffman } = createRequire(import.meta.url)('teeworlds/lib/huffman.js');
+
+const huffman = new Huffman();
+export const FLAG = { ackHigh: 0x03, seven: 0x04, header: 0x08, control: 0x10, connless: 0x20, resend: 0x40, compressed: 0x80 };
+export const KIND = { keepalive: 0, connect: 1, connectAccept: 2, accept: 3, close: 4 };
+export const SYSTEM = { info: 1, mapChange: 2, conReady: 4, snap: 5, snapEmpty: 6, snapSingle: 7, ready: 14, enterGame: 15, input: 16 };
+export const GAME = { chat: 3, readyToEnter: 8, say: 17, startInfo: 20 };
+export const SEQUENCES = 1024;
+export const TOKEN_UNKNOWN = Buffer.from('ffffffff', 'hex');
+export const MAGIC = Buffer.from('TKEN');
+const VERSION = '0.6 626fce9a778df4d4';
+const INPUT_MS = 40;
+const REPEAT_MS = 500;
+const INPUT_BYTES = 40;
+const PREDICTED_TICKS = 3;
+
+/** Compresses as senders do. */
+export const compress = (bytes) => huffman.compress(bytes);
+
+/** A message: its id and fields. */
+export const message = (id, system, ...fields) => Buffer.concat([int(id * 2 + (system ? 1 : 0)), ...fields]);
+export const say = (text) => message(GAME.say, false, int(0), string(text));
+
+/** A chunk of a message; vital when it has a sequence. `size`: what its header says instead of the truth. */
+export function chunk(body, { sequence, resend = false, size = body.length } = {}) {
+    const vital = sequence !== undefined;
+    const head = [(resend ? 0x80 : 0) | (vital ? 0x40 : 0) | (size >> 4), (vital ? (sequence >> 2) & 0xf0 : 0) | (size & 15)];
+    return Buffer.concat([Buffer.from(vital ? [...head, sequence & 0xff] : head), body]);
+}
+
+export class RawClient {
+    static all = new Set();
+
+    /** @param early sends ENTERGAME before it is its turn */
+    constructor(port, name, { early = false } = {}) {
+        RawClient.all.add(this);
+        Object.assign(this, { port, name, early, joins: 0, resendBit: false, close: null });
+        this.#restart();
+        this.ticks = new Set(); // "join tick" of snapshots of which all came
+        this.kinds = [];        // of control packets that came
+        this.socket = dgram.createSocket('udp4');
+        this.socket.on('message', (datagram) => this.#receive(datagram));
+    }
+
+    #restart() {
+        Object.assign(this, { ack: 0, sequence: 0, unacknowledged: [], tick: -1, parts: new Map(), entered: false });
+    }
+
+    get nextSequence() { return (this.sequence + 1) % SEQUENCES; }
+
+    /** Sends these bytes as they are. */
+    send(datagram) { this.socket.send(datagram, this.port, '127.0.0.1'); }
+
+    /** A packet of chunks as this client would send it, but for what is named. */
+    packet(chunks, { ack = this.ack, flags = 0, count = chunks.length, token = this.token } = {}) {
+        return Buffer.concat([Buffer.from([flags | (ack >> 8), ack & 0xff, count]), ...chunks, token ?? Buffer.alloc(0)]);
+    }
+
+    /** The same with its payload compressed. */
+    compressed(chunks, { ack = this.ack, token = this.token, behind = Buffer.alloc(0) } = {}) {
+        return Buffer.concat([Buffer.from([FLAG.compressed | (ack >> 8), ack & 0xff, chunks.length]),
+            compress(Buffer.concat([...chunks, token ?? Buffer.alloc(0)])), behind]);
+    }
+
+    /** A control packet of this kind with this behind it (the token, mostly). */
+    control(kind, behind = this.token, { ack = this.ack, flags = 0, count = 0 } = {}) {
+        return Buffer.concat([Buffer.from([FLAG.control | flags | (ack >> 8), ack & 0xff, count, kind]), behind ?? Buffer.alloc(0)]);
+    }
+
+    connect() { this.send(this.control(KIND.connect, Buffer.concat([MAGIC, TOKEN_UNKNOWN]), { ack: 0 })); }
+
+    /** Sends a vital message the honest way. */
+    vital(body) {
+        this.sequence = this.nextSequence;
+        const again = { sequence: this.sequence, resend: true };
+        this.unacknowledged.push({ sequence: this.sequence, chunk: chunk(body, again) });
+        this.send(this.packet([chunk(body, { ...again, resend: this.resendBit })]));
+    }
+
+    say(text) { this.vital(say(text)); }
+
+    input(ackTick = this.tick) {
+        const fields = [0, 100, 0, 0, 0, 0, 1, 0, 0, 0].map(int);
+        this.send(this.packet([chunk(message(SYSTEM.input, true, int(ackTick), int(this.tick + PREDICTED_TICKS), int(INPUT_BYTES),
+            ...fields))]));
+    }
+
+    async join(ms = 15000) {
+        this.connect();
+        this.repeat = setInterval(() => {
+            if (!this.token) this.connect();
+            else this.#resend();
+        }, REPEAT_MS);
+        this.inputs = setInterval(() => { if (this.tick >= 0) this.input(); }, INPUT_MS);
+        await this.inGame(1, ms);
+        return this;
+    }
+
+    /** Waits until it joined that often, and sees the game. */
+    async inGame(joins, ms = 15000) {
+        await waitUntil(`${this.name} to see snapshots`, () => this.joins >= joins && this.ticksOf(joins) > 1, ms);
+    }
+
+    /** How many whole snapshots came in a connection. */
+    ticksOf(join) { return [...this.ticks].filter((tick) => tick.startsWith(`${join} `)).length; }
+
+    /** Takes it that the server began anew: it sends the map again, with sequences from 1. */
+    rejoin() { this.#restart(); this.joins += 1; }
+
+    stop() {
+        clearInterval(this.repeat);
+        clearInterval(this.inputs);
+    }
+
+    /** Says goodbye, as often as is asked. */
+    async leave(times = 1) {
+        this.stop();
+        const goodbye = this.control(KIND.close);
+        for (let each = 0; each < times; each += 1) {
+            await new Promise((resolve) => { this.socket.send(goodbye, this.port, '127.0.0.1', resolve); });
+        }
+        this.vanish();
+    }
+
+    vanish() {
+        this.stop();
+        if (RawClient.all.delete(this)) this.socket.close();
+    }
+
+    #resend() {
+        for (const { chunk: each } of this.unacknowledged) this.send(this.packet([each]));
+    }
+
+    #receive(datagram) {
+        if (datagram[0] & (FLAG.connless | FLAG.seven)) return;
+        if (datagram[0] & FLAG.control) {
+            this.#onControl(datagram[3], datagram.subarray(4));
+            return;
+        }
+        if (!this.token) return;
+        const acknowledged = ((datagram[0] & FLAG.ackHigh) << 8) | datagram[1];
+        this.unacknowledged = this.unacknowledged.filter(({ sequence }) =>
+            (sequence - acknowledged + SEQUENCES) % SEQUENCES < SEQUENCES / 2 && sequence !== acknowledged);
+        if (datagram[0] & FLAG.resend) this.#resend();
+        const payload = datagram[0] & FLAG.compressed ? Buffer.from(huffman.decompress(datagram.subarray(3))) : datagram.subarray(3);
+        let rest = payload.subarray(0, -this.token.length);
+        for (let left = datagram[2]; left > 0 && rest.length > 1; left -= 1) rest = this.#chunk(rest);
+    }
+
+    #onControl(kind, body) {
+        this.kinds.push(kind);
+        if (kind === KIND.connectAccept && !this.token) {
+            this.token = Buffer.from(body.subarray(MAGIC.length));
+            this.joins = 1;
+            this.send(this.control(KIND.accept));
+            this.vital(message(SYSTEM.info, true, string(VERSION), string('')));
+            if (this.early) this.vital(message(SYSTEM.enterGame, true));
+        } else if (kind === KIND.close) {
+            this.close = `${body}`;
+        }
+    }
+
+    /** Handles the first chunk and returns what is behind it. */
+    #chunk(bytes) {
+        const size = ((bytes[0] & 0x3f) << 4) | (bytes[1] & 15);
+        const vital = bytes[0] & 0x40;
+        const body = bytes.subarray(vital ? 3 : 2, (vital ? 3 : 2) + size);
+        const behind = bytes.subarray((vital ? 3 : 2) + size);
+        if (vital) {
+            const sequence = ((bytes[1] & 0xf0) << 2) | bytes[2];
+            if (sequence !== (this.ack + 1) % SEQUENCES) return behind;
+            this.ack = sequence;
+        }
+        if (body.length) this.#message(body[0] >> 1, body[0] & 1, body.subarray(1));
+        return behind;
+    }
+
+    #message(id, system, body) {
+        if (!system) {
+            if (id === GAME.readyToEnter) this.vital(message(SYSTEM.enterGame, true));
+        } else if (id === SYSTEM.mapChange) {
+            this.tick = -1;
+            this.vital(message(SYSTEM.ready, true));
+        } else if (id === SYSTEM.conReady) {
+            this.vital(message(GAME.startInfo, false, string(this.name), string('twscope'), int(-1), string('default'), int(0), int(0),
+                int(0)));
+        } else if (id >= SYSTEM.snap && id <= SYSTEM.snapSingle) {
+            this.#snapshot(id, [...ints(body.subarray(0, 20))]);
+        }
+    }
+
+    #snapshot(id, [tick, , numParts, part]) {
+        const wanted = id === SYSTEM.snap ? numParts : 1;
+        const parts = this.parts.get(tick) ?? this.parts.set(tick, new Set()).get(tick);
+        parts.add(id === SYSTEM.snap ? part : 0);
+        if (parts.size !== wanted) return;
+        this.tick = Math.max(this.tick, tick);
+        this.ticks.add(`${this.joins} ${tick}`);
+    }
+}
