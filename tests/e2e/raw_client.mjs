@@ -16,7 +16,6 @@ export const GAME = { chat: 3, readyToEnter: 8, say: 17, startInfo: 20 };
 export const SEQUENCES = 1024;
 export const TOKEN_UNKNOWN = Buffer.from('ffffffff', 'hex');
 export const MAGIC = Buffer.from('TKEN');
-const VERSION = '0.6 626fce9a778df4d4';
 const INPUT_MS = 40;
 const REPEAT_MS = 500;
 const INPUT_BYTES = 40;
@@ -27,6 +26,7 @@ export const compress = (bytes) => huffman.compress(bytes);
 
 /** A message: its id and fields. */
 export const message = (id, system, ...fields) => Buffer.concat([int(id * 2 + (system ? 1 : 0)), ...fields]);
+export const INFO = message(SYSTEM.info, true, string('0.6 626fce9a778df4d4'), string(''));
 export const say = (text) => message(GAME.say, false, int(0), string(text));
 
 /** A chunk of a message; vital when it has a sequence. `size`: what its header says instead of the truth. */
@@ -42,7 +42,7 @@ export class RawClient {
     /** @param early sends ENTERGAME before it is its turn */
     constructor(port, name, { early = false } = {}) {
         RawClient.all.add(this);
-        Object.assign(this, { port, name, early, joins: 0, resendBit: false, close: null });
+        Object.assign(this, { port, name, early, joins: 0, mapChanges: 0, resendBit: false, close: null });
         this.#restart();
         this.ticks = new Set(); // "join tick" of snapshots of which all came
         this.kinds = [];        // of control packets that came
@@ -51,7 +51,7 @@ export class RawClient {
     }
 
     #restart() {
-        Object.assign(this, { ack: 0, sequence: 0, unacknowledged: [], tick: -1, parts: new Map(), entered: false });
+        Object.assign(this, { ack: 0, sequence: 0, unacknowledged: [], tick: -1, parts: new Map() });
     }
 
     get nextSequence() { return (this.sequence + 1) % SEQUENCES; }
@@ -161,7 +161,7 @@ export class RawClient {
             this.token = Buffer.from(body.subarray(MAGIC.length));
             this.joins = 1;
             this.send(this.control(KIND.accept));
-            this.vital(message(SYSTEM.info, true, string(VERSION), string('')));
+            this.vital(INFO);
             if (this.early) this.vital(message(SYSTEM.enterGame, true));
         } else if (kind === KIND.close) {
             this.close = `${body}`;
@@ -187,6 +187,7 @@ export class RawClient {
         if (!system) {
             if (id === GAME.readyToEnter) this.vital(message(SYSTEM.enterGame, true));
         } else if (id === SYSTEM.mapChange) {
+            this.mapChanges += 1;
             this.tick = -1;
             this.vital(message(SYSTEM.ready, true));
         } else if (id === SYSTEM.conReady) {
