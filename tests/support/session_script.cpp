@@ -90,10 +90,14 @@ void SessionScript::restart(std::optional<wire::Token> token,
 }
 
 void SessionScript::join_ddnet() {
-    restart(kToken, std::nullopt);
+    join_ddnet_with(kToken);
+}
+
+void SessionScript::join_ddnet_with(wire::Token token) {
+    restart(token, std::nullopt);
     control(Direction::c2s, {.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
-    control(Direction::s2c, {.kind = wire::ControlKind::connectaccept, .token = kToken});
-    control(Direction::c2s, {.kind = wire::ControlKind::accept, .token = kToken});
+    control(Direction::s2c, {.kind = wire::ControlKind::connectaccept, .token = token});
+    control(Direction::c2s, {.kind = wire::ControlKind::accept, .token = token});
 }
 
 void SessionScript::join_vanilla() {
@@ -139,6 +143,31 @@ Bytes SessionScript::pack(Direction direction, const std::vector<Piece>& pieces)
                                 .token = token_,
                                 .header_token = header_token_,
                                 .compression = compression});
+}
+
+Bytes SessionScript::pack_odd(Direction direction, const std::vector<Piece>& pieces,
+                              const Odd& odd) {
+    const Peer honest = peer(direction);
+    Bytes datagram = pack(direction, pieces);
+    peer(direction) = honest;
+    const int modulus = wire::kSequenceModulus;
+    const auto ack = static_cast<unsigned>(
+        ((honest.received + odd.ack.value_or(0)) % modulus + modulus) % modulus);
+    datagram[0] = static_cast<std::byte>((std::to_integer<unsigned>(datagram[0]) & ~3U) |
+                                         odd.flags | ack >> 8U);
+    datagram[1] = static_cast<std::byte>(ack & 0xFFU);
+    if (odd.count) {
+        datagram[2] = std::byte{*odd.count};
+    }
+    if (odd.behind) {
+        datagram.resize(datagram.size() - (token_ ? wire::kTokenSize : 0));
+        datagram.insert(datagram.end(), odd.behind->begin(), odd.behind->end());
+    }
+    return datagram;
+}
+
+std::uint16_t SessionScript::next_sequence(Direction direction) {
+    return static_cast<std::uint16_t>((peer(direction).sent + 1) % wire::kSequenceModulus);
 }
 
 void SessionScript::tell(Direction direction, const std::vector<Piece>& pieces) {

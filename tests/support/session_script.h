@@ -62,6 +62,14 @@ struct Piece {
 /// The same chunk as sent before, with the resend bit.
 [[nodiscard]] Piece again(Piece piece, std::uint16_t sequence);
 
+/// What a packet says other than what its sender honestly would.
+struct Odd {
+    std::optional<int> ack{};            ///< this far from the honest one
+    std::optional<std::uint8_t> count{}; ///< number of chunks in the header
+    std::optional<Bytes> behind{};       ///< instead of the token
+    std::uint8_t flags = 0;              ///< on top, in the first byte
+};
+
 /// A client and a server that send what the script says, and a session that looks on. Every
 /// datagram comes 10 ms after the one before it.
 class SessionScript {
@@ -81,6 +89,7 @@ class SessionScript {
 
     /// Handshakes. The peers start their sequences anew.
     void join_ddnet();
+    void join_ddnet_with(wire::Token token);
     void join_vanilla();
     void join_header_token();
     /// A connection of 0.7, to its ACCEPT, and its end by the client.
@@ -92,6 +101,12 @@ class SessionScript {
     void control(Direction direction, wire::ControlSpec spec);
     /// Builds the next packet of one side: sequences, ack and token as the side has them.
     [[nodiscard]] Bytes pack(Direction direction, const std::vector<Piece>& pieces);
+    /// A packet that is not what it should be. Sequences stay as they were: the next honest vital
+    /// chunk has the same one again.
+    [[nodiscard]] Bytes pack_odd(Direction direction, const std::vector<Piece>& pieces,
+                                 const Odd& odd);
+    /// Sequence of the next honest vital chunk.
+    [[nodiscard]] std::uint16_t next_sequence(Direction direction);
     void tell(Direction direction, const std::vector<Piece>& pieces);
     void tell(Direction direction, const MessageBuilder& vital_message);
 
