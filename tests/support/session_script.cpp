@@ -118,8 +118,10 @@ void SessionScript::assume_ddnet() {
 }
 
 void SessionScript::control(Direction direction, wire::ControlSpec spec) {
-    if (spec.kind == wire::ControlKind::close || spec.kind == wire::ControlKind::keepalive) {
-        spec.ack = peer(direction).received; // handshakes have none yet
+    // Those of a handshake have none yet.
+    if (spec.ack == 0 &&
+        (spec.kind == wire::ControlKind::close || spec.kind == wire::ControlKind::keepalive)) {
+        spec.ack = peer(direction).received;
     }
     feed(direction, wire::encode_control(spec));
 }

@@ -98,6 +98,7 @@ class SessionScript {
     /// No handshake passes, yet packets look as if this had been one.
     void assume_ddnet();
 
+    /// A CLOSE or KEEPALIVE has the honest ack unless it says another.
     void control(Direction direction, wire::ControlSpec spec);
     /// Builds the next packet of one side: sequences, ack and token as the side has them.
     [[nodiscard]] Bytes pack(Direction direction, const std::vector<Piece>& pieces);
