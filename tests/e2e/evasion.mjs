@@ -276,11 +276,11 @@ const TRICKS = [
 
 /** The server takes ACCEPT with the right token as a new connection, and sends the map again. */
 async function reconnect(client) {
-    const joins = client.joins + 1;
+    const maps = client.mapChanges + 1;
     client.send(client.control(KIND.accept, client.token, { ack: 0 }));
     client.rejoin();
     client.vital(INFO);
-    await client.inGame(joins, WAIT_MS);
+    await client.inGame(maps, WAIT_MS);
 }
 
 after(endPeers);
@@ -327,6 +327,23 @@ async function playAll(game) {
     return results;
 }
 
+/** Behind the twscope under test is a line of a quarter of a second: five snapshots are under way when a client says goodbye. */
+async function quitOverSlowLine() {
+    const far = await startProxy({ server: server.port, records: join(folder, 'far.jsonl'), args: ['--impair', 'delay=120ms'] });
+    const near = await startProxy({ server: far.port, records: join(folder, 'slow.jsonl'), args: ['--maps', MAPS, '--items', 'none'] });
+    const client = await new RawClient(near.port, 'slow').join();
+    await waitUntil('the client to play', () => client.ticks.size > SNAPSHOTS_AFTER, WAIT_MS);
+    await client.comeBack();
+    await waitUntil('the client to play again', () => client.ticksOf(2) > SNAPSHOTS_AFTER, WAIT_MS);
+    await client.leave();
+    await waitUntil('the server to see it leave', () => server.child.log.match(/'slow' has left the game/g)?.length === 2, WAIT_MS);
+    const statuses = [await near.drain(), await far.drain()];
+    const all = near.records();
+    return { ticks: client.ticks.size, statuses, rebuilt: all.filter(({ type, ok }) => type === 'snapshot' && ok).length,
+        events: all.filter(({ type }) => type === 'session').map(({ event }) => event),
+        odd: all.filter(({ type, severity, id }) => type === 'finding' && severity !== 'info' && id !== 'snapshot.missing_descriptor') };
+}
+
 const folder = temporaryFolder();
 // With 0.7 switched on, and so with all that a server of today understands.
 const server = await startServer({ folder, port: await freePort(), map: 'ctf5', settings: ['sv_sixup 1', 'sv_chat_penalty 0'] });
@@ -337,11 +354,17 @@ witness.client.on('message', ({ message: text }) => seen.push(text));
 await witness.join();
 const other = await new RawClient(proxy.port, 'other').join();
 const results = await playAll({ proxy, other, seen });
-const witnessPort = witness.port;
+// Snapshots of the old map are on their way to both while the new one is announced.
+await server.command('change_map dm1');
+await other.inGame(2, WAIT_MS);
+const seenBefore = witness.snapshots.length;
+await waitUntil('the witness to play on the new map', () => witness.snapshots.length > seenBefore + SNAPSHOTS_AFTER, WAIT_MS);
+const [witnessPort, otherPort] = [witness.port, other.socket.address().port];
 await other.leave();
 await witness.leave();
+const slowLine = await quitOverSlowLine();
 const departed = () => (server.child.log.match(/has left the game/g) ?? []).length;
-await waitUntil('all to have left', () => departed() >= results.filter(({ error }) => !error).length + 2, WAIT_MS);
+await waitUntil('all to have left', () => departed() >= results.filter(({ error }) => !error).length + 4, WAIT_MS);
 const status = await proxy.drain();
 await server.stop();
 const records = proxy.records();
@@ -396,6 +419,22 @@ test('nothing of it touched the witness', () => {
     assert.ok(got > 100, `${got} snapshots`);
     const rebuilt = verified(session);
     assert.ok(rebuilt >= got * SHARE_VERIFIED, `${rebuilt} snapshots verified, the witness got ${got}`);
+});
+
+test('nothing of it touched a client whose token was taken', () => {
+    const session = sessionOf(otherPort);
+    assert.deepEqual(of(session, 'session').map(({ event }) => event), ['open', 'established', 'close']);
+    assert.equal(of(session, 'map').length, 2);
+    const rebuilt = verified(session);
+    assert.ok(rebuilt >= other.ticks.size * SHARE_VERIFIED, `${rebuilt} snapshots verified, the client got ${other.ticks.size}`);
+});
+
+test('an honest quit over a slow line, and coming back: what was in flight is no finding', () => {
+    const { events, odd, rebuilt, ticks, statuses } = slowLine;
+    assert.deepEqual(statuses, [0, 0]);
+    assert.deepEqual(events, ['open', 'established', 'close', 'established', 'close']);
+    assert.deepEqual(odd, []);
+    assert.ok(rebuilt >= ticks * SHARE_VERIFIED, `${rebuilt} snapshots verified, the client got ${ticks}`);
 });
 
 test('twscope drains and exits 0', () => assert.equal(status, 0, proxy.child.log));

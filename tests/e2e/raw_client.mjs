@@ -42,9 +42,9 @@ export class RawClient {
     /** @param early sends ENTERGAME before it is its turn */
     constructor(port, name, { early = false } = {}) {
         RawClient.all.add(this);
-        Object.assign(this, { port, name, early, joins: 0, mapChanges: 0, resendBit: false, close: null });
+        Object.assign(this, { port, name, early, mapChanges: 0, resendBit: false, close: null });
         this.#restart();
-        this.ticks = new Set(); // "join tick" of snapshots of which all came
+        this.ticks = new Set(); // "map tick" of snapshots of which all came, maps counted from 1
         this.kinds = [];        // of control packets that came
         this.socket = dgram.createSocket('udp4');
         this.socket.on('message', (datagram) => this.#receive(datagram));
@@ -94,26 +94,36 @@ export class RawClient {
     }
 
     async join(ms = 15000) {
+        const maps = this.mapChanges + 1;
         this.connect();
         this.repeat = setInterval(() => {
             if (!this.token) this.connect();
             else this.#resend();
         }, REPEAT_MS);
         this.inputs = setInterval(() => { if (this.tick >= 0) this.input(); }, INPUT_MS);
-        await this.inGame(1, ms);
+        await this.inGame(maps, ms);
         return this;
     }
 
-    /** Waits until it joined that often, and sees the game. */
-    async inGame(joins, ms = 15000) {
-        await waitUntil(`${this.name} to see snapshots`, () => this.joins >= joins && this.ticksOf(joins) > 1, ms);
+    /** Waits until the server sent it so many maps, and the game on the last of them. */
+    async inGame(maps, ms = 15000) {
+        await waitUntil(`${this.name} to see snapshots`, () => this.mapChanges >= maps && this.ticksOf(maps) > 1, ms);
     }
 
-    /** How many whole snapshots came in a connection. */
-    ticksOf(join) { return [...this.ticks].filter((tick) => tick.startsWith(`${join} `)).length; }
+    /** How many whole snapshots came on a map. */
+    ticksOf(map) { return [...this.ticks].filter((tick) => tick.startsWith(`${map} `)).length; }
 
     /** Takes it that the server began anew: it sends the map again, with sequences from 1. */
-    rejoin() { this.#restart(); this.joins += 1; }
+    rejoin() { this.#restart(); }
+
+    /** Says goodbye and joins again at once, from the same address; what still comes of the old connection it ignores. */
+    async comeBack() {
+        this.stop();
+        this.send(this.control(KIND.close));
+        this.token = undefined;
+        this.#restart();
+        await this.join();
+    }
 
     stop() {
         clearInterval(this.repeat);
@@ -159,7 +169,6 @@ export class RawClient {
         this.kinds.push(kind);
         if (kind === KIND.connectAccept && !this.token) {
             this.token = Buffer.from(body.subarray(MAGIC.length));
-            this.joins = 1;
             this.send(this.control(KIND.accept));
             this.vital(INFO);
             if (this.early) this.vital(message(SYSTEM.enterGame, true));
@@ -188,7 +197,7 @@ export class RawClient {
             if (id === GAME.readyToEnter) this.vital(message(SYSTEM.enterGame, true));
         } else if (id === SYSTEM.mapChange) {
             this.mapChanges += 1;
-            this.tick = -1;
+            Object.assign(this, { tick: -1, parts: new Map() });
             this.vital(message(SYSTEM.ready, true));
         } else if (id === SYSTEM.conReady) {
             this.vital(message(GAME.startInfo, false, string(this.name), string('twscope'), int(-1), string('default'), int(0), int(0),
@@ -204,6 +213,6 @@ export class RawClient {
         parts.add(id === SYSTEM.snap ? part : 0);
         if (parts.size !== wanted) return;
         this.tick = Math.max(this.tick, tick);
-        this.ticks.add(`${this.joins} ${tick}`);
+        this.ticks.add(`${this.mapChanges} ${tick}`);
     }
 }
