@@ -118,30 +118,29 @@ export class RawClient {
 
     /** Says goodbye and joins again at once, from the same address; what still comes of the old connection it ignores. */
     async comeBack() {
-        this.stop();
+        this.#stop();
         this.send(this.control(KIND.close));
         this.token = undefined;
         this.#restart();
         await this.join();
     }
 
-    stop() {
+    #stop() {
         clearInterval(this.repeat);
         clearInterval(this.inputs);
     }
 
-    /** Says goodbye, as often as is asked. */
+    /** Says goodbye, as often as is asked; keeps its port, so that no other client gets it. */
     async leave(times = 1) {
-        this.stop();
+        this.#stop();
         const goodbye = this.control(KIND.close);
         for (let each = 0; each < times; each += 1) {
             await new Promise((resolve) => { this.socket.send(goodbye, this.port, '127.0.0.1', resolve); });
         }
-        this.vanish();
     }
 
     vanish() {
-        this.stop();
+        this.#stop();
         if (RawClient.all.delete(this)) this.socket.close();
     }
 
