@@ -78,7 +78,7 @@ struct Row {
 };
 
 const std::vector<Row>& rows() {
-    static const std::vector<Row> kRows{
+    static const std::vector<Row> all{
         {"ddnet-20.1.1-race.pcap.gz",
          9677,
          {{"client 43581", {"0.6+ddnet closed"}},
@@ -109,7 +109,7 @@ const std::vector<Row>& rows() {
           {"client 44364", {}},
           {"client 45379", {}}}},
     };
-    return kRows;
+    return all;
 }
 
 } // namespace

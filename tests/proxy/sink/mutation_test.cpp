@@ -7,6 +7,8 @@
 #include "tests/support/json_records.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <random>
@@ -88,8 +90,8 @@ void decode(const Traffic& traffic, const std::set<std::uint32_t>& sessions, sin
 }
 
 /// First bytes that say something: the controls of 0.6 and 0.7, connless, chunks with each flag.
-constexpr unsigned char kFirstBytes[] = {0x00, 0x04, 0x08, 0x10, 0x20,
-                                         0x21, 0x40, 0x80, 0x90, 0xff};
+constexpr auto kFirstBytes =
+    std::to_array<std::uint8_t>({0x00, 0x04, 0x08, 0x10, 0x20, 0x21, 0x40, 0x80, 0x90, 0xff});
 
 /// Does something to a datagram that its peer, its line or an enemy may do.
 void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& random) {
@@ -106,7 +108,7 @@ void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& ran
         break;
     case 2: // another kind of packet
         if (!bytes.empty()) {
-            bytes[0] = std::byte{kFirstBytes[below(random, std::size(kFirstBytes))]};
+            bytes[0] = std::byte{kFirstBytes[below(random, kFirstBytes.size())]};
         }
         break;
     case 3: // CLOSE, CONNECT, ACCEPT, …: kind and what stands where a token may
