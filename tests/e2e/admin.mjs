@@ -1,3 +1,4 @@
+// Covers: proxy/run/admin_run.cpp
 // The live page, the metrics and the health checks beside a real game.
 //   node admin.mjs TWSCOPE
 // Covers: proxy/cli/health_command.cpp, proxy/cli/http_flags.cpp

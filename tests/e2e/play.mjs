@@ -1,3 +1,4 @@
+// Covers: proxy/run/worker.cpp
 // Four clients play for 20 seconds through twscope on a real server: what it let through, rebuilt, placed and wrote.
 //   node play.mjs TWSCOPE
 import assert from 'node:assert/strict';

@@ -40,7 +40,7 @@ class VerifiedBytes final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
         if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
-            total += (*snapshot)->ok ? (*snapshot)->bytes : 0;
+            total += (*snapshot)->rebuilt ? (*snapshot)->bytes : 0;
         }
     }
 

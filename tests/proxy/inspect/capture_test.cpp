@@ -1,3 +1,6 @@
+// Covers: proxy/inspect/inspector.cpp
+// Covers: proxy/inspect/input_tracker.cpp
+
 #include "tests/support/captured_traffic.h"
 
 #include <doctest/doctest.h>

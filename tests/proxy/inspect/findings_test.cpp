@@ -1,3 +1,5 @@
+// Covers: proxy/inspect/delta_findings.cpp
+// Covers: proxy/inspect/snapshot_checks.cpp
 // Covers: proxy/record/findings.cpp, proxy/record/world.cpp
 #include "map/game_layer.h"
 #include "proxy/record/findings.h"

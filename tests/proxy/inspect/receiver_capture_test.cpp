@@ -27,7 +27,7 @@ class Connections final : public record::RecordSink {
             on_finding(**found);
         } else if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
             ++snapshots;
-            rebuilt += (*each)->ok ? 1U : 0U;
+            rebuilt += (*each)->rebuilt ? 1U : 0U;
         }
     }
 

@@ -1,3 +1,9 @@
+// Covers: proxy/inspect/connection.cpp
+// Covers: proxy/inspect/connection_gate.cpp
+// Covers: proxy/inspect/map_tracker.cpp
+// Covers: proxy/inspect/message_reporter.cpp
+// Covers: proxy/inspect/seven_handshake.cpp
+
 #include "tests/support/session_script.h"
 
 #include <string>

@@ -1,3 +1,5 @@
+// Covers: proxy/record/json_library.cpp
+
 #include "proxy/record/json.h"
 
 #include <limits>

@@ -1,4 +1,5 @@
-// Covers: proxy/relay/forwarder_impaired.cpp
+// Covers: proxy/relay/clock.cpp
+// Covers: proxy/relay/impaired_path.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
 

@@ -1,4 +1,3 @@
-// Covers: proxy/report/boost_json.cpp
 #include "proxy/report/json_text.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Covers: proxy/sink/json_buffer.cpp, proxy/sink/json_object.cpp, proxy/sink/json_totals.cpp
+// Covers: proxy/sink/json_buffer.cpp, proxy/sink/json_object.cpp
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"
 #include "tests/support/json_records.h"

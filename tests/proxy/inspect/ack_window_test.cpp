@@ -1,0 +1,55 @@
+#include "proxy/inspect/ack_window.h"
+
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using tw::inspect::AckWindow;
+
+TEST_CASE("a receiver takes acknowledgements from the last one up to what it sent") {
+    struct Row {
+        std::string_view name;
+        std::uint16_t sent;
+        std::uint16_t before; ///< acknowledged already
+        std::uint16_t ack;
+        bool taken;
+    };
+
+    const Row rows[] = {
+        {"what was sent", 5, 2, 5, true},     {"again", 5, 2, 2, true},
+        {"less than before", 5, 2, 1, false}, {"more than was sent", 5, 2, 6, false},
+        {"far ahead", 5, 2, 500, false},      {"half a turn behind", 5, 2, 700, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        AckWindow window;
+        window.reset(true);
+        for (std::uint16_t sequence = 1; sequence <= row.sent; ++sequence) {
+            window.sent(sequence);
+        }
+        REQUIRE(window.take(row.before));
+        CHECK(window.take(row.ack) == row.taken);
+    }
+}
+
+TEST_CASE("the window goes over the end of the sequence") {
+    AckWindow window;
+    window.reset(false);
+    window.sent(1023);
+    REQUIRE(window.take(1022)); // joined midway: the first one counts
+    window.sent(0);
+    window.sent(1);
+    CHECK(window.take(1));
+    CHECK_FALSE(window.take(1023));
+    CHECK_FALSE(window.take(2));
+    CHECK(window.is_ahead(2));
+    CHECK_FALSE(window.is_ahead(1));
+}
+
+TEST_CASE("nothing is out of a window that is not known") {
+    AckWindow window;
+    window.reset(false);
+    CHECK_FALSE(window.is_ahead(900));
+    CHECK(window.take(900));
+    CHECK(window.take(17));
+}

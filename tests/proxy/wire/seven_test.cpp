@@ -1,0 +1,94 @@
+#include "proxy/wire/huffman.h"
+#include "proxy/wire/seven.h"
+
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::wire;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes from_hex(std::string_view hex) {
+    const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    Bytes bytes;
+    for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+        bytes.push_back(static_cast<std::byte>(digit(hex[i]) * 16 + digit(hex[i + 1])));
+    }
+    return bytes;
+}
+
+} // namespace
+
+TEST_CASE("the control packets of 0.7 say who announces what") {
+    const auto token = decode_seven(from_hex("040000ffffffff0501020304"));
+    REQUIRE(token);
+    CHECK(token->control);
+    CHECK(token->kind == SevenControl::token);
+    CHECK(token->token == kTokenUnknown);
+    CHECK(token->own_token == Token{1, 2, 3, 4});
+
+    const auto repeated = decode_seven(from_hex("04000001020304"
+                                                "01"
+                                                "544b454e"));
+    REQUIRE(repeated);
+    CHECK(repeated->kind == SevenControl::connect);
+    CHECK_FALSE(repeated->own_token); // DDNet's client writes "TKEN" there
+
+    const auto close = decode_seven(from_hex("04000501020304"
+                                             "04"
+                                             "627965"
+                                             "00"));
+    REQUIRE(close);
+    CHECK(close->kind == SevenControl::close);
+    CHECK(close->ack == 5);
+    CHECK(close->reason == "bye");
+}
+
+TEST_CASE("what is cut or connless is no packet of a 0.7 connection") {
+    const Bytes whole = from_hex("040000ffffffff0501020304");
+    for (std::size_t size = 0; size < 7; ++size) {
+        CHECK_FALSE(decode_seven(std::span{whole}.first(size)));
+    }
+    const auto no_kind = decode_seven(std::span{whole}.first(7));
+    REQUIRE(no_kind);
+    CHECK(no_kind->kind == SevenControl::unknown);
+    CHECK_FALSE(decode_seven(from_hex("210102030405060708")));
+}
+
+TEST_CASE("chunks of 0.7 end where their packet ends") {
+    PacketScratch scratch;
+    const auto fits = [&](const Bytes& datagram) {
+        const auto packet = decode_seven(datagram);
+        return packet && fits_seven(*packet, scratch);
+    };
+    CHECK(fits(from_hex("00000201020304"
+                        "0002aabb"
+                        "400101cc")));
+    CHECK_FALSE(fits(from_hex("00000201020304"
+                              "0002aabb"
+                              "400101")));
+    CHECK_FALSE(fits(from_hex("00000101020304"
+                              "0002aabbcc")));
+    CHECK_FALSE(fits(from_hex("00000001020304")));
+    Bytes compressed = from_hex("10000101020304");
+    const auto coded = huffman_compress(from_hex("0002aabb"), HuffmanEnding::without_zero_byte);
+    compressed.insert(compressed.end(), coded.begin(), coded.end());
+    CHECK(fits(compressed));
+    compressed.resize(compressed.size() - 2);
+    CHECK_FALSE(fits(compressed));
+}
+
+TEST_CASE("a handshake of 0.6 is known among the packets of 0.7") {
+    CHECK(is_six_handshake(from_hex("10000001544b454effffffff")));
+    CHECK(is_six_handshake(from_hex("10000002544b454ea1b2c3d4")));
+    CHECK(is_six_handshake(from_hex("10000003a1b2c3d4")));
+    CHECK(is_six_handshake(from_hex("10000001")));
+    CHECK_FALSE(is_six_handshake(from_hex("10000000a1b2c3d4"))); // KEEPALIVE
+    CHECK_FALSE(is_six_handshake(from_hex("10000101020304")));   // has chunks
+    CHECK_FALSE(is_six_handshake(from_hex("14000001544b454effffffff")));
+    CHECK_FALSE(is_six_handshake(from_hex("100000")));
+}
