@@ -21,9 +21,10 @@ void AckWindow::sent(std::uint16_t sequence) {
     }
 }
 
-bool AckWindow::is_ahead(std::uint16_t ack) const {
+bool AckWindow::is_little_ahead(std::uint16_t ack) const {
+    constexpr unsigned kMissedCopies = 16;
     return taken_ && newest_ && steps(*taken_, ack) > steps(*taken_, *newest_) &&
-           steps(*newest_, ack) < wire::kSequenceModulus / 2;
+           steps(*newest_, ack) <= kMissedCopies;
 }
 
 bool AckWindow::take(std::uint16_t ack) {

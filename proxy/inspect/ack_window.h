@@ -21,8 +21,9 @@ class AckWindow {
     /// Whether it takes the acknowledgement; if so, none before this one is taken any more.
     [[nodiscard]] bool take(std::uint16_t ack);
 
-    /// Whether it acknowledges what the receiver is not known to have sent.
-    [[nodiscard]] bool is_ahead(std::uint16_t ack) const;
+    /// Copies of a few datagrams may be missing here: whether it acknowledges just so much more than
+    /// the receiver is known to have sent.
+    [[nodiscard]] bool is_little_ahead(std::uint16_t ack) const;
 
   private:
     /// Nothing: not known, since the connection was joined midway.

@@ -72,6 +72,16 @@ ConnectionChange Connection::establish(bool from_start) {
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
 
+bool Connection::takes_accept(const wire::Control& control) const {
+    const bool answered = handshake_.answered && handshake_.form == TokenForm::ddnet;
+    const bool running = established_ && !closed_ && form_ == TokenForm::ddnet;
+    if (!answered && !running) {
+        return true; // there are no tokens, or nothing is known of them
+    }
+    return control.token && ((answered && control.token == handshake_.token) ||
+                             (running && control.token == token_));
+}
+
 ConnectionChange Connection::on_control(wire::Direction direction, const wire::Packet& packet,
                                         const wire::Control& control) {
     const bool c2s = direction == wire::Direction::c2s;

@@ -34,6 +34,8 @@ class Connection {
   public:
     [[nodiscard]] ConnectionChange on_control(wire::Direction direction, const wire::Packet& packet,
                                               const wire::Control& control);
+    /// Whether the server takes this ACCEPT.
+    [[nodiscard]] bool takes_accept(const wire::Control& control) const;
     /// `rest`: what stands behind the chunks. `first`: first chunk of the packet, if any. `whole`:
     /// none of them is cut.
     [[nodiscard]] ConnectionChange on_chunks(wire::Direction direction, const wire::Packet& packet,

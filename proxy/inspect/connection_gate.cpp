@@ -51,8 +51,11 @@ wire::Secrecy secrecy_of_undecoded(std::span<const std::byte> bytes, std::size_t
     return bytes.size() > harmless ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
-PacketChunks::PacketChunks(const wire::Packet& packet, ChunkRoom& room) {
-    wire::ChunkReader reader{packet.payload, packet.num_chunks};
+PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoom& room) {
+    const bool cut = with_token && packet.payload.size() >= wire::kTokenSize;
+    const auto payload =
+        cut ? packet.payload.first(packet.payload.size() - wire::kTokenSize) : packet.payload;
+    wire::ChunkReader reader{payload, packet.num_chunks};
     std::size_t count = 0;
     while (count < room.size()) {
         const auto chunk = reader.next();
@@ -66,7 +69,7 @@ PacketChunks::PacketChunks(const wire::Packet& packet, ChunkRoom& room) {
         error = reader.error();
     }
     // After a damaged chunk nobody knows where a token would stand.
-    const bool token_at_end = error && packet.payload.size() >= wire::kTokenSize;
+    const bool token_at_end = cut || (error && packet.payload.size() >= wire::kTokenSize);
     rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
 }
 
@@ -97,7 +100,7 @@ bool ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.window(direction);
     // A server acknowledges what it has: where that passed unseen, a copy is missing here. A client
     // may say anything.
-    return window.take(ack) || (direction == wire::Direction::s2c && window.is_ahead(ack));
+    return window.take(ack) || (direction == wire::Direction::s2c && window.is_little_ahead(ack));
 }
 
 Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control& control,
@@ -110,7 +113,9 @@ Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control&
         return Refusal::control_with_chunks;
     }
     if (is_handshake(control.kind)) {
-        return Refusal::none; // Connection knows which of them change something
+        const bool accept =
+            control.kind == wire::ControlKind::accept && direction == wire::Direction::c2s;
+        return accept && !connection_.takes_accept(control) ? Refusal::wrong_token : Refusal::none;
     }
     if (connection_.closed()) {
         return Refusal::closed;

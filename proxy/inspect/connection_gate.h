@@ -21,7 +21,8 @@ using ChunkRoom = std::array<wire::Chunk, kMaxChunks>;
 
 /// The chunks of one packet. Spans point into the packet and into the room they were read to.
 struct PacketChunks {
-    PacketChunks(const wire::Packet& packet, ChunkRoom& room);
+    /// `with_token`: DDNet's token stands at the end; receivers cut it off before they read chunks.
+    PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoom& room);
 
     std::span<const wire::Chunk> chunks{};
     std::span<const std::byte> rest{};      ///< behind them: nothing, or a token

@@ -120,7 +120,7 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
 }
 
 void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
-    const PacketChunks chunks{packet, workspace.chunks};
+    const PacketChunks chunks{packet, gate_.with_token(), workspace.chunks};
     if (const ConnectionChange change = gate_.on_chunks(packet, chunks, reporter_);
         change != ConnectionChange::none) {
         begin_connection(change);
@@ -156,7 +156,8 @@ void Session::on_message(MessageAtHand& message, bool compressed, Workspace& wor
     const wire::MessageHead& head = message.head;
     const bool snapshot = head.spec != nullptr && wire::is_snapshot(head.spec->id);
     message.expected =
-        head.spec != nullptr && wire::is_expected(*head.spec, head.system, reporter_.direction());
+        head.spec != nullptr &&
+        wire::is_expected(*head.spec, head.system, reporter_.direction(), message.chunk.vital);
     message.tracked = snapshot && message.expected && !message.chunk.vital && !message.prelude;
     // The message first, then what follows from it.
     messages_.report(message, maps_, workspace.fields, reporter_);

@@ -106,11 +106,15 @@ struct MessageSpec {
 [[nodiscard]] const MessageSpec* find_message(bool system, std::uint16_t number);
 [[nodiscard]] const MessageSpec* find_message(const snapshot::Uuid& uuid);
 
-/// Whether this side sends the message, as a message of this kind. Receivers ignore all others.
-[[nodiscard]] constexpr bool is_expected(const MessageSpec& spec, bool system,
-                                         Direction direction) {
+/// Whether this side sends the message, as one of this kind, and reliably where it has to. Receivers
+/// ignore all others.
+[[nodiscard]] constexpr bool is_expected(const MessageSpec& spec, bool system, Direction direction,
+                                         bool vital) {
     const Who side = direction == Direction::c2s ? Who::c2s : Who::s2c;
-    return spec.system == system && (spec.direction == Who::both || spec.direction == side);
+    // DDNet's clients take a map's data either way.
+    const bool reliable = vital || !spec.vital || spec.id == MessageId::map_data;
+    return spec.system == system && reliable &&
+           (spec.direction == Who::both || spec.direction == side);
 }
 
 /// The head of a chunk's payload.

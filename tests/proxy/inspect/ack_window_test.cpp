@@ -42,14 +42,15 @@ TEST_CASE("the window goes over the end of the sequence") {
     CHECK(window.take(1));
     CHECK_FALSE(window.take(1023));
     CHECK_FALSE(window.take(2));
-    CHECK(window.is_ahead(2));
-    CHECK_FALSE(window.is_ahead(1));
+    CHECK(window.is_little_ahead(2));
+    CHECK_FALSE(window.is_little_ahead(1));
+    CHECK_FALSE(window.is_little_ahead(301));
 }
 
 TEST_CASE("nothing is out of a window that is not known") {
     AckWindow window;
     window.reset(false);
-    CHECK_FALSE(window.is_ahead(900));
+    CHECK_FALSE(window.is_little_ahead(900));
     CHECK(window.take(900));
     CHECK(window.take(17));
 }

@@ -191,11 +191,11 @@ std::vector<Row> message_rows() {
         {message_unknown, kDdnet,
          [](auto& s) { s.tell(kS2c, {plain(MessageBuilder{}.number(61 << 1 | 1))}); }},
         {message_truncated, kDdnet,
-         [](auto& s) { s.tell(kS2c, {plain(message("sv_emoticon").number(1))}); }},
+         [](auto& s) { s.tell(kS2c, {vital(message("sv_emoticon").number(1))}); }},
         {message_trailing_bytes, kDdnet,
-         [](auto& s) { s.tell(kS2c, {plain(message("con_ready").number(1))}); }},
+         [](auto& s) { s.tell(kS2c, {vital(message("con_ready").number(1))}); }},
         {message_out_of_range, kDdnet,
-         [](auto& s) { s.tell(kS2c, {plain(message("sv_emoticon").number(1).number(99))}); }},
+         [](auto& s) { s.tell(kS2c, {vital(message("sv_emoticon").number(1).number(99))}); }},
     };
 }
 

@@ -67,6 +67,7 @@ TEST_CASE("the JSON of stats keeps its keys and their order") {
                                            "bytes",
                                            "malformed",
                                            "wrong_token",
+                                           "not_accepted",
                                            "control",
                                            "connless",
                                            "chunks",

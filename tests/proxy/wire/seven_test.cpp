@@ -38,10 +38,11 @@ TEST_CASE("the control packets of 0.7 say who announces what") {
     CHECK(repeated->kind == SevenControl::connect);
     CHECK_FALSE(repeated->own_token); // DDNet's client writes "TKEN" there
 
-    const auto close = decode_seven(from_hex("04000501020304"
-                                             "04"
-                                             "627965"
-                                             "00"));
+    const Bytes bytes = from_hex("04050001020304"
+                                 "04"
+                                 "627965"
+                                 "00");
+    const auto close = decode_seven(bytes);
     REQUIRE(close);
     CHECK(close->kind == SevenControl::close);
     CHECK(close->ack == 5);
