@@ -222,7 +222,8 @@ inline constexpr auto kFindingSchema = schema(
         },
         "The bytes in question; `[redacted]` where they may hold a password, code or whisper "
         "(also where nothing could be decoded), unless `--show-secrets` is given."),
-    key("at", &FindingRecord::place, "Where a misplaced character stands; its tile is the wall that it touches."));
+    key("at", &FindingRecord::place,
+        "Where a misplaced character stands; its tile is the wall that it touches."));
 
 constexpr const auto& schema_of(const SessionRecord& /*unused*/) {
     return kSessionSchema;

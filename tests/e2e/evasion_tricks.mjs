@@ -81,11 +81,11 @@ export const TRICKS = [
             client.say(tell('real'));
         } },
     // Packets that it takes, odd as they are.
-    // Its first byte is read as the kind of the control packet too, which nobody knows. Refused since 19.4.
-    { name: 'a control packet with chunks', saw: ['forged'],
+    // The three that servers refuse since 19.4: twscope cannot know the server's version, and follows today's.
+    { name: 'a control packet with chunks', saw: ['forged'], recorded: ['real'],
         play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.control })) },
-    // Read as a control packet by 0.7's header, then as one of the connection it has. Refused since 19.4.
-    { name: 'a 0.7 control packet with chunks and the token of the connection', saw: ['forged'],
+    // Read as a control packet by 0.7's header, then as one of the connection it has.
+    { name: 'a 0.7 control packet with chunks and the token of the connection', saw: ['forged'], recorded: ['real'],
         play: forged((client, chunks) => client.packet([WRONG_TOKEN, ...chunks], { flags: FLAG.seven, count: 1 })) },
     { name: 'a resend request with a chat', saw: ['forged'],
         play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.resend })) },
@@ -96,7 +96,7 @@ export const TRICKS = [
     { name: 'surplus bytes between chunks and token', saw: ['forged'],
         play: forged((client, chunks) => client.packet([...chunks, Buffer.from('surplus')], { count: 1 })) },
     { name: 'compressed, as honest clients do', saw: ['forged'], play: forged((client, chunks) => client.compressed(chunks)) },
-    { name: 'the flag of a header token', saw: ['forged'], // ignored by DDNet before 19.4, refused since
+    { name: 'the flag of a header token', saw: ['forged'], recorded: ['real'],
         play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.header })) },
     { name: 'a chat that is not vital', saw: ['real'], // a game message has to be
         play: async ({ client, tell }) => {

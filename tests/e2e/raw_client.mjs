@@ -133,6 +133,7 @@ export class RawClient {
     /** Says goodbye, as often as is asked; keeps its port, so that no other client gets it. */
     async leave(times = 1) {
         this.#stop();
+        this.left = true;
         const goodbye = this.control(KIND.close);
         for (let each = 0; each < times; each += 1) {
             await new Promise((resolve) => { this.socket.send(goodbye, this.port, '127.0.0.1', resolve); });
@@ -212,6 +213,6 @@ export class RawClient {
         parts.add(id === SYSTEM.snap ? part : 0);
         if (parts.size !== wanted) return;
         this.tick = Math.max(this.tick, tick);
-        this.ticks.add(`${this.mapChanges} ${tick}`);
+        if (!this.left) this.ticks.add(`${this.mapChanges} ${tick}`);
     }
 }
