@@ -15,7 +15,7 @@ namespace {
 
 // Bytes that tell one part of one tick from any other.
 std::vector<std::byte> content(Tick tick, std::int32_t part, std::size_t size = kMaxPartSize) {
-    std::vector<std::byte> bytes(size, static_cast<std::byte>(tick * 7 + part));
+    std::vector<std::byte> bytes(size, static_cast<std::byte>(std::int64_t{tick} * 7 + part));
     return bytes;
 }
 

@@ -26,7 +26,7 @@ Totals feed(const std::vector<Sent>& snapshots) {
     Totals totals;
     for (const Sent& sent : snapshots) {
         const Arrival arrival =
-            cadence.arrived(sent.tick, sent.tick * 20 * kMillisecond, sent.full);
+            cadence.arrived(sent.tick, std::int64_t{sent.tick} * 20 * kMillisecond, sent.full);
         totals.skipped += arrival.skipped;
         totals.missed += arrival.missed;
         totals.reordered += arrival.reordered ? 1 : 0;
