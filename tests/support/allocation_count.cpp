@@ -6,6 +6,15 @@
 
 #include <malloc.h>
 
+// GCC says it with macros, Clang with features.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TW_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TW_SANITIZED
+#endif
+#endif
+
 // A file of its own: were these inlined where they are used, GCC would take them for mismatched
 // pairs of new and free.
 
@@ -55,7 +64,7 @@ void tw::test::forget_peak() noexcept {
 }
 
 bool tw::test::counts_allocations() noexcept {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef TW_SANITIZED
     return false;
 #else
     return true;
@@ -63,7 +72,7 @@ bool tw::test::counts_allocations() noexcept {
 }
 
 // Sanitizers bring an allocator of their own; under them the count stays 0 and other builds judge.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef TW_SANITIZED
 
 void* operator new(std::size_t size) {
     return allocate(size);
