@@ -6,7 +6,6 @@ namespace tw::snapshot {
 
 namespace {
 
-constexpr std::uint16_t kProjectileType = 2;
 constexpr std::size_t kProjectileVelY = 3;
 // A direction times 100 never reaches this bit of vel_y; DDNet sets it where the item is not what
 // it seems ("is_ddnet" of legacyprojectileflag).

@@ -107,6 +107,12 @@ inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
     return type < sizes.size() ? sizes[type] : 0;
 }
 
+/// Types that are known by more than their row in the table.
+inline constexpr std::uint16_t kProjectileType = 2;
+inline constexpr std::uint16_t kCharacterType = 9;
+inline constexpr std::uint16_t kPlayerInfoType = 10;
+inline constexpr std::uint16_t kClientInfoType = 11;
+
 [[nodiscard]] std::span<const ObjectSpec> object_table();
 [[nodiscard]] const ObjectSpec* find_object(std::uint16_t type);
 [[nodiscard]] const ObjectSpec* find_object(const Uuid& uuid);
@@ -123,6 +129,9 @@ inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
 
 /// The UUID that a descriptor item (type 0) carries in its first four ints, big-endian.
 [[nodiscard]] std::optional<Uuid> descriptor_uuid(std::span<const std::int32_t> data);
+
+/// Longest int string of any object: a skin's name.
+inline constexpr std::size_t kMaxStringInts = 6;
 
 /// Text of an int string into `out` (at most 4 bytes an int); returns its length. Bytes as they
 /// stand: what is not UTF-8 is for the reader to replace.

@@ -86,7 +86,7 @@ bool find_table_row(Key& key) {
     if (key.scope == KeyScope::record) {
         return find_record_rows(key);
     }
-    if (key.name == "data") {
+    if (key.name == record::kItemData.key.name()) {
         key.way = Key::Way::data;
         key.kind = KeyKind::number;
         return true;
@@ -212,8 +212,8 @@ bool visit_record(const Key& key, const record::Record& record, bool show_secret
     } else if (key.way == Key::Way::place) {
         const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
         if (finding != nullptr && (*finding)->place) {
-            found = place_keys()[static_cast<std::size_t>(key.rows[0])].read(*(*finding)->place,
-                                                                             scratch);
+            found = place_keys()[static_cast<std::size_t>(key.rows[0])].read(
+                *(*finding)->place, {scratch, show_secrets});
         }
     } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {
         if ((*message)->name.empty()) {
@@ -238,7 +238,7 @@ std::vector<std::string> all_keys(KeyScope scope, MoreObjects more) {
         add_record_keys(names);
         add_message_keys(names);
     } else {
-        names.emplace_back("data");
+        names.emplace_back(record::kItemData.key.name());
         for (const auto& row : item_keys()) {
             add({}, row.name);
         }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/filter/value.h"
-#include "proxy/record/records.h"
+#include "proxy/record/item_schema.h"
 
 #include <array>
 #include <cstddef>
@@ -13,9 +13,8 @@
 #include <variant>
 #include <vector>
 
-/// The keys of records that filters can name, and how each is read. Those of whole records come
-/// from their schemas, those of items and places from tables that follow json_items.cpp: a key
-/// reads as what the JSON says under it.
+/// The keys of records that filters can name, and how each is read. They come from the schemas in
+/// proxy/record: a key reads as what the JSON says under it.
 namespace tw::filter {
 
 /// What a key belongs to.
@@ -72,18 +71,16 @@ class ItemContext {
   public:
     ItemContext(const record::SnapshotRecord& record, std::size_t index);
 
-    [[nodiscard]] const record::SnapshotRecord& record() const { return *record_; }
+    [[nodiscard]] const record::ShownItem& shown() const { return shown_; }
 
-    [[nodiscard]] const snapshot::ItemView& item() const { return item_; }
+    [[nodiscard]] const snapshot::ItemView& item() const { return shown_.item; }
 
-    [[nodiscard]] const snapshot::ObjectSpec* object() const { return object_; }
+    [[nodiscard]] const snapshot::ObjectSpec* object() const { return shown_.object; }
 
     [[nodiscard]] const std::optional<record::WorldPlace>& place();
 
   private:
-    const record::SnapshotRecord* record_;
-    snapshot::ItemView item_;
-    const snapshot::ObjectSpec* object_;
+    record::ShownItem shown_;
     std::optional<record::WorldPlace> place_;
     bool located_ = false;
 };

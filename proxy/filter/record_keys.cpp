@@ -9,11 +9,11 @@ using record::Record;
 namespace {
 
 constexpr std::size_t kTypes = std::variant_size_v<Record>;
-using KeysByType = std::array<std::vector<SchemaKey>, kTypes>;
+using KeysByType = std::array<SchemaKeys<Record>, kTypes>;
 
 template <std::size_t kType>
-std::vector<SchemaKey> make_keys() {
-    KeyGatherer keys;
+SchemaKeys<Record> make_keys() {
+    KeyGatherer<Record> keys;
     keys.add(
         {},
         [](const Record& record) {
@@ -37,25 +37,17 @@ const KeysByType& keys_by_type() {
     return kKeys;
 }
 
-std::optional<std::size_t> find_row(const std::vector<SchemaKey>& keys, std::string_view name) {
-    const auto found = std::find_if(keys.begin(), keys.end(),
-                                    [&](const SchemaKey& key) { return key.name == name; });
-    return found == keys.end() ? std::nullopt
-                               : std::optional{static_cast<std::size_t>(found - keys.begin())};
-}
-
 } // namespace
 
 bool find_record_rows(Key& key) {
     std::size_t types = 0;
     for (std::size_t type = 0; type < kTypes; ++type) {
-        key.rows[type] = Key::kNoRow;
-        const auto row = find_row(keys_by_type()[type], key.name);
-        if (!row) {
+        const std::int16_t row = row_of(keys_by_type()[type], key.name);
+        key.rows[type] = row;
+        if (row == Key::kNoRow) {
             continue;
         }
-        key.rows[type] = static_cast<std::int16_t>(*row);
-        const KeyKind kind = keys_by_type()[type][*row].kind;
+        const KeyKind kind = keys_by_type()[type][static_cast<std::size_t>(row)].kind;
         key.kind = types != 0 && key.kind != kind ? KeyKind::any : kind;
         ++types;
     }
@@ -72,7 +64,7 @@ Found read_record(const Key& key, const Record& record, bool show_secrets, Scrat
 
 void add_record_keys(std::vector<std::string>& names) {
     for (const auto& keys : keys_by_type()) {
-        for (const SchemaKey& key : keys) {
+        for (const auto& key : keys) {
             names.push_back(key.name);
         }
     }
@@ -80,9 +72,9 @@ void add_record_keys(std::vector<std::string>& names) {
 
 std::vector<std::string_view> record_words(std::string_view key) {
     for (const auto& keys : keys_by_type()) {
-        const auto row = find_row(keys, key);
-        if (row && !keys[*row].words.empty()) {
-            return keys[*row].words;
+        const std::int16_t row = row_of(keys, key);
+        if (row != Key::kNoRow && !keys[static_cast<std::size_t>(row)].words.empty()) {
+            return keys[static_cast<std::size_t>(row)].words;
         }
     }
     return {};

@@ -12,22 +12,9 @@
 #include <utility>
 #include <vector>
 
-/// Makes the keys of a record type from its schema: objects and spreads become dotted names.
+/// Makes the keys of a record type, an item or a place from its schema: objects and spreads become
+/// dotted names.
 namespace tw::filter {
-
-/// How records are read.
-struct Reading {
-    Scratch& scratch;
-    bool show_secrets;
-};
-
-/// A key of one record type.
-struct SchemaKey {
-    std::string name;
-    KeyKind kind = KeyKind::any;
-    std::vector<std::string_view> words; ///< what it can hold when that is a closed set
-    std::function<Found(const record::Record&, Reading)> read;
-};
 
 /// What is comparable of each type that can stand under a key.
 template <typename Value>
@@ -148,6 +135,13 @@ struct Readable<snapshot::Uuid> : ReadableAs<KeyKind::text> {
     }
 };
 
+template <>
+struct Readable<record::PackedText> : ReadableAs<KeyKind::text> {
+    [[nodiscard]] static Found read(record::PackedText value, Reading reading) {
+        return int_string(value.ints, reading.scratch);
+    }
+};
+
 template <typename Inner>
 struct Readable<std::optional<Inner>> : Readable<Inner> {
     [[nodiscard]] static Found read(const std::optional<Inner>& value, Reading reading) {
@@ -169,8 +163,9 @@ inline constexpr std::array<std::pair<std::string_view, Found (*)(const record::
          [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.max); }},
     }};
 
-/// Gathers the keys of one record type. A `reach` finds the object that a schema describes within
-/// a record: a pointer, or an optional; nothing where the record has none.
+/// Gathers the keys of what is read from a `From`. A `reach` finds the object that a schema
+/// describes within it: a pointer, or an optional; nothing where there is none.
+template <typename From>
 class KeyGatherer {
   public:
     template <typename Reach, typename Schema>
@@ -178,7 +173,7 @@ class KeyGatherer {
         record::for_each_row(schema, [&](const auto& row) { add_row(prefix, reach, row); });
     }
 
-    [[nodiscard]] std::vector<SchemaKey> take() { return std::move(keys_); }
+    [[nodiscard]] SchemaKeys<From> take() { return std::move(keys_); }
 
   private:
     template <typename Reach, typename Row>
@@ -196,27 +191,39 @@ class KeyGatherer {
 
     template <typename Reach, typename Get>
     [[nodiscard]] static auto within(const Reach& reach, const Get& get) {
-        return [reach, get](const record::Record& record) {
-            const auto source = reach(record);
+        return [reach, get](const From& from) {
+            const auto source = reach(from);
             return source ? get(*source) : nullptr;
         };
     }
 
     template <typename Reach, typename Row>
     void add_key(std::string name, const Reach& reach, const Row& row) {
-        using Source = std::remove_cvref_t<decltype(*reach(std::declval<record::Record>()))>;
+        using Source = std::remove_cvref_t<decltype(*reach(std::declval<From>()))>;
         using Result = std::remove_cvref_t<std::invoke_result_t<decltype(row.get), const Source&>>;
         if constexpr (std::is_same_v<Result, record::FindingTotals>) {
             add_findings(name, reach, row);
+        } else if constexpr (std::is_same_v<Result, record::Pair>) {
+            add_number(name + ".x", part_of(reach, row.get, &record::Pair::x));
+            add_number(name + ".y", part_of(reach, row.get, &record::Pair::y));
         } else if constexpr (Readable<Result>::kExists) {
-            keys_.push_back(
-                {std::move(name), Readable<Result>::kReadAs, Readable<Result>::words(),
-                 [reach, get = row.get](const record::Record& record, Reading reading) -> Found {
-                     const auto source = reach(record);
-                     return source ? Readable<Result>::read(std::invoke(get, *source), reading)
-                                   : std::nullopt;
-                 }});
+            keys_.push_back({std::move(name), Readable<Result>::kReadAs, Readable<Result>::words(),
+                             [reach, get = row.get](const From& from, Reading reading) -> Found {
+                                 const auto source = reach(from);
+                                 return source ? Readable<Result>::read(std::invoke(get, *source),
+                                                                        reading)
+                                               : std::nullopt;
+                             }});
         }
+    }
+
+    template <typename Reach, typename Get>
+    [[nodiscard]] static auto part_of(const Reach& reach, const Get& get,
+                                      std::int32_t record::Pair::*part) {
+        return [reach, get, part](const From& from) -> Found {
+            const auto source = reach(from);
+            return source ? number_value(std::invoke(get, *source).*part) : std::nullopt;
+        };
     }
 
     template <typename Reach, typename Row>
@@ -226,14 +233,14 @@ class KeyGatherer {
             if constexpr (std::is_same_v<typename Row::CellType, record::Spread>) {
                 for (const auto& [part, read] : kSpreadParts) {
                     add_number(name + std::string{part},
-                               [reach, i, read = read](const record::Record& record) -> Found {
-                                   const auto source = reach(record);
+                               [reach, i, read = read](const From& from) -> Found {
+                                   const auto source = reach(from);
                                    return source ? read(Row::cells(*source)[i]) : std::nullopt;
                                });
                 }
             } else {
-                add_number(name, [reach, i](const record::Record& record) -> Found {
-                    const auto source = reach(record);
+                add_number(name, [reach, i](const From& from) -> Found {
+                    const auto source = reach(from);
                     return source ? number_value(Row::cells(*source)[i]) : std::nullopt;
                 });
             }
@@ -245,9 +252,9 @@ class KeyGatherer {
     void add_findings(const std::string& name, const Reach& reach, const Row& row) {
         for (const record::FindingInfo& info : record::finding_table()) {
             add_number(name + '.' + std::string{info.name},
-                       [reach, get = row.get, id = static_cast<std::size_t>(info.id)](
-                           const record::Record& record) -> Found {
-                           const auto source = reach(record);
+                       [reach, get = row.get,
+                        id = static_cast<std::size_t>(info.id)](const From& from) -> Found {
+                           const auto source = reach(from);
                            return source ? number_value((*get(*source).counts)[id]) : std::nullopt;
                        });
         }
@@ -258,11 +265,12 @@ class KeyGatherer {
         keys_.push_back({std::move(name),
                          KeyKind::number,
                          {},
-                         [read = std::move(read)](const record::Record& record,
-                                                  Reading /*unused*/) { return read(record); }});
+                         [read = std::move(read)](const From& from, Reading /*unused*/) {
+                             return read(from);
+                         }});
     }
 
-    std::vector<SchemaKey> keys_;
+    SchemaKeys<From> keys_;
 };
 
 } // namespace tw::filter

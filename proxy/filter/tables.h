@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,18 +23,29 @@ inline constexpr std::string_view kRedacted = "[redacted]";
 /// Values that few keys need, written into the scratch room.
 [[nodiscard]] Value hex_value(std::span<const std::byte> bytes, Scratch& scratch);
 [[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch);
+[[nodiscard]] Value int_string(std::span<const std::int32_t> ints, Scratch& scratch);
 [[nodiscard]] Value time_value(record::Timestamp time, Scratch& scratch);
 
 /// Hands on each set flag's name, or the name of an enum's value.
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor);
 
-/// One key of an item or a place: how it is read from a `Source`. Nothing: absent or null.
-template <typename Source>
-struct KeyRow {
-    std::string_view name;
-    KeyKind kind;
-    Found (*read)(const Source&, Scratch&);
+/// How values are read.
+struct Reading {
+    Scratch& scratch;
+    bool show_secrets;
 };
+
+/// One key of a record, an item or a place.
+template <typename Source>
+struct SchemaKey {
+    std::string name;
+    KeyKind kind = KeyKind::any;
+    std::vector<std::string_view> words;               ///< what it can hold if that is a closed set
+    std::function<Found(const Source&, Reading)> read; ///< nothing: absent or null
+};
+
+template <typename Source>
+using SchemaKeys = std::vector<SchemaKey<Source>>;
 
 template <typename Table>
 std::int16_t row_of(const Table& table, std::string_view name) {
@@ -53,9 +65,9 @@ Found number_value(const std::optional<Integer>& value) {
 }
 
 /// Keys below `at`.
-[[nodiscard]] std::span<const KeyRow<record::WorldPlace>> place_keys();
-/// Keys of an item besides fields, names and at. Keys with several values are read elsewhere.
-[[nodiscard]] std::span<const KeyRow<ItemContext>> item_keys();
+[[nodiscard]] const SchemaKeys<record::WorldPlace>& place_keys();
+/// Keys of an item besides fields, names, at and data, which are read elsewhere.
+[[nodiscard]] const SchemaKeys<record::ShownItem>& item_keys();
 /// Names of tiles a key below `at` can hold; empty for numbers.
 [[nodiscard]] std::vector<std::string_view> tile_words(std::string_view key);
 

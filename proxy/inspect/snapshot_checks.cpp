@@ -13,8 +13,6 @@ constexpr std::int64_t near_limit(std::int64_t limit) {
     return limit - limit / 10;
 }
 
-constexpr std::uint16_t kCharacterType = 9;
-
 void check_descriptors(const record::SnapshotRecord& record, Reporter& reporter) {
     const auto keys = record.items.keys();
     const auto first_of = [&](std::uint32_t type) {
@@ -73,10 +71,10 @@ void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter&
     if (record.world == nullptr) {
         return;
     }
-    const snapshot::ObjectSpec* character = snapshot::find_object(kCharacterType);
+    const snapshot::ObjectSpec* character = snapshot::find_object(snapshot::kCharacterType);
     const auto keys = record.items.keys();
-    const auto first = std::lower_bound(keys.begin(), keys.end(), kCharacterType << 16U);
-    for (auto at = first; at != keys.end() && *at >> 16U == kCharacterType; ++at) {
+    const auto first = std::lower_bound(keys.begin(), keys.end(), snapshot::kCharacterType << 16U);
+    for (auto at = first; at != keys.end() && *at >> 16U == snapshot::kCharacterType; ++at) {
         const auto item = record.items[static_cast<std::size_t>(at - keys.begin())];
         if (item.key.id >= kMaxClients || character == nullptr || !character->position) {
             continue;

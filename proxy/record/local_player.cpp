@@ -1,5 +1,7 @@
 #include "proxy/record/local_player.h"
 
+#include "proxy/record/player_name.h"
+
 #include <algorithm>
 #include <array>
 
@@ -9,20 +11,16 @@ namespace tw::record {
 
 namespace {
 
-constexpr std::uint16_t kCharacterType = 9;
-constexpr std::uint16_t kPlayerInfoType = 10;
-constexpr std::uint16_t kClientInfoType = 11;
-constexpr std::size_t kNameInts = 4;
+using snapshot::kCharacterType;
+using snapshot::kPlayerInfoType;
 
-std::string player_name(const snapshot::SnapshotView& items, std::uint16_t client) {
-    const auto info = items.find({kClientInfoType, client});
-    if (!info) {
+std::string name_of(const snapshot::SnapshotView& items, std::uint16_t client) {
+    const auto name = player_name(items, client);
+    if (!name) {
         return fmt::format("#{}", client);
     }
-    std::array<char, 4 * kNameInts> text{};
-    const std::size_t length =
-        snapshot::decode_int_string(items[*info].data.first(kNameInts), text);
-    return {text.data(), length};
+    std::array<char, 4 * kPlayerNameInts> text{};
+    return {text.data(), snapshot::decode_int_string(name->ints, text)};
 }
 
 /// The client id of the receiver's own tee: the player_info that says "local".
@@ -64,8 +62,7 @@ std::optional<LocalPlayer> local_player(const record::SnapshotRecord& record) {
     if (!client) {
         return std::nullopt;
     }
-    return LocalPlayer{.name = player_name(record.items, *client),
-                       .place = place_of(record, *client)};
+    return LocalPlayer{.name = name_of(record.items, *client), .place = place_of(record, *client)};
 }
 
 } // namespace tw::record

@@ -148,37 +148,39 @@ inline constexpr auto kMapSchema =
                "height", [](const MapRecord& r) { return only_if(r.width != 0, r.height); },
                "Of the game layer, in tiles."));
 
-inline constexpr auto kSnapshotSchema = schema(
-    key("tick", &SnapshotRecord::tick, "The tick it shows."),
-    key("delta_tick", &SnapshotRecord::delta_tick,
-        "Tick of the snapshot it builds on; −1: on nothing."),
-    key(
-        "crc_wanted", [](const SnapshotRecord& r) { return OrNull{r.crc_wanted}; },
-        "The server's checksum; null for an empty delta, which has none."),
-    key(
-        "crc_got", [](const SnapshotRecord& r) { return OrNull{r.crc_got}; },
-        "The checksum of what was rebuilt; null when nothing could be."),
-    key("ok", &SnapshotRecord::rebuilt, "Rebuilt, and the checksums agree."),
-    key(
-        "num_items", [](const SnapshotRecord& r) { return r.items.size(); },
-        "Items in the snapshot."),
-    key("bytes", &SnapshotRecord::bytes, "Bytes of the delta on the wire."),
-    key("parts", &SnapshotRecord::parts, "Parts that the delta came in."),
-    filter_key(
-        "size_bytes",
-        [](const SnapshotRecord& r) { return only_if(r.rebuilt, r.items.size_bytes()); },
-        "Counted as the server counts against its limit."),
-    key(
-        "full", [](const SnapshotRecord&) { return WithItems{}; },
-        "True when `items` lists all of them: with `--items all`, on the first snapshot, and on "
-        "every 250th."),
-    key(
-        "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, Items{&r}); },
-        "With `--items changed` what is new or differs from the session's previous rebuilt "
-        "snapshot; sorted by type and id."),
-    key(
-        "removed", [](const SnapshotRecord&) { return WithItems{}; },
-        "`[type_id, id]` of what that previous snapshot had and this one has not."));
+inline constexpr auto kSnapshotFull = key(
+    "full", [](const SnapshotRecord&) { return WithItems{}; },
+    "True when `items` lists all of them: with `--items all`, on the first snapshot, and on every "
+    "250th.");
+inline constexpr auto kSnapshotItems = key(
+    "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, Items{&r}); },
+    "With `--items changed` what is new or differs from the session's previous rebuilt snapshot; "
+    "sorted by type and id.");
+inline constexpr auto kSnapshotRemoved = key(
+    "removed", [](const SnapshotRecord&) { return WithItems{}; },
+    "`[type_id, id]` of what that previous snapshot had and this one has not.");
+
+inline constexpr auto kSnapshotSchema =
+    schema(key("tick", &SnapshotRecord::tick, "The tick it shows."),
+           key("delta_tick", &SnapshotRecord::delta_tick,
+               "Tick of the snapshot it builds on; −1: on nothing."),
+           key(
+               "crc_wanted", [](const SnapshotRecord& r) { return OrNull{r.crc_wanted}; },
+               "The server's checksum; null for an empty delta, which has none."),
+           key(
+               "crc_got", [](const SnapshotRecord& r) { return OrNull{r.crc_got}; },
+               "The checksum of what was rebuilt; null when nothing could be."),
+           key("ok", &SnapshotRecord::rebuilt, "Rebuilt, and the checksums agree."),
+           key(
+               "num_items", [](const SnapshotRecord& r) { return r.items.size(); },
+               "Items in the snapshot."),
+           key("bytes", &SnapshotRecord::bytes, "Bytes of the delta on the wire."),
+           key("parts", &SnapshotRecord::parts, "Parts that the delta came in."),
+           filter_key(
+               "size_bytes",
+               [](const SnapshotRecord& r) { return only_if(r.rebuilt, r.items.size_bytes()); },
+               "Counted as the server counts against its limit."),
+           kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
 
 inline constexpr auto kFindingItemSchema =
     schema(key("type", &FindingItem::type, "Its name; empty if unknown."),

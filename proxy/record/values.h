@@ -69,7 +69,13 @@ struct Items {
     const SnapshotRecord* record;
 };
 
-/// Stands beside `items`, and is written by whoever writes these.
+/// Two numbers: a list in JSON, the keys `.x` and `.y` for filters.
+struct Pair {
+    std::int32_t x;
+    std::int32_t y;
+};
+
+/// Stands in or beside `items`, and is written and read by whoever does that with these.
 struct WithItems {};
 
 } // namespace tw::record

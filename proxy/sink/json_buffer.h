@@ -23,6 +23,9 @@ class JsonBuffer {
     /// Drops what was appended after `size` was taken.
     void truncate(std::size_t size) { size_ = size; }
 
+    /// Puts another character where one stands.
+    void replace(std::size_t at, char character) { text_[at] = character; }
+
     [[nodiscard]] std::size_t size() const { return size_; }
 
     [[nodiscard]] bool empty() const { return size_ == 0; }

@@ -1,15 +1,21 @@
 #include "proxy/sink/json_items.h"
 
+#include "proxy/record/item_schema.h"
+#include "proxy/record/record_schema.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <type_traits>
 
 namespace tw::sink {
 
 using record::SnapshotRecord;
 using snapshot::ItemView;
+using snapshot::kClientInfoType;
 using snapshot::SnapshotView;
 
 namespace {
@@ -18,25 +24,74 @@ namespace {
 /// there.
 constexpr std::uint64_t kFullEvery = 250;
 
-constexpr std::uint16_t kClientInfoType = 11;
-
 bool equal(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
     return a.size() == b.size() &&
            (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
-/// An item nobody can name, up to its type number: descriptors, unknown UUIDs, unknown numbers.
-void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
-    const bool descriptor = item.key.type == snapshot::kDescriptorType;
-    out.append(descriptor ? std::string_view{R"({"type":"descriptor")"}
-                          : std::string_view{R"({"type":"")"});
-    if (const auto* entry = record.types->find(item.key.type); entry != nullptr) {
-        const auto uuid = snapshot::format_uuid(entry->uuid);
-        out.append(std::string_view{R"(,"uuid":")"});
-        out.append(std::string_view{uuid.data(), uuid.size()});
-        out.append('"');
+/// Appends what stands under a key of a place.
+template <typename Value>
+void put(const Value& value, JsonBuffer& out) {
+    if constexpr (std::is_same_v<Value, record::Pair>) {
+        char* to = out.room(2 * kIntRoom + 3);
+        *to++ = '[';
+        to = put_int(to, value.x);
+        *to++ = ',';
+        to = put_int(to, value.y);
+        *to++ = ']';
+        out.took(to);
+    } else if constexpr (std::is_integral_v<Value>) {
+        out.append_int(std::int32_t{value});
+    } else {
+        out.append_string(value);
     }
-    out.append(std::string_view{R"(,"type_id":)"});
+}
+
+template <typename Source, typename Schema>
+void put_object(const Source& source, const Schema& schema, JsonBuffer& out);
+
+/// Appends the members of an object, each with a comma in front.
+template <typename Source, typename Schema>
+void put_members(const Source& source, const Schema& schema, JsonBuffer& out) {
+    record::for_each_row(schema, [&](const auto& row) {
+        using Row = std::remove_cvref_t<decltype(row)>;
+        if constexpr (record::kIsMerged<Row>) {
+            put_members(*row.get(source), *row.schema, out);
+        } else if constexpr (record::kIsObject<Row>) {
+            if (const auto* object = row.get(source); object != nullptr) {
+                out.append(row.key.json());
+                put_object(*object, *row.schema, out);
+            }
+        } else {
+            out.append(row.key.json());
+            put(std::invoke(row.get, source), out);
+        }
+    });
+}
+
+template <typename Source, typename Schema>
+void put_object(const Source& source, const Schema& schema, JsonBuffer& out) {
+    const std::size_t begin = out.size();
+    put_members(source, schema, out);
+    out.replace(begin, '{'); // the first comma
+    out.append('}');
+}
+
+/// An item nobody can name, up to its id: descriptors, unknown UUIDs, unknown numbers.
+void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
+    const std::size_t begin = out.size();
+    out.append(record::kItemType.key.json());
+    out.append_string(record::type_name(item.key.type, nullptr));
+    out.replace(begin, '{'); // the comma
+    if (const auto uuid = record::type_uuid(item.key.type, nullptr, record.types)) {
+        const auto text = snapshot::format_uuid(*uuid);
+        out.append(record::kItemUuid.key.json());
+        out.append_string({text.data(), text.size()});
+    }
+    out.append(record::kItemTypeId.key.json());
+    out.append_int(std::int32_t{item.key.type});
+    out.append(record::kItemId.key.json());
+    out.append_int(std::int32_t{item.key.id});
 }
 
 } // namespace
@@ -83,11 +138,11 @@ void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t clie
         }
         info = *found;
     }
-    const auto name = record.items[info].data.first(player.ints.size());
+    const auto name = record::name_in(record.items[info].data).ints;
     if (player.text.size() == 0 || !equal(name, player.ints)) {
         std::ranges::copy(name, player.ints.begin());
         JsonBuffer text;
-        text.append(std::string_view{R"(,"player":)"});
+        text.append(record::kItemPlayer.key.json());
         append_int_string(text, name);
         player.text = Literal{text.view()};
     }
@@ -106,49 +161,7 @@ void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client
 }
 
 void ItemWriter::write_place(const record::WorldPlace& place, JsonBuffer& out) {
-    const auto member = [&](std::string_view key, std::int32_t value) {
-        out.append(key);
-        out.append_int(value);
-    };
-    const auto numbered = [&](std::string_view key, const record::NumberedTile& tile) {
-        out.append(key);
-        out.append_string(tile.type);
-        member(R"(,"index":)", tile.index);
-        member(R"(,"number":)", tile.number);
-    };
-    member(R"({"x":)", place.x);
-    member(R"(,"y":)", place.y);
-    member(R"(,"tile":[)", place.tile_x);
-    member(",", place.tile_y);
-    out.append(std::string_view{R"(],"game":)"});
-    out.append_string(place.game);
-    member(R"(,"index":)", place.index);
-    if (place.front) {
-        out.append(std::string_view{R"(,"front":{"type":)"});
-        out.append_string(place.front->type);
-        member(R"(,"index":)", place.front->index);
-        out.append('}');
-    }
-    if (place.tele) {
-        numbered(R"(,"tele":{"type":)", *place.tele);
-        out.append('}');
-    }
-    if (place.speedup) {
-        member(R"(,"speedup":{"force":)", place.speedup->force);
-        member(R"(,"max_speed":)", place.speedup->max_speed);
-        member(R"(,"angle":)", place.speedup->angle);
-        out.append('}');
-    }
-    if (place.switch_tile) {
-        numbered(R"(,"switch":{"type":)", place.switch_tile->tile);
-        member(R"(,"delay":)", place.switch_tile->delay);
-        out.append('}');
-    }
-    if (place.tune) {
-        numbered(R"(,"tune":{"type":)", *place.tune);
-        out.append('}');
-    }
-    out.append('}');
+    put_object(place, record::kPlaceSchema, out);
 }
 
 std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
@@ -179,22 +192,19 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
                             const ItemView& item, JsonBuffer& out) {
     if (spec == nullptr) {
         write_unknown_front(record, item, out);
-        out.append_int(std::int32_t{item.key.type});
-        out.append(std::string_view{R"(,"id":)"});
-        out.append_int(std::int32_t{item.key.id});
     } else {
         if (const auto client = write_object(*spec, item, out)) {
             write_player(record, *client, out);
         }
         if (record.world != nullptr) {
             if (const auto place = record.world->place(*spec, item.data)) {
-                out.append(std::string_view{R"(,"at":)"});
+                out.append(record::kItemAt.key.json());
                 write_place(*place, out);
             }
         }
     }
     if (raw_ || spec == nullptr || item.data.size() > spec->size) {
-        out.append(std::string_view{R"(,"data":)"});
+        out.append(record::kItemData.key.json());
         out.append_ints(item.data);
     }
     out.append('}');
@@ -209,9 +219,11 @@ void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) {
     const bool full =
         choice_ == ItemChoice::all || !record.previous || record.ordinal % kFullEvery == 0;
     if (full) {
-        out.append(std::string_view{R"(,"full":true)"});
+        out.append(record::kSnapshotFull.key.json());
+        out.append(std::string_view{"true"});
     }
-    out.append(std::string_view{R"(,"items":[)"});
+    out.append(record::kSnapshotItems.key.json());
+    out.append('[');
     first_client_info_ = static_cast<std::size_t>(
         std::ranges::lower_bound(now.keys(), std::uint32_t{kClientInfoType} << 16U) -
         now.keys().begin());
@@ -254,7 +266,9 @@ void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) {
     for (; old < before.size(); ++old) {
         remove(before.keys()[old]);
     }
-    out.append(std::string_view{R"(],"removed":[)"});
+    out.append(']');
+    out.append(record::kSnapshotRemoved.key.json());
+    out.append('[');
     out.append(removed_.view());
     out.append(']');
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/player_name.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/json_buffer.h"
 #include "proxy/sink/json_object.h"
@@ -36,7 +37,7 @@ class ItemWriter {
     /// A player's name as JSON. Names hardly change, and are the same in all sessions of a server.
     struct PlayerName {
         std::uint64_t checked_in = 0; ///< the snapshot whose name this is, counted in snapshots_
-        std::array<std::int32_t, 4> ints{};
+        std::array<std::int32_t, record::kPlayerNameInts> ints{};
         Literal text; ///< `,"player":"nameless tee"`; empty while nothing is known
     };
 

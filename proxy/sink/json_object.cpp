@@ -1,5 +1,7 @@
 #include "proxy/sink/json_object.h"
 
+#include "proxy/record/item_schema.h"
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -8,22 +10,36 @@ namespace tw::sink {
 
 namespace {
 
-/// Longest int string: six ints.
-constexpr std::size_t kMaxIntString = 24;
+constexpr std::size_t kMaxIntString = 4 * snapshot::kMaxStringInts;
 /// In JSON: quoted, and every byte may need six.
 constexpr std::size_t kIntStringRoom = 6 * kMaxIntString + 2;
 
-const Literal kIdKey{R"(,"id":)"};
-const Literal kFieldsKey{R"(,"fields":{)"};
-const Literal kNamesKey{R"(,"names":{)"};
+using record::kItemFields;
+using record::kItemId;
+using record::kItemNames;
+using record::kItemType;
+using record::kItemTypeId;
+using record::kItemUuid;
+
+/// `,"fields":{`
+template <typename Key>
+Literal opening(const Key& key) {
+    return Literal{std::string{key.json()} + '{'};
+}
+
+const Literal kIdKey{kItemId.key.json()};
+const Literal kFieldsKey = opening(kItemFields.key);
+const Literal kNamesKey = opening(kItemNames.key);
 
 std::string prepared_front(const snapshot::ObjectSpec& object) {
-    std::string front = R"({"type":")" + std::string{object.name} + '"';
-    if (object.type == 0) {
-        const auto uuid = snapshot::format_uuid(object.uuid);
-        front += R"(,"uuid":")" + std::string{uuid.data(), uuid.size()} + '"';
+    const auto quoted = [](std::string_view text) { return '"' + std::string{text} + '"'; };
+    std::string front = std::string{kItemType.key.json()} + quoted(object.name);
+    front.front() = '{';
+    if (const auto uuid = record::type_uuid(object.type, &object, nullptr)) {
+        const auto text = snapshot::format_uuid(*uuid);
+        front += std::string{kItemUuid.key.json()} + quoted({text.data(), text.size()});
     }
-    return front + R"(,"type_id":)";
+    return front + std::string{kItemTypeId.key.json()};
 }
 
 struct IntString {

@@ -1,5 +1,6 @@
 #include "tests/proxy/record/records_page.h"
 
+#include "proxy/record/item_schema.h"
 #include "proxy/record/totals_schema.h"
 
 #include <algorithm>
@@ -112,6 +113,8 @@ std::vector<PageTable> page_tables() {
     add(record::MessageRecord{}, 1);
     add(record::MapRecord{}, 2);
     add(record::SnapshotRecord{}, 3);
+    tables.add("### An element of `items`", "items", record::kItemSchema);
+    tables.add("### `at`", "at", record::kPlaceSchema);
     add(record::FindingRecord{}, 4);
     add(record::SummaryRecord{}, 5);
     add(record::ImpairmentRecord{}, 6);

@@ -1,0 +1,130 @@
+#pragma once
+
+#include "proxy/record/player_name.h"
+#include "proxy/record/records.h"
+#include "proxy/record/schema.h"
+#include "proxy/record/values.h"
+
+#include <optional>
+#include <string_view>
+
+/// The keys of an element of `items`, and of the place under `at`. Their names are text that is
+/// made while compiling: items are most of what is written.
+namespace tw::record {
+
+/// Points at what an optional holds; null when it holds nothing.
+template <typename Value>
+constexpr const Value* pointer_to(const std::optional<Value>& value) {
+    return value ? &*value : nullptr;
+}
+
+inline constexpr auto kFrontSchema =
+    schema(key("type", &FrontPlace::type, "The tile's name."),
+           key("index", &FrontPlace::index, "The tile's number in the layer."));
+
+inline constexpr auto kNumberedTileSchema =
+    schema(key("type", &NumberedTile::type, "The tile's name."),
+           key("index", &NumberedTile::index, "The tile's number in the layer."),
+           key("number", &NumberedTile::number, "Which teleporter, switch or tune zone."));
+
+inline constexpr auto kSpeedupSchema =
+    schema(key("force", &SpeedupPlace::force, "How strongly it pushes."),
+           key("max_speed", &SpeedupPlace::max_speed, "The speed it pushes up to."),
+           key("angle", &SpeedupPlace::angle, "Where it pushes, in degrees."));
+
+inline constexpr auto kSwitchSchema =
+    schema(merged([](const SwitchPlace& s) { return &s.tile; }, kNumberedTileSchema),
+           key("delay", &SwitchPlace::delay, "Seconds, of a timed switch."));
+
+inline constexpr auto kPlaceSchema = schema(
+    key("x", &WorldPlace::x, "In world units, 32 a tile."),
+    key("y", &WorldPlace::y, "In world units, down."),
+    key(
+        "tile",
+        [](const WorldPlace& p) {
+            return Pair{p.tile_x, p.tile_y};
+        },
+        "The tile, `[x, y]`; `tile.x` and `tile.y` in filters."),
+    key("game", &WorldPlace::game, "The name of the tile in the game layer; empty if unknown."),
+    key("index", &WorldPlace::index, "That tile's number."),
+    object(
+        "front", [](const WorldPlace& p) { return pointer_to(p.front); },
+        "In the front layer, where it is not air there.", kFrontSchema),
+    object(
+        "tele", [](const WorldPlace& p) { return pointer_to(p.tele); },
+        "In the tele layer, where it is not air there.", kNumberedTileSchema),
+    object(
+        "speedup", [](const WorldPlace& p) { return pointer_to(p.speedup); },
+        "In the speedup layer, where it is not air there.", kSpeedupSchema),
+    object(
+        "switch", [](const WorldPlace& p) { return pointer_to(p.switch_tile); },
+        "In the switch layer, where it is not air there.", kSwitchSchema),
+    object(
+        "tune", [](const WorldPlace& p) { return pointer_to(p.tune); },
+        "In the tune layer, where it is not air there.", kNumberedTileSchema));
+
+/// An item as an element of `items` shows it.
+struct ShownItem {
+    const SnapshotRecord* record;
+    snapshot::ItemView item;
+    const snapshot::ObjectSpec* object; ///< null: nobody knows what it is
+};
+
+/// The name of an item's type; empty if unknown.
+constexpr std::string_view type_name(std::uint16_t type, const snapshot::ObjectSpec* object) {
+    if (object != nullptr) {
+        return object->name;
+    }
+    return type == snapshot::kDescriptorType ? "descriptor" : "";
+}
+
+/// The UUID of an item's type; nothing for types that are numbers.
+inline std::optional<snapshot::Uuid>
+type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeNames* types) {
+    if (object != nullptr) {
+        return object->type == 0 ? std::optional{object->uuid} : std::nullopt;
+    }
+    const auto* entry = types == nullptr ? nullptr : types->find(type);
+    return entry == nullptr ? std::nullopt : std::optional{entry->uuid};
+}
+
+inline constexpr auto kItemType = key(
+    "type", [](const ShownItem& i) { return type_name(i.item.key.type, i.object); },
+    "`character`, `player_info`, …; `descriptor` for the items that name UUID types; empty if "
+    "unknown.");
+inline constexpr auto kItemUuid = key(
+    "uuid",
+    [](const ShownItem& i) { return type_uuid(i.item.key.type, i.object, i.record->types); },
+    "Of UUID'd types.");
+inline constexpr auto kItemTypeId = key(
+    "type_id", [](const ShownItem& i) { return i.item.key.type; },
+    "As on the wire. UUID types have numbers that only hold for one server process.");
+inline constexpr auto kItemId = key(
+    "id", [](const ShownItem& i) { return i.item.key.id; }, "As on the wire.");
+inline constexpr auto kItemFields = key(
+    "fields", [](const ShownItem&) { return WithItems{}; },
+    "Named, in order; an older server may send fewer. Texts packed in ints are texts here.");
+inline constexpr auto kItemNames = key(
+    "names", [](const ShownItem&) { return WithItems{}; },
+    "Names of enum values and flag bits, under the same keys.");
+inline constexpr auto kItemPlayer = key(
+    "player",
+    [](const ShownItem& i) -> std::optional<PackedText> {
+        if (i.object == nullptr) {
+            return std::nullopt;
+        }
+        const auto client = snapshot::client_of(*i.object, i.item.key, i.item.data);
+        return client ? player_name(i.record->items, *client) : std::nullopt;
+    },
+    "Of what belongs to a client (`character`, `player_info`, `ddnet_character`, a `death`, a shot "
+    "with an `owner`, …): that player's name, where the snapshot tells it.");
+inline constexpr auto kItemAt = key(
+    "at", [](const ShownItem&) { return WithItems{}; }, "Where it is.");
+inline constexpr auto kItemData = key(
+    "data", [](const ShownItem&) { return WithItems{}; },
+    "The raw ints: with `--raw`, and always where the type is unknown or longer than known.");
+
+inline constexpr auto kItemSchema = schema(kItemType, kItemUuid, kItemTypeId, kItemId, kItemFields,
+                                           kItemNames, kItemPlayer, kItemAt, kItemData);
+
+} // namespace tw::record
