@@ -2,7 +2,8 @@
 // refuse differs by version (protocol sheet, section 1.2), and the rows say where.
 import { int, string } from './ints.mjs';
 import { waitUntil } from './process.mjs';
-import { chunk, compress, FLAG, GAME, INFO, KIND, MAGIC, message, say, SEQUENCES, SYSTEM, TOKEN_UNKNOWN } from './raw_client.mjs';
+import { chunk, compress, FLAG, GAME, KIND, SEQUENCES, SYSTEM } from './chunks.mjs';
+import { INFO, MAGIC, message, say, TOKEN_UNKNOWN } from './raw_client.mjs';
 
 const WAIT_MS = 20000;
 const BURST = 60;           // datagrams at once that no socket's buffer loses

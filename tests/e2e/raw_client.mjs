@@ -2,18 +2,10 @@
 // and acks, notes what the server sent it, and between that hands out the parts of packets, so that a test can put them
 // together wrong. It decodes no snapshot, it only counts those of which all parts came.
 import dgram from 'node:dgram';
-import { createRequire } from 'node:module';
+import { chunk, compress, FLAG, GAME, KIND, messagesOf, SEQUENCES, stillUnacknowledged, SYSTEM, VERSION } from './chunks.mjs';
 import { int, ints, string } from './ints.mjs';
 import { waitUntil } from './process.mjs';
 
-const { Huffman } = createRequire(import.meta.url)('teeworlds/lib/huffman.js');
-
-const huffman = new Huffman();
-export const FLAG = { ackHigh: 0x03, seven: 0x04, header: 0x08, control: 0x10, connless: 0x20, resend: 0x40, compressed: 0x80 };
-export const KIND = { keepalive: 0, connect: 1, connectAccept: 2, accept: 3, close: 4 };
-export const SYSTEM = { info: 1, mapChange: 2, conReady: 4, snap: 5, snapEmpty: 6, snapSingle: 7, ready: 14, enterGame: 15, input: 16 };
-export const GAME = { chat: 3, readyToEnter: 8, say: 17, startInfo: 20 };
-export const SEQUENCES = 1024;
 export const TOKEN_UNKNOWN = Buffer.from('ffffffff', 'hex');
 export const MAGIC = Buffer.from('TKEN');
 const INPUT_MS = 40;
@@ -21,20 +13,10 @@ const REPEAT_MS = 500;
 const INPUT_BYTES = 40;
 const PREDICTED_TICKS = 3;
 
-/** Compresses as senders do. */
-export const compress = (bytes) => huffman.compress(bytes);
-
 /** A message: its id and fields. */
 export const message = (id, system, ...fields) => Buffer.concat([int(id * 2 + (system ? 1 : 0)), ...fields]);
-export const INFO = message(SYSTEM.info, true, string('0.6 626fce9a778df4d4'), string(''));
+export const INFO = message(SYSTEM.info, true, string(VERSION), string(''));
 export const say = (text) => message(GAME.say, false, int(0), string(text));
-
-/** A chunk of a message; vital when it has a sequence. `size`: what its header says instead of the truth. */
-export function chunk(body, { sequence, resend = false, size = body.length } = {}) {
-    const vital = sequence !== undefined;
-    const head = [(resend ? 0x80 : 0) | (vital ? 0x40 : 0) | (size >> 4), (vital ? (sequence >> 2) & 0xf0 : 0) | (size & 15)];
-    return Buffer.concat([Buffer.from(vital ? [...head, sequence & 0xff] : head), body]);
-}
 
 export class RawClient {
     static all = new Set();
@@ -156,13 +138,9 @@ export class RawClient {
             return;
         }
         if (!this.token) return;
-        const acknowledged = ((datagram[0] & FLAG.ackHigh) << 8) | datagram[1];
-        this.unacknowledged = this.unacknowledged.filter(({ sequence }) =>
-            (sequence - acknowledged + SEQUENCES) % SEQUENCES < SEQUENCES / 2 && sequence !== acknowledged);
+        this.unacknowledged = stillUnacknowledged(this.unacknowledged, datagram);
         if (datagram[0] & FLAG.resend) this.#resend();
-        const payload = datagram[0] & FLAG.compressed ? Buffer.from(huffman.decompress(datagram.subarray(3))) : datagram.subarray(3);
-        let rest = payload.subarray(0, -this.token.length);
-        for (let left = datagram[2]; left > 0 && rest.length > 1; left -= 1) rest = this.#chunk(rest);
+        for (const each of messagesOf(datagram, this, this.token.length)) this.#message(...each);
     }
 
     #onControl(kind, body) {
@@ -175,21 +153,6 @@ export class RawClient {
         } else if (kind === KIND.close) {
             this.close = `${body}`;
         }
-    }
-
-    /** Handles the first chunk and returns what is behind it. */
-    #chunk(bytes) {
-        const size = ((bytes[0] & 0x3f) << 4) | (bytes[1] & 15);
-        const vital = bytes[0] & 0x40;
-        const body = bytes.subarray(vital ? 3 : 2, (vital ? 3 : 2) + size);
-        const behind = bytes.subarray((vital ? 3 : 2) + size);
-        if (vital) {
-            const sequence = ((bytes[1] & 0xf0) << 2) | bytes[2];
-            if (sequence !== (this.ack + 1) % SEQUENCES) return behind;
-            this.ack = sequence;
-        }
-        if (body.length) this.#message(body[0] >> 1, body[0] & 1, body.subarray(1));
-        return behind;
     }
 
     #message(id, system, body) {

@@ -1,22 +1,11 @@
 // A client without DDNet's token extension, as vanilla ones are: joins, acknowledges every snapshot, walks about.
 // It decodes no snapshot, only what it needs to stay in the game.
 import dgram from 'node:dgram';
-import { createRequire } from 'node:module';
 import { random } from './bot.mjs';
+import { chunk, FLAG, GAME, KIND, messagesOf, SEQUENCES, stillUnacknowledged, SYSTEM, VERSION } from './chunks.mjs';
 import { int, ints, string } from './ints.mjs';
 import { waitUntil } from './process.mjs';
 
-const { Huffman } = createRequire(import.meta.url)('teeworlds/lib/huffman.js');
-
-const huffman = new Huffman();
-const CONTROL = 0x10;
-const COMPRESSED = 0x80;
-const RESEND = 0x40;
-const KIND = { keepalive: 0, connect: 1, connectAccept: 2, accept: 3, close: 4 };
-const SYSTEM = { info: 1, mapChange: 2, conReady: 4, snap: 5, snapEmpty: 6, snapSingle: 7, ready: 14, enterGame: 15, input: 16 };
-const GAME = { readyToEnter: 8, startInfo: 20 };
-const VERSION = '0.6 626fce9a778df4d4';
-const SEQUENCES = 1024;
 const INPUT_MS = 40;
 const REPEAT_MS = 500;
 const INPUT_BYTES = 40;
@@ -34,7 +23,7 @@ export class TokenlessClient {
         this.#control(KIND.connect);
         this.repeat = setInterval(() => {
             if (!this.accepted) this.#control(KIND.connect);
-            else if (this.unacknowledged.length) this.#send(this.unacknowledged.map(({ chunk }) => chunk));
+            else if (this.unacknowledged.length) this.#resend();
         }, REPEAT_MS);
         await waitUntil(`${this.name} to see snapshots`, () => this.snapshots > 1, ms);
         this.inputs = setInterval(() => this.#walk(), INPUT_MS);
@@ -48,7 +37,7 @@ export class TokenlessClient {
     }
 
     #control(kind, done) {
-        this.socket.send(Buffer.from([CONTROL | (this.ack >> 8), this.ack & 0xff, 0, kind]), this.port, '127.0.0.1', done);
+        this.socket.send(Buffer.from([FLAG.control | (this.ack >> 8), this.ack & 0xff, 0, kind]), this.port, '127.0.0.1', done);
     }
 
     #send(chunks) {
@@ -60,13 +49,11 @@ export class TokenlessClient {
         const body = Buffer.concat([int(id * 2 + (system ? 1 : 0)), ...fields]);
         this.sequence = (this.sequence + 1) % SEQUENCES;
         const { sequence } = this;
-        const head = Buffer.from([0x40 | (body.length >> 4), ((sequence >> 2) & 0xf0) | (body.length & 15), sequence & 0xff]);
-        const chunk = Buffer.concat([head, body]);
-        const again = Buffer.from(chunk);
-        again[0] |= 0x80;
-        this.unacknowledged.push({ sequence, chunk: again });
-        this.#send([chunk]);
+        this.unacknowledged.push({ sequence, chunk: chunk(body, { sequence, resend: true }) });
+        this.#send([chunk(body, { sequence })]);
     }
+
+    #resend() { this.#send(this.unacknowledged.map((each) => each.chunk)); }
 
     #walk() {
         const chance = (probability) => this.random() < probability;
@@ -77,11 +64,11 @@ export class TokenlessClient {
         if (chance(0.1)) this.input[5] = chance(0.5) ? 1 : 0;
         const body = Buffer.concat([int(SYSTEM.input * 2 + 1), int(this.tick), int(this.tick + PREDICTED_TICKS), int(INPUT_BYTES),
             ...this.input.map(int)]);
-        this.#send([Buffer.concat([Buffer.from([body.length >> 4, body.length & 15]), body])]);
+        this.#send([chunk(body)]);
     }
 
     #receive(packet) {
-        if (packet[0] & CONTROL) {
+        if (packet[0] & FLAG.control) {
             if (packet[3] === KIND.connectAccept && !this.accepted) {
                 this.accepted = true;
                 this.#control(KIND.accept);
@@ -89,28 +76,9 @@ export class TokenlessClient {
             }
             return;
         }
-        const acknowledged = ((packet[0] & 3) << 8) | packet[1];
-        this.unacknowledged = this.unacknowledged.filter(({ sequence }) =>
-            (sequence - acknowledged + SEQUENCES) % SEQUENCES < SEQUENCES / 2 && sequence !== acknowledged);
-        let rest = packet.subarray(3);
-        if (packet[0] & COMPRESSED) rest = huffman.decompress(rest);
-        if (packet[0] & RESEND) this.#send(this.unacknowledged.map(({ chunk }) => chunk));
-        for (let left = packet[2]; left > 0 && rest.length > 1; left--) rest = this.#chunk(rest);
-    }
-
-    /** Handles the first chunk and returns what is behind it. */
-    #chunk(bytes) {
-        const size = ((bytes[0] & 0x3f) << 4) | (bytes[1] & 15);
-        const vital = bytes[0] & 0x40;
-        const body = bytes.subarray(vital ? 3 : 2, (vital ? 3 : 2) + size);
-        const behind = bytes.subarray((vital ? 3 : 2) + size);
-        if (vital) {
-            const sequence = ((bytes[1] & 0xf0) << 2) | bytes[2];
-            if (sequence !== (this.ack + 1) % SEQUENCES) return behind;
-            this.ack = sequence;
-        }
-        if (body.length) this.#message(body[0] >> 1, body[0] & 1, body.subarray(1));
-        return behind;
+        this.unacknowledged = stillUnacknowledged(this.unacknowledged, packet);
+        if (packet[0] & FLAG.resend) this.#resend();
+        for (const each of messagesOf(packet, this)) this.#message(...each);
     }
 
     #message(id, system, body) {

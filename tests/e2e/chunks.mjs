@@ -1,0 +1,57 @@
+// Packets and chunks as clients read them, and the numbers in them.
+import { createRequire } from 'node:module';
+
+const { Huffman } = createRequire(import.meta.url)('teeworlds/lib/huffman.js');
+
+const huffman = new Huffman();
+export const FLAG = { ackHigh: 0x03, seven: 0x04, header: 0x08, control: 0x10, connless: 0x20, resend: 0x40, compressed: 0x80 };
+export const KIND = { keepalive: 0, connect: 1, connectAccept: 2, accept: 3, close: 4 };
+export const SYSTEM = { info: 1, mapChange: 2, conReady: 4, snap: 5, snapEmpty: 6, snapSingle: 7, ready: 14, enterGame: 15, input: 16 };
+export const GAME = { chat: 3, readyToEnter: 8, say: 17, startInfo: 20 };
+export const VERSION = '0.6 626fce9a778df4d4';
+export const SEQUENCES = 1024;
+
+/** Compresses as senders do. */
+export const compress = (bytes) => huffman.compress(bytes);
+
+/** A chunk of a message; vital when it has a sequence. `size`: what its header says instead of the truth. */
+export function chunk(body, { sequence, resend = false, size = body.length } = {}) {
+    const vital = sequence !== undefined;
+    const head = [(resend ? 0x80 : 0) | (vital ? 0x40 : 0) | (size >> 4), (vital ? (sequence >> 2) & 0xf0 : 0) | (size & 15)];
+    return Buffer.concat([Buffer.from(vital ? [...head, sequence & 0xff] : head), body]);
+}
+
+/** Those vital messages that a datagram does not acknowledge. */
+export function stillUnacknowledged(messages, datagram) {
+    const acknowledged = ((datagram[0] & FLAG.ackHigh) << 8) | datagram[1];
+    return messages.filter(({ sequence }) =>
+        (sequence - acknowledged + SEQUENCES) % SEQUENCES < SEQUENCES / 2 && sequence !== acknowledged);
+}
+
+/** What stands in the first chunk, and the bytes behind it; `sequence` only of a vital one. */
+function splitChunk(bytes) {
+    const size = ((bytes[0] & 0x3f) << 4) | (bytes[1] & 15);
+    const vital = bytes[0] & 0x40;
+    const head = vital ? 3 : 2;
+    const sequence = vital ? ((bytes[1] & 0xf0) << 2) | bytes[2] : undefined;
+    return { body: bytes.subarray(head, head + size), behind: bytes.subarray(head + size), sequence };
+}
+
+/**
+ * The messages of a datagram with chunks that its receiver takes, as [id, is it a system message, fields]. Moves `client.ack`
+ * on past each vital one. `tokenSize`: bytes of the token behind the chunks.
+ */
+export function* messagesOf(datagram, client, tokenSize = 0) {
+    const compressed = datagram[0] & FLAG.compressed;
+    const payload = compressed ? Buffer.from(huffman.decompress(datagram.subarray(3))) : datagram.subarray(3);
+    let rest = payload.subarray(0, payload.length - tokenSize);
+    for (let left = datagram[2]; left > 0 && rest.length > 1; left -= 1) {
+        const { body, behind, sequence } = splitChunk(rest);
+        rest = behind;
+        if (sequence !== undefined) {
+            if (sequence !== (client.ack + 1) % SEQUENCES) continue;
+            client.ack = sequence;
+        }
+        if (body.length) yield [body[0] >> 1, body[0] & 1, body.subarray(1)];
+    }
+}
