@@ -2,7 +2,7 @@
 
 #include "proxy/filter/tables.h"
 #include "proxy/wire/connless.h"
-#include "proxy/wire/message.h"
+#include "proxy/wire/message_layouts.h"
 
 #include <cstring>
 
@@ -12,12 +12,6 @@ using record::MessageRecord;
 using wire::FieldValue;
 
 namespace {
-
-/// Names of fields that stand in no table: of control packets, of players and servers in lists, and
-/// of an object's surplus ints.
-constexpr std::array<std::string_view, 11> kOtherFields{"reason",  "token", "name",      "clan",
-                                                        "country", "score", "is_player", "reserved",
-                                                        "address", "port",  "more"};
 
 /// Follows a flat list of values along a dotted path. Elements of arrays have no name of their own:
 /// they count as what their array is.
@@ -102,6 +96,14 @@ void for_each_message_field(const Use& use) {
             use(field.name, field.names);
         }
     }
+    for (const wire::MessageField& field : wire::table::kClient) {
+        use(field.name, field.names);
+    }
+    for (const wire::MessageField& field :
+         {wire::table::kAddress, wire::table::kPort, wire::table::kSurplus,
+          wire::table::kCloseReason, wire::table::kControlToken}) {
+        use(field.name, field.names);
+    }
     for (const snapshot::ObjectSpec& object : snapshot::object_table()) {
         for (const snapshot::FieldSpec& field : object.fields) {
             use(field.name, field.names);
@@ -146,16 +148,13 @@ bool visit_field_names(std::string_view path, const MessageRecord& record, Value
 }
 
 std::vector<std::string_view> message_field_words() {
-    std::vector<std::string_view> words{kOtherFields.begin(), kOtherFields.end()};
+    std::vector<std::string_view> words;
     for_each_message_field(
         [&](std::string_view name, const snapshot::NameTable*) { words.push_back(name); });
     return words;
 }
 
 void add_message_keys(std::vector<std::string>& names) {
-    for (const std::string_view name : kOtherFields) {
-        names.push_back("fields." + std::string{name});
-    }
     for_each_message_field([&](std::string_view name, const snapshot::NameTable* values) {
         names.push_back("fields." + std::string{name});
         if (values != nullptr) {

@@ -1,6 +1,7 @@
 #include "proxy/inspect/message_reporter.h"
 
 #include "proxy/wire/connless.h"
+#include "proxy/wire/message_layouts.h"
 
 #include <algorithm>
 
@@ -93,12 +94,12 @@ void MessageReporter::report_control(const wire::Packet& packet, const wire::Con
     values.clear();
     if (control.kind == wire::ControlKind::close) {
         values.push_back({.kind = wire::FieldValue::Kind::string,
-                          .name = "reason",
+                          .name = wire::table::kCloseReason.name,
                           .bytes = std::as_bytes(std::span{control.reason})});
     }
     if (control.token) {
         values.push_back({.kind = wire::FieldValue::Kind::raw,
-                          .name = "token",
+                          .name = wire::table::kControlToken.name,
                           .bytes = std::as_bytes(std::span{*control.token})});
     }
     reporter.emit(record::MessageRecord{.head = reporter.head(),

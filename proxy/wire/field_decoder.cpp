@@ -1,5 +1,7 @@
 #include "proxy/wire/field_decoder.h"
 
+#include "proxy/wire/message_layouts.h"
+
 #include <algorithm>
 #include <charconv>
 
@@ -14,19 +16,6 @@ constexpr std::size_t kSha256Size = 32;
 constexpr std::size_t kAddressSize = 16; ///< IPv6, or IPv4 mapped into it
 
 constexpr MessageField kIntElement{.type = FieldType::integer};
-constexpr MessageField kSurplus{.name = "more", .type = FieldType::integers_until_end};
-constexpr MessageField kAddress{.name = "address", .type = FieldType::raw};
-constexpr MessageField kPort{.name = "port", .type = FieldType::u16_be, .min = 0, .max = 0xffff};
-
-/// A player in a server info answer. The last one only in the extended kinds.
-constexpr MessageField kClient[] = {
-    {.name = "name", .type = FieldType::string},
-    {.name = "clan", .type = FieldType::string},
-    {.name = "country", .type = FieldType::decimal_string},
-    {.name = "score", .type = FieldType::decimal_string},
-    {.name = "is_player", .type = FieldType::decimal_string},
-    {.name = "reserved", .type = FieldType::string},
-};
 
 std::span<const std::byte> as_bytes(std::string_view text) {
     return std::as_bytes(std::span{text.data(), text.size()});
@@ -202,7 +191,7 @@ void FieldDecoder::object(const MessageField& spec, std::string_view name, std::
         }
     }
     if (used < ints && !in_.failed()) {
-        open(Kind::array_begin, kSurplus.name);
+        open(Kind::array_begin, table::kSurplus.name);
         for (; used < ints && !in_.failed(); ++used) {
             integer(kIntElement);
         }
@@ -244,7 +233,8 @@ void FieldDecoder::objects(const MessageField& spec) {
 
 void FieldDecoder::clients(const MessageField& spec) {
     const bool extended = spec.type == FieldType::clients_extended;
-    const auto fields = std::span{kClient}.first(std::size(kClient) - (extended ? 0 : 1));
+    const auto fields =
+        std::span{table::kClient}.first(std::size(table::kClient) - (extended ? 0 : 1));
     open(Kind::array_begin, spec.name);
     while (in_.remaining() > 0) {
         open(Kind::object_begin, {});
@@ -261,8 +251,8 @@ void FieldDecoder::addresses(const MessageField& spec) {
     open(Kind::array_begin, spec.name);
     while (in_.remaining() >= kEntrySize) {
         open(Kind::object_begin, {});
-        raw(kAddress, Kind::raw, kAddressSize);
-        field(kPort);
+        raw(table::kAddress, Kind::raw, kAddressSize);
+        field(table::kPort);
         close();
     }
     close();

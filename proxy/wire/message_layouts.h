@@ -3,7 +3,8 @@
 #include "proxy/wire/message_builders.h"
 
 /// The fields of the messages that the program acts on: rows of the message table that bodies.cpp
-/// reads into typed values, too.
+/// reads into typed values, too. And the fields that stand in no message's row: inside of others,
+/// and of control packets.
 namespace tw::wire::table {
 
 inline constexpr MessageField kMapChange[] = {text("name", kStrict), integer("crc"),
@@ -32,5 +33,27 @@ inline constexpr MessageField kMapDetails[] = {text("name", kStrict), sha256("sh
 
 inline constexpr MessageField kClientVersion[] = {uuid("connection_id"), integer("ddnet_version"),
                                                   text("version_string", kOneLine)};
+
+/// A player in a server info answer. The last one only in the extended kinds.
+inline constexpr MessageField kClient[] = {
+    {.name = "name", .type = FieldType::string},
+    {.name = "clan", .type = FieldType::string},
+    {.name = "country", .type = FieldType::decimal_string},
+    {.name = "score", .type = FieldType::decimal_string},
+    {.name = "is_player", .type = FieldType::decimal_string},
+    {.name = "reserved", .type = FieldType::string},
+};
+
+/// A server in a master's list.
+inline constexpr MessageField kAddress{.name = "address", .type = FieldType::raw};
+inline constexpr MessageField kPort{
+    .name = "port", .type = FieldType::u16_be, .min = 0, .max = 0xffff};
+
+/// Ints of an object beyond those that its description has.
+inline constexpr MessageField kSurplus{.name = "more", .type = FieldType::integers_until_end};
+
+/// Of control packets: why a CLOSE came, and the token of any.
+inline constexpr MessageField kCloseReason{.name = "reason", .type = FieldType::string};
+inline constexpr MessageField kControlToken{.name = "token", .type = FieldType::raw};
 
 } // namespace tw::wire::table
