@@ -138,7 +138,7 @@ void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t clie
         }
         info = *found;
     }
-    const auto name = record::name_in(record.items[info].data).ints;
+    const auto name = record.items[info].data.first(player.ints.size());
     if (player.text.size() == 0 || !equal(name, player.ints)) {
         std::ranges::copy(name, player.ints.begin());
         JsonBuffer text;
