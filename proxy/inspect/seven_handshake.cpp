@@ -2,10 +2,9 @@
 
 namespace tw::inspect {
 
-using wire::Direction;
 using wire::SevenControl;
 
-SevenChange SevenHandshake::on_packet(Direction direction, const wire::SevenPacket& packet,
+SevenChange SevenHandshake::on_packet(wire::Direction direction, const wire::SevenPacket& packet,
                                       bool established) {
     if (!packet.control) {
         return SevenChange::none;
@@ -18,8 +17,9 @@ SevenChange SevenHandshake::on_packet(Direction direction, const wire::SevenPack
                                                              : SevenChange::none;
 }
 
-SevenChange SevenHandshake::on_handshake(Direction direction, const wire::SevenPacket& packet) {
-    const bool c2s = direction == Direction::c2s;
+SevenChange SevenHandshake::on_handshake(wire::Direction direction,
+                                         const wire::SevenPacket& packet) {
+    const bool c2s = direction == wire::Direction::c2s;
     if (c2s && packet.kind == SevenControl::token && packet.own_token &&
         packet.token == wire::kTokenUnknown) {
         client_ = packet.own_token;
@@ -40,7 +40,7 @@ SevenChange SevenHandshake::on_handshake(Direction direction, const wire::SevenP
     return SevenChange::none;
 }
 
-SevenChange SevenHandshake::on_fitting(Direction direction, const wire::SevenPacket& packet) {
+SevenChange SevenHandshake::on_fitting(wire::Direction direction, const wire::SevenPacket& packet) {
     constexpr int kEnough = 2;
     auto& token = tokens_[wire::index_of(direction)];
     fitting_ = token && *token != packet.token ? 1 : fitting_ + 1;

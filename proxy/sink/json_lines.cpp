@@ -13,7 +13,6 @@
 
 namespace tw::sink {
 
-using wire::Direction;
 using wire::FieldValue;
 
 namespace {

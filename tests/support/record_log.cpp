@@ -7,8 +7,6 @@ namespace tw::test {
 
 namespace {
 
-using wire::Direction;
-
 std::string line_of(const record::SessionRecord& record) {
     static constexpr std::array<std::string_view, 3> kEvents{"open", "established", "close"};
     std::string line = "session " + std::string{kEvents[static_cast<std::size_t>(record.event)]};
@@ -22,7 +20,7 @@ std::string line_of(const record::SessionRecord& record) {
 
 std::string line_of(const record::MessageRecord& record) {
     std::string line = "message ";
-    line += record.head.direction == Direction::c2s ? "c2s " : "s2c ";
+    line += record.head.direction == wire::Direction::c2s ? "c2s " : "s2c ";
     line += record.name.empty() ? "?" : std::string{record.name};
     if (record.vital) {
         line += " #" + std::to_string(record.sequence);

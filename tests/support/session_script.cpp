@@ -68,7 +68,7 @@ SessionScript::SessionScript(inspect::Options options)
     session_->open(time_);
 }
 
-void SessionScript::feed(Direction direction, std::span<const std::byte> datagram) {
+void SessionScript::feed(wire::Direction direction, std::span<const std::byte> datagram) {
     time_ += kStep;
     session_->on_datagram(time_, direction, datagram, *workspace_);
 }
@@ -95,29 +95,30 @@ void SessionScript::join_ddnet() {
 
 void SessionScript::join_ddnet_with(wire::Token token) {
     restart(token, std::nullopt);
-    control(Direction::c2s, {.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
-    control(Direction::s2c, {.kind = wire::ControlKind::connectaccept, .token = token});
-    control(Direction::c2s, {.kind = wire::ControlKind::accept, .token = token});
+    control(wire::Direction::c2s,
+            {.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
+    control(wire::Direction::s2c, {.kind = wire::ControlKind::connectaccept, .token = token});
+    control(wire::Direction::c2s, {.kind = wire::ControlKind::accept, .token = token});
 }
 
 void SessionScript::join_vanilla() {
     restart(std::nullopt, std::nullopt);
-    control(Direction::c2s, {.kind = wire::ControlKind::connect});
-    control(Direction::s2c, {.kind = wire::ControlKind::connectaccept});
-    control(Direction::c2s, {.kind = wire::ControlKind::accept});
+    control(wire::Direction::c2s, {.kind = wire::ControlKind::connect});
+    control(wire::Direction::s2c, {.kind = wire::ControlKind::connectaccept});
+    control(wire::Direction::c2s, {.kind = wire::ControlKind::accept});
 }
 
 void SessionScript::join_header_token() {
     restart(std::nullopt, kToken);
-    feed(Direction::c2s, header_token_connect(kClientToken));
-    feed(Direction::s2c, header_token_accept(kClientToken, kToken));
+    feed(wire::Direction::c2s, header_token_connect(kClientToken));
+    feed(wire::Direction::s2c, header_token_accept(kClientToken, kToken));
 }
 
 void SessionScript::assume_ddnet() {
     restart(kToken, std::nullopt);
 }
 
-void SessionScript::control(Direction direction, wire::ControlSpec spec) {
+void SessionScript::control(wire::Direction direction, wire::ControlSpec spec) {
     // Those of a handshake have none yet.
     if (spec.ack == 0 &&
         (spec.kind == wire::ControlKind::close || spec.kind == wire::ControlKind::keepalive)) {
@@ -126,7 +127,7 @@ void SessionScript::control(Direction direction, wire::ControlSpec spec) {
     feed(direction, wire::encode_control(spec));
 }
 
-Bytes SessionScript::pack(Direction direction, const std::vector<Piece>& pieces) {
+Bytes SessionScript::pack(wire::Direction direction, const std::vector<Piece>& pieces) {
     Peer& sender = peer(direction);
     Bytes chunks;
     for (const Piece& piece : pieces) {
@@ -147,7 +148,7 @@ Bytes SessionScript::pack(Direction direction, const std::vector<Piece>& pieces)
                                 .compression = compression});
 }
 
-Bytes SessionScript::pack_odd(Direction direction, const std::vector<Piece>& pieces,
+Bytes SessionScript::pack_odd(wire::Direction direction, const std::vector<Piece>& pieces,
                               const Odd& odd) {
     const Peer honest = peer(direction);
     Bytes datagram = pack(direction, pieces);
@@ -168,11 +169,11 @@ Bytes SessionScript::pack_odd(Direction direction, const std::vector<Piece>& pie
     return datagram;
 }
 
-std::uint16_t SessionScript::next_sequence(Direction direction) {
+std::uint16_t SessionScript::next_sequence(wire::Direction direction) {
     return static_cast<std::uint16_t>((peer(direction).sent + 1) % wire::kSequenceModulus);
 }
 
-void SessionScript::tell(Direction direction, const std::vector<Piece>& pieces) {
+void SessionScript::tell(wire::Direction direction, const std::vector<Piece>& pieces) {
     const std::uint16_t before = peer(direction).sent;
     feed(direction, pack(direction, pieces));
     // A receiver that has all up to here has these too; one behind a gap stays where it is.
@@ -182,26 +183,26 @@ void SessionScript::tell(Direction direction, const std::vector<Piece>& pieces) 
     }
 }
 
-void SessionScript::tell(Direction direction, const MessageBuilder& vital_message) {
+void SessionScript::tell(wire::Direction direction, const MessageBuilder& vital_message) {
     tell(direction, {vital(vital_message)});
 }
 
 void SessionScript::enter(std::string_view map) {
-    tell(Direction::s2c, message("map_change").string(map).number(1).number(100));
+    tell(wire::Direction::s2c, message("map_change").string(map).number(1).number(100));
     sent_snapshots_.clear();
-    tell(Direction::c2s, message("ready"));
-    tell(Direction::s2c, message("con_ready"));
-    tell(Direction::c2s, message("enter_game"));
+    tell(wire::Direction::c2s, message("ready"));
+    tell(wire::Direction::s2c, message("con_ready"));
+    tell(wire::Direction::c2s, message("enter_game"));
 }
 
 Bytes SessionScript::snap_datagram(snapshot::Tick tick, snapshot::Tick base, const Items& items) {
     const Items from = base == snapshot::kNoBase ? Items{} : sent_snapshots_[base];
     sent_snapshots_[tick] = items;
-    return pack(Direction::s2c, {plain(snap_between(tick, base, from, items))});
+    return pack(wire::Direction::s2c, {plain(snap_between(tick, base, from, items))});
 }
 
 void SessionScript::snap(snapshot::Tick tick, snapshot::Tick base, const Items& items) {
-    feed(Direction::s2c, snap_datagram(tick, base, items));
+    feed(wire::Direction::s2c, snap_datagram(tick, base, items));
 }
 
 namespace {
@@ -233,15 +234,15 @@ void SessionScript::join_seven() {
     constexpr std::uint8_t kConnect = 1;
     constexpr std::uint8_t kAccept = 2;
     constexpr std::uint8_t kTokenKind = 5;
-    feed(Direction::c2s, seven_control(wire::kTokenUnknown, kTokenKind, kSevenClient));
-    feed(Direction::s2c, seven_control(kSevenClient, kTokenKind, kSevenServer));
-    feed(Direction::c2s, seven_control(kSevenServer, kConnect, kSevenClient));
-    feed(Direction::s2c, seven_control(kSevenClient, kAccept));
+    feed(wire::Direction::c2s, seven_control(wire::kTokenUnknown, kTokenKind, kSevenClient));
+    feed(wire::Direction::s2c, seven_control(kSevenClient, kTokenKind, kSevenServer));
+    feed(wire::Direction::c2s, seven_control(kSevenServer, kConnect, kSevenClient));
+    feed(wire::Direction::s2c, seven_control(kSevenClient, kAccept));
 }
 
 void SessionScript::close_seven() {
     constexpr std::uint8_t kClose = 4;
-    feed(Direction::c2s, seven_control(kSevenServer, kClose));
+    feed(wire::Direction::c2s, seven_control(kSevenServer, kClose));
 }
 
 } // namespace tw::test

@@ -14,8 +14,6 @@
 
 namespace tw::test {
 
-using wire::Direction;
-
 /// Finds what the test tells it to find.
 class FakeMaps final : public inspect::MapSource {
   public:
@@ -79,7 +77,7 @@ class SessionScript {
     static constexpr wire::Token kToken{0xad, 0x70, 0x60, 0x4e};
     static constexpr wire::Token kClientToken{0x01, 0x02, 0x03, 0x04}; ///< of a 0.6.5 client
 
-    void feed(Direction direction, std::span<const std::byte> datagram);
+    void feed(wire::Direction direction, std::span<const std::byte> datagram);
 
     /// Nothing happens for so long, in nanoseconds.
     void pause(record::Timestamp time) { time_ += time; }
@@ -99,17 +97,17 @@ class SessionScript {
     void assume_ddnet();
 
     /// A CLOSE or KEEPALIVE has the honest ack unless it says another.
-    void control(Direction direction, wire::ControlSpec spec);
+    void control(wire::Direction direction, wire::ControlSpec spec);
     /// Builds the next packet of one side: sequences, ack and token as the side has them.
-    [[nodiscard]] Bytes pack(Direction direction, const std::vector<Piece>& pieces);
+    [[nodiscard]] Bytes pack(wire::Direction direction, const std::vector<Piece>& pieces);
     /// A packet that is not what it should be. Sequences stay as they were: the next honest vital
     /// chunk has the same one again.
-    [[nodiscard]] Bytes pack_odd(Direction direction, const std::vector<Piece>& pieces,
+    [[nodiscard]] Bytes pack_odd(wire::Direction direction, const std::vector<Piece>& pieces,
                                  const Odd& odd);
     /// Sequence of the next honest vital chunk.
-    [[nodiscard]] std::uint16_t next_sequence(Direction direction);
-    void tell(Direction direction, const std::vector<Piece>& pieces);
-    void tell(Direction direction, const MessageBuilder& vital_message);
+    [[nodiscard]] std::uint16_t next_sequence(wire::Direction direction);
+    void tell(wire::Direction direction, const std::vector<Piece>& pieces);
+    void tell(wire::Direction direction, const MessageBuilder& vital_message);
 
     /// From map change to entering the game.
     void enter(std::string_view map = "dm1");
@@ -125,8 +123,8 @@ class SessionScript {
 
     [[nodiscard]] const record::SessionStats& stats() const { return session_->current(); }
 
-    [[nodiscard]] const record::DirectionStats& stats(Direction direction) const {
-        return stats().directions[direction == Direction::s2c ? 1 : 0];
+    [[nodiscard]] const record::DirectionStats& stats(wire::Direction direction) const {
+        return stats().directions[direction == wire::Direction::s2c ? 1 : 0];
     }
 
     [[nodiscard]] inspect::Session& session() { return *session_; }
@@ -141,7 +139,9 @@ class SessionScript {
         std::uint16_t received = 0; ///< what it says as ack
     };
 
-    [[nodiscard]] Peer& peer(Direction sender) { return peers_[sender == Direction::s2c ? 1 : 0]; }
+    [[nodiscard]] Peer& peer(wire::Direction sender) {
+        return peers_[sender == wire::Direction::s2c ? 1 : 0];
+    }
 
     void restart(std::optional<wire::Token> token, std::optional<wire::Token> header_token);
 

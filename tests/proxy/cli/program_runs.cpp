@@ -12,8 +12,8 @@ using snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kC2s = Direction::c2s;
-constexpr auto kS2c = Direction::s2c;
+constexpr auto kC2s = wire::Direction::c2s;
+constexpr auto kS2c = wire::Direction::s2c;
 constexpr std::uint32_t kServerAddress = 0x0a000001; ///< 10.0.0.1
 constexpr std::uint16_t kServerPort = 8303;
 
@@ -32,7 +32,8 @@ void check_refused(const Arguments& arguments, std::string_view what) {
     CHECK(done.err.find(what) != std::string::npos);
 }
 
-void Recording::say(const Host& client, Direction direction, std::span<const std::byte> payload) {
+void Recording::say(const Host& client, wire::Direction direction,
+                    std::span<const std::byte> payload) {
     const Host server{kServerAddress, kServerPort};
     const Host& from = direction == kC2s ? client : server;
     const Host& to = direction == kC2s ? server : client;

@@ -31,7 +31,7 @@ inline constexpr Host kAnn{0xc6336417, 50000}; ///< 198.51.100.23
 /// A capture of clients that join one server and see the same snapshot.
 class Recording {
   public:
-    void say(const Host& client, Direction direction, std::span<const std::byte> payload);
+    void say(const Host& client, wire::Direction direction, std::span<const std::byte> payload);
     void play(const Host& client, const Items& items, std::string_view map = "dm1",
               std::uint32_t crc = 1, std::size_t size = 100);
     void save(const std::string& path) const;

@@ -30,7 +30,7 @@ namespace {
 
 using Udp = boost::asio::ip::udp;
 
-constexpr auto kS2c = Direction::s2c;
+constexpr auto kS2c = wire::Direction::s2c;
 
 /// Every item of every snapshot in these lines.
 std::vector<boost::json::object> items_of(const std::string& lines) {

@@ -20,7 +20,6 @@
 using namespace tw;
 using record::ByteGroup;
 using record::BytePart;
-using wire::Direction;
 
 namespace {
 
@@ -72,25 +71,25 @@ class Run {
         observers_.add(verified_bits_);
     }
 
-    void datagram(std::uint64_t session, Direction direction, const Bytes& bytes) {
+    void datagram(std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
         if (opened_.emplace(session, true).second) {
             inspector_.on_open(session, time_, "client", "server");
         }
-        payload_[direction == Direction::s2c ? 1 : 0] += bytes.size();
+        payload_[direction == wire::Direction::s2c ? 1 : 0] += bytes.size();
         inspector_.on_datagram(session, time_ += 1'000'000, direction, bytes);
     }
 
     void finish() { inspector_.finish(time_, "end of test"); }
 
-    [[nodiscard]] std::uint64_t payload(Direction direction) const {
-        return payload_[direction == Direction::s2c ? 1 : 0];
+    [[nodiscard]] std::uint64_t payload(wire::Direction direction) const {
+        return payload_[direction == wire::Direction::s2c ? 1 : 0];
     }
 
     [[nodiscard]] const record::Ledger& ledger() const { return ledger_; }
 
     [[nodiscard]] record::SessionStats totals() const { return inspector_.totals(); }
 
-    [[nodiscard]] record::ByteCount find(Direction direction, ByteGroup group,
+    [[nodiscard]] record::ByteCount find(wire::Direction direction, ByteGroup group,
                                          std::string_view name,
                                          BytePart part = BytePart::whole) const {
         for (const record::LedgerRow& row : ledger_.rows(direction)) {
@@ -102,11 +101,11 @@ class Run {
     }
 
     void check_sums() const {
-        for (const Direction direction : {Direction::c2s, Direction::s2c}) {
+        for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
             CHECK(ledger_.total(direction).bits == 8 * payload(direction));
         }
         record::ByteCount items;
-        for (const record::LedgerRow& row : ledger_.rows(Direction::s2c)) {
+        for (const record::LedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
             if (row.group == ByteGroup::delta || row.group == ByteGroup::deletion ||
                 row.group == ByteGroup::item) {
                 items.add(row.total);
@@ -153,7 +152,7 @@ void feed_capture(Run& run, const std::string& name, F&& change) {
     for (const auto& datagram : datagrams) {
         const bool s2c = datagram.source_port == server;
         change(std::uint64_t{s2c ? datagram.destination_port : datagram.source_port} + 1,
-               s2c ? Direction::s2c : Direction::c2s, datagram.payload);
+               s2c ? wire::Direction::s2c : wire::Direction::c2s, datagram.payload);
     }
     run.finish();
 }
@@ -208,19 +207,20 @@ TEST_CASE("every bit of a capture is booked, and nothing twice") {
         CAPTURE(name);
         Run run;
         feed_capture(run, name,
-                     [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
+                     [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
                          run.datagram(session, direction, bytes);
                      });
         run.check_sums();
         const auto totals = run.totals();
         CHECK(totals.verified > 0);
         CHECK(totals.verified == totals.snapshots);
-        CHECK(run.find(Direction::s2c, ByteGroup::item, "character", BytePart::fields).count > 0);
-        CHECK(run.find(Direction::s2c, ByteGroup::unused, "malformed").bits == 0);
-        CHECK(run.find(Direction::s2c, ByteGroup::delta, "damaged").bits == 0);
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::item, "character", BytePart::fields).count >
+              0);
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, "malformed").bits == 0);
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "damaged").bits == 0);
         // What was decompressed is what the items, messages and the rest have in bytes.
         const auto& s2c = totals.directions[1];
-        CHECK(run.ledger().total(Direction::s2c).bytes ==
+        CHECK(run.ledger().total(wire::Direction::s2c).bytes ==
               s2c.bytes - s2c.compressed_bytes + s2c.decompressed_bytes);
     }
 }
@@ -230,7 +230,7 @@ TEST_CASE("every bit is booked when datagrams are lost, doubled, swapped, cut an
     Run run;
     Bytes held;
     feed_capture(run, "bench-4.pcap.gz",
-                 [&](std::uint64_t session, Direction direction, const Bytes& original) {
+                 [&](std::uint64_t session, wire::Direction direction, const Bytes& original) {
                      Bytes bytes = original;
                      switch (random() % 20) {
                      case 0:
@@ -273,9 +273,10 @@ TEST_CASE("what is booked as items is what verified snapshots took, whatever is 
             CAPTURE(forged);
             Run run;
             feed_capture(
-                run, name, [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
+                run, name,
+                [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
                     run.datagram(session, direction, bytes);
-                    if (!forged || direction != Direction::s2c || random() % 4 != 0) {
+                    if (!forged || direction != wire::Direction::s2c || random() % 4 != 0) {
                         return;
                     }
                     const auto tick = static_cast<std::int32_t>(random() % 4'000);
@@ -302,28 +303,29 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
     const char* const kName = "tokenless-map-change.pcap";
     Run honest;
     feed_capture(honest, kName,
-                 [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
+                 [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
                      honest.datagram(session, direction, bytes);
                  });
     Bytes forged = packet_of(snap_single(2'000'000'000, small_delta(), kSmallCrc));
     Run run;
     int passed = 0;
-    feed_capture(run, kName, [&](std::uint64_t session, Direction direction, const Bytes& bytes) {
-        const bool of_chunks = (bytes[0] & std::byte{0x30}) == std::byte{0};
-        if (direction == Direction::s2c && of_chunks && ++passed == 60) {
-            // The acknowledgement of the moment: without it the client drops the packet.
-            forged[0] = bytes[0] & std::byte{0x03};
-            forged[1] = bytes[1];
-            run.datagram(session, Direction::s2c, forged);
-        }
-        run.datagram(session, direction, bytes);
-    });
+    feed_capture(run, kName,
+                 [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
+                     const bool of_chunks = (bytes[0] & std::byte{0x30}) == std::byte{0};
+                     if (direction == wire::Direction::s2c && of_chunks && ++passed == 60) {
+                         // The acknowledgement of the moment: without it the client drops the packet.
+                         forged[0] = bytes[0] & std::byte{0x03};
+                         forged[1] = bytes[1];
+                         run.datagram(session, wire::Direction::s2c, forged);
+                     }
+                     run.datagram(session, direction, bytes);
+                 });
     REQUIRE(passed >= 60);
     run.check_sums();
     CHECK(run.totals().verified == honest.totals().verified);
     const auto of = [](const Run& each, ByteGroup group, std::string_view name,
                        BytePart part = BytePart::whole) {
-        return each.find(Direction::s2c, group, name, part);
+        return each.find(wire::Direction::s2c, group, name, part);
     };
     CHECK(of(run, ByteGroup::unused, "snapshot of a stray tick").bytes == small_delta().size());
     CHECK(of(run, ByteGroup::unused, "repeated snapshot") ==
@@ -331,7 +333,7 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
     // Header, chunk header, id, fields: the rest of the forged datagram, and no other row.
     const auto count_other_rows = [&](const Run& each) {
         std::map<std::string, std::uint64_t> rows;
-        for (const Direction direction : {Direction::c2s, Direction::s2c}) {
+        for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
             for (const record::LedgerRow& row : each.ledger().rows(direction)) {
                 const bool own = row.name == "snap_single" || row.name == "header" ||
                                  row.name == "snapshot of a stray tick";
@@ -365,9 +367,9 @@ TEST_CASE("a rejected delta is booked by why it was rejected") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Run run;
-        run.datagram(1, Direction::s2c, packet_of(row.message));
+        run.datagram(1, wire::Direction::s2c, packet_of(row.message));
         run.finish();
-        CHECK(run.find(Direction::s2c, ByteGroup::unused, row.line).bytes > 0);
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, row.line).bytes > 0);
         run.check_sums();
     }
 }
@@ -382,7 +384,8 @@ TEST_CASE("every bit of noise is booked") {
             bytes[0] &= std::byte{0x83}; // packets of chunks
             bytes[2] &= std::byte{0x07};
         }
-        run.datagram(1 + random() % 3, random() % 2 == 0 ? Direction::c2s : Direction::s2c, bytes);
+        run.datagram(1 + random() % 3,
+                     random() % 2 == 0 ? wire::Direction::c2s : wire::Direction::s2c, bytes);
     }
     run.finish();
     run.check_sums();
@@ -390,12 +393,12 @@ TEST_CASE("every bit of noise is booked") {
 
 TEST_CASE("a delta's bytes are booked on its items") {
     Run run;
-    run.datagram(1, Direction::s2c, packet_of(snap_single(100, small_delta(), kSmallCrc)));
+    run.datagram(1, wire::Direction::s2c, packet_of(snap_single(100, small_delta(), kSmallCrc)));
     run.finish();
     run.check_sums();
     const auto bytes = [&](ByteGroup group, std::string_view name,
                            BytePart part = BytePart::whole) {
-        return run.find(Direction::s2c, group, name, part).bytes;
+        return run.find(wire::Direction::s2c, group, name, part).bytes;
     };
     CHECK(bytes(ByteGroup::packet, "header") == 3);
     CHECK(bytes(ByteGroup::chunk, "header") == 2);
@@ -418,19 +421,19 @@ TEST_CASE("a delta in parts is booked when it is complete, in any order") {
     for (const bool swapped : {false, true}) {
         CAPTURE(swapped);
         Run run;
-        run.datagram(1, Direction::s2c,
+        run.datagram(1, wire::Direction::s2c,
                      packet_of(snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
-        CHECK(run.find(Direction::s2c, ByteGroup::delta, "counts").bytes == 0);
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "counts").bytes == 0);
         // The second one is compressed: its bytes keep their own prices.
-        run.datagram(1, Direction::s2c,
+        run.datagram(1, wire::Direction::s2c,
                      packet_of(snap_part(100, 2, swapped ? 0 : 1, swapped ? first : last),
                                {.compression = wire::Compression::always}));
-        CHECK(run.find(Direction::s2c, ByteGroup::delta, "counts").bytes == 3);
-        CHECK(run.find(Direction::s2c, ByteGroup::delta, "surplus").bytes ==
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "counts").bytes == 3);
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "surplus").bytes ==
               body.size() - small_delta().size());
         run.check_sums();
-        run.datagram(1, Direction::s2c, packet_of(snap_part(100, 2, 0, first)));
-        CHECK(run.find(Direction::s2c, ByteGroup::unused, "repeated snapshot").bytes ==
+        run.datagram(1, wire::Direction::s2c, packet_of(snap_part(100, 2, 0, first)));
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, "repeated snapshot").bytes ==
               first.size());
         run.finish();
         run.check_sums();
@@ -453,12 +456,12 @@ TEST_CASE("a delta whose parts never come is booked as incomplete") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Run run;
-        run.datagram(1, Direction::s2c, packet_of(snap_part(100, 2, 0, part)));
+        run.datagram(1, wire::Direction::s2c, packet_of(snap_part(100, 2, 0, part)));
         for (const Bytes& bytes : row.behind) {
-            run.datagram(1, Direction::s2c, bytes);
+            run.datagram(1, wire::Direction::s2c, bytes);
         }
         run.finish();
-        CHECK(run.find(Direction::s2c, ByteGroup::unused, "incomplete snapshot").bytes ==
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, "incomplete snapshot").bytes ==
               part.size());
         run.check_sums();
     }
@@ -467,19 +470,20 @@ TEST_CASE("a delta whose parts never come is booked as incomplete") {
 TEST_CASE("resends and what stands behind a gap have lines of their own") {
     const Bytes ready = test::MessageBuilder{spec_of("con_ready")}.bytes();
     Run run;
-    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 5));
-    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 5, true)); // had it
-    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 7));       // 6 is missing
-    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 6, true));
-    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 7, true));
-    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 9));
-    run.datagram(1, Direction::s2c, packet_of(ready, {}, true, 8)); // late, not sent again
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 5));
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 5, true)); // had it
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 7));       // 6 is missing
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 6, true));
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 7, true));
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 9));
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 8)); // late, not sent again
     run.finish();
     run.check_sums();
-    CHECK(run.find(Direction::s2c, ByteGroup::message, "con_ready", BytePart::head).count == 4);
-    CHECK(run.find(Direction::s2c, ByteGroup::duplicate, "con_ready") ==
+    CHECK(run.find(wire::Direction::s2c, ByteGroup::message, "con_ready", BytePart::head).count ==
+          4);
+    CHECK(run.find(wire::Direction::s2c, ByteGroup::duplicate, "con_ready") ==
           record::ByteCount{.count = 1, .bytes = 4, .bits = 32});
-    CHECK(run.find(Direction::s2c, ByteGroup::behind_gap, "con_ready").count == 2);
+    CHECK(run.find(wire::Direction::s2c, ByteGroup::behind_gap, "con_ready").count == 2);
     CHECK(run.totals().directions[1].recovered == 2);
     CHECK(run.totals().directions[1].reordered == 1);
     CHECK(run.totals().directions[1].duplicates == 1);
@@ -490,13 +494,13 @@ TEST_CASE("a ledger keeps a bounded number of names and loses no bits") {
     record::Ledger ledger;
     constexpr std::size_t kMany = 2 * record::Ledger::kMaxRows;
     for (std::size_t i = 0; i < kMany; ++i) {
-        ledger.charge(Direction::c2s, ByteGroup::message, BytePart::fields,
+        ledger.charge(wire::Direction::c2s, ByteGroup::message, BytePart::fields,
                       "game " + std::to_string(i), {1, 2, 16});
     }
-    CHECK(ledger.rows(Direction::c2s).size() == record::Ledger::kMaxRows + 1);
-    CHECK(ledger.total(Direction::c2s) == record::ByteCount{kMany, 2 * kMany, 16 * kMany});
+    CHECK(ledger.rows(wire::Direction::c2s).size() == record::Ledger::kMaxRows + 1);
+    CHECK(ledger.total(wire::Direction::c2s) == record::ByteCount{kMany, 2 * kMany, 16 * kMany});
     record::Ledger sum;
     sum.merge(ledger);
     sum.merge(ledger);
-    CHECK(sum.total(Direction::c2s).bits == 2 * 16 * kMany);
+    CHECK(sum.total(wire::Direction::c2s).bits == 2 * 16 * kMany);
 }

@@ -20,8 +20,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr auto kC2s = Direction::c2s;
-constexpr auto kS2c = Direction::s2c;
+constexpr auto kC2s = tw::wire::Direction::c2s;
+constexpr auto kS2c = tw::wire::Direction::s2c;
 constexpr Token kOtherToken{9, 9, 9, 9};
 constexpr Token kNoToken{};
 constexpr std::uint8_t kControl = 0x10;
@@ -455,7 +455,7 @@ TEST_CASE("ACCEPT with the right token is a new connection, with or without a CO
 TEST_CASE("what is in flight behind a CLOSE belongs to the connection that it closes") {
     struct Close {
         std::string_view name;
-        Direction direction;
+        tw::wire::Direction direction;
         int times;
     };
 
@@ -577,7 +577,7 @@ TEST_CASE("a message of the other side, or with the other system bit, is unexpec
 
     struct Message {
         std::string_view name;
-        Direction direction;
+        tw::wire::Direction direction;
         Bytes bytes;
     };
 

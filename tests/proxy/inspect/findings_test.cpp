@@ -22,8 +22,8 @@ using tw::snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kC2s = Direction::c2s;
-constexpr auto kS2c = Direction::s2c;
+constexpr auto kC2s = tw::wire::Direction::c2s;
+constexpr auto kS2c = tw::wire::Direction::s2c;
 
 const Items kBase{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
 

@@ -63,10 +63,10 @@ TEST_CASE("an anti-spoof prelude is told once and disturbs nothing") {
         CAPTURE(row.name);
         SessionScript script;
         script.join_vanilla();
-        script.tell(Direction::s2c, row.prelude);
-        script.tell(Direction::c2s, message("ready"));
-        script.tell(Direction::c2s, message("enter_game"));
-        script.tell(Direction::c2s,
+        script.tell(tw::wire::Direction::s2c, row.prelude);
+        script.tell(tw::wire::Direction::c2s, message("ready"));
+        script.tell(tw::wire::Direction::c2s, message("enter_game"));
+        script.tell(tw::wire::Direction::c2s,
                     {plain(message("input").number(kSecret).number(kSecret).number(0))});
         script.enter("real");
         script.snap(2, kNoBase, kItems);
@@ -86,12 +86,12 @@ TEST_CASE("an anti-spoof prelude is told once and disturbs nothing") {
 TEST_CASE("a prelude is none with DDNet's token or in the middle of a session") {
     SessionScript token;
     token.join_ddnet();
-    token.tell(Direction::s2c, ddnet_prelude());
+    token.tell(tw::wire::Direction::s2c, ddnet_prelude());
     CHECK(token.log().count_of("session.antispoof") == 0);
 
     SessionScript later;
     later.join_vanilla();
     later.enter();
-    later.tell(Direction::s2c, ddnet_prelude());
+    later.tell(tw::wire::Direction::s2c, ddnet_prelude());
     CHECK(later.log().count_of("session.antispoof") == 0);
 }

@@ -20,8 +20,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr auto kC2s = Direction::c2s;
-constexpr auto kS2c = Direction::s2c;
+constexpr auto kC2s = tw::wire::Direction::c2s;
+constexpr auto kS2c = tw::wire::Direction::s2c;
 constexpr std::uint16_t kFirstUuidNumber = 0x7fff;
 
 const Items kItems{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};

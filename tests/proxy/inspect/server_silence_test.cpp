@@ -10,8 +10,6 @@
 namespace tw::inspect {
 namespace {
 
-using wire::Direction;
-
 /// "began 7 3000 127.0.0.1:8303": datagrams without an answer, and for how many milliseconds.
 class Log final : public record::RecordSink {
   public:
@@ -26,7 +24,7 @@ class Log final : public record::RecordSink {
 
 class Script {
   public:
-    void at(std::int64_t ms, Direction direction) {
+    void at(std::int64_t ms, wire::Direction direction) {
         reporter_.begin(ms * 1'000'000, direction);
         silence_.on_datagram("127.0.0.1:8303", reporter_);
     }
@@ -34,7 +32,7 @@ class Script {
     /// A client that repeats itself twice a second.
     void asks(std::int64_t from_ms, std::int64_t to_ms) {
         for (std::int64_t ms = from_ms; ms <= to_ms; ms += 500) {
-            at(ms, Direction::c2s);
+            at(ms, wire::Direction::c2s);
         }
     }
 
@@ -58,16 +56,16 @@ TEST_CASE("a server that never answers is told of once, and once that it does at
     CHECK(script.told().empty());
     script.asks(3000, 20'000);
     CHECK(script.told() == Lines{"began 7 3000 127.0.0.1:8303"});
-    script.at(20'010, Direction::s2c);
-    script.at(20'020, Direction::s2c);
+    script.at(20'010, wire::Direction::s2c);
+    script.at(20'020, wire::Direction::s2c);
     CHECK(script.told() == Lines{"began 7 3000 127.0.0.1:8303", "ended 41 20010 127.0.0.1:8303"});
 }
 
 TEST_CASE("a server that falls silent twice is told of twice") {
     Script script;
-    script.at(0, Direction::s2c);
+    script.at(0, wire::Direction::s2c);
     script.asks(100, 3100);
-    script.at(3200, Direction::s2c);
+    script.at(3200, wire::Direction::s2c);
     script.asks(3300, 6300);
     CHECK(script.told().size() == 3);
 }
@@ -77,21 +75,21 @@ TEST_CASE("what is not a silence is not told of") {
     SUBCASE("any answer in time") {
         for (std::int64_t ms = 0; ms < 60'000; ms += 2900) {
             script.asks(ms, ms + 2800);
-            script.at(ms + 2850, Direction::s2c);
+            script.at(ms + 2850, wire::Direction::s2c);
         }
     }
     SUBCASE("too few datagrams") {
-        script.at(0, Direction::c2s);
-        script.at(4000, Direction::c2s);
+        script.at(0, wire::Direction::c2s);
+        script.at(4000, wire::Direction::c2s);
     }
     SUBCASE("many datagrams at once") {
         for (int i = 0; i < 1000; ++i) {
-            script.at(i, Direction::c2s);
+            script.at(i, wire::Direction::c2s);
         }
     }
     SUBCASE("somebody who asks now and then") {
         for (std::int64_t ms = 0; ms < 100'000; ms += 5001) {
-            script.at(ms, Direction::c2s);
+            script.at(ms, wire::Direction::c2s);
         }
     }
     SUBCASE("copies were lost, an answer may have been among them") {

@@ -20,8 +20,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr auto kC2s = Direction::c2s;
-constexpr auto kS2c = Direction::s2c;
+constexpr auto kC2s = tw::wire::Direction::c2s;
+constexpr auto kS2c = tw::wire::Direction::s2c;
 constexpr Token kOtherToken{9, 9, 9, 9};
 
 /// Two small things in a world.
@@ -238,7 +238,7 @@ TEST_CASE("ticks restart with the map, and leftovers of the old one stay out") {
 TEST_CASE("CLOSE ends a session with its reason, once") {
     struct Row {
         std::string_view name;
-        Direction direction;
+        tw::wire::Direction direction;
         tw::wire::ControlSpec close;
         std::string line;
     };
@@ -310,7 +310,7 @@ TEST_CASE("connless packets pass through a session without touching it") {
 }
 
 TEST_CASE("a CLOSE that the receiver does not take ends nothing") {
-    for (const Direction direction : {kC2s, kS2c}) {
+    for (const tw::wire::Direction direction : {kC2s, kS2c}) {
         SessionScript script;
         script.join_ddnet();
         script.log().clear();

@@ -14,7 +14,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr auto kS2c = Direction::s2c;
+constexpr auto kS2c = tw::wire::Direction::s2c;
 constexpr Tick kLastTick = std::numeric_limits<Tick>::max();
 
 const Items kBase{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};

@@ -77,7 +77,7 @@ TEST_CASE("a forged snapshot of the far future is told and stops nothing") {
     script.snap(10, kNoBase, kItems);
     script.log().clear();
     script.snap(kLastTick - 1, kNoBase, kItems);
-    script.tell(Direction::s2c, {plain(snap_empty(kLastTick, kNoBase))});
+    script.tell(tw::wire::Direction::s2c, {plain(snap_empty(kLastTick, kNoBase))});
     script.snap(12, 10, kItems);
     script.snap(14, 12, kItems);
     CHECK(script.log().lines({"snapshot", "finding"}) ==

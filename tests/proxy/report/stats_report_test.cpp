@@ -11,7 +11,6 @@ namespace {
 
 using record::ByteGroup;
 using record::BytePart;
-using wire::Direction;
 
 /// A session of three snapshots, two of them full, and the bytes of one character.
 struct Sample {
@@ -27,9 +26,9 @@ struct Sample {
         totals.full = 2;
         totals.items.add(10);
         totals.items.add(30);
-        ledger.charge(Direction::s2c, ByteGroup::item, BytePart::fields, "character",
+        ledger.charge(wire::Direction::s2c, ByteGroup::item, BytePart::fields, "character",
                       {.count = 4, .bytes = 40, .bits = 200});
-        ledger.charge(Direction::s2c, ByteGroup::packet, BytePart::whole, "header",
+        ledger.charge(wire::Direction::s2c, ByteGroup::packet, BytePart::whole, "header",
                       {.count = 3, .bytes = 9, .bits = 72});
         report.totals = &totals;
         report.ledger = &ledger;
