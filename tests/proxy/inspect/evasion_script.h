@@ -1,0 +1,135 @@
+#pragma once
+
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the tests of tricks on the wire say, and how they look at what came of it.
+namespace tw::test::evasion {
+
+using Lines = std::vector<std::string>;
+
+inline constexpr auto kC2s = wire::Direction::c2s;
+inline constexpr auto kS2c = wire::Direction::s2c;
+inline constexpr wire::Token kOtherToken{9, 9, 9, 9};
+inline constexpr wire::Token kNoToken{};
+inline constexpr std::uint8_t kControl = 0x10;
+inline constexpr std::uint8_t kConnless = 0x20;
+inline constexpr std::uint8_t kResend = 0x40;
+inline constexpr std::uint8_t kCompressed = 0x80;
+inline constexpr int kHalf = wire::kSequenceModulus / 2;
+
+inline const Items kItems{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};
+inline const Items kForgedItems{{{4, 7}, {66, 66, 0, 0}}};
+
+/// Each of these messages has a name of its own in the log.
+inline MessageBuilder real() {
+    return message("cl_say").number(0).string("real");
+}
+
+inline MessageBuilder forged() {
+    return message("cl_kill");
+}
+
+inline MessageBuilder line() {
+    return message("rcon_line").string("real");
+}
+
+inline MessageBuilder forged_line() {
+    return message("sv_motd").string("forged");
+}
+
+inline Bytes bytes_of(const wire::Token& token) {
+    const auto bytes = std::as_bytes(std::span{token});
+    return {bytes.begin(), bytes.end()};
+}
+
+/// In the game, with one snapshot to build on.
+inline SessionScript playing() {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter();
+    script.snap(10, snapshot::kNoBase, kItems);
+    script.log().clear();
+    return script;
+}
+
+/// One line, for doctest to show.
+inline std::string text_of(const Lines& lines) {
+    std::string text;
+    for (const std::string& each : lines) {
+        text += each + "; ";
+    }
+    return text;
+}
+
+/// Which of the messages of these scripts were taken.
+inline Lines taken(SessionScript& script) {
+    Lines names;
+    for (const std::string& each : script.log().lines({"message"})) {
+        for (const std::string_view name : {"cl_say", "cl_kill", "rcon_line", "sv_motd"}) {
+            if (each.find(' ' + std::string{name}) != std::string::npos) {
+                names.emplace_back(name);
+            }
+        }
+    }
+    return names;
+}
+
+/// How many findings say that a packet was not accepted, whatever the reason.
+inline std::size_t refused(SessionScript& script) {
+    const auto findings = script.log().findings();
+    return static_cast<std::size_t>(
+        std::count_if(findings.begin(), findings.end(), [](const std::string& finding) {
+            return finding.starts_with("finding packet.") || finding.starts_with("finding chunk.");
+        }));
+}
+
+/// A forged client message in a packet built wrong, then the real one under its sequence.
+inline void forge(SessionScript& script, const Odd& odd) {
+    script.feed(kC2s, script.pack_odd(kC2s, {vital(forged())}, odd));
+    script.tell(kC2s, real());
+}
+
+/// The same of the server.
+inline void forge_line(SessionScript& script, const Odd& odd) {
+    script.feed(kS2c, script.pack_odd(kS2c, {vital(forged_line())}, odd));
+    script.tell(kS2c, line());
+}
+
+inline void send(SessionScript& script, const wire::ControlSpec& spec) {
+    script.control(kC2s, spec);
+    script.tell(kC2s, real());
+}
+
+inline Bytes seven_control(std::uint8_t kind, const wire::Token& token = wire::kTokenUnknown,
+                           std::size_t padding = 512) {
+    Bytes datagram{std::byte{4}, std::byte{0}, std::byte{0}};
+    const Bytes header_token = bytes_of(token);
+    datagram.insert(datagram.end(), header_token.begin(), header_token.end());
+    datagram.push_back(std::byte{kind});
+    datagram.resize(datagram.size() + padding, std::byte{7});
+    return datagram;
+}
+
+inline constexpr wire::Token kSevenClient{7, 7, 7, 7}; ///< what seven_control says of itself
+inline constexpr wire::Token kSevenServer{8, 8, 8, 8};
+inline constexpr std::uint8_t kSevenConnect = 1;
+inline constexpr std::uint8_t kSevenAccept = 2;
+inline constexpr std::uint8_t kSevenClose = 4;
+inline constexpr std::uint8_t kSevenToken = 5;
+
+inline void join_seven(SessionScript& script) {
+    script.feed(kC2s, seven_control(kSevenToken));
+    Bytes answer = seven_control(kSevenToken, kSevenClient, 0);
+    const Bytes own = bytes_of(kSevenServer);
+    answer.insert(answer.end(), own.begin(), own.end());
+    script.feed(kS2c, answer);
+    script.feed(kC2s, seven_control(kSevenConnect, kSevenServer));
+    script.feed(kS2c, seven_control(kSevenAccept, kSevenClient, 0));
+}
+
+} // namespace tw::test::evasion
