@@ -31,16 +31,20 @@ TEST_CASE("a cursor reads values one after the other") {
     CHECK_FALSE(in.failed());
 }
 
-TEST_CASE("a cursor names the first failure and then reads nothing") {
-    struct Row {
-        const char* name;
-        const char* bytes;
-        void (*read)(Cursor&);
-        DecodeErrc code;
-        std::size_t offset;
-    };
+namespace {
 
-    const Row rows[] = {
+struct Failure {
+    const char* name;
+    const char* bytes;
+    void (*read)(Cursor&);
+    DecodeErrc code;
+    std::size_t offset;
+};
+
+} // namespace
+
+TEST_CASE("a cursor names the first failure and then reads nothing") {
+    const Failure rows[] = {
         {"int at the end", "01",
          [](Cursor& in) {
              (void)in.var_int();

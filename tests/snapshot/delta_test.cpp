@@ -81,19 +81,23 @@ TEST_CASE("odd deltas are applied or refused as clients do") {
     }
 }
 
-TEST_CASE("a broken delta is refused with the name, the place and the item") {
-    struct Row {
-        const char* name;
-        std::vector<std::int32_t> ints;
-        DecodeErrc code;
-        std::size_t offset;
-        std::optional<ItemKey> key;
-        int ddnet_code;
-    };
+namespace {
 
+struct BrokenDelta {
+    const char* name;
+    std::vector<std::int32_t> ints;
+    DecodeErrc code;
+    std::size_t offset;
+    std::optional<ItemKey> key;
+    int ddnet_code;
+};
+
+} // namespace
+
+TEST_CASE("a broken delta is refused with the name, the place and the item") {
     using E = DecodeErrc;
     const std::int32_t max = std::numeric_limits<std::int32_t>::max();
-    const Row rows[] = {
+    const BrokenDelta rows[] = {
         {"one int", {0}, E::deleted_out_of_range, 0, {}, -101},
         {"two ints", {0, 1}, E::deleted_out_of_range, 0, {}, -101},
         {"negative deletions", {-1, 0, 0}, E::negative_count, 0, {}, -201},

@@ -77,13 +77,15 @@ TEST_CASE("what impairs a line is read from text, and written as text that reads
     }
 }
 
-TEST_CASE("what cannot be meant is refused with one line that helps") {
-    struct Row {
-        std::string text;
-        std::string_view says;
-    };
+namespace {
 
-    const std::vector<Row> rows{
+struct Refusal {
+    std::string text;
+    std::string_view says;
+};
+
+std::vector<Refusal> refusals() {
+    return {
         {"", "expected name=value"},
         {";", "expected name=value"},
         {"delay", "expected name=value"},
@@ -136,7 +138,12 @@ TEST_CASE("what cannot be meant is refused with one line that helps") {
         {"delay=" + std::string(100'000, '9') + "ms", "delay is a time"},
         {std::string(100'000, ';'), "expected name=value"},
     };
-    for (const auto& row : rows) {
+}
+
+} // namespace
+
+TEST_CASE("what cannot be meant is refused with one line that helps") {
+    for (const auto& row : refusals()) {
         CAPTURE(row.text.substr(0, 60));
         const auto parsed = parse_impairment(row.text);
         REQUIRE(!parsed);
