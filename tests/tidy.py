@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
 """clang-tidy over source files, two at a time on two cores, and over none twice.
 
-What was found clean is remembered by what the preprocessor makes of it, in ~/.cache/twscope-tidy: a file is looked at again
-when it, a header it includes, or the checks changed, in whichever clone. Files that differ from the main branch come first,
-so that --within leaves out what is least likely to be wrong.
+What was found clean is remembered in ~/.cache/twscope-tidy by a hash of all that clang-tidy sees of it: a file is looked at
+again when it, a header of ours that it includes, the checks or an installed library changed, in whichever clone. Files that
+differ from the main branch come first, so that --within leaves out what is least likely to be wrong.
+
+Most of the time goes into the headers of the libraries, which every check walks through. So files of one folder are looked at
+in groups, as one translation unit. Only where that finds something, or does not compile, does each get a look of its own.
 """
 import argparse
 import concurrent.futures
+import functools
 import hashlib
 import json
 import os
 import pathlib
 import random
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +26,10 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "twscope-tidy"
 FORGET_AFTER_SECONDS = 90 * 24 * 3600
+GROUP_SIZE = 10  # longer groups save little, and keep one core waiting for the other at the end
+INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+DECLARED = re.compile(r"(?:struct|class|enum class|enum) (\w+)|using (\w+) =|[^(={\[;]*?(?<![\w:])(\w+)(?=[\[({;]| =| \{)")
+NOT_DECLARED = re.compile(r"[^A-Za-z\[]|$|TEST_CASE|template|namespace|using [\w:]+;|using namespace")
 
 
 def output_of(*command):
@@ -42,32 +52,108 @@ def compile_commands(build):
     return {os.path.relpath(entry["file"], ROOT): entry for entry in json.loads(text)}
 
 
-def mark_of(entry, checks):
-    """The file that says it was clean, named by a hash of all that clang-tidy sees but this clone's folder; None: no such."""
+def flags_of(entry):
+    """The compiler's arguments without the compiler, the source and the output."""
     words = shlex.split(entry["command"])
-    words = words[1:] if words[0].endswith("ccache") else words
+    words = words[2:] if words[0].endswith("ccache") else words[1:]
     del words[words.index("-o"):words.index("-o") + 2]
-    # Comments and macros count, too: NOLINT, and checks of macros.
-    done = subprocess.run([*words, "-E", "-P", "-CC", "-dD"], cwd=entry["directory"], capture_output=True)
-    if done.returncode != 0:
-        return None
-    return CACHE / hashlib.sha256(checks + done.stdout.replace(str(ROOT).encode(), b".")).hexdigest()
+    del words[words.index("-c"):words.index("-c") + 2]
+    return words
 
 
-def look_at(name, entry, build, checks, deadline):
-    """"clean", "remembered", "late", or what clang-tidy says."""
+@functools.cache
+def includes_of(path):
+    return sorted(set(INCLUDE.findall(path.read_bytes())))
+
+
+@functools.cache
+def found(folder, name):
+    path = folder / name
+    return path if path.is_file() else None
+
+
+def sources_of(name, flags):
+    """The file and the headers of ours that it includes, directly or not."""
+    folders = [pathlib.Path(flag[2:]) for flag in flags if flag.startswith("-I")]
+    seen, left = set(), [ROOT / name]
+    while left:
+        path = left.pop()
+        if path not in seen:
+            seen.add(path)
+            for include in includes_of(path):
+                places = (found(folder, include.decode()) for folder in (path.parent, *folders))
+                left.extend(filter(None, [next(filter(None, places), None)]))
+    return sorted(seen)
+
+
+def configs_of(name):
+    """The .clang-tidy files that apply to it."""
+    return [folder / ".clang-tidy" for folder in (ROOT / name).parents
+            if folder.is_relative_to(ROOT) and (folder / ".clang-tidy").is_file()]
+
+
+def mark_of(name, entry, tools):
+    """The file that says it was clean, named by a hash of all that clang-tidy sees but this clone's folder."""
+    flags = flags_of(entry)
+    mark = hashlib.sha256(tools + " ".join(flags).replace(str(ROOT), ".").encode())
+    for path in [*configs_of(name), *sources_of(name, flags)]:
+        mark.update(b"\0" + path.read_bytes())
+    return CACHE / mark.hexdigest()
+
+
+@functools.cache
+def names_in(name):
+    """What the file may declare outside of functions and classes: one name must not stand twice in a group."""
+    lines = (ROOT / name).read_text().splitlines()
+    found_names = [DECLARED.match(line) for line in lines if not NOT_DECLARED.match(line)]
+    return {match[match.lastindex] for match in found_names if match}
+
+
+def groups_of(names, commands):
+    """Files that one translation unit can hold: of one folder, with the same flags, with no name twice."""
+    groups = []
+    for name in names:
+        kind = (os.path.dirname(name), flags_of(commands[name]))
+        alone = pathlib.Path(name).name in ("main.cpp", "allocation_count.cpp") or "int main(" in (ROOT / name).read_text()
+        for group in groups:
+            if not alone and group["kind"] == kind and len(group["names"]) < GROUP_SIZE \
+                    and not group["declared"] & names_in(name):
+                group["names"].append(name)
+                group["declared"] |= names_in(name)
+                break
+        else:
+            groups.append({"kind": None if alone else kind, "names": [name], "declared": set(names_in(name))})
+    return [group["names"] for group in groups]
+
+
+def group_is_clean(names, entry, folder):
+    """Looks at the files as one; that they include each other is what no check of ours is about."""
+    unit = folder / f"{os.path.splitext(names[0])[0]}_and_{len(names) - 1}.cpp"
+    unit.parent.mkdir(parents=True, exist_ok=True)
+    for config in configs_of(names[0]):
+        copy = folder / config.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(config, copy)
+    unit.write_text("".join(f'#include "{ROOT / name}"\n' for name in names))
+    done = subprocess.run(["clang-tidy", "--quiet", "--checks=-bugprone-suspicious-include", str(unit), "--",
+                           *flags_of(entry), "-w"], cwd=entry["directory"], capture_output=True, text=True)
+    return done.returncode == 0
+
+
+def look_at(names, commands, build, deadline):
+    """Name and "clean", "late", or what clang-tidy says, of each."""
     if time.monotonic() > deadline:
-        return "late"
-    mark = mark_of(entry, checks)
-    if mark and mark.exists():
-        mark.touch()
-        return "remembered"
-    done = subprocess.run(["clang-tidy", "-p", str(build), "--quiet", name], cwd=ROOT, capture_output=True, text=True)
-    if done.returncode != 0:
-        return f"######## {name}\n{done.stdout}"
-    if mark:
-        mark.touch()
-    return "clean"
+        return {name: "late" for name in names}
+    if len(names) > 1 and group_is_clean(names, commands[names[0]], build / "tidy"):
+        return {name: "clean" for name in names}
+    said = {}
+    for name in names:
+        if time.monotonic() > deadline:
+            said[name] = "late"
+            continue
+        done = subprocess.run(["clang-tidy", "-p", str(build), "--quiet", name], cwd=ROOT, capture_output=True, text=True)
+        said[name] = "clean" if done.returncode == 0 else f"######## {name}\n{done.stdout}"
+    return said
 
 
 def main():
@@ -79,30 +165,42 @@ def main():
     start = time.monotonic()
     deadline = start + options.within * 60 if options.within else float("inf")
 
-    commands = compile_commands(options.build.resolve())
+    build = options.build.resolve()
+    commands = compile_commands(build)
     wanted = [os.path.relpath(name, ROOT) for name in options.files] or sorted(commands)
     unknown = [name for name in wanted if name not in commands]
     if unknown:
         sys.exit(f"tidy: not compiled in {options.build}: {' '.join(unknown)}")
-    changed = changed_files()
-    random.shuffle(wanted)  # what one run leaves out, another sees
-    wanted.sort(key=lambda name: name not in changed)
 
     CACHE.mkdir(parents=True, exist_ok=True)
     for mark in CACHE.iterdir():
         if time.time() - mark.stat().st_mtime > FORGET_AFTER_SECONDS:
             mark.unlink(missing_ok=True)
-    checks = (ROOT / ".clang-tidy").read_bytes() + output_of("clang-tidy", "--version").encode()
+    tools = "\n".join([output_of("clang-tidy", "--version"), output_of("dpkg-query", "-W", "*-dev")]).encode()
+    marks = {name: mark_of(name, commands[name], tools) for name in wanted}
+    remembered = [name for name in wanted if marks[name].exists()]
+    for name in remembered:
+        marks[name].touch()
+
+    changed = changed_files()
+    left = [name for name in wanted if not marks[name].exists()]
+    rest = groups_of([name for name in left if name not in changed], commands)
+    random.shuffle(rest)  # what one run leaves out, another sees
+    groups = groups_of([name for name in left if name in changed], commands) + rest
+
     said = {}
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        jobs = {pool.submit(look_at, name, commands[name], options.build, checks, deadline): name for name in wanted}
+        jobs = [pool.submit(look_at, group, commands, build, deadline) for group in groups]
         for job in concurrent.futures.as_completed(jobs):
-            said[jobs[job]] = job.result()
-            if said[jobs[job]].startswith("########"):
-                print(said[jobs[job]], flush=True)
-    count = {word: sum(value == word for value in said.values()) for word in ("clean", "remembered", "late")}
+            for name, word in job.result().items():
+                said[name] = word
+                if word == "clean":
+                    marks[name].touch()
+                elif word != "late":
+                    print(word, flush=True)
+    count = {word: sum(value == word for value in said.values()) for word in ("clean", "late")}
     bad = sorted(name for name, value in said.items() if value.startswith("########"))
-    print(f"tidy: {count['clean']} files clean, {count['remembered']} unchanged since they were, {len(bad)} not clean, "
+    print(f"tidy: {count['clean']} files clean, {len(remembered)} unchanged since they were, {len(bad)} not clean, "
           f"{count['late']} left out for want of time; {time.monotonic() - start:.0f} s")
     for name in sorted(name for name, value in said.items() if value == "late" and name in changed):
         print(f"tidy: left out although it changed: {name}")
