@@ -6,7 +6,7 @@ again when it, a header of ours that it includes, the checks or an installed lib
 differ from the main branch come first, so that --within leaves out what is least likely to be wrong.
 
 Most of the time goes into the headers of the libraries, which every check walks through. So files of one folder are looked at
-in groups, as one translation unit. Only where that finds something, or does not compile, does each get a look of its own.
+in groups, as one translation unit; where they cannot be one, because a name stands in two of them, each by itself.
 """
 import argparse
 import concurrent.futures
@@ -126,8 +126,8 @@ def groups_of(names, commands):
     return [group["names"] for group in groups]
 
 
-def group_is_clean(names, entry, folder):
-    """Looks at the files as one; that they include each other is what no check of ours is about."""
+def look_at_group(names, entry, folder):
+    """What clang-tidy says of the files as one; None when they cannot be one."""
     unit = folder / f"{os.path.splitext(names[0])[0]}_and_{len(names) - 1}.cpp"
     unit.parent.mkdir(parents=True, exist_ok=True)
     for config in configs_of(names[0]):
@@ -137,15 +137,23 @@ def group_is_clean(names, entry, folder):
     unit.write_text("".join(f'#include "{ROOT / name}"\n' for name in names))
     done = subprocess.run(["clang-tidy", "--quiet", "--checks=-bugprone-suspicious-include", str(unit), "--",
                            *flags_of(entry), "-w"], cwd=entry["directory"], capture_output=True, text=True)
-    return done.returncode == 0
+    if done.returncode == 0:
+        return ""
+    findings = re.search(r": error: ", done.stdout) and "[clang-diagnostic-" not in done.stdout
+    return done.stdout if findings else None
 
 
 def look_at(names, commands, build, deadline):
-    """Name and "clean", "late", or what clang-tidy says, of each."""
+    """Of each name "clean", "late", or what clang-tidy says."""
     if time.monotonic() > deadline:
         return {name: "late" for name in names}
-    if len(names) > 1 and group_is_clean(names, commands[names[0]], build / "tidy"):
-        return {name: "clean" for name in names}
+    text = look_at_group(names, commands[names[0]], build / "tidy") if len(names) > 1 else None
+    if text is not None:
+        places = set(re.findall(r"^(/[^:]+):\d+:\d+: error: ", text, re.MULTILINE))
+        elsewhere = places - {str(ROOT / name) for name in names}
+        bad = [name for name in names if elsewhere or str(ROOT / name) in places]
+        said = {name: "clean" if name not in bad else "########" for name in names}
+        return said | ({bad[0]: f"######## {' '.join(bad)}\n{text}"} if bad else {})
     said = {}
     for name in names:
         if time.monotonic() > deadline:
@@ -196,7 +204,7 @@ def main():
                 said[name] = word
                 if word == "clean":
                     marks[name].touch()
-                elif word != "late":
+                elif "\n" in word:
                     print(word, flush=True)
     count = {word: sum(value == word for value in said.values()) for word in ("clean", "late")}
     bad = sorted(name for name, value in said.items() if value.startswith("########"))

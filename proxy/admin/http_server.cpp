@@ -152,7 +152,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 } // namespace
 
 struct HttpServer::Impl {
-    explicit Impl(Handler handler_) : handler{std::move(handler_)} {}
+    explicit Impl(Handler answer) : handler{std::move(answer)} {}
 
     void accept() {
         acceptor.async_accept([this](const Error& error, Tcp::socket socket) {

@@ -188,7 +188,7 @@ bool CaptureFile::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     std::size_t at = kHeader;
     while (is_skippable_extension(next) && packet.size() >= at + 8) {
         next = u8(packet, at);
-        at += (u8(packet, at + 1) + 1U) * 8U;
+        at += (std::size_t{u8(packet, at + 1)} + 1) * 8;
     }
     if (next == kIpv6Fragment) {
         ++counts_.fragments;

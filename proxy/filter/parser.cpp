@@ -108,19 +108,21 @@ class Parser {
     Parsed unexpected_rest() {
         const std::size_t at = scanner_.offset();
         if (scanner_.next_is('&') || scanner_.next_is('|')) {
-            return fail(at, "conditions are joined by the words \"and\" and \"or\"");
+            return fail(at, R"(conditions are joined by the words "and" and "or")");
         }
         if (scanner_.next_is('=')) {
             return fail(at, "equality is written ==");
         }
-        return fail(
-            at, fmt::format("\"and\", \"or\" or the end is expected, not {}", scanner_.shown()));
+        return fail(at,
+                    fmt::format(R"("and", "or" or the end is expected, not {})", scanner_.shown()));
     }
 
     std::size_t add(Node node) {
         program_.nodes.push_back(node);
         return program_.nodes.size() - 1;
     }
+
+    // NOLINTBEGIN(misc-no-recursion): no deeper than kMaxDepth
 
     /// Conditions joined by one word; a single one stands for itself.
     template <typename Part>
@@ -235,6 +237,8 @@ class Parser {
         return count ? compared_count(node) : Parsed{add(node)};
     }
 
+    // NOLINTEND(misc-no-recursion)
+
     Parsed compared_count(Node node) {
         const auto op = scanner_.take_operator();
         if (!op) {
@@ -279,7 +283,7 @@ class Parser {
         return some_item ? add({.kind = NodeKind::some_item, .child = node}) : node;
     }
 
-    std::optional<Key> key(KeyScope scope, std::string_view name) const {
+    [[nodiscard]] std::optional<Key> key(KeyScope scope, std::string_view name) const {
         if (scope == KeyScope::record && name.starts_with(kItems)) {
             return find_key(KeyScope::item, name.substr(kItems.size()), more_);
         }

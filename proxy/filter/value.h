@@ -25,7 +25,8 @@ struct Value {
     [[nodiscard]] static Value of(double number) { return {.number = number}; }
 
     [[nodiscard]] static Value of(bool flag) {
-        return {.text = flag ? "true" : "false", .number = std::int64_t{flag}, .word = true};
+        return {
+            .text = flag ? "true" : "false", .number = std::int64_t{flag ? 1 : 0}, .word = true};
     }
 
     [[nodiscard]] bool numeric() const { return number.index() != 0; }

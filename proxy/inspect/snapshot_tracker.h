@@ -87,7 +87,7 @@ class SnapshotTracker {
     /// The history has it.
     void accept(record::SnapshotRecord& record, Reporter& reporter);
     void fail(record::SnapshotRecord& record, record::FindingRecord finding, Reporter& reporter);
-    void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
+    static void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
     const Observers* observers_;
     snapshot::PartAssembler parts_;

@@ -100,6 +100,7 @@ class Ledger {
         BytePart part;
         std::string_view name;
 
+        // NOLINTNEXTLINE(modernize-use-nullptr): no pointer is compared
         friend auto operator<=>(const KeyView&, const KeyView&) = default;
     };
 
@@ -116,6 +117,7 @@ class Ledger {
     ByteCount& row(KeyView key);
 
     struct Less {
+        // NOLINTNEXTLINE(readability-identifier-naming): the name that std::map looks for
         using is_transparent = void;
 
         bool operator()(const Key& a, const Key& b) const { return a.view() < b.view(); }
