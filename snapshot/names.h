@@ -5,6 +5,7 @@
 /// The names behind the ints of objects and messages: DDNet's words in snake_case.
 namespace tw::snapshot::names {
 
+// NOLINTBEGIN(readability-identifier-naming): named as the fields are
 extern const NameTable weapon;
 extern const NameTable weapon_special;
 extern const NameTable powerup;
@@ -39,5 +40,6 @@ extern const NameTable laserflag;
 extern const NameTable pickupflag;
 extern const NameTable servercapflag;
 extern const NameTable rcontypeflag;
+// NOLINTEND(readability-identifier-naming)
 
 } // namespace tw::snapshot::names

@@ -18,7 +18,7 @@ std::string flag_text(const CLI::Option& option) {
     for (const std::string& name : option.get_lnames()) {
         names.push_back("--" + name);
     }
-    const std::string text = fmt::format("{}", fmt::join(names, ", "));
+    std::string text = fmt::format("{}", fmt::join(names, ", "));
     if (is_switch(option)) {
         return text;
     }

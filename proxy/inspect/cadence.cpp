@@ -31,7 +31,7 @@ std::optional<std::int64_t> ArrivalJitter::arrived(snapshot::Tick tick, std::int
 }
 
 std::uint64_t Cadence::usual_step() const {
-    const auto most = std::max_element(steps_.begin(), steps_.end());
+    const auto* const most = std::max_element(steps_.begin(), steps_.end());
     return *most == 0 ? 0 : static_cast<std::uint64_t>(most - steps_.begin());
 }
 

@@ -86,8 +86,8 @@ void MapTracker::reset() {
     download_.clear();
 }
 
-std::shared_ptr<const record::World>
-MapTracker::use(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter) const {
+std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& announced,
+                                                     const FoundMap& found, Reporter& reporter) {
     std::shared_ptr<const record::World> world;
     record::MapRecord record{.head = reporter.head(),
                              .name = announced.name,

@@ -50,8 +50,8 @@ class MapTracker {
     };
 
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>> ask_again(Reporter& reporter);
-    [[nodiscard]] std::shared_ptr<const record::World>
-    use(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter) const;
+    [[nodiscard]] static std::shared_ptr<const record::World>
+    use(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter);
 
     MapSource* maps_;
     std::optional<MapAnnouncement> details_;

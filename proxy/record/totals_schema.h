@@ -25,7 +25,7 @@ inline constexpr auto kFateSchema = schema(TotalsRow<FateCounters, std::uint64_t
 /// Of a run whose lines were impaired.
 inline constexpr auto kImpairedSchema =
     schema(object(
-               "c2s", [](const std::array<FateStats, 2>& r) { return &r[0]; },
+               "c2s", [](const std::array<FateStats, 2>& r) { return r.data(); },
                "From client to server.", kFateSchema),
            object(
                "s2c", [](const std::array<FateStats, 2>& r) { return &r[1]; },

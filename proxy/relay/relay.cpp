@@ -98,7 +98,7 @@ Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
     return v4 != found.end() ? v4->endpoint() : found.begin()->endpoint();
 }
 
-bool is_own_address(const Udp::endpoint& endpoint) noexcept {
+bool is_own_address(const Udp::endpoint& endpoint) {
     const UniqueFd probe{::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const Udp::endpoint any_port{endpoint.address(), 0};
     return ::bind(probe.get(), any_port.data(), static_cast<socklen_t>(any_port.size())) == 0;

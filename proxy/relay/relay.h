@@ -18,7 +18,7 @@ namespace tw::relay {
                                                             std::uint16_t port);
 
 /// Whether the address is one of this host's.
-[[nodiscard]] bool is_own_address(const boost::asio::ip::udp::endpoint& endpoint) noexcept;
+[[nodiscard]] bool is_own_address(const boost::asio::ip::udp::endpoint& endpoint);
 
 /// Passes UDP datagrams between clients and one server, each client by its own socket, and shows
 /// copies to observers. Knows nothing of what the datagrams say.

@@ -76,7 +76,7 @@ inline constexpr auto kThreeDigits = [] {
 /// Without leading zeros.
 inline char* put_first_three(char* to, std::uint32_t value) {
     const auto& digits = kThreeDigits[value];
-    const auto skipped = static_cast<std::size_t>(digits[3]);
+    const std::size_t skipped = static_cast<unsigned char>(digits[3]);
     std::uint32_t word = 0;
     std::memcpy(&word, digits.data(), sizeof word);
     std::array<char, 4> text{};

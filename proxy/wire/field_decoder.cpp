@@ -56,6 +56,7 @@ void FieldDecoder::run(std::span<const MessageField> fields) {
     out_.trailing = in_.rest();
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
 void FieldDecoder::field(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     switch (spec.type) {
@@ -166,6 +167,7 @@ void FieldDecoder::decimal(const MessageField& spec) {
         offset);
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
 void FieldDecoder::until_end(const MessageField& spec) {
     open(Kind::array_begin, spec.name);
     MessageField element = spec;
@@ -231,6 +233,7 @@ void FieldDecoder::objects(const MessageField& spec) {
     close();
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
 void FieldDecoder::clients(const MessageField& spec) {
     const bool extended = spec.type == FieldType::clients_extended;
     const auto fields =
@@ -246,6 +249,7 @@ void FieldDecoder::clients(const MessageField& spec) {
     close();
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
 void FieldDecoder::addresses(const MessageField& spec) {
     constexpr std::size_t kEntrySize = kAddressSize + 2;
     open(Kind::array_begin, spec.name);

@@ -48,6 +48,7 @@ struct Tree {
     std::uint16_t root = 0;
 };
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the longest code
 void assign_codes(Tree& tree, std::uint16_t node, Code code) {
     if (node < kNumSymbols) {
         tree.codes[node] = code;
@@ -303,7 +304,7 @@ Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<
     // too. Three words of it outlast the seven bytes and the bits at hand.
     std::array<std::byte, 3 * kWordSize> tail{};
     if (at.end - at.next < kWordSize) {
-        const auto last = std::copy(at.next, at.end, tail.data());
+        auto* const last = std::copy(at.next, at.end, tail.data());
         at.next = tail.data();
         at.end = last;
         if (decompress_freely(at, tail.data() + tail.size())) {

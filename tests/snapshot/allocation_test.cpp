@@ -19,8 +19,8 @@ Snapshot players(std::uint16_t count, std::int32_t step) {
         std::vector<std::int32_t> data(22, step * id);
         snapshot.append({9, id}, data);
     }
-    for (std::uint16_t id = 0; id < step % 7; ++id) {
-        snapshot.append({14, id}, std::vector<std::int32_t>{step, id});
+    for (std::int32_t id = 0; id < step % 7; ++id) {
+        snapshot.append({14, static_cast<std::uint16_t>(id)}, std::vector<std::int32_t>{step, id});
     }
     return snapshot;
 }
