@@ -47,10 +47,11 @@ admin::RelayState relay_state(const relay::Relay& relay) {
 } // namespace
 
 AdminRun::AdminRun(const admin::AdminOptions& options, Parts parts)
-    : parts_{std::move(parts)}, started_ms_{now_ms()},
+    : parts_{parts}, started_ms_{now_ms()},
       probe_{*parts_.io, reachable(parts_.relay->listen_endpoints().front()), kHealthDeadline},
       admin_{options, sources()} {}
 
+// NOLINTNEXTLINE(bugprone-exception-escape): where a lock or a join fails there is no way on
 AdminRun::~AdminRun() {
     admin_.stop();
     probe_.stop();

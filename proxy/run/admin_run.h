@@ -36,7 +36,7 @@ class AdminRun {
 
     /// Binds. Errors: admin::ListenError.
     AdminRun(const admin::AdminOptions& options, Parts parts);
-    ~AdminRun();
+    ~AdminRun(); // NOLINT(bugprone-exception-escape): see there
     AdminRun(const AdminRun&) = delete;
     AdminRun& operator=(const AdminRun&) = delete;
     AdminRun(AdminRun&&) = delete;

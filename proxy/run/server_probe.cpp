@@ -60,10 +60,10 @@ Udp::endpoint reachable(const Udp::endpoint& listening) {
                : Udp::endpoint{asio::ip::address_v6::loopback(), listening.port()};
 }
 
-ServerProbe::ServerProbe(asio::io_context& io, const Udp::endpoint& where,
+ServerProbe::ServerProbe(asio::io_context& io, Udp::endpoint where,
                          std::chrono::milliseconds deadline)
-    : where_{where}, deadline_{deadline}, socket_{io}, timer_{io}, buffer_(wire::kMaxDatagramSize) {
-}
+    : where_{std::move(where)}, deadline_{deadline}, socket_{io}, timer_{io},
+      buffer_(wire::kMaxDatagramSize) {}
 
 void ServerProbe::ask(std::function<void(bool)> done) {
     if (waiting_.size() >= kMaxWaiting) {

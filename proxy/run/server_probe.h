@@ -27,7 +27,7 @@ class ServerProbe {
     /// More who ask at the same time get no answer.
     static constexpr std::size_t kMaxWaiting = 64;
 
-    ServerProbe(boost::asio::io_context& io, const boost::asio::ip::udp::endpoint& where,
+    ServerProbe(boost::asio::io_context& io, boost::asio::ip::udp::endpoint where,
                 std::chrono::milliseconds deadline);
 
     /// Asks, and says on the io_context's thread whether an answer came within the deadline. Who

@@ -28,11 +28,13 @@ TEST_CASE("text for a terminal holds nothing a terminal obeys") {
          "\\u009b31m"},
         {"no-break space stays", "\xc2\xa0", "\xc2\xa0"},
         {"letters beyond ASCII stay", "z\xc3\xb6g \xe2\x82\xac", "z\xc3\xb6g \xe2\x82\xac"},
+        // NOLINTBEGIN(misc-misleading-bidirectional): they are what is tested
         {"right to left",
          "\xe2\x80\xae"
          "abc",
          "\\u202eabc"},
         {"isolates", "\xe2\x81\xa6", "\\u2066"},
+        // NOLINTEND(misc-misleading-bidirectional)
         {"line separator", "\xe2\x80\xa8", "\\u2028"},
         {"a dash is none", "\xe2\x80\x94", "\xe2\x80\x94"},
     };
