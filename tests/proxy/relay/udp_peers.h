@@ -58,6 +58,8 @@ class EchoServer {
     ~EchoServer();
     EchoServer(const EchoServer&) = delete;
     EchoServer& operator=(const EchoServer&) = delete;
+    EchoServer(EchoServer&&) = delete;
+    EchoServer& operator=(EchoServer&&) = delete;
 
     [[nodiscard]] Udp::endpoint endpoint() const { return peer_.endpoint(); }
 

@@ -71,7 +71,7 @@ TEST_CASE("a description of a real map equals the known one in every key") {
         for (const auto& pair : truth.entry) {
             const std::string key{pair.key()};
             const json::value& value = pair.value();
-            if (kNotCompared.count(key) > 0) {
+            if (kNotCompared.contains(key)) {
                 continue;
             }
             CAPTURE(key);
@@ -83,7 +83,7 @@ TEST_CASE("a description of a real map equals the known one in every key") {
         for (const auto& pair : got) {
             const std::string key{pair.key()};
             CAPTURE(key);
-            CHECK((truth.entry.contains(key) || kNotCompared.count(key) > 0));
+            CHECK((truth.entry.contains(key) || kNotCompared.contains(key)));
         }
     }
 }
