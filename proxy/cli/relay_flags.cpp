@@ -36,6 +36,7 @@ ClientAddress mode_of(std::string_view name) {
 
 void RelayFlags::add_to(CLI::App& command) {
     std::vector<std::string> modes;
+    modes.reserve(kModes.size());
     for (const auto& [name, unused] : kModes) {
         modes.emplace_back(name);
     }

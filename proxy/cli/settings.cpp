@@ -63,6 +63,7 @@ void Settings::complete() {
     });
     for (CLI::Option* option : options) {
         const std::string variable = variable_name(*option);
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
         const char* value = std::getenv(variable.c_str());
         if (option->count() == 0 && value != nullptr) {
             take(*option, {value}, variable);

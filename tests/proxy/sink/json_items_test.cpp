@@ -191,7 +191,7 @@ TEST_CASE("a pickup has the name of a weapon only if it is one") {
         const auto record = snapshots.next({{{4, 1}, {10, 20, row.type, 3}}});
         const auto line = only(&record);
         const auto* names = line.at("items").at(0).as_object().if_contains("names");
-        const auto type = names == nullptr ? nullptr : names->as_object().if_contains("type");
+        const auto* type = names == nullptr ? nullptr : names->as_object().if_contains("type");
         if (row.names.empty()) {
             CHECK(
                 (names == nullptr || (type != nullptr && !names->as_object().contains("subtype"))));
