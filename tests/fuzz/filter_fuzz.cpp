@@ -25,8 +25,8 @@ void check(const FilterError& error, std::size_t size) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    static const tw::test::SampleRecords kSamples;
-    static const auto kRecords = kSamples.all();
+    static const tw::test::SampleRecords samples;
+    static const auto records = samples.all();
     const std::string_view text{reinterpret_cast<const char*>(data), size};
     auto expectation = tw::filter::Expectation::parse(text);
     if (!expectation) {
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check(filter.error(), size);
     }
     bool any = false;
-    for (const auto& record : kRecords) {
+    for (const auto& record : records) {
         any = (filter && filter->matches(record)) || any;
         if (expectation) {
             expectation->look_at(record);

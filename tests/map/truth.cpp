@@ -29,7 +29,9 @@ std::vector<Truth> load() {
         const std::string name{entry.at("file").as_string().c_str()};
         std::filesystem::path path = folder_of(set) / name;
         if (std::filesystem::exists(path)) {
-            found.push_back({set + "/" + name, entry, std::move(path)});
+            std::string title = set;
+            title.append("/").append(name);
+            found.push_back({std::move(title), entry, std::move(path)});
         }
     }
     return found;
@@ -38,8 +40,8 @@ std::vector<Truth> load() {
 } // namespace
 
 const std::vector<Truth>& truths() {
-    static const std::vector<Truth> kTruths = load();
-    return kTruths;
+    static const std::vector<Truth> loaded = load();
+    return loaded;
 }
 
 } // namespace tw::map::test

@@ -31,7 +31,7 @@ TEST_CASE("twscope map tells and draws what is there") {
     const Finished page = twscope({"map", file, "--at", "80,80"});
     CHECK(page.status == 0);
     CHECK(page.out.find("finish") != std::string::npos);
-    CHECK(page.out.find("8") != std::string::npos);
+    CHECK(page.out.find('8') != std::string::npos);
 
     const std::string png = folder.file("tiny.png");
     const auto drawn = [&](const Arguments& more) {
@@ -40,7 +40,7 @@ TEST_CASE("twscope map tells and draws what is there") {
         const Finished done = twscope(arguments);
         CAPTURE(done.err);
         CHECK(done.status == 0);
-        const std::string picture = read_text(png);
+        std::string picture = read_text(png);
         CHECK(picture.starts_with("\x89PNG\r\n"));
         return picture;
     };

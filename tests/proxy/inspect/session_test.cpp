@@ -243,15 +243,15 @@ TEST_CASE("CLOSE ends a session with its reason, once") {
         std::string line;
     };
 
-    const auto kClose = ControlKind::close;
+    const auto close = ControlKind::close;
     const Row rows[] = {
         {"reason and token",
          kS2c,
-         {.kind = kClose, .token = SessionScript::kToken, .reason = "server is full"},
+         {.kind = close, .token = SessionScript::kToken, .reason = "server is full"},
          "session close server is full"},
         {"token alone",
          kC2s,
-         {.kind = kClose, .token = SessionScript::kToken},
+         {.kind = close, .token = SessionScript::kToken},
          "session close closed by the client"},
     };
     for (const Row& row : rows) {
