@@ -41,7 +41,7 @@ Operand bare_operand(std::string_view text) {
     std::int64_t integer = 0;
     double real = 0;
     if (text == "true" || text == "false") {
-        literal.number = std::int64_t{text == "true"};
+        literal.number = std::int64_t{text == "true" ? 1 : 0};
     } else if (text.size() <= sign || !is_digit(text[sign])) {
         return literal; // "inf" and "nan" are words
     } else if (parse_number(text, integer)) {

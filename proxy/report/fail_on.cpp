@@ -32,7 +32,8 @@ std::vector<Check> FailOn::checks(const record::SessionStats& totals,
             .asked_by = std::string{asked_by}, .text = word.text, .passed = true, .instead = {}};
         for (const record::FindingInfo& info : record::finding_table()) {
             const auto index = static_cast<std::size_t>(info.id);
-            if (const std::uint64_t count = totals.findings[index]; word.fails[index] && count) {
+            if (const std::uint64_t count = totals.findings[index];
+                word.fails[index] && count != 0) {
                 check.passed = false;
                 check.instead +=
                     fmt::format("{}{} occurred {}", check.instead.empty() ? "" : ", ", info.name,

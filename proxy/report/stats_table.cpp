@@ -146,6 +146,7 @@ std::vector<Merged> merge_parts(const std::vector<record::LedgerRow>& rows) {
         total.count = count;
     }
     std::vector<Merged> merged;
+    merged.reserve(things.size());
     for (const auto& [what, total] : things) {
         merged.push_back({what, total});
     }

@@ -231,6 +231,7 @@ TEST_CASE("several workers may ask at the same time") {
     MapFolders maps{{folder.path()}};
     std::vector<FoundMap> found(kThreads);
     std::vector<std::thread> threads;
+    threads.reserve(found.size());
     for (FoundMap& each : found) {
         threads.emplace_back([&] { each = maps.find(announce("dm1", bytes)); });
     }
