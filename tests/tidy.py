@@ -30,6 +30,7 @@ GROUP_SIZE = 10  # longer groups save little, and keep one core waiting for the 
 INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 DECLARED = re.compile(r"(?:struct|class|enum class|enum) (\w+)|using (\w+) =|[^(={\[;]*?(?<![\w:])(\w+)(?=[\[({;]| =| \{)")
 NOT_DECLARED = re.compile(r"[^A-Za-z\[]|$|TEST_CASE|template|namespace|using [\w:]+;|using namespace")
+BROUGHT_IN = re.compile(r"^using [\w:]*::(\w+);", re.MULTILINE)
 
 
 def output_of(*command):
@@ -102,6 +103,11 @@ def mark_of(name, entry, tools):
 
 
 @functools.cache
+def names_brought_into(name):
+    return set(BROUGHT_IN.findall((ROOT / name).read_text()))
+
+
+@functools.cache
 def names_in(name):
     """What the file may declare outside of functions and classes: one name must not stand twice in a group."""
     lines = (ROOT / name).read_text().splitlines()
@@ -117,12 +123,15 @@ def groups_of(names, commands):
         alone = pathlib.Path(name).name in ("main.cpp", "allocation_count.cpp") or "int main(" in (ROOT / name).read_text()
         for group in groups:
             if not alone and group["kind"] == kind and len(group["names"]) < GROUP_SIZE \
-                    and not group["declared"] & names_in(name):
+                    and not group["declared"] & (names_in(name) | names_brought_into(name)) \
+                    and not group["brought"] & names_in(name):
                 group["names"].append(name)
                 group["declared"] |= names_in(name)
+                group["brought"] |= names_brought_into(name)
                 break
         else:
-            groups.append({"kind": None if alone else kind, "names": [name], "declared": set(names_in(name))})
+            groups.append({"kind": None if alone else kind, "names": [name], "declared": set(names_in(name)),
+                           "brought": set(names_brought_into(name))})
     return [group["names"] for group in groups]
 
 

@@ -100,7 +100,6 @@ class Ledger {
         BytePart part;
         std::string_view name;
 
-        // NOLINTNEXTLINE(modernize-use-nullptr): no pointer is compared
         friend auto operator<=>(const KeyView&, const KeyView&) = default;
     };
 

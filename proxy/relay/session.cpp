@@ -30,7 +30,7 @@ Sessions::Key Sessions::key_of(const Endpoint& client, std::uint8_t listener) no
     std::memcpy(&key.high, client.address.data(), sizeof key.high);
     std::memcpy(&key.low, client.address.data() + sizeof key.high, sizeof key.low);
     key.rest = std::uint64_t{client.scope} << 32U | std::uint64_t{client.port} << 16U |
-               std::uint64_t{listener} << 8U | std::uint64_t{client.v6};
+               std::uint64_t{listener} << 8U | std::uint64_t{client.v6 ? 1U : 0U};
     return key;
 }
 

@@ -2,6 +2,7 @@
 #include "snapshot/varint.h"
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -16,7 +17,7 @@ constexpr ItemKey kFlag{5, 3}; // three ints, agreed
 
 /// What a client makes of a delta body, and what the server says the sum is.
 struct Received {
-    Received(const Bytes& received, std::int32_t crc) : body{received} {
+    Received(Bytes received, std::int32_t crc) : body{std::move(received)} {
         REQUIRE(snapshot::decode_delta(body, delta));
         REQUIRE(snapshot::apply_delta({}, delta, result, warnings));
         mismatch = {.body = body,
