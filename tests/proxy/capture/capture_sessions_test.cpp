@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -67,7 +68,7 @@ class SessionLog final : public record::RecordSink {
 
 /// Captured datagrams go in, sessions come out.
 struct Bench {
-    explicit Bench(CaptureSessions::Limits limits = {}) : sessions{inspector, guess, limits} {}
+    explicit Bench(CaptureSessions::Limits limits = {}) : sessions{inspector, guess, std::move(limits)} {}
 
     void see(std::int64_t time, const CaptureEndpoint& source, const CaptureEndpoint& destination,
              const Bytes& payload = connect()) {
