@@ -33,8 +33,8 @@ KeysByType make_all_keys(std::index_sequence<kType...> /*unused*/) {
 }
 
 const KeysByType& keys_by_type() {
-    static const KeysByType kKeys = make_all_keys(std::make_index_sequence<kTypes>{});
-    return kKeys;
+    static const KeysByType all = make_all_keys(std::make_index_sequence<kTypes>{});
+    return all;
 }
 
 } // namespace
