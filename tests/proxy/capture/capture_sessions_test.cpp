@@ -68,7 +68,8 @@ class SessionLog final : public record::RecordSink {
 
 /// Captured datagrams go in, sessions come out.
 struct Bench {
-    explicit Bench(CaptureSessions::Limits limits = {}) : sessions{inspector, guess, std::move(limits)} {}
+    explicit Bench(CaptureSessions::Limits limits = {})
+        : sessions{inspector, guess, std::move(limits)} {}
 
     void see(std::int64_t time, const CaptureEndpoint& source, const CaptureEndpoint& destination,
              const Bytes& payload = connect()) {
