@@ -24,6 +24,7 @@ json::string_view view(std::string_view text) {
 }
 
 json::value text(std::string_view text) {
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
     return json::value(view(utf8_text(text)));
 }
 
@@ -205,8 +206,8 @@ void add_places(json::object& out, const map::PlacesDescription& places) {
     out["points"] = std::move(points);
     json::array boxes;
     for (const map::BoxDescription& box : places.boxes) {
-        boxes.push_back({box.centre.x, box.centre.y, int{box.in_solid}, int{box.on_ground},
-                         int{box.touches_game_death}, int{box.touches_front_death}});
+        boxes.push_back({box.centre.x, box.centre.y, box.in_solid ? 1 : 0, box.on_ground ? 1 : 0,
+                         box.touches_game_death ? 1 : 0, box.touches_front_death ? 1 : 0});
     }
     out["boxes"] = std::move(boxes);
 }
