@@ -23,9 +23,9 @@ using Bytes = std::vector<std::byte>;
 
 class NoMaps final : public inspect::MapSource {
   public:
-    inspect::FoundMap find(const inspect::MapAnnouncement& /*unused*/) { return {}; }
+    inspect::FoundMap find(const inspect::MapAnnouncement& /*unused*/) override { return {}; }
 
-    inspect::FoundMap keep(const inspect::MapAnnouncement& /*unused*/, Bytes /*unused*/) {
+    inspect::FoundMap keep(const inspect::MapAnnouncement& /*unused*/, Bytes /*unused*/) override {
         return {};
     }
 };
