@@ -106,7 +106,7 @@ void Attribution::on_packet(const wire::Packet& packet) {
         return;
     }
     book("header", wire::kHeaderSize);
-    if (packet.header_token) {
+    if (packet.header_token || packet.seven_header) {
         book("header token", wire::kTokenSize);
     }
     price(packet);

@@ -62,6 +62,7 @@ ConnectionChange Connection::establish(bool from_start) {
     fresh_ = from_start;
     protocol_ = wire::Protocol::six;
     stranger_.reset();
+    unanswered_ = {};
     handshake_ = {};
     for (VitalOrder& order : order_) {
         order.reset(from_start);
@@ -155,6 +156,13 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
     return ConnectionChange::none;
 }
 
+bool Connection::is_one_sided(std::optional<wire::Token> token) {
+    constexpr int kEnough = 100; // two seconds of inputs; a server in play answers the first
+    unanswered_.datagrams = unanswered_.token == token ? unanswered_.datagrams + 1 : 1;
+    unanswered_.token = token;
+    return unanswered_.datagrams >= kEnough;
+}
+
 ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet& packet,
                                    std::span<const std::byte> rest) {
     const auto token = packet.header_token ? packet.header_token : token_in(rest);
@@ -169,8 +177,13 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
             stranger_direction_ = direction;
             return ConnectionChange::none;
         }
-    } else if (handshake_.answered && token != handshake_.token) {
-        return ConnectionChange::none; // leftovers of an older connection; wait for the new one
+    } else if (handshake_.answered) {
+        if (token != handshake_.token) {
+            return ConnectionChange::none; // leftovers of an older connection
+        }
+    } else if (direction == wire::Direction::c2s && !is_one_sided(token)) {
+        // Anybody can send a server anything. That there is a connection, the server says.
+        return ConnectionChange::none;
     }
     const bool from_start = handshake_.answered;
     form_ = packet.header_token ? TokenForm::vanilla : token ? TokenForm::ddnet : TokenForm::none;

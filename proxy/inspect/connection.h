@@ -25,7 +25,7 @@ enum class TokenForm : std::uint8_t {
 enum class ConnectionChange : std::uint8_t {
     none,
     established, ///< a connection was seen from its start
-    midway,      ///< one was running already when it was first seen
+    midway, ///< one was running already when it was first seen: the server talks to this client
 };
 
 /// The handshake and token of the connection on one address pair. A new one on the same pair starts
@@ -89,7 +89,16 @@ class Connection {
         std::optional<wire::Token> token{};
     };
 
+    /// A connection that may be running, of which only the client has been heard.
+    struct Unanswered {
+        std::optional<wire::Token> token{};
+        int datagrams = 0; ///< that agree on it
+    };
+
     ConnectionChange establish(bool from_start);
+    /// Whether the client has said the same for so long that it has to be a recording of one
+    /// direction.
+    [[nodiscard]] bool is_one_sided(std::optional<wire::Token> token);
     ConnectionChange adopt(wire::Direction direction, const wire::Packet& packet,
                            std::span<const std::byte> rest);
 
@@ -100,6 +109,7 @@ class Connection {
     TokenForm form_ = TokenForm::unknown;
     std::optional<wire::Token> token_;
     Handshake handshake_;
+    Unanswered unanswered_;
     /// A token other than the connection's, and the direction it was seen in: seen in both, it is
     /// that of a connection whose handshake we missed.
     std::optional<wire::Token> stranger_;

@@ -91,9 +91,18 @@ void ConnectionGate::report(Refusal refusal, Reporter& reporter) {
 }
 
 const ReceiverRules& ConnectionGate::rules(wire::Direction direction) const {
-    const bool client = direction == wire::Direction::s2c; // receives
-    return receiver_rules(connection_.form() == TokenForm::vanilla,
-                          client ? client_version_ : std::nullopt);
+    const bool server = direction == wire::Direction::c2s;
+    return receiver_rules(
+        {.header_token = connection_.form() == TokenForm::vanilla,
+         .vanilla = server && connection_.form() != TokenForm::ddnet && server_.is_vanilla(),
+         .version = server ? server_.version() : client_version_,
+         .server = server});
+}
+
+wire::HeaderTokenBit ConnectionGate::disputed_token_bit(wire::Direction direction) const {
+    return connection_.established() && rules(direction).token_bit == TokenBit::ignored
+               ? wire::HeaderTokenBit::ignored
+               : wire::HeaderTokenBit::read;
 }
 
 bool ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
@@ -123,14 +132,39 @@ Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control&
     if (!connection_.established() || connection_.protocol() != wire::Protocol::six) {
         return Refusal::none; // a server that is full says so before there is a connection
     }
-    const bool fits = connection_.form() == TokenForm::ddnet ? control.token == connection_.token()
-                      : connection_.form() == TokenForm::vanilla
-                          ? packet.header_token == connection_.token()
-                          : !packet.header_token;
-    if (!fits) {
+    return refusal_in_connection(packet, direction);
+}
+
+Refusal ConnectionGate::refusal_in_connection(const wire::Packet& packet,
+                                              wire::Direction direction) {
+    const auto behind =
+        packet.payload.last(std::min<std::size_t>(packet.payload.size(), wire::kTokenSize));
+    if (!connection_.token_fits(packet, behind)) {
         return Refusal::wrong_token;
     }
     return take_ack(direction, packet.ack) ? Refusal::none : Refusal::ack_window;
+}
+
+bool ConnectionGate::takes_chunks_of_control(const wire::Packet& packet, const PacketChunks& chunks,
+                                             const Reporter& reporter) {
+    return refusal(packet, chunks, reporter.direction()) == Refusal::none;
+}
+
+std::optional<wire::Packet>
+ConnectionGate::find_control_under_seven(std::span<const std::byte> datagram,
+                                         const Reporter& reporter) {
+    const ReceiverRules& receiver = rules(reporter.direction());
+    if (!connection_.established() || connection_.closed() ||
+        connection_.protocol() != wire::Protocol::six || !receiver.reads_seven_header) {
+        return std::nullopt;
+    }
+    auto packet = wire::decode_control_under_seven(datagram);
+    if (packet &&
+        (packet->compressed || (packet->num_chunks != 0 && receiver.refuses_control_with_chunks) ||
+         refusal_in_connection(*packet, reporter.direction()) != Refusal::none)) {
+        packet.reset();
+    }
+    return packet;
 }
 
 bool ConnectionGate::accept_control(const wire::Packet& packet, const wire::Control& control,
@@ -192,6 +226,7 @@ void ConnectionGate::close(record::Timestamp time) {
 void ConnectionGate::restart() {
     reported_.reset();
     client_version_.reset();
+    server_.begin_anew();
     if (connection_.protocol() == wire::Protocol::six) {
         seven_.reset();
     }
@@ -213,7 +248,7 @@ Refusal ConnectionGate::refusal(const wire::Packet& packet, const PacketChunks& 
         return Refusal::not_established;
     }
     if (packet.header_token && connection_.form() != TokenForm::vanilla &&
-        rules(direction).refuses_header_token_bit) {
+        rules(direction).token_bit != TokenBit::token) {
         return Refusal::header_token_bit;
     }
     if (!connection_.token_fits(packet, chunks.rest)) {

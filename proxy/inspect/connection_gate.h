@@ -3,6 +3,7 @@
 #include "proxy/inspect/connection.h"
 #include "proxy/inspect/receiver_rules.h"
 #include "proxy/inspect/reporter.h"
+#include "proxy/inspect/server_program.h"
 #include "proxy/inspect/seven_handshake.h"
 #include "proxy/wire/chunk.h"
 #include "proxy/wire/packet.h"
@@ -63,6 +64,21 @@ class ConnectionGate {
     /// Whether the receiver takes a control packet. What it does not take is reported.
     [[nodiscard]] bool accept_control(const wire::Packet& packet, const wire::Control& control,
                                       Reporter& reporter);
+    /// Whether the receiver reads chunks in a control packet that it took.
+    [[nodiscard]] bool takes_chunks_of_control(const wire::Packet& packet,
+                                               const PacketChunks& chunks,
+                                               const Reporter& reporter);
+    /// A control packet under 0.7's header, if its receiver takes it for one of the 0.6 connection.
+    [[nodiscard]] std::optional<wire::Packet>
+    find_control_under_seven(std::span<const std::byte> datagram, const Reporter& reporter);
+
+    /// What the receiver makes of a header's bits.
+    [[nodiscard]] wire::HeaderTokenBit token_bit(std::span<const std::byte> datagram,
+                                                 wire::Direction direction) const {
+        return wire::has_disputed_bits(datagram) ? disputed_token_bit(direction)
+                                                 : wire::HeaderTokenBit::read;
+    }
+
     /// Whether the control packet changes what the connection is.
     [[nodiscard]] ConnectionChange on_control(const wire::Packet& packet,
                                               const wire::Control& control, Reporter& reporter);
@@ -78,6 +94,9 @@ class ConnectionGate {
 
     /// What program the client is (client_version).
     void on_client_version(std::int32_t version) { client_version_ = version; }
+
+    /// What program the server is: to be told what it sends.
+    [[nodiscard]] ServerProgram& server() { return server_; }
 
     /// Whether a packet of chunks changes what the connection is.
     [[nodiscard]] ConnectionChange on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
@@ -119,6 +138,10 @@ class ConnectionGate {
     [[nodiscard]] Refusal refusal(const wire::Packet& packet, const PacketChunks& chunks,
                                   wire::Direction direction);
     [[nodiscard]] const ReceiverRules& rules(wire::Direction direction) const;
+    [[nodiscard]] wire::HeaderTokenBit disputed_token_bit(wire::Direction direction) const;
+    /// Whether an established connection takes this control packet: by token, then by ack.
+    [[nodiscard]] Refusal refusal_in_connection(const wire::Packet& packet,
+                                                wire::Direction direction);
     /// Whether the receiver takes this acknowledgement.
     [[nodiscard]] bool take_ack(wire::Direction direction, std::uint16_t ack);
     void report(Refusal refusal, Reporter& reporter);
@@ -130,6 +153,7 @@ class ConnectionGate {
     SevenHandshake seven_;
     record::Timestamp closed_at_ = 0;
     std::optional<std::int32_t> client_version_;
+    ServerProgram server_;
     std::bitset<static_cast<std::size_t>(Refusal::count)> reported_; ///< of this connection
 };
 

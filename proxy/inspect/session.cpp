@@ -1,5 +1,7 @@
 #include "proxy/inspect/session.h"
 
+#include "proxy/wire/connless.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -44,7 +46,8 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
 
 void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     record::DirectionStats& stats = reporter_.direction_stats();
-    const auto packet = wire::decode_packet(bytes, gate_.connection().protocol(), workspace.packet);
+    const auto packet = wire::decode_packet(bytes, gate_.connection().protocol(), workspace.packet,
+                                            gate_.token_bit(bytes, reporter_.direction()));
     if (!packet) {
         ++stats.malformed;
         reporter_.finding({.id = record::finding_of(packet.error().code),
@@ -54,6 +57,19 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
                            .secrecy = secrecy_of_undecoded(bytes, wire::kHeaderSize)});
         return;
     }
+    if (packet->kind == wire::PacketKind::seven) {
+        if (const auto control = gate_.find_control_under_seven(bytes, reporter_)) {
+            on_packet(*control, bytes, workspace);
+            return;
+        }
+    }
+    on_packet(*packet, bytes, workspace);
+}
+
+void Session::on_packet(const wire::Packet& read, std::span<const std::byte> bytes,
+                        Workspace& workspace) {
+    const wire::Packet* const packet = &read;
+    record::DirectionStats& stats = reporter_.direction_stats();
     observers_->notify(&Observer::on_packet, *packet);
     if (packet->compressed) {
         ++stats.compressed;
@@ -68,6 +84,11 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     case wire::PacketKind::connless:
         ++stats.connless;
         messages_.report_connless(*packet, workspace.fields, reporter_);
+        if (reporter_.direction() == wire::Direction::s2c && gate_.server().is_silent()) {
+            if (const auto version = wire::find_server_version(packet->payload)) {
+                gate_.server().on_info(*version);
+            }
+        }
         break;
     case wire::PacketKind::control:
         ++stats.control;
@@ -101,7 +122,10 @@ void Session::on_seven(SevenChange change) {
 
 void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
     const wire::Control control = wire::decode_control(packet, gate_.connection().token());
-    observers_->notify(&Observer::on_control, control);
+    const bool with_chunks = packet.num_chunks != 0;
+    if (!with_chunks) {
+        observers_->notify(&Observer::on_control, control);
+    }
     if (!gate_.accept_control(packet, control, reporter_)) {
         return;
     }
@@ -116,6 +140,11 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
                        : client                ? "closed by the client"
                                                : "closed by the server");
         gate_.close(reporter_.head().time);
+    } else if (with_chunks && change == ConnectionChange::none) {
+        const PacketChunks chunks{packet, gate_.with_token(), workspace.chunks};
+        if (gate_.takes_chunks_of_control(packet, chunks, reporter_)) {
+            on_accepted(packet, chunks, workspace);
+        }
     }
 }
 
@@ -125,9 +154,13 @@ void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
         change != ConnectionChange::none) {
         begin_connection(change);
     }
-    if (!gate_.accept(packet, chunks, reporter_)) {
-        return;
+    if (gate_.accept(packet, chunks, reporter_)) {
+        on_accepted(packet, chunks, workspace);
     }
+}
+
+void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks,
+                          Workspace& workspace) {
     observers_->notify(&Observer::on_chunks, AcceptedChunks{.with_token = gate_.with_token(),
                                                             .damaged = chunks.error.has_value()});
     const bool prelude = gate_.is_prelude(chunks, reporter_);
@@ -166,15 +199,24 @@ void Session::on_message(MessageAtHand& message, bool compressed, Workspace& wor
             snapshots_.set_world(*std::move(world));
         }
         snapshots_.on_message(head, compressed, reporter_, workspace.snapshots);
+        if (gate_.server().wants_snapshots()) {
+            if (const auto newest = snapshots_.newest()) {
+                gate_.server().on_snapshot(*newest, snapshots_.types());
+            }
+        }
     } else if (message.expected && !message.prelude) {
         act_on(head);
     }
 }
 
 void Session::act_on(const wire::MessageHead& head) {
+    if (head.uuid && reporter_.direction() == wire::Direction::s2c) {
+        gate_.server().on_extended(*head.spec);
+    }
     switch (head.spec->id) {
     case MessageId::map_change:
         if (const auto change = wire::decode_map_change(head.body)) {
+            gate_.server().on_map_change();
             ++reporter_.stats.map_changes;
             snapshots_.change_map(reporter_);
             inputs_.restart();
@@ -202,6 +244,13 @@ void Session::act_on(const wire::MessageHead& head) {
         if (const auto input = wire::decode_input(head.body)) {
             snapshots_.on_ack(input->ack_tick, reporter_);
             inputs_.on_input(*input, reporter_);
+        }
+        break;
+    case MessageId::sv_chat:
+        if (gate_.server().is_silent()) {
+            if (const auto line = wire::find_server_line(head.body)) {
+                gate_.server().on_chat(*line);
+            }
         }
         break;
     case MessageId::client_version:

@@ -64,9 +64,12 @@ class Session {
 
   private:
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
+    void on_packet(const wire::Packet& read, std::span<const std::byte> bytes,
+                   Workspace& workspace);
     void on_control(const wire::Packet& packet, Workspace& workspace);
     void on_seven(SevenChange change);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
+    void on_accepted(const wire::Packet& packet, const PacketChunks& chunks, Workspace& workspace);
     void on_message(MessageAtHand& message, bool compressed, Workspace& workspace);
     void act_on(const wire::MessageHead& head);
     void begin_connection(ConnectionChange change);

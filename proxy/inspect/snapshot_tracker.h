@@ -49,6 +49,12 @@ class SnapshotTracker {
 
     [[nodiscard]] const record::TypeNames& types() const { return types_; }
 
+    /// The newest that was rebuilt; valid until the next message.
+    [[nodiscard]] std::optional<snapshot::SnapshotView> newest() const {
+        const auto tick = history_.newest();
+        return tick ? history_.find(*tick) : std::nullopt;
+    }
+
     [[nodiscard]] std::size_t memory_bytes() const { return history_.capacity_bytes(); }
 
   private:

@@ -130,4 +130,18 @@ std::optional<ClientVersionBody> decode_client_version(std::span<const std::byte
         body);
 }
 
+std::optional<std::string_view> find_server_line(std::span<const std::byte> body) {
+    struct Chat {
+        std::int32_t team = 0;
+        std::int32_t client_id = 0;
+        std::string_view message{};
+    };
+
+    const auto chat =
+        decode_body<table::kSvChat, Chat, &Chat::team, &Chat::client_id, &Chat::message>(body);
+    constexpr std::int32_t kServer = -1;
+    return chat && chat->team == 0 && chat->client_id == kServer ? std::optional{chat->message}
+                                                                 : std::nullopt;
+}
+
 } // namespace tw::wire

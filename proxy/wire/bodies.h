@@ -85,4 +85,7 @@ struct ClientVersionBody {
 [[nodiscard]] std::optional<ClientVersionBody>
 decode_client_version(std::span<const std::byte> body);
 
+/// Of an sv_chat: what the server itself says to everybody. Nothing: it is another's line.
+[[nodiscard]] std::optional<std::string_view> find_server_line(std::span<const std::byte> body);
+
 } // namespace tw::wire

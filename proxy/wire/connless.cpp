@@ -1,6 +1,7 @@
 #include "proxy/wire/connless.h"
 
 #include "proxy/wire/field_decoder.h"
+#include "snapshot/cursor.h"
 
 #include <algorithm>
 
@@ -113,6 +114,18 @@ const ConnlessSpec* find_connless(std::span<const std::byte> payload) {
         std::find_if(std::begin(kTable), std::end(kTable),
                      [magic](const ConnlessSpec& spec) { return spec.magic == magic; });
     return found == std::end(kTable) ? nullptr : found;
+}
+
+std::optional<std::string_view> find_server_version(std::span<const std::byte> payload) {
+    const ConnlessSpec* const spec = find_connless(payload);
+    // Every form of a server info begins with its token in text and the version.
+    if (spec == nullptr || spec->fields.size() < 2 || spec->fields[1].name != "version") {
+        return std::nullopt;
+    }
+    snapshot::Cursor in{payload.subspan(kMarkSize + kMagicSize)};
+    static_cast<void>(in.string());
+    const std::string_view version = in.string();
+    return in.failed() ? std::nullopt : std::optional{version};
 }
 
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/wire/message_builders.h"
+#include "snapshot/names.h"
 
 /// The fields of the messages that the program acts on: rows of the message table that bodies.cpp
 /// reads into typed values, too. And the fields that stand in no message's row: inside of others,
@@ -33,6 +34,10 @@ inline constexpr MessageField kMapDetails[] = {text("name", kStrict), sha256("sh
 
 inline constexpr MessageField kClientVersion[] = {uuid("connection_id"), integer("ddnet_version"),
                                                   text("version_string", kOneLine)};
+
+inline constexpr MessageField kSvChat[] = {ranged("team", -2, 3, &snapshot::names::chat_team),
+                                           ranged("client_id", -1, kMaxClientId),
+                                           text("message", kOneLine)};
 
 /// A player in a server info answer. The last one only in the extended kinds.
 inline constexpr MessageField kClient[] = {

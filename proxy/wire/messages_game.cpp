@@ -1,4 +1,5 @@
 #include "proxy/wire/message_builders.h"
+#include "proxy/wire/message_layouts.h"
 #include "snapshot/names.h"
 
 namespace tw::wire::table {
@@ -7,10 +8,6 @@ namespace {
 namespace names = snapshot::names;
 
 constexpr MessageField kMessage[] = {text("message", kLines)};
-
-constexpr MessageField kSvChat[] = {ranged("team", -2, 3, &names::chat_team),
-                                    ranged("client_id", -1, kMaxClientId),
-                                    text("message", kOneLine)};
 
 constexpr MessageField kSvKillMsg[] = {client_id("killer"), client_id("victim"),
                                        ranged("weapon", -3, 5, &names::kill_weapon),

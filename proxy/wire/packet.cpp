@@ -58,7 +58,7 @@ Result<Packet> decode_connless(std::span<const std::byte> datagram) {
 } // namespace
 
 Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known,
-                             PacketScratch& scratch) {
+                             PacketScratch& scratch, HeaderTokenBit token_bit) {
     if (datagram.size() < kHeaderSize) {
         return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
     }
@@ -80,7 +80,7 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
     packet.ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
     packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
     std::size_t header_size = kHeaderSize;
-    if ((first & kHeaderTokenBit) != 0) {
+    if ((first & kHeaderTokenBit) != 0 && token_bit == HeaderTokenBit::read) {
         if (datagram.size() < kHeaderSize + kTokenSize) {
             return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
         }
@@ -100,6 +100,29 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
     if (packet.kind == PacketKind::control && packet.payload.empty()) {
         return tl::unexpected{WireError{WireErrc::control_empty, header_size}};
     }
+    return packet;
+}
+
+std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram) {
+    // Flags of 0.7's header; the acknowledgement stands where 0.6 has it.
+    constexpr std::uint32_t kSevenResendBit = 0x08;
+    constexpr std::uint32_t kSevenCompressedBit = 0x10;
+    constexpr std::size_t kSevenHeaderSize = kHeaderSize + kTokenSize;
+    if (datagram.size() <= kSevenHeaderSize || datagram.size() > kMaxDatagramSize) {
+        return std::nullopt;
+    }
+    const std::uint32_t first = byte_at(datagram, 0);
+    if ((first & kConnlessBit) != 0 || (first & kSevenBit) == 0) {
+        return std::nullopt;
+    }
+    Packet packet;
+    packet.kind = PacketKind::control;
+    packet.seven_header = true;
+    packet.compressed = (first & kSevenCompressedBit) != 0;
+    packet.resend = (first & kSevenResendBit) != 0;
+    packet.ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
+    packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
+    packet.payload = datagram.subspan(kSevenHeaderSize);
     return packet;
 }
 

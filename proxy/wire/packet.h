@@ -41,6 +41,7 @@ struct Packet {
     std::uint16_t ack = 0; ///< 0..1023
     std::uint8_t num_chunks = 0;
     std::optional<Token> header_token; ///< vanilla 0.6.5: behind the header
+    bool seven_header = false;         ///< 0.7's header, seven bytes of it
     /// Decompressed; with DDNet's token still at the end. Connless: what follows the 6 byte header.
     std::span<const std::byte> payload;
     std::span<const std::byte> connless_extra; ///< bytes 2..5 of an extended ("xe") connless header
@@ -48,12 +49,28 @@ struct Packet {
 
 using PacketScratch = std::array<std::byte, kMaxPayloadSize + 16>;
 
+/// The header's bit 0x08: 0.6.5's token follows, or it means nothing (DDNet before 19.4).
+enum class HeaderTokenBit : std::uint8_t { read, ignored };
+
+/// Whether the header has a bit that not all receivers of 0.6 read alike.
+[[nodiscard]] inline bool has_disputed_bits(std::span<const std::byte> datagram) {
+    constexpr std::uint32_t kConnless = 0x20;
+    constexpr std::uint32_t kDisputed = 0x0c;
+    return !datagram.empty() && (std::to_integer<std::uint32_t>(datagram[0]) & kConnless) == 0 &&
+           (std::to_integer<std::uint32_t>(datagram[0]) & kDisputed) != 0;
+}
+
 /// Reads one datagram.
 ///
 /// Layout: protocol sheet, sections 1.2 (header), 1.3 (connless), 1.7 (token of 0.6.5), 1.8 (0.7).
 /// Errors: too_short, too_long, huffman_truncated, huffman_overflow, control_empty.
 [[nodiscard]] Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known,
-                                           PacketScratch& scratch);
+                                           PacketScratch& scratch,
+                                           HeaderTokenBit token_bit = HeaderTokenBit::read);
+
+/// Reads a control packet under 0.7's header as DDNet's servers do that have a 0.6 connection with
+/// its sender. Nothing: it is none. What is compressed stays so; they refuse it.
+[[nodiscard]] std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram);
 
 /// A control packet's content, tokens taken apart as far as its form shows (section 1.4 to 1.7).
 struct Control {

@@ -82,11 +82,11 @@ export const TRICKS = [
             client.say(tell('real'));
         } },
     // Packets that it takes, odd as they are.
-    // The three that servers refuse since 19.4: twscope cannot know the server's version, and follows today's.
-    { name: 'a control packet with chunks', saw: ['forged'], recorded: ['real'],
+    // The first four are refused since 19.4: twscope has to know the server's version.
+    { name: 'a control packet with chunks', saw: ['forged'],
         play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.control })) },
     // Read as a control packet by 0.7's header, then as one of the connection it has.
-    { name: 'a 0.7 control packet with chunks and the token of the connection', saw: ['forged'], recorded: ['real'],
+    { name: 'a 0.7 control packet with chunks and the token of the connection', saw: ['forged'],
         play: forged((client, chunks) => client.packet([WRONG_TOKEN, ...chunks], { flags: FLAG.seven, count: 1 })) },
     { name: 'a resend request with a chat', saw: ['forged'],
         play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.resend })) },
@@ -97,8 +97,31 @@ export const TRICKS = [
     { name: 'surplus bytes between chunks and token', saw: ['forged'],
         play: forged((client, chunks) => client.packet([...chunks, Buffer.from('surplus')], { count: 1 })) },
     { name: 'compressed, as honest clients do', saw: ['forged'], play: forged((client, chunks) => client.compressed(chunks)) },
-    { name: 'the flag of a header token', saw: ['forged'], recorded: ['real'],
+    { name: 'the flag of a header token', saw: ['forged'],
         play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.header })) },
+    { name: 'the flag of a header token, compressed', saw: ['forged'],
+        play: forged((client, chunks) => client.compressed(chunks, { flags: FLAG.header })) },
+    { name: 'a 0.6.5 header token, then chunks', saw: ['real'],
+        play: forged((client, chunks) => client.packet([WRONG_TOKEN, ...chunks], { flags: FLAG.header, count: 1 })) },
+    { name: 'a control packet with chunks and a wrong token', saw: ['real'],
+        play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.control, token: WRONG_TOKEN })) },
+    { name: 'a control packet with chunks and an ack ahead', saw: ['real'],
+        play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.control, ack: moved(client.ack, 300) })) },
+    { name: 'a control packet with chunks, compressed', saw: ['real'],
+        play: forged((client, chunks) => client.compressed(chunks, { flags: FLAG.control })) },
+    { name: 'a 0.7 control packet with chunks and its token in the header alone', saw: ['real'],
+        play: forged((client, chunks) => client.packet([client.token, ...chunks], { flags: FLAG.seven, token: NOTHING, count: 1 })) },
+    { name: 'a 0.7 control packet that asks for a resend, with chunks', saw: ['forged'],
+        play: forged((client, chunks) =>
+            client.packet([WRONG_TOKEN, ...chunks], { flags: FLAG.seven | FLAG.header, count: 1 })) },
+    { name: 'a control packet with a chat of which the first byte is no kind', saw: ['one', 'two'],
+        play: async ({ client, tell, sync }) => {
+            client.input();
+            client.send(client.packet([chunk(say(tell('one')), { sequence: client.nextSequence })], { flags: FLAG.control | FLAG.resend }));
+            client.sequence = client.nextSequence;
+            await sync();
+            client.say(tell('two'));
+        } },
     { name: 'a chat that is not vital', saw: ['real'], // a game message has to be
         play: async ({ client, tell }) => {
             client.send(client.packet([chunk(say(tell('forged')))]));

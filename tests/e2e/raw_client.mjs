@@ -47,8 +47,8 @@ export class RawClient {
     }
 
     /** The same with its payload compressed. */
-    compressed(chunks, { ack = this.ack, token = this.token, behind = Buffer.alloc(0) } = {}) {
-        return Buffer.concat([Buffer.from([FLAG.compressed | (ack >> 8), ack & 0xff, chunks.length]),
+    compressed(chunks, { ack = this.ack, flags = 0, token = this.token, behind = Buffer.alloc(0) } = {}) {
+        return Buffer.concat([Buffer.from([FLAG.compressed | flags | (ack >> 8), ack & 0xff, chunks.length]),
             compress(Buffer.concat([...chunks, token ?? Buffer.alloc(0)])), behind]);
     }
 

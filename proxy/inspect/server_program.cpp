@@ -1,0 +1,138 @@
+#include "proxy/inspect/server_program.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace tw::inspect {
+
+namespace {
+
+struct Since {
+    std::string_view message;
+    DdnetVersion version;
+};
+
+/// Protocol sheet, sections 5.3 and 11. Versions in which a server began to send a message.
+constexpr Since kMessages[] = {
+    {"rcon_type", 10071},
+    {"map_details", 11020},
+    {"capabilities", 12060},
+    {"redirect", 17020},
+    {"rcon_cmd_group_start", 18000},
+    {"rcon_cmd_group_end", 18000},
+    {"map_reload", 18060},
+    {"reconnect", 18090},
+    {"maplist_group_start", 19000},
+    {"maplist_add", 19000},
+    {"maplist_group_end", 19000},
+    {"sv_map_info", 19080},
+};
+
+/// Protocol sheet, section 11. Objects that grew: from this version on they have so many ints.
+struct Grown {
+    std::string_view object;
+    std::size_t ints;
+    DdnetVersion version;
+};
+
+constexpr Grown kObjects[] = {
+    {"ddnet_character", 10, 16020},
+    {"ddnet_character", 11, 19000},
+    {"ddnet_player", 4, 19070},
+    {"game_info_ex", 5, 20010},
+};
+
+constexpr std::string_view kGreeting = "DDraceNetwork Mod. Version: ";
+constexpr std::string_view kBehindVanilla = ", ";
+
+/// "20.1.1" and what may follow it; nothing where no number stands.
+std::optional<DdnetVersion> read_version(std::string_view text) {
+    std::array<DdnetVersion, 3> numbers{};
+    constexpr DdnetVersion kMost = 999;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const auto [behind, error] = std::from_chars(at, end, numbers[i]);
+        if (error != std::errc{} || numbers[i] < 0 || numbers[i] > kMost) {
+            return std::nullopt;
+        }
+        at = behind;
+        if (at == end || *at != '.') {
+            break;
+        }
+        ++at;
+    }
+    return numbers[0] * 1000 + numbers[1] * 10 + numbers[2];
+}
+
+} // namespace
+
+void ServerProgram::on_info(std::string_view version) {
+    const std::size_t comma = version.find(kBehindVanilla);
+    if (!version.starts_with("0.6")) {
+        return;
+    }
+    says_vanilla_ = comma == std::string_view::npos;
+    said_ =
+        says_vanilla_ ? std::nullopt : read_version(version.substr(comma + kBehindVanilla.size()));
+}
+
+void ServerProgram::on_chat(std::string_view line) {
+    if (line.starts_with(kGreeting)) {
+        on_info(line.substr(kGreeting.size()));
+    }
+}
+
+void ServerProgram::on_extended(const wire::MessageSpec& message) {
+    ddnet_ = true;
+    vanilla_ = false;
+    const auto* const row =
+        std::find_if(std::begin(kMessages), std::end(kMessages),
+                     [&](const Since& each) { return each.message == message.name; });
+    if (row != std::end(kMessages)) {
+        since(row->version);
+    }
+}
+
+void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
+                                const record::TypeNames& types) {
+    ++snapshots_;
+    const auto keys = items.keys();
+    const auto first =
+        std::lower_bound(keys.begin(), keys.end(), std::uint32_t{snapshot::kFirstUuidType} << 16U);
+    for (auto at = first; at != keys.end(); ++at) {
+        const auto item = items[static_cast<std::size_t>(at - keys.begin())];
+        const snapshot::ObjectSpec* const object = types.object(item.key.type);
+        if (object == nullptr) {
+            continue;
+        }
+        for (const Grown& each : kObjects) {
+            if (each.object != object->name) {
+                continue;
+            }
+            if (item.data.size() < each.ints) {
+                until(each.version);
+            } else {
+                since(each.version);
+            }
+        }
+    }
+}
+
+void ServerProgram::since(DdnetVersion version) {
+    at_least_ = std::max(at_least_, version);
+}
+
+void ServerProgram::until(DdnetVersion version) {
+    below_ = std::min(below_, version);
+}
+
+std::optional<DdnetVersion> ServerProgram::version() const {
+    if (said_ && *said_ >= at_least_ && *said_ < below_) {
+        return said_;
+    }
+    return below_ == kUnbounded ? std::nullopt : std::optional{below_ - 1};
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,115 @@
+#include "proxy/inspect/server_program.h"
+#include "snapshot/snapshot.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using inspect::ServerProgram;
+
+namespace {
+
+void extended(ServerProgram& server, std::string_view name) {
+    for (const wire::MessageSpec& spec : wire::message_table()) {
+        if (spec.name == name) {
+            server.on_extended(spec);
+            return;
+        }
+    }
+    FAIL("no such message");
+}
+
+/// A snapshot with one object of so many ints, and what says which type number it has.
+void object(ServerProgram& server, std::string_view name, std::size_t ints) {
+    const auto table = snapshot::object_table();
+    const auto spec = std::find_if(table.begin(), table.end(),
+                                   [name](const auto& each) { return each.name == name; });
+    REQUIRE(spec != table.end());
+    constexpr std::uint16_t kType = 0x7fff;
+    std::array<std::int32_t, 4> words{};
+    for (std::size_t i = 0; i < spec->uuid.size(); ++i) {
+        auto& word = words[i / 4];
+        word = static_cast<std::int32_t>(static_cast<std::uint32_t>(word) << 8U | spec->uuid[i]);
+    }
+    snapshot::Snapshot items;
+    items.append({0, kType}, words);
+    items.append({kType, 0}, std::vector<std::int32_t>(ints));
+    record::TypeNames types;
+    types.learn(items.view());
+    server.on_snapshot(items.view(), types);
+}
+
+struct Row {
+    std::string_view name;
+    void (*play)(ServerProgram& server);
+    std::optional<std::int32_t> version;
+    bool vanilla = false;
+};
+
+const Row kRows[] = {
+    {"nothing", [](auto&) {}, std::nullopt},
+    {"DDNet 16.4 greets", [](auto& s) { s.on_chat("DDraceNetwork Mod. Version: 0.6.4, 16.4"); },
+     16040},
+    {"DDNet 20.1.1 greets", [](auto& s) { s.on_chat("DDraceNetwork Mod. Version: 0.6, 20.1.1"); },
+     20011},
+    {"a line of chat like it", [](auto& s) { s.on_chat("my Mod. Version: 0.6.4, 16.4"); },
+     std::nullopt},
+    {"a server info", [](auto& s) { s.on_info("0.6.4, 19.1"); }, 19010},
+    {"a version with more behind it", [](auto& s) { s.on_info("0.6.4, 18.9-dev"); }, 18090},
+    {"a version in words", [](auto& s) { s.on_info("0.6.4, newest"); }, std::nullopt},
+    {"a version beyond all numbers", [](auto& s) { s.on_info("0.6.4, 99999999999.1"); },
+     std::nullopt},
+    {"vanilla's server info", [](auto& s) { s.on_info("0.6.5"); }, std::nullopt, true},
+    {"a map without capabilities", [](auto& s) { s.on_map_change(); }, std::nullopt, true},
+    {"a map behind capabilities",
+     [](auto& s) {
+         extended(s, "capabilities");
+         s.on_map_change();
+     },
+     std::nullopt},
+    {"a mod that counts its own versions",
+     [](auto& s) {
+         extended(s, "reconnect");
+         s.on_info("0.6.4, 12.1");
+     },
+     std::nullopt},
+    {"ten ints of a character", [](auto& s) { object(s, "ddnet_character", 10); }, 18999},
+    {"nine ints of a character", [](auto& s) { object(s, "ddnet_character", 9); }, 16019},
+    {"eleven ints of a character", [](auto& s) { object(s, "ddnet_character", 11); }, std::nullopt},
+    {"a mod of an older server that says it is new",
+     [](auto& s) {
+         object(s, "ddnet_character", 10);
+         s.on_info("0.6.4, 25.0");
+     },
+     18999},
+    {"a mod of a newer server that says it is old",
+     [](auto& s) {
+         object(s, "ddnet_player", 4);
+         s.on_info("0.6.4, 16.4");
+     },
+     std::nullopt},
+    {"a new connection still knows what was said",
+     [](auto& s) {
+         s.on_info("0.6.4, 16.4");
+         s.begin_anew();
+     },
+     16040},
+};
+
+} // namespace
+
+TEST_CASE("a server's version is what it says, unless what it sends shows another") {
+    for (const Row& row : kRows) {
+        CAPTURE(row.name);
+        ServerProgram server;
+        row.play(server);
+        CHECK(server.version() == row.version);
+        CHECK(server.is_vanilla() == row.vanilla);
+    }
+}
