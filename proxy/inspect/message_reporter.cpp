@@ -9,16 +9,44 @@ namespace tw::inspect {
 
 namespace {
 
+/// Whether the number is one of the remote console's, system bit or not: who forgets the bit, or
+/// reads the table of another version, still sends passwords.
+bool is_consoles_number(const wire::MessageHead& head) {
+    const wire::MessageSpec* const spec =
+        head.uuid ? nullptr : wire::find_message(true, head.number);
+    return spec != nullptr && spec->secrecy == wire::Secrecy::secret;
+}
+
 /// Whether a message may carry a password, a command or a code. What cannot be decoded as a whole
-/// cannot be told apart any closer.
-wire::Secrecy secrecy_of(const wire::MessageSpec& spec) {
+/// cannot be told apart any closer, and a system message that nobody knows may be the remote
+/// console's of a newer version.
+wire::Secrecy secrecy_of(const wire::MessageHead& head) {
+    const wire::MessageSpec* const spec = head.spec;
+    if (spec == nullptr) {
+        return head.system ? wire::Secrecy::secret : wire::Secrecy::open;
+    }
     const bool secret =
-        spec.secrecy == wire::Secrecy::secret || spec.id == wire::MessageId::cl_say ||
-        spec.id == wire::MessageId::sv_chat ||
-        std::any_of(spec.fields.begin(), spec.fields.end(), [](const wire::MessageField& field) {
+        spec->secrecy == wire::Secrecy::secret || spec->id == wire::MessageId::cl_say ||
+        spec->id == wire::MessageId::sv_chat || is_consoles_number(head) ||
+        std::any_of(spec->fields.begin(), spec->fields.end(), [](const wire::MessageField& field) {
             return field.secrecy == wire::Secrecy::secret;
         });
     return secret ? wire::Secrecy::secret : wire::Secrecy::open;
+}
+
+/// A message of the remote console without the system bit reads as a game message of which hardly a
+/// field is right. Its texts are none that everybody may see.
+void hide_misread_console(const wire::MessageHead& head, wire::DecodedFields& fields) {
+    const bool misread = fields.error || std::any_of(fields.values.begin(), fields.values.end(),
+                                                     [](const wire::FieldValue& value) {
+                                                         return value.out_of_range;
+                                                     });
+    if (!misread || !is_consoles_number(head)) {
+        return;
+    }
+    for (wire::FieldValue& value : fields.values) {
+        value.secrecy = wire::Secrecy::secret;
+    }
 }
 
 /// Snapshot parts and map chunks are not repeated in message records; of a chunk its place in the
@@ -54,7 +82,7 @@ void report_warnings(const MessageAtHand& message, const wire::DecodedFields& fi
              .name = head.spec->name,
              .detail = snapshot::error_info(fields.error->code).sentence,
              .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 64)),
-             .secrecy = secrecy_of(*head.spec)});
+             .secrecy = secrecy_of(head)});
         return;
     }
     if (!fields.trailing.empty()) {
@@ -62,7 +90,7 @@ void report_warnings(const MessageAtHand& message, const wire::DecodedFields& fi
                                .offset = body + head.body.size() - fields.trailing.size(),
                                .name = head.spec->name,
                                .bytes = fields.trailing,
-                               .secrecy = secrecy_of(*head.spec)});
+                               .secrecy = secrecy_of(head)});
     }
     const auto odd = std::find_if(fields.values.begin(), fields.values.end(),
                                   [](const wire::FieldValue& value) { return value.out_of_range; });
@@ -154,7 +182,8 @@ void MessageReporter::report_raw(const MessageAtHand& message, Reporter& reporte
                                             .size = chunk.payload.size(),
                                             .number = head.number,
                                             .uuid = head.uuid,
-                                            .raw = head.body});
+                                            .raw = head.body,
+                                            .secrecy = secrecy_of(head)});
     }
 }
 
@@ -167,7 +196,7 @@ void MessageReporter::report_unexpected(const MessageAtHand& message, Reporter& 
              .value = message.head.number,
              .name = message.head.spec->name,
              .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
-             .secrecy = secrecy_of(*message.head.spec)});
+             .secrecy = secrecy_of(message.head)});
     }
 }
 
@@ -182,7 +211,8 @@ void MessageReporter::report_unknown(const MessageAtHand& message, Reporter& rep
         .offset = chunk.offset + chunk.header_size,
         .value = head.number,
         .name = head.system ? "system" : "game",
-        .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32))};
+        .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
+        .secrecy = secrecy_of(head)};
     const std::size_t slot = head.number * 2U + (head.system ? 1U : 0U);
     if (head.uuid || slot >= unknown_.size()) {
         reporter.finding_once(finding);
@@ -204,6 +234,9 @@ void MessageReporter::report_known(const MessageAtHand& message, const MapTracke
         observers_->notify(&Observer::on_fields, head.body.size() - trailing);
     }
     leave_out_bulk(message, maps, fields);
+    if (!head.system) {
+        hide_misread_console(head, fields);
+    }
     if (records_) {
         reporter.emit(record::MessageRecord{.head = reporter.head(),
                                             .name = head.spec->name,

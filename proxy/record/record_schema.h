@@ -113,8 +113,12 @@ inline constexpr auto kMessageSchema = schema(
         },
         "Of another unknown message: its number."),
     key(
-        "raw", [](const MessageRecord& r) { return only_if(r.name.empty(), Hex{r.raw}); },
-        "Of an unknown message: its bytes as hex."),
+        "raw",
+        [](const MessageRecord& r) {
+            return only_if(r.name.empty(), Hex{r.raw, r.secrecy});
+        },
+        "Of an unknown message: its bytes as hex; of a system message, and of what may be one of "
+        "the remote console, `[redacted]` unless `--show-secrets` is given."),
     key(
         "fields", [](const MessageRecord& r) { return only_if(!r.name.empty(), Fields{r.values}); },
         "Named values in order; strings as sent, raw bytes as hex, UUIDs as text. Of a map chunk "

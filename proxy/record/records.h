@@ -51,7 +51,8 @@ struct MessageRecord {
     std::uint16_t number = 0;   ///< id on the wire
     std::optional<snapshot::Uuid> uuid{};
     std::span<const wire::FieldValue> values{};
-    std::span<const std::byte> raw{}; ///< of an unknown message: its body
+    std::span<const std::byte> raw{};            ///< of an unknown message: its body
+    wire::Secrecy secrecy = wire::Secrecy::open; ///< of these bytes
 };
 
 struct MapRecord {

@@ -33,10 +33,14 @@ class RecordLog final : public record::RecordSink {
     /// How often a finding was handed out.
     [[nodiscard]] std::size_t count_of(std::string_view finding) const;
 
+    /// Every text and byte that records hand out without marking it secret.
+    [[nodiscard]] const std::string& shown() const { return shown_; }
+
     [[nodiscard]] const std::vector<record::SessionStats>& summaries() const { return summaries_; }
 
   private:
     std::vector<std::string> lines_;
+    std::string shown_;
     std::vector<record::SessionStats> summaries_;
 };
 

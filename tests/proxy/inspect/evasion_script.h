@@ -17,6 +17,7 @@ inline constexpr auto kS2c = wire::Direction::s2c;
 inline constexpr wire::Token kOtherToken{9, 9, 9, 9};
 inline constexpr wire::Token kNoToken{};
 inline constexpr std::uint8_t kControl = 0x10;
+inline constexpr std::uint8_t kHeaderToken = 0x08;
 inline constexpr std::uint8_t kConnless = 0x20;
 inline constexpr std::uint8_t kResend = 0x40;
 inline constexpr std::uint8_t kCompressed = 0x80;
@@ -130,6 +131,14 @@ inline void join_seven(SessionScript& script) {
     script.feed(kS2c, answer);
     script.feed(kC2s, seven_control(kSevenConnect, kSevenServer));
     script.feed(kS2c, seven_control(kSevenAccept, kSevenClient, 0));
+}
+
+/// The same as a control packet under 0.7's header, whose token is nobody's.
+inline Bytes under_seven(Bytes datagram) {
+    constexpr std::byte kSevenControl{4};
+    datagram[0] = (datagram[0] & std::byte{3}) | kSevenControl;
+    datagram.insert(datagram.begin() + wire::kHeaderSize, wire::kTokenSize, std::byte{9});
+    return datagram;
 }
 
 } // namespace tw::test::evasion

@@ -1,0 +1,204 @@
+// Tricks that servers take or refuse by their version, what a client alone makes believe, and the
+// honest traffic that looks like either. See evasion_test.cpp.
+
+#include "tests/proxy/inspect/evasion_script.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+using namespace tw::test::evasion;
+using tw::snapshot::kNoBase;
+using tw::wire::ControlKind;
+using tw::wire::Token;
+
+TEST_CASE("what older servers take is read as they read it, what today's refuse is not") {
+    struct Trick {
+        std::string_view name;
+        Bytes (*build)(SessionScript& script);
+        bool taken_before_194;
+    };
+
+    const Trick tricks[] = {
+        {"a control packet with chunks",
+         [](auto& s) { return s.pack_odd(kC2s, {vital(forged())}, {.flags = kControl}); }, true},
+        {"one with a wrong token",
+         [](auto& s) {
+             return s.pack_odd(kC2s, {vital(forged())},
+                               {.behind = bytes_of(kOtherToken), .flags = kControl});
+         },
+         false},
+        {"one with an ack ahead",
+         [](auto& s) {
+             return s.pack_odd(kC2s, {vital(forged())}, {.ack = 300, .flags = kControl});
+         },
+         false},
+        {"one under 0.7's header",
+         [](auto& s) { return under_seven(s.pack_odd(kC2s, {vital(forged())}, {})); }, true},
+        {"one under 0.7's header with a wrong token",
+         [](auto& s) {
+             return under_seven(
+                 s.pack_odd(kC2s, {vital(forged())}, {.behind = bytes_of(kOtherToken)}));
+         },
+         false},
+        {"the bit of a header token",
+         [](auto& s) { return s.pack_odd(kC2s, {vital(forged())}, {.flags = kHeaderToken}); },
+         true},
+    };
+
+    struct Server {
+        std::string_view greeting; ///< empty: says nothing
+        bool before_194;
+    };
+
+    const Server servers[] = {{"0.6.4, 16.4", true},
+                              {"0.6.4, 19.3", true},
+                              {"0.6.4, 19.4", false},
+                              {"0.6, 20.1.1", false},
+                              {"", false}};
+    for (const Trick& trick : tricks) {
+        for (const Server& server : servers) {
+            CAPTURE(trick.name);
+            CAPTURE(server.greeting);
+            auto script = playing();
+            if (!server.greeting.empty()) {
+                script.tell(kS2c,
+                            message("sv_chat").number(0).number(-1).string(
+                                "DDraceNetwork Mod. Version: " + std::string{server.greeting}));
+            }
+            script.log().clear();
+            script.feed(kC2s, trick.build(script));
+            script.tell(kC2s, real());
+            const bool is_taken = trick.taken_before_194 && server.before_194;
+            CHECK(text_of(taken(script)) == (is_taken ? "cl_kill; " : "cl_say; "));
+            CHECK(text_of(script.log().lines({"session"})) == "");
+        }
+    }
+}
+
+TEST_CASE("a CLOSE under 0.7's header closes the 0.6 connection of which it has the token") {
+    for (const bool right : {true, false}) {
+        CAPTURE(right);
+        auto script = playing();
+        Bytes close =
+            tw::wire::encode_control({.kind = ControlKind::close,
+                                      .ack = 2, // the server's map change and CON_READY
+                                      .token = right ? SessionScript::kToken : kOtherToken});
+        script.feed(kC2s, under_seven(close));
+        CHECK(script.log().lines({"session"}).size() == (right ? 1 : 0));
+    }
+}
+
+TEST_CASE("what a client alone says makes no connection") {
+    SessionScript script;
+    script.assume_ddnet();
+    for (int i = 0; i < 20; ++i) {
+        script.feed(kC2s, script.pack_odd(kC2s, {vital(forged())},
+                                          {.behind = bytes_of(Token{1, 2, 3, 4})}));
+    }
+    CHECK(text_of(taken(script)) == "");
+    CHECK(text_of(script.log().lines({"session"})) == "session open; ");
+    // The honest connection has another token, and its server speaks.
+    script.tell(kS2c, {plain(snap_between(104, kNoBase, {}, kItems))});
+    script.tell(kC2s, real());
+    CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
+          text_of(Lines{"session open", "session established 0.6+ddnet", "snapshot 104<--1 ok 2"}));
+    CHECK(text_of(taken(script)) == "cl_say; ");
+}
+
+TEST_CASE("a recording of the client alone is read after a while") {
+    SessionScript script;
+    script.assume_ddnet();
+    for (int i = 0; i < 150; ++i) {
+        script.tell(kC2s, {plain(message("input").number(100 + i).number(103 + i).number(0))});
+    }
+    script.tell(kC2s, real());
+    CHECK(text_of(script.log().lines({"session"})) ==
+          text_of(Lines{"session open", "session established 0.6+ddnet"}));
+    CHECK(text_of(taken(script)) == "cl_say; ");
+}
+
+TEST_CASE("what may be the remote console's is shown under no other name") {
+    constexpr std::string_view kSecret = "hunter2";
+
+    struct Login {
+        std::string_view name;
+        Direction direction;
+        Bytes bytes;
+        bool vital = true;
+    };
+
+    const auto raw = [&](std::int32_t head) {
+        return MessageBuilder{}.number(head).string("admin").string("hunter2").bytes();
+    };
+    constexpr std::int32_t kAuth = 18;
+    constexpr std::int32_t kCommand = 17;
+    const tw::snapshot::Uuid nobody{1, 2, 3};
+    const Login rows[] = {
+        {"a login", kC2s, raw(kAuth * 2 + 1)},
+        {"a login that is not vital", kC2s, raw(kAuth * 2 + 1), false},
+        {"a login from the server", kS2c, raw(kAuth * 2 + 1)},
+        {"a login without the system bit", kC2s, raw(kAuth * 2)},
+        {"a command without the system bit", kC2s, raw(kCommand * 2)},
+        {"a login without the system bit from the server", kS2c, raw(kAuth * 2)},
+        {"a console's line without the system bit", kS2c, raw(11 * 2)},
+        {"an unknown system message", kC2s, raw(30 * 2 + 1)},
+        {"an unknown system message of the server", kS2c, raw(31 * 2 + 1)},
+        {"an unknown system message with a UUID", kC2s,
+         MessageBuilder{}.number(1).uuid(nobody).string("hunter2").bytes()},
+        {"an id that is none", kC2s, raw(-5)},
+    };
+    for (const Login& row : rows) {
+        CAPTURE(row.name);
+        auto script = playing();
+        script.tell(row.direction, {row.vital ? vital(row.bytes) : plain(row.bytes)});
+        CHECK(script.log().shown().find(kSecret) == std::string::npos);
+        CHECK_FALSE(script.log().lines({"message", "finding"}).empty());
+    }
+    // A mod's own game message is none of the console's.
+    auto script = playing();
+    script.tell(kC2s, {vital(MessageBuilder{}.number(0).uuid(nobody).string("of a mod"))});
+    CHECK(script.log().shown().find("of a mod") != std::string::npos);
+}
+
+TEST_CASE("honest traffic: a wrong password, then the right one from the same socket") {
+    SessionScript script;
+    script.join_ddnet();
+    script.tell(kC2s, message("info").string("0.6 626fce9a778df4d4").string("wrong"));
+    script.control(
+        kS2c,
+        {.kind = ControlKind::close, .token = SessionScript::kToken, .reason = "Wrong password"});
+    script.join_ddnet();
+    script.tell(kC2s, message("info").string("0.6 626fce9a778df4d4").string("right"));
+    script.enter();
+    script.snap(10, kNoBase, kItems);
+    script.snap(12, 10, kItems);
+    CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
+          text_of(Lines{"session open", "session established 0.6+ddnet",
+                        "session close Wrong password", "session established 0.6+ddnet",
+                        "snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"}));
+    CHECK(text_of(script.log().findings()) ==
+          text_of(Lines{"finding session.reconnected", "finding map.not_found dm1"}));
+    CHECK(script.log().shown().find("wrong") == std::string::npos);
+}
+
+TEST_CASE("honest traffic: the server restarts under a client, who joins anew after its timeout") {
+    auto script = playing();
+    // The new process does not know the client; it answers nothing until there is a CONNECT.
+    for (int i = 0; i < 100; ++i) {
+        script.tell(kC2s, {plain(message("input").number(10).number(14 + i).number(0))});
+    }
+    script.pause(10'000'000'000);
+    script.join_ddnet_with(Token{5, 6, 7, 8});
+    script.enter();
+    script.snap(2, kNoBase, kItems);
+    script.snap(4, 2, kItems);
+    CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
+          text_of(Lines{"session close reconnected", "session established 0.6+ddnet",
+                        "snapshot 2<--1 ok 2", "snapshot 4<-2 ok 2"}));
+    CHECK(text_of(script.log().findings()) ==
+          text_of(Lines{"finding session.reconnected", "finding map.not_found dm1"}));
+}
