@@ -18,6 +18,11 @@ namespace {
 
 constexpr Token kToken{0xA1, 0xB2, 0xC3, 0xD4};
 
+template <typename... T>
+Bytes bytes(T... values) {
+    return {static_cast<std::byte>(values)...};
+}
+
 /// The packet of a datagram that must decode; `datagram` and `scratch` must outlive it.
 Packet decode(const Bytes& datagram, PacketScratch& scratch, Protocol known = Protocol::six) {
     const auto packet = decode_packet(datagram, known, scratch);
@@ -182,6 +187,46 @@ TEST_CASE("0.7 is told from 0.6 by what is known of the session") {
         CHECK(decode(datagram, scratch, Protocol::unknown).kind == row.unknown);
         CHECK(decode(datagram, scratch, Protocol::six).kind == row.six);
         CHECK(decode(datagram, scratch, Protocol::seven).kind == row.seven);
+    }
+}
+
+TEST_CASE("the header's token bit may mean nothing") {
+    PacketScratch scratch;
+    const Bytes datagram = bytes(0x08, 7, 1, 0x00, 0x01, 0x2d, 0xa1, 0xb2, 0xc3, 0xd4);
+    const auto with_token = decode_packet(datagram, Protocol::six, scratch);
+    REQUIRE(with_token);
+    CHECK(with_token->header_token);
+    CHECK(with_token->payload.size() == 3);
+    const auto without = decode_packet(datagram, Protocol::six, scratch, HeaderTokenBit::ignored);
+    REQUIRE(without);
+    CHECK_FALSE(without->header_token);
+    CHECK(without->payload.size() == 7);
+    CHECK(without->num_chunks == 1);
+    CHECK(has_disputed_bits(datagram));
+    CHECK_FALSE(has_disputed_bits(bytes(0x10, 0, 0)));
+    CHECK_FALSE(has_disputed_bits(bytes(0xff, 0xff)));
+}
+
+TEST_CASE("a control packet under 0.7's header is read by its seven bytes") {
+    // Resend and compression have other bits there; the acknowledgement stands where it does in 0.6.
+    const Bytes datagram = bytes(0x04 | 0x08 | 0x10 | 2, 7, 1, 9, 9, 9, 9, 0x04, 0x55);
+    const auto packet = decode_control_under_seven(datagram);
+    REQUIRE(packet);
+    CHECK(packet->kind == PacketKind::control);
+    CHECK(packet->seven_header);
+    CHECK(packet->resend);
+    CHECK(packet->compressed);
+    CHECK(packet->ack == 0x207);
+    CHECK(packet->num_chunks == 1);
+    CHECK(packet->payload.size() == 2);
+    const Bytes none[] = {bytes(0x04, 0, 0, 9, 9, 9, 9), // no kind
+                          bytes(0x00, 0, 0, 9, 9, 9, 9, 4),
+                          bytes(0x24, 0, 0, 9, 9, 9, 9, 4),
+                          Bytes(1401, std::byte{4}),
+                          {}};
+    for (const Bytes& each : none) {
+        CAPTURE(each.size());
+        CHECK_FALSE(decode_control_under_seven(each));
     }
 }
 
