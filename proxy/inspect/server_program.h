@@ -57,7 +57,7 @@ class ServerProgram {
 
   private:
     static constexpr DdnetVersion kUnbounded = std::numeric_limits<DdnetVersion>::max();
-    static constexpr int kEnoughSnapshots = 250; ///< five seconds of play
+    static constexpr int kEnoughSnapshots = 25; ///< half a second of play; DDNet greets at once
 
     void since(DdnetVersion version);
     void until(DdnetVersion version);

@@ -113,16 +113,16 @@ TEST_CASE("what is booked as items is what verified snapshots took, whatever is 
 
 TEST_CASE("a forged tick far ahead changes nothing but the account of its own datagram") {
     // Without tokens anyone who guesses the addresses can send it.
-    const char* const name = "tokenless-map-change.pcap";
+    const char* const capture = "tokenless-map-change.pcap";
     Run honest;
-    feed_capture(honest, name,
+    feed_capture(honest, capture,
                  [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
                      honest.datagram(session, direction, bytes);
                  });
     Bytes forged = packet_of(snap_single(2'000'000'000, small_delta(), kSmallCrc));
     Run run;
     int passed = 0;
-    feed_capture(run, name,
+    feed_capture(run, capture,
                  [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
                      const bool of_chunks = (bytes[0] & std::byte{0x30}) == std::byte{0};
                      if (direction == wire::Direction::s2c && of_chunks && ++passed == 60) {

@@ -126,7 +126,7 @@ TEST_CASE("what may be the remote console's is shown under no other name") {
 
     struct Login {
         std::string_view name;
-        Direction direction;
+        tw::wire::Direction direction;
         Bytes bytes;
         bool vital = true;
     };
