@@ -2,6 +2,7 @@
 
 #include "proxy/cli/help_format.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,13 +28,18 @@ constexpr const char* kExitCodes =
 
 } // namespace
 
-CommandLine::CommandLine() : app{kAbout, "twscope"} {
+CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} {
     app.formatter(std::make_shared<HelpFormat>()); // before the commands, which take it over
     app.set_version_flag("--version", "twscope " TWSCOPE_VERSION, "Print the version and exit");
     app.require_subcommand(1);
     app.footer(std::string{kSettings} + kExitCodes);
-    for (const auto add : {add_proxy_command, add_decode_command, add_map_command,
-                           add_stats_command, add_findings_command, add_health_command}) {
+    const auto add_proxy = [&](CLI::App& to) { return add_proxy_command(to, invocation); };
+    for (const std::function<Action(CLI::App&)>& add : {std::function<Action(CLI::App&)>{add_proxy},
+                                                        {add_decode_command},
+                                                        {add_map_command},
+                                                        {add_stats_command},
+                                                        {add_findings_command},
+                                                        {add_health_command}}) {
         Action action = add(app);
         CLI::App* const command = app.get_subcommands({}).back();
         if (command->get_option_no_throw("--config") == nullptr) {

@@ -12,7 +12,7 @@ namespace tw::cli {
 
 /// The program's command line: every command with its flags, and what it does.
 struct CommandLine {
-    CommandLine();
+    explicit CommandLine(const Invocation& invocation = {});
 
     CLI::App app;
     std::vector<std::pair<CLI::App*, Action>> actions;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -16,8 +19,15 @@ inline constexpr int kExitFinding = 1; ///< a finding that --fail-on names
 inline constexpr int kExitUsage = 2;   ///< wrong usage, or it could not start
 inline constexpr int kExitFailed = 3;  ///< failed while running
 
+/// How the program was started.
+struct Invocation {
+    std::vector<std::string> arguments; ///< as given, the program's name first
+    /// Started by a relay as its observer with this number (see run::ObserverPost); 0: by a person.
+    std::uint32_t observer = 0;
+};
+
 /// Each adds its subcommand and returns what to do when it is chosen.
-[[nodiscard]] Action add_proxy_command(CLI::App& app);
+[[nodiscard]] Action add_proxy_command(CLI::App& app, Invocation invocation);
 [[nodiscard]] Action add_decode_command(CLI::App& app);
 [[nodiscard]] Action add_map_command(CLI::App& app);
 [[nodiscard]] Action add_stats_command(CLI::App& app);

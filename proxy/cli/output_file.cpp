@@ -9,12 +9,12 @@
 namespace tw::cli {
 
 void open_output_file(const std::string& flag, const std::string& path,
-                      std::optional<sink::FileOutput>& file) {
+                      std::optional<sink::FileOutput>& file, sink::FileOutput::Begin begin) {
     if (path.empty()) {
         return;
     }
     try {
-        file.emplace(path);
+        file.emplace(path, begin);
     } catch (const std::system_error& error) {
         throw UsageError{fmt::format("{} {}: {}; name a file in a folder that exists and may be "
                                      "written",

@@ -3,9 +3,12 @@
 #include "proxy/cli/command_line.h"
 #include "proxy/record/terminal_text.h"
 
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,18 +16,34 @@ namespace tw::cli {
 
 namespace {
 
-int run(int argc, char** argv) {
-    CommandLine line;
+/// What the relay's process puts before the arguments it was given, to start its observer.
+constexpr std::string_view kObserver = "--observer=";
+
+Invocation invocation_of(int argc, char** argv) {
+    Invocation invocation{.arguments = {argv, argv + argc}};
+    if (argc > 1 && invocation.arguments[1].starts_with(kObserver)) {
+        const std::string_view number =
+            std::string_view{invocation.arguments[1]}.substr(kObserver.size());
+        std::from_chars(number.data(), number.data() + number.size(), invocation.observer);
+        invocation.arguments.erase(invocation.arguments.begin() + 1);
+    }
+    return invocation;
+}
+
+int run(const Invocation& invocation) {
+    CommandLine line{invocation};
     CLI::App& app = line.app;
+    const auto& given = invocation.arguments;
     try {
-        app.parse(argc, argv);
+        // Taken from the back.
+        app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
     } catch (const CLI::Success& success) {
         return app.exit(success);
     } catch (const CLI::ParseError& error) {
         const auto chosen = app.get_subcommands();
-        if (chosen.empty() && argc > 1 && argv[1][0] != '-') {
+        if (chosen.empty() && given.size() > 1 && !given[1].starts_with('-')) {
             fmt::print(stderr, "twscope: there is no command '{}' (see 'twscope --help')\n",
-                       record::terminal_text(argv[1]));
+                       record::terminal_text(given[1]));
             return kExitUsage;
         }
         const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
@@ -43,7 +62,7 @@ int run(int argc, char** argv) {
 
 int run_program(int argc, char** argv) {
     try {
-        return run(argc, argv);
+        return run(invocation_of(argc, argv));
     } catch (const std::exception& error) {
         fmt::print(stderr, "twscope: {}\n", error.what());
         return kExitUsage;

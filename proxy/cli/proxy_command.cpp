@@ -5,52 +5,146 @@
 #include "proxy/cli/relay_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/stats_report.h"
-#include "proxy/run/proxy_run.h"
+#include "proxy/run/observer_process.h"
+#include "proxy/run/observer_run.h"
+#include "proxy/run/relay_run.h"
+#include "proxy/sink/prompt_stream.h"
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
 namespace {
 
 /// What people read; records on standard output must not be mixed with anything.
-std::FILE* console_of(const ProxyFlags& flags) {
-    return flags.records.output == "-" ? stderr : stdout;
+int console_of(const ProxyFlags& flags) {
+    return flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
 }
 
-run::ProxyOptions run_options(const ProxyFlags& flags, relay::Options relay,
-                              const snapshot::ObjectSet& objects, sink::FileOutput* file) {
+/// Where the log goes, for the life of the process: standard error, without waiting for its reader.
+sink::PromptStream& log_stream() {
+    static sink::PromptStream stream{STDERR_FILENO};
+    return stream;
+}
+
+void open_log(const std::string& level) {
+    const auto colours =
+        log_stream().is_terminal() ? spdlog::color_mode::always : spdlog::color_mode::never;
+    auto logger = std::make_shared<spdlog::logger>(
+        "twscope", std::make_shared<spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>>(
+                       log_stream().file(), colours));
+    logger->set_pattern("%H:%M:%S %^%l%$ %v");
+    logger->set_level(spdlog::level::from_str(level));
+    spdlog::set_default_logger(std::move(logger));
+}
+
+run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::ObjectSet& objects,
+                                      sink::FileOutput* file, sink::PromptStream& console) {
     const RecordFlags& records = flags.records;
-    constexpr std::size_t kMiB = std::size_t{1} << 20U;
-    run::ProxyOptions options{
-        .relay = std::move(relay),
+    run::ObserverOptions options{
         .objects = &objects,
         .map_folders = records.map_folders(),
         .map_cache = records.map_cache,
         .inspect = !flags.no_inspect,
         .messages = records.wants_messages(),
         .ledger = flags.stats,
-        .ring_bytes = flags.ring_mib * kMiB,
         .file = file,
         .json = records.json(objects),
-        .console = flags.quiet ? nullptr : console_of(flags),
+        .console = flags.quiet ? nullptr : &console,
         .filter = records.parse_filter("--filter", records.filter, objects),
         .console_filter = records.parse_filter("--console-filter", records.console_filter, objects),
         .expectations = records.expectations(objects),
         .pseudonym_key = records.pseudonym_key};
     if (flags.http.on()) {
         options.page = flags.http.options();
+    }
+    return options;
+}
+
+void print_stats(sink::PromptStream& console, const run::ObserverResult& result) {
+    fmt::print(console.file(), "{}",
+               report::stats_table({.captures = {"this run"},
+                                    .sessions = result.sessions,
+                                    .duration_ns = result.duration.count(),
+                                    .totals = &result.totals,
+                                    .ledger = &result.ledger}));
+}
+
+int conclude_run(const ProxyFlags& flags, const run::ObserverResult& result,
+                 std::optional<sink::FileOutput>& summary) {
+    auto checks = flags.records.failing().checks(result.totals, "--fail-on");
+    report::add_checks(checks, result.expectations, "--expect");
+    const std::chrono::duration<double> seconds = result.duration;
+    const int code = conclude(
+        report::outcome_of(std::move(checks), result.totals, result.sessions, seconds.count()),
+        summary);
+    return code == 0 && result.lost_records != 0 ? kExitFailed : code;
+}
+
+/// The process that looks: the relay's child.
+int observe(const ProxyFlags& flags, std::uint32_t number) {
+    using Begin = sink::FileOutput::Begin;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+        std::signal(signal, SIG_IGN); // they are for the relay, which says what to do
+    }
+    run::ObserverPost post{.number = number,
+                           .link = relay::UniqueFd{run::ObserverProcess::kLink},
+                           .memory = relay::UniqueFd{run::ObserverProcess::kMemory}};
+    const auto objects = flags.records.objects();
+    std::optional<sink::FileOutput> summary;
+    open_output_file("--summary", flags.records.summary, summary);
+    std::optional<sink::FileOutput> file;
+    open_output_file("--output", flags.records.output, file,
+                     number > 1 ? Begin::behind : Begin::empty);
+    sink::PromptStream console{console_of(flags)};
+    std::optional<run::ObserverRun> run;
+    try {
+        run.emplace(observer_options(flags, *objects, file ? &*file : nullptr, console),
+                    std::move(post));
+    } catch (const admin::ListenError& error) {
+        throw UsageError{fmt::format("--http: {}", error.what())};
+    }
+    const run::ObserverResult result = run->run();
+    constexpr std::chrono::milliseconds kLastWords{500};
+    console.set_patience(kLastWords);
+    if (flags.stats) {
+        print_stats(console, result);
+    }
+    return conclude_run(flags, result, summary);
+}
+
+/// The command that starts this program again, as observer.
+std::vector<std::string> observer_command(const Invocation& invocation, std::uint32_t number) {
+    std::vector<std::string> command = invocation.arguments;
+    command.insert(command.begin() + 1, fmt::format("--observer={}", number));
+    return command;
+}
+
+run::RelayRunOptions relay_run_options(const ProxyFlags& flags, const Invocation& invocation) {
+    constexpr std::size_t kMiB = std::size_t{1} << 20U;
+    run::RelayRunOptions options{.relay = flags.relay_options(),
+                                 .inspected = !flags.no_inspect,
+                                 .ring_bytes = flags.ring_mib * kMiB};
+    const bool reports = !flags.records.output.empty() || !flags.records.summary.empty() ||
+                         flags.http.on() || flags.stats;
+    if (options.inspected || reports) {
+        options.observer = [invocation](std::uint32_t number) {
+            return observer_command(invocation, number);
+        };
     }
     if (flags.duration > 0) {
         options.time_limit = {.after = std::chrono::duration<double>{flags.duration},
@@ -59,47 +153,47 @@ run::ProxyOptions run_options(const ProxyFlags& flags, relay::Options relay,
     return options;
 }
 
-std::unique_ptr<run::ProxyRun> open_run(run::ProxyOptions options) {
-    try {
-        return std::make_unique<run::ProxyRun>(std::move(options));
-    } catch (const relay::StartError& error) {
-        throw UsageError{error.what()};
-    } catch (const admin::ListenError& error) {
-        throw UsageError{fmt::format("--http: {}", error.what())};
+int exit_code(const run::RelayRunResult& result) {
+    if (!result.observer) {
+        return 0;
+    }
+    if (result.observer->signal != 0) {
+        return kExitFailed;
+    }
+    return result.observer->code == 0 && result.observer_failures != 0 ? kExitFailed
+                                                                       : result.observer->code;
+}
+
+/// What the observer will read, too: whoever mistyped it is to hear of it once, and at once.
+void check_flags(const ProxyFlags& flags) {
+    const auto objects = flags.records.objects();
+    std::ignore = flags.records.failing();
+    std::ignore = flags.records.map_folders();
+    std::ignore = flags.records.parse_filter("--filter", flags.records.filter, *objects);
+    std::ignore =
+        flags.records.parse_filter("--console-filter", flags.records.console_filter, *objects);
+    std::ignore = flags.records.expectations(*objects);
+    if (flags.http.on()) {
+        std::ignore = flags.http.options();
     }
 }
 
-void print_stats(const ProxyFlags& flags, const run::ProxyResult& result) {
-    fmt::print(console_of(flags), "{}",
-               report::stats_table({.captures = {"this run"},
-                                    .sessions = result.sessions,
-                                    .duration_ns = result.duration.count(),
-                                    .totals = &result.totals,
-                                    .ledger = &result.ledger}));
-}
-
-int run_proxy(const ProxyFlags& flags) {
-    const report::FailOn fail_on = flags.records.failing();
-    const auto objects = flags.records.objects();
-    const relay::Options relay = flags.relay_options();
-    std::optional<sink::FileOutput> summary;
-    open_output_file("--summary", flags.records.summary, summary);
-    std::optional<sink::FileOutput> file;
-    open_output_file("--output", flags.records.output, file);
-    const auto run = open_run(run_options(flags, relay, *objects, file ? &*file : nullptr));
-    spdlog::info(describe_client_address(relay.client_address, run->client_address()));
+int run_relay(const ProxyFlags& flags, const Invocation& invocation) {
+    check_flags(flags);
+    run::RelayRunOptions options = relay_run_options(flags, invocation);
+    const relay::ClientAddress wanted = options.relay.client_address;
+    std::optional<run::RelayRun> run;
     try {
-        const run::ProxyResult result = run->run();
-        if (flags.stats) {
-            print_stats(flags, result);
-        }
-        auto checks = fail_on.checks(result.totals, "--fail-on");
-        report::add_checks(checks, result.expectations, "--expect");
-        const std::chrono::duration<double> seconds = result.duration;
-        const int code = conclude(
-            report::outcome_of(std::move(checks), result.totals, result.sessions, seconds.count()),
-            summary);
-        return code == 0 && result.lost_records != 0 ? kExitFailed : code;
+        run.emplace(std::move(options));
+    } catch (const relay::StartError& error) {
+        throw UsageError{error.what()};
+    }
+    if (const auto ending = run->open()) {
+        return ending->signal == 0 && ending->code != 0 ? ending->code : kExitUsage;
+    }
+    spdlog::info(describe_client_address(wanted, run->client_address()));
+    try {
+        return exit_code(run->run());
     } catch (const std::exception& error) {
         spdlog::error("{}", error.what());
         return kExitFailed;
@@ -117,30 +211,33 @@ int print_routes(const ProxyFlags& flags) {
     return 0;
 }
 
-int run_command(const ProxyFlags& flags) {
+int run_command(const ProxyFlags& flags, const Invocation& invocation) {
     std::signal(SIGUSR1, SIG_IGN); // who asks for totals before there are any
+    std::signal(SIGPIPE, SIG_IGN); // a reader that leaves costs its own lines
+    std::signal(SIGXFSZ, SIG_IGN); // and so does a file that may not grow
     if (flags.server.empty()) {
         throw UsageError{
             "proxy needs the game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
     }
-    auto logger = spdlog::stderr_color_mt("twscope");
-    logger->set_pattern("%H:%M:%S %^%l%$ %v");
-    logger->set_level(spdlog::level::from_str(flags.log_level));
-    spdlog::set_default_logger(std::move(logger));
-    return flags.relay.print_routes ? print_routes(flags) : run_proxy(flags);
+    open_log(flags.log_level);
+    if (flags.relay.print_routes) {
+        return print_routes(flags);
+    }
+    return invocation.observer != 0 ? observe(flags, invocation.observer)
+                                    : run_relay(flags, invocation);
 }
 
 } // namespace
 
-Action add_proxy_command(CLI::App& app) {
+Action add_proxy_command(CLI::App& app, Invocation invocation) {
     CLI::App* command = app.add_subcommand(
         "proxy", "Stand between clients and a server: forward everything, record what happens");
     auto flags = std::make_shared<ProxyFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->add_to(*command);
-    return [flags, settings] {
+    return [flags, settings, invocation = std::move(invocation)] {
         settings->complete();
-        return run_command(*flags);
+        return run_command(*flags, invocation);
     };
 }
 

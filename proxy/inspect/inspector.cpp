@@ -23,14 +23,15 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
     }
 }
 
-void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost) {
+void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
+                       std::string_view reason) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
-        found->second->on_gap(time, lost);
+        found->second->on_gap(time, lost, reason);
         return;
     }
     for (auto& [key_, session] : sessions_) {
         // Nobody knows whose they were; the run's total counts them once.
-        session->on_gap(time, 0);
+        session->on_gap(time, 0, reason);
     }
     closed_.gap_lost += lost;
 }

@@ -26,8 +26,9 @@ class Inspector {
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server);
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes);
-    /// Copies were lost: of one session, or with key 0 of any.
-    void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost);
+    /// Copies were lost: of one session, or with key 0 of any. `reason` is what the finding says.
+    void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
+                std::string_view reason = "ring_full");
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
     /// Writes the totals of all open sessions so far.
     void report(record::Timestamp time);

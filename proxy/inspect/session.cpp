@@ -318,11 +318,12 @@ record::SessionStats Session::totals() const {
     return totals;
 }
 
-void Session::on_gap(record::Timestamp time, std::uint64_t lost) {
+void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason) {
     reporter_.begin(time, std::nullopt);
     reporter_.stats.gap_lost += lost;
-    reporter_.finding(
-        {.id = FindingId::inspect_gap, .lost = lost == 0 ? std::nullopt : std::optional{lost}});
+    reporter_.finding({.id = FindingId::inspect_gap,
+                       .lost = lost == 0 ? std::nullopt : std::optional{lost},
+                       .name = reason});
     gate_.resynchronise();
     silence_.on_gap();
 }

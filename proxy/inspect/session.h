@@ -47,7 +47,7 @@ class Session {
     void on_datagram(record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, Workspace& workspace);
     /// Copies of datagrams were lost on the way here.
-    void on_gap(record::Timestamp time, std::uint64_t lost);
+    void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
     /// Writes the totals so far.
     void report(record::Timestamp time);
     /// The session is over for a reason outside its traffic: "idle", "shutdown", "end of capture".

@@ -43,6 +43,18 @@ Endpoint endpoint_from(const sockaddr* address) noexcept {
     return endpoint;
 }
 
+boost::asio::ip::udp::endpoint to_asio(const Endpoint& endpoint) {
+    namespace ip = boost::asio::ip;
+    if (endpoint.v6) {
+        ip::address_v6::bytes_type bytes;
+        std::memcpy(bytes.data(), endpoint.address.data(), bytes.size());
+        return {ip::address_v6{bytes, endpoint.scope}, endpoint.port};
+    }
+    ip::address_v4::bytes_type bytes;
+    std::memcpy(bytes.data(), endpoint.address.data(), bytes.size());
+    return {ip::address_v4{bytes}, endpoint.port};
+}
+
 bool is_loopback(const Endpoint& endpoint) noexcept {
     if (!endpoint.v6) {
         return endpoint.address[0] == std::byte{127};

@@ -31,6 +31,8 @@ struct Endpoint {
 /// The endpoint a socket address names; an empty endpoint for other families.
 [[nodiscard]] Endpoint endpoint_from(const sockaddr* address) noexcept;
 
+[[nodiscard]] boost::asio::ip::udp::endpoint to_asio(const Endpoint& endpoint);
+
 /// Room for either family; smaller than sockaddr_storage, so that 64 of them stay in cache.
 union SocketAddress {
     sockaddr base;

@@ -47,11 +47,12 @@ std::size_t make_reply_control(msghdr& from, Control& to) {
 
 } // namespace
 
-Forwarder::Forwarder(Shared& shared, std::span<const Listener> listeners, Ring* ring)
+Forwarder::Forwarder(Shared& shared, unsigned thread, std::span<const Listener> listeners,
+                     Ring* ring)
     : shared_{shared}, listeners_{listeners.begin(), listeners.end()},
       listener_drops_(listeners.size()), ready_set_{::epoll_create1(EPOLL_CLOEXEC)},
-      tap_{ring, shared.max_sessions}, sessions_{shared.max_sessions}, impaired_{listeners_, tap_,
-                                                                                 counters_} {
+      tap_{ring, shared.max_sessions, shared.observation->observer}, sessions_{shared.max_sessions},
+      counters_{shared.observation->counters[thread]}, impaired_{listeners_, tap_, counters_} {
     if (!ready_set_.valid()) {
         throw std::system_error{errno, std::system_category(), "epoll_create1"};
     }

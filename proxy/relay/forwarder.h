@@ -1,8 +1,8 @@
 #pragma once
 
-#include "proxy/relay/counters.h"
 #include "proxy/relay/impaired_path.h"
 #include "proxy/relay/listener.h"
+#include "proxy/relay/observation.h"
 #include "proxy/relay/session.h"
 
 #include <atomic>
@@ -14,6 +14,7 @@ namespace tw::relay {
 
 /// What all relay threads share.
 struct Shared {
+    Observation* observation;
     UpstreamFactory upstreams;
     std::size_t max_sessions;
     std::chrono::milliseconds idle_timeout;
@@ -26,8 +27,8 @@ struct Shared {
 /// then shown to the observer. One thread's; it never waits.
 class Forwarder {
   public:
-    /// `ring` may be null.
-    Forwarder(Shared& shared, std::span<const Listener> listeners, Ring* ring);
+    /// `thread`: its number, from 0. `ring` may be null.
+    Forwarder(Shared& shared, unsigned thread, std::span<const Listener> listeners, Ring* ring);
     ~Forwarder();
     Forwarder(const Forwarder&) = delete;
     Forwarder& operator=(const Forwarder&) = delete;
@@ -59,8 +60,6 @@ class Forwarder {
     /// Closes all sessions and reports it to the observer; waits for room in its ring up to a time limit.
     void close_all();
 
-    [[nodiscard]] const LiveCounters& counters() const noexcept { return counters_; }
-
   private:
     /// Upstream sockets taken from one look at the set; the rest stay ready.
     static constexpr std::size_t kReady = 256;
@@ -88,7 +87,7 @@ class Forwarder {
     UniqueFd ready_set_;
     Tap tap_;
     Sessions sessions_;
-    LiveCounters counters_;
+    LiveCounters& counters_;
     ImpairedPath impaired_;
 
     Batch batch_;

@@ -13,7 +13,6 @@ namespace {
 
 using Udp = boost::asio::ip::udp;
 
-constexpr unsigned kMaxThreads = 64;
 /// Listeners are numbered in a byte.
 constexpr std::size_t kMaxListeners = 16;
 
@@ -105,12 +104,15 @@ bool is_own_address(const Udp::endpoint& endpoint) {
 }
 
 struct Relay::State {
-    State(const Udp::endpoint& server, ClientAddress mode, const Options& options)
-        : shared{.upstreams{server, mode, options.socket_buffer_bytes},
+    State(const Udp::endpoint& server, ClientAddress mode, const Options& options,
+          Observation* observation)
+        : shared{.observation = observation != nullptr ? observation : &own,
+                 .upstreams{server, mode, options.socket_buffer_bytes},
                  .max_sessions = options.max_sessions,
                  .idle_timeout = options.idle_timeout},
           impairment{options.impairment} {}
 
+    Observation own{.observer{1}};
     Shared shared;
     mutable std::mutex impairment_mutex;
     Impairment impairment;
@@ -119,19 +121,19 @@ struct Relay::State {
     std::vector<std::thread> threads;
 };
 
-Relay::Relay(const Options& options, std::span<Ring* const> rings) {
+Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* observation) {
     check(options, rings);
     const Udp::endpoint server = resolve_server(options.server_host, options.server_port);
     const ClientAddress mode = choose_mode(options.client_address, endpoint_from(server.data()));
     if (mode == ClientAddress::transparent) {
         check_transparent(server, options.listen);
     }
-    state_ = std::make_unique<State>(server, mode, options);
+    state_ = std::make_unique<State>(server, mode, options, observation);
     state_->listen = options.listen;
     for (unsigned i = 0; i < options.threads; ++i) {
         Ring* const ring = rings.empty() ? nullptr : rings[i];
         state_->shards.push_back(
-            std::make_unique<Shard>(options, state_->listen, state_->shared, ring));
+            std::make_unique<Shard>(options, i, state_->listen, state_->shared, ring));
     }
     check_not_own(server, state_->listen);
 }
@@ -194,11 +196,7 @@ std::size_t Relay::num_sessions() const noexcept {
 }
 
 Counters Relay::counters() const noexcept {
-    Counters sum;
-    for (const auto& shard : state_->shards) {
-        accumulate(sum, shard->counters());
-    }
-    return sum;
+    return totals(*state_->shared.observation);
 }
 
 } // namespace tw::relay

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/counters.h"
+#include "proxy/relay/observation.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
 #include "proxy/relay/start_error.h"
@@ -28,10 +28,13 @@ class Relay {
     ///
     /// `rings`: one for each thread (that thread is its producer), or none when nobody looks. They
     ///          must outlive the relay.
+    /// `observation`: what the observer sees beside them, when it is another process's; has to
+    ///          outlive the relay. Null: observer 1 looks all the time, in this one.
     /// Errors:  throws StartError: a name that does not resolve, a port in use, a server address
     ///          that is the relay's own, a client_address mode the system or the server's address
     ///          does not allow.
-    explicit Relay(const Options& options, std::span<Ring* const> rings = {});
+    explicit Relay(const Options& options, std::span<Ring* const> rings = {},
+                   Observation* observation = nullptr);
     /// Stops and joins.
     ~Relay();
     Relay(const Relay&) = delete;

@@ -14,12 +14,28 @@ struct OpenPayload {
     Endpoint server;
 };
 
+std::size_t capacity_of(std::size_t bytes) {
+    return std::bit_ceil(std::max(bytes, Ring::kMinBytes));
+}
+
 } // namespace
 
 Ring::Ring(std::size_t bytes)
-    : capacity_{std::bit_ceil(std::max(bytes, kMinBytes))},
-      // Not zeroed: pages the ring never reaches stay the kernel's.
-      bytes_{new std::byte[capacity_]} {}
+    // Not zeroed: pages the ring never reaches stay the kernel's.
+    : capacity_{capacity_of(bytes)}, own_{new std::byte[capacity_]},
+      own_positions_{std::make_unique<Positions>()},
+      positions_{own_positions_.get()}, bytes_{own_.get()} {}
+
+Ring::Ring(std::span<std::byte> shared)
+    : capacity_{shared.size() - kPositionsBytes},
+      positions_{reinterpret_cast<Positions*>(shared.data())}, bytes_{shared.data() +
+                                                                      kPositionsBytes} {
+    assert(std::has_single_bit(capacity_));
+}
+
+std::size_t Ring::shared_bytes(std::size_t bytes) noexcept {
+    return kPositionsBytes + capacity_of(bytes);
+}
 
 std::byte* Ring::reserve(std::size_t size) noexcept {
     const std::size_t offset = producer_.tail & (capacity_ - 1);
@@ -27,7 +43,7 @@ std::byte* Ring::reserve(std::size_t size) noexcept {
     const std::size_t padding = size > to_end ? to_end : 0;
     const auto fits = [&] { return producer_.tail + padding + size - producer_.head <= capacity_; };
     if (!fits()) {
-        producer_.head = head_.load(std::memory_order_acquire);
+        producer_.head = positions_->head.load(std::memory_order_acquire);
         if (!fits()) {
             return nullptr;
         }
@@ -36,10 +52,10 @@ std::byte* Ring::reserve(std::size_t size) noexcept {
         Header header{};
         header.size = static_cast<std::uint32_t>(padding);
         header.kind = kPadding;
-        std::memcpy(bytes_.get() + offset, &header, sizeof header);
+        std::memcpy(bytes_ + offset, &header, sizeof header);
         producer_.tail += padding;
     }
-    std::byte* const at = bytes_.get() + (producer_.tail & (capacity_ - 1));
+    std::byte* const at = bytes_ + (producer_.tail & (capacity_ - 1));
     producer_.tail += size;
     return at;
 }
@@ -50,7 +66,7 @@ bool Ring::has_room(std::size_t bytes) noexcept {
     if (producer_.tail + size - producer_.head <= capacity_) {
         return true;
     }
-    producer_.head = head_.load(std::memory_order_acquire);
+    producer_.head = positions_->head.load(std::memory_order_acquire);
     return producer_.tail + size - producer_.head <= capacity_;
 }
 
@@ -62,7 +78,7 @@ bool Ring::try_push(const Event& event) noexcept {
     const std::size_t size = (sizeof(Header) + length + kAlign - 1) / kAlign * kAlign;
     std::byte* const at = reserve(size);
     if (at == nullptr) {
-        dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        positions_->dropped.store(dropped() + 1, std::memory_order_relaxed);
         return false;
     }
     const Header header{
@@ -72,7 +88,7 @@ bool Ring::try_push(const Event& event) noexcept {
         .kind = static_cast<std::uint8_t>(event.kind),
         .direction = static_cast<std::uint8_t>(event.direction),
         .reason = static_cast<std::uint8_t>(event.reason),
-        .unused = 0,
+        .gap = static_cast<std::uint8_t>(event.gap),
         .time = event.time,
         .lost = event.lost,
     };
@@ -90,6 +106,7 @@ Event Ring::to_event(const Record& record) noexcept {
     event.kind = static_cast<EventKind>(record.header.kind);
     event.direction = static_cast<Direction>(record.header.direction);
     event.reason = static_cast<CloseReason>(record.header.reason);
+    event.gap = static_cast<GapReason>(record.header.gap);
     event.session = record.header.session;
     event.time = record.header.time;
     event.lost = record.header.lost;

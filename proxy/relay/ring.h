@@ -19,11 +19,18 @@ enum class Direction : std::uint8_t { c2s, s2c };
 
 enum class CloseReason : std::uint8_t { idle, shutdown };
 
+/// Why copies are missing.
+enum class GapReason : std::uint8_t {
+    ring_full,    ///< the observer was too slow
+    new_observer, ///< another one looked at the session until now, or none
+};
+
 enum class EventKind : std::uint8_t {
     open,     ///< a session began; always before anything else of the session
     datagram, ///< a datagram that was passed on (or tried to)
     close,    ///< the session's last event
-    gap,      ///< copies did not fit into the ring: `lost` datagrams are missing here
+    gap,      ///< copies are missing here: `lost` datagrams
+    observer, ///< what follows is for the observer with the number `session`
 };
 
 /// What the relay reports to its observer.
@@ -31,7 +38,9 @@ struct Event {
     EventKind kind = EventKind::datagram;
     Direction direction = Direction::c2s;   ///< datagram, gap
     CloseReason reason = CloseReason::idle; ///< close
+    GapReason gap = GapReason::ring_full;   ///< gap
     std::uint32_t session = 0; ///< from 1; 0 only in a gap: of sessions never announced
+                               ///< observer: its number
     Timestamp time = 0;
     std::uint64_t lost = 0;           ///< gap: how many datagrams
     Endpoint client;                  ///< open: who
@@ -40,10 +49,13 @@ struct Event {
     std::span<const std::byte> bytes; ///< datagram: valid only during the handler's call
 };
 
-/// A bounded ring of events between one relay thread (producer) and one observer thread (consumer).
+/// A bounded ring of events between one relay thread (producer) and one observer thread (consumer),
+/// of one process or of two.
 ///
 /// Never blocks, never allocates after construction. Pushed events become visible with `commit`, so
-/// that a batch of datagrams costs one release store.
+/// that a batch of datagrams costs one release store. Nothing that a consumer gone mad may write
+/// into shared memory makes the producer write outside of it: its own position and the capacity are
+/// its own.
 ///
 /// Layout:  records of 32 bytes (header) and up, aligned to 32, each in one piece; what does not
 ///          fit before the ring's end is padded over.
@@ -53,8 +65,15 @@ class Ring {
     /// Large enough for any datagram twice: once as padding, once as record.
     static constexpr std::size_t kMinBytes = std::size_t{1} << 18U;
 
-    /// `bytes` is rounded up to a power of two of at least kMinBytes.
+    /// In memory of its own. `bytes` is rounded up to a power of two of at least kMinBytes.
     explicit Ring(std::size_t bytes);
+
+    /// In memory shared by producer and consumer, each of which makes a Ring over it; zeroed at
+    /// first, `shared_bytes(…)` long, and aligned to a page.
+    explicit Ring(std::span<std::byte> shared);
+
+    /// How much shared memory a ring of so many bytes takes.
+    [[nodiscard]] static std::size_t shared_bytes(std::size_t bytes) noexcept;
 
     // Producer.
 
@@ -65,7 +84,7 @@ class Ring {
     [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
     /// Shows the consumer all that was pushed.
-    void commit() noexcept { tail_.store(producer_.tail, std::memory_order_release); }
+    void commit() noexcept { positions_->tail.store(producer_.tail, std::memory_order_release); }
 
     // Consumer.
 
@@ -73,8 +92,8 @@ class Ring {
     template <typename Handler>
     std::size_t consume(Handler&& handler,
                         std::size_t max = std::numeric_limits<std::size_t>::max()) {
-        std::uint64_t head = head_.load(std::memory_order_relaxed);
-        const std::uint64_t tail = tail_.load(std::memory_order_acquire);
+        std::uint64_t head = positions_->head.load(std::memory_order_relaxed);
+        const std::uint64_t tail = positions_->tail.load(std::memory_order_acquire);
         std::size_t count = 0;
         std::uint64_t released = head;
         while (head != tail && count < max) {
@@ -86,11 +105,11 @@ class Ring {
             handler(to_event(record));
             ++count;
             if (head - released >= kReleaseBytes) {
-                head_.store(head, std::memory_order_release);
+                positions_->head.store(head, std::memory_order_release);
                 released = head;
             }
         }
-        head_.store(head, std::memory_order_release);
+        positions_->head.store(head, std::memory_order_release);
         return count;
     }
 
@@ -98,15 +117,20 @@ class Ring {
 
     /// Events that found no room so far.
     [[nodiscard]] std::uint64_t dropped() const noexcept {
-        return dropped_.load(std::memory_order_relaxed);
+        return positions_->dropped.load(std::memory_order_relaxed);
     }
 
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
     /// Bytes written and not yet consumed: how far the observer is behind.
     [[nodiscard]] std::size_t used() const noexcept {
-        const auto head = head_.load(std::memory_order_acquire);
-        return static_cast<std::size_t>(tail_.load(std::memory_order_acquire) - head);
+        const auto head = positions_->head.load(std::memory_order_acquire);
+        return static_cast<std::size_t>(positions_->tail.load(std::memory_order_acquire) - head);
+    }
+
+    /// Bytes consumed since the beginning, padding included: moves while somebody looks.
+    [[nodiscard]] std::uint64_t consumed() const noexcept {
+        return positions_->head.load(std::memory_order_relaxed);
     }
 
   private:
@@ -123,7 +147,7 @@ class Ring {
         std::uint8_t kind;
         std::uint8_t direction;
         std::uint8_t reason;
-        std::uint8_t unused;
+        std::uint8_t gap;
         Timestamp time;
         std::uint64_t lost;
     };
@@ -135,6 +159,16 @@ class Ring {
         const std::byte* payload;
     };
 
+    /// What both sides see; each side writes its own cache line.
+    struct Positions {
+        alignas(kCacheLine) std::atomic<std::uint64_t> tail{0};
+        std::atomic<std::uint64_t> dropped{0};
+        alignas(kCacheLine) std::atomic<std::uint64_t> head{0};
+    };
+
+    /// What they take of shared memory: a page.
+    static constexpr std::size_t kPositionsBytes = 4096;
+
     /// The producer's own view: its position, and the consumer's as last read.
     struct Producer {
         std::uint64_t tail = 0;
@@ -142,7 +176,7 @@ class Ring {
     };
 
     [[nodiscard]] Record record_at(std::uint64_t position) const noexcept {
-        const std::byte* at = bytes_.get() + (position & (capacity_ - 1));
+        const std::byte* at = bytes_ + (position & (capacity_ - 1));
         Record record{};
         std::memcpy(&record.header, at, sizeof record.header);
         record.payload = at + sizeof(Header);
@@ -154,11 +188,11 @@ class Ring {
 
     const std::size_t capacity_;
     // NOLINTNEXTLINE(modernize-avoid-c-arrays): sized at run time, and not zeroed as a vector is
-    const std::unique_ptr<std::byte[]> bytes_;
-    alignas(kCacheLine) std::atomic<std::uint64_t> tail_{0};
+    std::unique_ptr<std::byte[]> own_; ///< empty: the memory is shared
+    std::unique_ptr<Positions> own_positions_;
+    Positions* positions_;
+    std::byte* bytes_;
     alignas(kCacheLine) Producer producer_;
-    std::atomic<std::uint64_t> dropped_{0};
-    alignas(kCacheLine) std::atomic<std::uint64_t> head_{0};
 };
 
 } // namespace tw::relay

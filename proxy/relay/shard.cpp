@@ -64,7 +64,8 @@ constexpr std::chrono::milliseconds kDrainTime{100};
 
 } // namespace
 
-Shard::Shard(const Options& options, std::vector<Udp::endpoint>& listen, Shared& shared, Ring* ring)
+Shard::Shard(const Options& options, unsigned thread, std::vector<Udp::endpoint>& listen,
+             Shared& shared, Ring* ring)
     : sweep_interval_{std::clamp(options.idle_timeout / kSweepsPerTimeout, kShortestSweep,
                                  kLongestSweep)},
       busy_poll_{options.busy_poll} {
@@ -75,7 +76,7 @@ Shard::Shard(const Options& options, std::vector<Udp::endpoint>& listen, Shared&
         open_listener(options, endpoint, v6_only);
         listeners.push_back({sockets_.back().native_handle(), endpoint.address().is_unspecified()});
     }
-    forwarder_ = std::make_unique<Forwarder>(shared, listeners, ring);
+    forwarder_ = std::make_unique<Forwarder>(shared, thread, listeners, ring);
     forwarder_->set_impairment(options.impairment);
     upstream_set_.assign(::dup(forwarder_->upstream_set()));
 }

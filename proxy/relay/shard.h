@@ -16,8 +16,8 @@ class Shard {
   public:
     /// Opens and binds the listening sockets. Throws StartError when that fails.
     /// `listen` has its ports filled in: the other shards bind to the same ones.
-    Shard(const Options& options, std::vector<boost::asio::ip::udp::endpoint>& listen,
-          Shared& shared, Ring* ring);
+    Shard(const Options& options, unsigned thread,
+          std::vector<boost::asio::ip::udp::endpoint>& listen, Shared& shared, Ring* ring);
 
     /// Works until stopped; then passes on what has already come and closes the sessions.
     void run();
@@ -27,8 +27,6 @@ class Shard {
 
     /// From any thread; done as soon as the thread gets to it.
     void set_impairment(const Impairment& impairment);
-
-    [[nodiscard]] const LiveCounters& counters() const noexcept { return forwarder_->counters(); }
 
   private:
     using Udp = boost::asio::ip::udp;

@@ -9,7 +9,8 @@ constexpr std::size_t kNewsBytes = 512;
 
 } // namespace
 
-Tap::Tap(Ring* ring, std::size_t max_sessions) : ring_{ring} {
+Tap::Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer)
+    : ring_{ring}, observer_{&observer} {
     if (ring_ != nullptr) {
         pending_.reserve(max_sessions);
     }
@@ -19,6 +20,32 @@ void Tap::commit() noexcept {
     if (ring_ != nullptr) {
         ring_->commit();
     }
+}
+
+bool Tap::has_observer() {
+    if (ring_ == nullptr) {
+        return false;
+    }
+    const std::uint32_t observer = observer_->load(std::memory_order_relaxed);
+    return observer == seen_ ? seen_ != 0 : greet(observer);
+}
+
+bool Tap::greet(std::uint32_t observer) {
+    // What the last one was still to hear is of no use to the next, which does not know the sessions.
+    seen_ = 0;
+    pending_.clear();
+    behind_ = unknown_lost_[0] + unknown_lost_[1] != 0;
+    if (observer == 0) {
+        return false;
+    }
+    Event hello;
+    hello.kind = EventKind::observer;
+    hello.session = observer;
+    if (!ring_->try_push(hello)) {
+        return false; // the next one makes room before it begins
+    }
+    seen_ = observer;
+    return true;
 }
 
 bool Tap::report_gaps(std::uint32_t session, Timestamp time, std::array<std::uint64_t, 2>& lost) {
@@ -69,48 +96,71 @@ bool Tap::report_pending(Timestamp time) {
     return true;
 }
 
-bool Tap::announce(TapSession& session, Timestamp time) {
-    if (!report_pending(time)) {
+/// Tells an observer of a session it does not know.
+bool Tap::introduce(TapSession& session, Timestamp time) {
+    // All or nothing: a session that another one looked at until now is not to pass for a new one.
+    const bool began_before = session.opened_for != seen_;
+    if (began_before && !ring_->has_room(kNewsBytes)) {
         return false;
     }
-    if (!session.announced) {
-        Event open;
-        open.kind = EventKind::open;
-        open.session = session.id;
-        open.time = session.opened;
-        open.client = session.client;
-        open.upstream = session.upstream;
-        open.server = session.server;
-        session.announced = ring_->try_push(open);
+    Event open;
+    open.kind = EventKind::open;
+    open.session = session.id;
+    open.time = began_before ? time : session.opened;
+    open.client = session.client;
+    open.upstream = session.upstream;
+    open.server = session.server;
+    if (!ring_->try_push(open)) {
+        return false;
     }
-    return session.announced && report_gaps(session.id, time, session.lost);
+    session.announced_to = seen_;
+    if (began_before) {
+        Event gap;
+        gap.kind = EventKind::gap;
+        gap.gap = GapReason::new_observer;
+        gap.session = session.id;
+        gap.time = time;
+        gap.lost = session.lost[0] + session.lost[1];
+        session.lost = {};
+        return ring_->try_push(gap);
+    }
+    return true;
+}
+
+bool Tap::announce(TapSession& session, Timestamp time) {
+    return report_pending(time) && (knows(session) || introduce(session, time)) &&
+           report_gaps(session.id, time, session.lost);
 }
 
 void Tap::open(TapSession& session, Timestamp time) {
     session.opened = time;
-    if (ring_ != nullptr) {
+    if (has_observer()) {
+        session.opened_for = seen_;
         static_cast<void>(announce(session, time)); // else with the first datagram that fits
     }
 }
 
-void Tap::datagram(TapSession& session, Timestamp time, Direction direction,
-                   std::span<const std::byte> bytes) {
-    if (ring_ == nullptr) {
-        return;
-    }
+bool Tap::offer(TapSession& session, Timestamp time, Direction direction,
+                std::span<const std::byte> bytes) {
     const bool has_news =
-        behind_ || !session.announced || session.lost[0] != 0 || session.lost[1] != 0;
+        behind_ || !knows(session) || session.lost[0] != 0 || session.lost[1] != 0;
     // A gap is reported only when the datagram after it fits too, else a ring that stays full would be
     // stuffed with gaps.
-    if (!has_news || (ring_->has_room(bytes.size() + kNewsBytes) && announce(session, time))) {
-        Event event;
-        event.session = session.id;
-        event.time = time;
-        event.direction = direction;
-        event.bytes = bytes;
-        if (ring_->try_push(event)) {
-            return;
-        }
+    if (has_news && !(ring_->has_room(bytes.size() + kNewsBytes) && announce(session, time))) {
+        return false;
+    }
+    Event event;
+    event.session = session.id;
+    event.time = time;
+    event.direction = direction;
+    event.bytes = bytes;
+    return ring_->try_push(event);
+}
+
+void Tap::datagram(TapSession& session, Timestamp time, Direction direction,
+                   std::span<const std::byte> bytes) {
+    if (ring_ == nullptr || (has_observer() && offer(session, time, direction, bytes))) {
+        return;
     }
     ++session.lost[static_cast<std::size_t>(direction)];
     ++lost_;
@@ -120,8 +170,7 @@ void Tap::close(TapSession& session, Timestamp time, CloseReason reason) {
     if (ring_ == nullptr) {
         return;
     }
-    const bool knows = session.announced || announce(session, time);
-    if (!knows && !session.announced) {
+    if (!has_observer() || (!knows(session) && !announce(session, time) && !knows(session))) {
         unknown_lost_[0] += session.lost[0];
         unknown_lost_[1] += session.lost[1];
         behind_ = behind_ || session.lost[0] + session.lost[1] != 0;
@@ -135,7 +184,7 @@ void Tap::close(TapSession& session, Timestamp time, CloseReason reason) {
 }
 
 bool Tap::settle(Timestamp time) {
-    const bool settled = ring_ == nullptr || report_pending(time);
+    const bool settled = !has_observer() || report_pending(time);
     commit();
     return settled;
 }

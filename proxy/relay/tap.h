@@ -3,6 +3,7 @@
 #include "proxy/relay/ring.h"
 
 #include <array>
+#include <atomic>
 #include <vector>
 
 namespace tw::relay {
@@ -14,7 +15,8 @@ struct TapSession {
     Endpoint client;
     Endpoint upstream;
     Endpoint server;
-    bool announced = false;              ///< the observer knows the session
+    std::uint32_t opened_for = 0;        ///< the observer there was when it began; 0: none
+    std::uint32_t announced_to = 0;      ///< the observer that knows it; 0: none
     std::array<std::uint64_t, 2> lost{}; ///< copies dropped since the last gap event, by direction
 };
 
@@ -25,6 +27,10 @@ struct TapSession {
 /// - Between them the session's datagrams are in order, and wherever some are missing a `gap` of
 ///   that session and direction stands in their place, with their exact number.
 /// - Sessions that began and ended while the ring was full appear as one `gap` of session 0.
+/// - What is for it begins with an `observer` event with its number; what stands in the ring before
+///   that was for another one, which ended before it read it.
+/// - An observer that comes later hears of a running session by `open` and a `gap` with the reason
+///   `new_observer` before its next datagram, even when no copy is missing between the two.
 ///
 /// An open that did not fit is tried again with the session's next datagram; a close that did not
 /// fit waits in a list. No session is announced while a close waits, so the list never holds more
@@ -32,7 +38,9 @@ struct TapSession {
 class Tap {
   public:
     /// `ring` may be null: nobody looks, everything is a no-op.
-    Tap(Ring* ring, std::size_t max_sessions);
+    /// `observer`: which one looks, by a number that is never used again; 0 while there is none.
+    ///             Another thread changes it at any time. Has to outlive the tap.
+    Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer);
 
     void open(TapSession& session, Timestamp time);
     void datagram(TapSession& session, Timestamp time, Direction direction,
@@ -56,13 +64,25 @@ class Tap {
         std::array<std::uint64_t, 2> lost;
     };
 
+    [[nodiscard]] bool has_observer();
+    [[nodiscard]] bool greet(std::uint32_t observer);
+
+    [[nodiscard]] bool knows(const TapSession& session) const noexcept {
+        return session.announced_to == seen_;
+    }
+
+    [[nodiscard]] bool offer(TapSession& session, Timestamp time, Direction direction,
+                             std::span<const std::byte> bytes);
     [[nodiscard]] bool announce(TapSession& session, Timestamp time);
+    [[nodiscard]] bool introduce(TapSession& session, Timestamp time);
     [[nodiscard]] bool report_gaps(std::uint32_t session, Timestamp time,
                                    std::array<std::uint64_t, 2>& lost);
     [[nodiscard]] bool report_close(PendingClose& pending);
     [[nodiscard]] bool report_pending(Timestamp time);
 
     Ring* ring_;
+    const std::atomic<std::uint32_t>* observer_;
+    std::uint32_t seen_ = 0; ///< the observer that was greeted; 0: none
     std::vector<PendingClose> pending_;
     std::array<std::uint64_t, 2> unknown_lost_{}; ///< of sessions that were never announced
     std::uint64_t lost_ = 0;

@@ -21,10 +21,10 @@ std::int64_t now_ms() {
     return relay::now_utc() / kNanoseconds;
 }
 
-admin::RelayState relay_state(const relay::Relay& relay) {
+admin::RelayState relay_state(const RelayWindow& relay) {
     const relay::Counters counters = relay.counters();
     admin::RelayState state{.directions = {},
-                            .sessions_open = relay.num_sessions(),
+                            .sessions_open = open_sessions(counters),
                             .sessions_opened = counters.sessions_opened,
                             .sessions_closed = counters.sessions_closed,
                             .sessions_refused = counters.sessions_refused,
@@ -48,7 +48,8 @@ admin::RelayState relay_state(const relay::Relay& relay) {
 
 AdminRun::AdminRun(const admin::AdminOptions& options, Parts parts)
     : parts_{parts}, started_ms_{now_ms()},
-      probe_{*parts_.io, reachable(parts_.relay->listen_endpoints().front()), kHealthDeadline},
+      probe_{*parts_.io, reachable(relay::to_asio(parts_.relay->listen_endpoints().front())),
+             kHealthDeadline},
       admin_{options, sources()} {}
 
 // NOLINTNEXTLINE(bugprone-exception-escape): where a lock or a join fails there is no way on

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "proxy/admin/admin.h"
-#include "proxy/relay/relay.h"
 #include "proxy/run/impairment_control.h"
+#include "proxy/run/relay_window.h"
 #include "proxy/run/server_probe.h"
 #include "proxy/sink/file_output.h"
 #include "proxy/sink/queued_output.h"
@@ -26,7 +26,7 @@ class AdminRun {
     /// be null.
     struct Parts {
         boost::asio::io_context* io;
-        relay::Relay* relay;
+        const RelayWindow* relay;
         ImpairmentControl* impairment;
         const admin::Board* board;
         const sink::FileOutput* file;

@@ -24,7 +24,7 @@ record::ImpairedDirection record_of(const relay::LineImpairment& line) {
 
 } // namespace
 
-ImpairmentControl::ImpairmentControl(relay::Relay& relay, sink::Output* records,
+ImpairmentControl::ImpairmentControl(RelayWindow& relay, sink::Output* records,
                                      const sink::JsonOptions& options)
     : relay_{&relay}, records_{records}, options_{options} {
     if (const relay::Impairment impairment = relay.impairment(); impairment.active()) {
@@ -41,7 +41,9 @@ tl::expected<std::string, std::string> ImpairmentControl::set(std::string_view t
     if (!impairment) {
         return tl::unexpected{impairment.error()};
     }
-    relay_->set_impairment(*impairment);
+    if (!relay_->set_impairment(*impairment)) {
+        return tl::unexpected{std::string{"the relay cannot be asked now; try it again"}};
+    }
     write(*impairment);
     return relay::to_string(*impairment);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/relay.h"
+#include "proxy/run/relay_window.h"
 #include "proxy/sink/json_lines.h"
 
 #include <array>
@@ -19,11 +19,12 @@ class ImpairmentControl {
   public:
     /// `records` may be null: nothing is written. Writes the record of an impairment that is there
     /// from the start.
-    ImpairmentControl(relay::Relay& relay, sink::Output* records, const sink::JsonOptions& options);
+    ImpairmentControl(RelayWindow& relay, sink::Output* records, const sink::JsonOptions& options);
 
     /// Changes it, to what relay::parse_impairment reads; the seed stays. Returns what is in force
     /// now.
-    /// Errors: one line that says what is wrong with the text, or that the run is over.
+    /// Errors: one line that says what is wrong with the text, that the relay cannot be asked, or
+    /// that the run is over.
     [[nodiscard]] tl::expected<std::string, std::string> set(std::string_view text);
 
     /// As relay::parse_impairment reads it.
@@ -35,7 +36,7 @@ class ImpairmentControl {
   private:
     void write(const relay::Impairment& impairment);
 
-    relay::Relay* relay_;
+    RelayWindow* relay_;
     sink::Output* records_;
     sink::JsonOptions options_;
     std::mutex mutex_;

@@ -23,9 +23,9 @@ std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
 
 } // namespace
 
-void ServerReport::check(const relay::Relay& relay, sink::Console* console, AdminRun* page) {
+void ServerReport::check(const relay::Counters& counters, const std::string& server,
+                         sink::Console* console, AdminRun* page) {
     const auto now = std::chrono::steady_clock::now();
-    const relay::Counters counters = relay.counters();
     const ServerWatch::Change change =
         watch_.on_second(now, {.to_server = counters.directions[0].datagrams,
                                .from_server = counters.directions[1].datagrams,
@@ -45,7 +45,6 @@ void ServerReport::check(const relay::Relay& relay, sink::Console* console, Admi
         return;
     }
     const bool began = change == ServerWatch::Change::began;
-    const std::string server = relay::to_string(relay.server_endpoint());
     const std::string line =
         began ? describe_silence(server, silence, now) : describe_answer(server, silence, now);
     spdlog::log(began ? spdlog::level::warn : spdlog::level::info, "{}", line);

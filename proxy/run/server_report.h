@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/relay.h"
+#include "proxy/relay/counters.h"
 #include "proxy/run/admin_run.h"
 #include "proxy/run/server_watch.h"
 #include "proxy/sink/console.h"
@@ -14,8 +14,9 @@ namespace tw::run {
 /// console and on the live page.
 class ServerReport {
   public:
-    /// To be called once a second; `console` and `page` may be null.
-    void check(const relay::Relay& relay, sink::Console* console, AdminRun* page);
+    /// To be called once a second with the relay's totals; `console` and `page` may be null.
+    void check(const relay::Counters& counters, const std::string& server, sink::Console* console,
+               AdminRun* page);
 
   private:
     ServerWatch watch_;

@@ -31,11 +31,15 @@ wire::Direction direction_of(const relay::Event& event) {
     return event.direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c;
 }
 
+std::string_view reason_of(relay::GapReason reason) {
+    return reason == relay::GapReason::ring_full ? "ring_full" : "new_observer";
+}
+
 } // namespace
 
-Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps,
+Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const Post& post,
                std::atomic<std::uint32_t>& numbers, std::size_t index)
-    : ring_{options.ring_bytes}, pseudonym_key_{options.pseudonym_key},
+    : ring_{post.ring}, observer_{post.observer}, pseudonym_key_{options.pseudonym_key},
       expectations_{options.expectations}, board_{options.board}, index_{index},
       inspector_{inspect_options(options), maps, sinks_, numbers} {
     if (options.console != nullptr) {
@@ -125,6 +129,13 @@ void Worker::publish() {
 }
 
 void Worker::look_at(const relay::Event& event) {
+    if (event.kind == relay::EventKind::observer) {
+        greeted_ = event.session == observer_;
+        return;
+    }
+    if (!greeted_) {
+        return; // meant for an observer that is gone
+    }
     switch (event.kind) {
     case relay::EventKind::open:
         inspector_.on_open(event.session, event.time,
@@ -139,8 +150,10 @@ void Worker::look_at(const relay::Event& event) {
                             event.reason == relay::CloseReason::idle ? "idle" : "shutdown");
         break;
     case relay::EventKind::gap:
-        inspector_.on_gap(event.session, event.time, event.lost);
+        inspector_.on_gap(event.session, event.time, event.lost, reason_of(event.gap));
         break;
+    case relay::EventKind::observer:
+        break; // seen above
     }
 }
 

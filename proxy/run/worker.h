@@ -12,9 +12,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -30,24 +32,27 @@ struct PipelineOptions {
     std::optional<filter::Filter> filter{};         ///< of the records written
     std::optional<filter::Filter> console_filter{}; ///< of what the console shows
     std::vector<filter::Expectation> expectations{};
-    std::size_t ring_bytes = 0;
     admin::Board* board = nullptr; ///< what the live page reads; null: there is none
     std::string pseudonym_key{};   ///< empty: client addresses as they are
+};
+
+/// Where a worker finds the copies.
+struct Post {
+    std::span<std::byte> ring;  ///< as relay::Ring takes it
+    std::uint32_t observer = 1; ///< which observer of the run this is (see relay::Tap)
 };
 
 /// Looks at one relay thread's copies, on a thread of its own: ring, inspector, sinks.
 class Worker {
   public:
     /// `index`: its place on the board.
-    Worker(const PipelineOptions& options, inspect::MapSource& maps,
+    Worker(const PipelineOptions& options, inspect::MapSource& maps, const Post& post,
            std::atomic<std::uint32_t>& numbers, std::size_t index = 0);
     ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
     Worker(Worker&&) = delete;
     Worker& operator=(Worker&&) = delete;
-
-    [[nodiscard]] relay::Ring& ring() { return ring_; }
 
     void start();
 
@@ -74,6 +79,8 @@ class Worker {
     void publish();
 
     relay::Ring ring_;
+    std::uint32_t observer_;
+    bool greeted_ = false; ///< what the ring holds from now on is for this observer
     std::string pseudonym_key_;
     Fanout sinks_;
     std::optional<sink::JsonLines> json_;

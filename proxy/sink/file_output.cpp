@@ -1,20 +1,70 @@
 #include "proxy/sink/file_output.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <system_error>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace tw::sink {
 
-FileOutput::FileOutput(const std::string& path) : path_{path} {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{100};
+/// How long a reader may take nothing once there is a hurry.
+constexpr int kLooksInHurry = 8;
+
+int open_for(const std::string& path, FileOutput::Begin begin) {
     constexpr mode_t kReadableByAll = 0644;
-    descriptor_ = path == "-" ? ::dup(STDOUT_FILENO)
-                              : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                                       kReadableByAll);
-    if (descriptor_ < 0) {
+    if (path == "-") {
+        return ::dup(STDOUT_FILENO);
+    }
+    const int access = begin == FileOutput::Begin::behind ? O_RDWR : O_WRONLY | O_TRUNC;
+    return ::open(path.c_str(), access | O_CREAT | O_CLOEXEC, kReadableByAll);
+}
+
+/// Cuts off a line that was never finished, and goes to the end.
+void go_behind_last_line(int descriptor) {
+    off_t end = ::lseek(descriptor, 0, SEEK_END);
+    std::array<char, 4096> piece{};
+    while (end > 0) {
+        const off_t begin = std::max<off_t>(end - static_cast<off_t>(piece.size()), 0);
+        const ssize_t read =
+            ::pread(descriptor, piece.data(), static_cast<std::size_t>(end - begin), begin);
+        if (read != end - begin) {
+            return; // then the broken line stays
+        }
+        const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
+        const auto line_end = text.rfind('\n');
+        if (line_end != std::string_view::npos) {
+            end = begin + static_cast<off_t>(line_end) + 1;
+            break;
+        }
+        end = begin;
+    }
+    if (::ftruncate(descriptor, end) == 0) {
+        ::lseek(descriptor, end, SEEK_SET);
+    }
+}
+
+} // namespace
+
+FileOutput::FileOutput(const std::string& path, Begin begin)
+    : path_{path}, descriptor_{open_for(path, begin)} {
+    struct stat found {};
+
+    if (descriptor_ < 0 || ::fstat(descriptor_, &found) != 0) {
         throw std::system_error{errno, std::generic_category(), path};
+    }
+    regular_ = S_ISREG(found.st_mode);
+    if (begin == Begin::behind && regular_ && path != "-") {
+        go_behind_last_line(descriptor_);
     }
 }
 
@@ -22,12 +72,30 @@ FileOutput::~FileOutput() {
     ::close(descriptor_);
 }
 
+/// False: there is a hurry, and it takes nothing.
+bool FileOutput::wait_for_reader() const {
+    for (int looks = 0; !hurried_ || looks < kLooksInHurry; ++looks) {
+        pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
+        if (::poll(&room, 1, static_cast<int>(kLook.count())) > 0) {
+            return true; // also when it is gone, which the write will say
+        }
+    }
+    return false;
+}
+
 void FileOutput::write(std::string_view block) {
     while (!block.empty() && !failed()) {
-        const ssize_t written = ::write(descriptor_, block.data(), block.size());
+        if (!regular_ && !wait_for_reader()) {
+            error_ = ETIMEDOUT;
+            break;
+        }
+        // A pipe that has room has it for so many bytes at least: more would wait for the reader.
+        const std::size_t size =
+            regular_ ? block.size() : std::min<std::size_t>(block.size(), PIPE_BUF);
+        const ssize_t written = ::write(descriptor_, block.data(), size);
         if (written >= 0) {
             block.remove_prefix(static_cast<std::size_t>(written));
-        } else if (errno != EINTR) {
+        } else if (errno != EINTR && errno != EAGAIN) {
             error_ = errno;
         }
     }

@@ -10,11 +10,16 @@
 namespace tw::sink {
 
 /// A file, or standard output for "-". Open once, write, and on the first error stop for good: what
-/// could not be written is counted.
+/// could not be written is counted. A pipe whose reader stalls is waited for until `hurry`.
 class FileOutput final : public Output {
   public:
+    enum class Begin : std::uint8_t {
+        empty,  ///< what was in the file is gone
+        behind, ///< behind the last whole line in it
+    };
+
     /// Errors: throws std::system_error when the file cannot be opened.
-    explicit FileOutput(const std::string& path);
+    explicit FileOutput(const std::string& path, Begin begin = Begin::empty);
     ~FileOutput() override;
     FileOutput(const FileOutput&) = delete;
     FileOutput& operator=(const FileOutput&) = delete;
@@ -22,6 +27,9 @@ class FileOutput final : public Output {
     FileOutput& operator=(FileOutput&&) = delete;
 
     void write(std::string_view block) override;
+
+    /// From now on a reader that takes nothing for a while has left. From any thread.
+    void hurry() { hurried_ = true; }
 
     /// As it was opened.
     [[nodiscard]] const std::string& path() const { return path_; }
@@ -34,8 +42,12 @@ class FileOutput final : public Output {
     [[nodiscard]] std::uint64_t lost_lines() const { return lost_lines_; }
 
   private:
+    [[nodiscard]] bool wait_for_reader() const;
+
     std::string path_;
     int descriptor_ = -1;
+    bool regular_ = true; ///< a file on a disk: nobody reads it as it is written
+    std::atomic<bool> hurried_{false};
     std::atomic<int> error_{0};
     std::atomic<std::uint64_t> lost_lines_{0};
 };

@@ -92,7 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         time += static_cast<record::Timestamp>(u16(rest, 2)) * kMillisecond;
         rest = rest.subspan(kHeadSize);
         if (head == kLost) {
-            session.on_gap(time, 1);
+            session.on_gap(time, 1, "ring_full");
             continue;
         }
         const std::size_t length = std::min(head & ~kDirection, rest.size());

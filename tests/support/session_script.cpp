@@ -74,7 +74,7 @@ void SessionScript::feed(wire::Direction direction, std::span<const std::byte> d
 }
 
 void SessionScript::gap(std::uint64_t lost) {
-    session_->on_gap(time_, lost);
+    session_->on_gap(time_, lost, "ring_full");
 }
 
 void SessionScript::close(std::string_view reason) {

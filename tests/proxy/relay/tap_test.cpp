@@ -1,8 +1,11 @@
 #include "proxy/relay/tap.h"
 #include "tests/proxy/relay/udp_peers.h"
 
+#include <algorithm>
+#include <atomic>
 #include <map>
 #include <random>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -10,6 +13,9 @@ namespace {
 
 using namespace tw::relay;
 using namespace tw::relay::test;
+
+/// The one that looks all the time.
+const std::atomic<std::uint32_t> kObserver{1};
 
 TapSession session(std::uint32_t id) {
     TapSession made;
@@ -28,7 +34,7 @@ void fill(Ring& ring) {
 
 TEST_CASE("an open that did not fit is told with the first datagram that does, the gap behind it") {
     Ring ring{Ring::kMinBytes};
-    Tap tap{&ring, 4};
+    Tap tap{&ring, 4, kObserver};
     fill(ring);
     TapSession one = session(1);
     const Bytes bytes = payload(50, 1);
@@ -58,7 +64,7 @@ TEST_CASE("an open that did not fit is told with the first datagram that does, t
 
 TEST_CASE("a close that did not fit is told later, before anything else, with what was lost") {
     Ring ring{Ring::kMinBytes};
-    Tap tap{&ring, 4};
+    Tap tap{&ring, 4, kObserver};
     TapSession one = session(1);
     tap.open(one, 1);
     fill(ring);
@@ -84,7 +90,7 @@ TEST_CASE("a close that did not fit is told later, before anything else, with wh
 
 TEST_CASE("sessions that came and went while the ring was full appear as one gap of session 0") {
     Ring ring{Ring::kMinBytes};
-    Tap tap{&ring, 4};
+    Tap tap{&ring, 4, kObserver};
     fill(ring);
     for (std::uint32_t id = 1; id <= 100; ++id) {
         TapSession gone = session(id);
@@ -102,13 +108,86 @@ TEST_CASE("sessions that came and went while the ring was full appear as one gap
 }
 
 TEST_CASE("without a ring nothing happens") {
-    Tap tap{nullptr, 4};
+    Tap tap{nullptr, 4, kObserver};
     TapSession one = session(1);
     tap.open(one, 1);
     tap.datagram(one, 2, Direction::c2s, {});
     tap.close(one, 3, CloseReason::idle);
     CHECK(tap.settle(4));
     CHECK(tap.lost() == 0);
+}
+
+TEST_CASE("an observer that comes later joins running sessions, and is told how much it missed") {
+    Ring ring{Ring::kMinBytes};
+    std::atomic<std::uint32_t> observer{1};
+    Tap tap{&ring, 4, observer};
+    const Bytes bytes = payload(50, 1);
+    TapSession one = session(1);
+    TapSession two = session(2);
+    tap.open(one, 1);
+    tap.datagram(one, 2, Direction::c2s, bytes);
+    tap.commit();
+
+    observer = 0; // it ended before it read anything
+    tap.datagram(one, 3, Direction::c2s, bytes);
+    tap.datagram(one, 4, Direction::s2c, bytes);
+    tap.open(two, 5);
+    TapSession gone = session(3);
+    tap.open(gone, 5);
+    tap.close(gone, 6, CloseReason::idle);
+    observer = 2;
+    tap.datagram(one, 7, Direction::s2c, bytes);
+    tap.datagram(two, 8, Direction::c2s, bytes);
+    tap.close(two, 9, CloseReason::idle);
+    tap.commit();
+
+    std::vector<Event> events;
+    ring.consume([&](const Event& event) { events.push_back(event); });
+    const auto hello = std::find_if(events.begin(), events.end(), [](const Event& event) {
+        return event.kind == EventKind::observer && event.session == 2;
+    });
+    REQUIRE(hello != events.end());
+    events.erase(events.begin(), hello + 1);
+    REQUIRE(events.size() == 7);
+    CHECK(events[0].kind == EventKind::open);
+    CHECK(events[0].session == 1);
+    CHECK(events[0].time == 7);
+    CHECK(events[1].kind == EventKind::gap);
+    CHECK(events[1].gap == GapReason::new_observer);
+    CHECK(events[1].lost == 2);
+    CHECK(events[2].kind == EventKind::datagram);
+    CHECK(events[3].kind == EventKind::open);
+    CHECK(events[3].session == 2);
+    CHECK(events[4].gap == GapReason::new_observer);
+    CHECK(events[4].lost == 0);
+    CHECK(events[5].kind == EventKind::datagram);
+    CHECK(events[6].kind == EventKind::close);
+    CHECK(events[6].session == 2);
+    CHECK(tap.lost() == 2);
+}
+
+TEST_CASE("an observer that finds the ring full of another's events is greeted when there is room") {
+    Ring ring{Ring::kMinBytes};
+    std::atomic<std::uint32_t> observer{1};
+    Tap tap{&ring, 4, observer};
+    TapSession one = session(1);
+    tap.open(one, 1);
+    fill(ring);
+    observer = 2;
+    tap.datagram(one, 2, Direction::c2s, {});
+    tap.commit();
+    ring.consume([](const Event& event) { CHECK(event.session != 2); });
+    tap.datagram(one, 3, Direction::c2s, {});
+    tap.commit();
+    std::vector<EventKind> kinds;
+    std::uint64_t lost = 0;
+    ring.consume([&](const Event& event) {
+        kinds.push_back(event.kind);
+        lost += event.lost;
+    });
+    CHECK(kinds == std::vector<EventKind>{EventKind::observer, EventKind::open, EventKind::gap,
+                                          EventKind::datagram});
+    CHECK(lost == 1);
 }
 
 /// What an observer makes of the events, checking the order the tap promises.
@@ -119,6 +198,9 @@ struct Account {
     std::uint32_t violations = 0;
 
     void take(const Event& event) {
+        if (event.kind == EventKind::observer) {
+            return;
+        }
         const auto known = open.find(event.session);
         const bool is_open = known != open.end() && known->second;
         datagrams += event.kind == EventKind::datagram ? 1 : 0;
@@ -141,7 +223,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
         CAPTURE(seed);
         std::minstd_rand random{seed};
         Ring ring{Ring::kMinBytes};
-        Tap tap{&ring, kSessions};
+        Tap tap{&ring, kSessions, kObserver};
         std::vector<TapSession> live;
         Account account;
         const Bytes bytes = payload(2000, seed);

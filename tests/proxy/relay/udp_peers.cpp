@@ -79,6 +79,9 @@ Options options_for(const Udp::endpoint& server) {
 std::vector<KeptEvent> take_all(Ring& ring) {
     std::vector<KeptEvent> events;
     ring.consume([&](const Event& event) {
+        if (event.kind == EventKind::observer) {
+            return;
+        }
         events.push_back({event, {event.bytes.begin(), event.bytes.end()}});
         events.back().event.bytes = {};
     });

@@ -1,5 +1,4 @@
 #include "proxy/run/impairment_control.h"
-#include "tests/proxy/relay/udp_peers.h"
 
 #include <algorithm>
 #include <atomic>
@@ -23,19 +22,20 @@ class Lines final : public sink::Output {
     std::string text;
 };
 
-/// A relay that is set up and not started: nothing passes.
+/// What the observer sees of a relay that does what it is asked.
 struct Bench {
-    explicit Bench(const relay::Impairment& impairment = {}) : relay{options(impairment)} {}
-
-    [[nodiscard]] relay::Options options(const relay::Impairment& impairment) const {
-        relay::Options options = relay::test::options_for(server.endpoint());
-        options.impairment = impairment;
-        return options;
+    explicit Bench(const relay::Impairment& impairment = {}) {
+        block.facts.impairment = impairment;
     }
 
-    relay::test::Peer server;
     Lines records;
-    relay::Relay relay;
+    run::SharedBlock block;
+    std::vector<std::string> asked;
+    bool reachable = true;
+    run::RelayWindow relay{block, [this](const std::string& settings) {
+                               asked.push_back(settings);
+                               return reachable;
+                           }};
 };
 
 relay::Impairment parse(std::string_view text, std::uint64_t seed = 1) {
@@ -88,6 +88,18 @@ TEST_CASE("a text that is wrong changes nothing and writes nothing") {
         CHECK(control.settings() == "loss=1%");
         CHECK(bench.records.count() == 1);
     }
+}
+
+TEST_CASE("a relay that cannot be asked leaves everything as it was, and says so") {
+    Bench bench{parse("loss=1%")};
+    ImpairmentControl control{bench.relay, &bench.records, {}};
+    bench.reachable = false;
+    const auto done = control.set("loss=2%");
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == "the relay cannot be asked now; try it again");
+    CHECK(control.settings() == "loss=1%");
+    CHECK(bench.asked == std::vector<std::string>{"loss=2%"});
+    CHECK(bench.records.count() == 1);
 }
 
 TEST_CASE("once the run is over, nothing is changed or written any more") {

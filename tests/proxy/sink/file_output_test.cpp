@@ -1,6 +1,8 @@
 #include "proxy/sink/file_output.h"
 #include "tests/support/program.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -132,4 +134,65 @@ TEST_CASE("a block that fits in part counts as lost") {
         CHECK(file.lost_lines() == 2);
     }
     CHECK(std::filesystem::file_size(path) == kLimit);
+}
+
+TEST_CASE("who goes on behind what is there keeps whole lines and cuts off a broken one") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("records.jsonl");
+    const std::string long_line = std::string(10'000, 'x') + '\n';
+
+    struct Row {
+        std::string before;
+        std::string kept;
+    };
+
+    const Row rows[] = {{"", ""},
+                        {"one\n", "one\n"},
+                        {"one\ntw", "one\n"},
+                        {"never ended", ""},
+                        {long_line + std::string(9'000, 'y'), long_line},
+                        {long_line + "z", long_line}};
+    for (const Row& row : rows) {
+        CAPTURE(row.before.size());
+        write_text(path, row.before);
+        { FileOutput{path, FileOutput::Begin::behind}.write("next\n"); }
+        CHECK(read_text(path) == row.kept + "next\n");
+    }
+    std::filesystem::remove(path);
+    { FileOutput{path, FileOutput::Begin::behind}.write("first\n"); }
+    CHECK(read_text(path) == "first\n");
+}
+
+TEST_CASE("a reader that stalls is given up once there is a hurry, and its lines are counted") {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe(ends.data()) == 0);
+    FileOutput file{"/proc/self/fd/" + std::to_string(ends[1])};
+    file.hurry();
+    constexpr int kLines = 4000;
+    std::string lines;
+    for (int i = 0; i < kLines; ++i) {
+        lines += std::string(99, 'a') + '\n';
+    }
+    file.write(lines);
+    CHECK(file.error() == ETIMEDOUT);
+    std::string taken(1U << 20U, '\0');
+    taken.resize(static_cast<std::size_t>(::read(ends[0], taken.data(), taken.size())));
+    const auto whole = static_cast<std::uint64_t>(std::count(taken.begin(), taken.end(), '\n'));
+    CHECK(whole > 0);
+    CHECK(file.lost_lines() + whole == kLines);
+    ::close(ends[0]);
+    ::close(ends[1]);
+}
+
+TEST_CASE("a reader that left costs lines and no signal") {
+    const auto handler = std::signal(SIGPIPE, SIG_IGN);
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe(ends.data()) == 0);
+    FileOutput file{"/proc/self/fd/" + std::to_string(ends[1])};
+    ::close(ends[0]);
+    file.write("one\ntwo\n");
+    CHECK(file.error() == EPIPE);
+    CHECK(file.lost_lines() == 2);
+    ::close(ends[1]);
+    std::signal(SIGPIPE, handler);
 }

@@ -1,7 +1,6 @@
-#include "proxy/run/proxy_run.h"
+#include "proxy/run/observer_run.h"
 
 #include <algorithm>
-#include <csignal>
 #include <system_error>
 #include <utility>
 
@@ -11,52 +10,38 @@
 
 namespace tw::run {
 
-namespace {
-
-/// From now on signals wait for the end of the process: it is near, and its exit code is to say how
-/// the run went. While a signal_set is taken down, a signal would end the process by itself.
-void hold_signals() {
-    sigset_t held;
-    sigemptyset(&held);
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
-        sigaddset(&held, signal);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
-}
-
-} // namespace
-
-ProxyRun::ProxyRun(ProxyOptions options)
-    : options_{std::move(options)}, maps_{options_.map_folders, options_.map_cache},
-      end_signals_{io_, SIGINT, SIGTERM}, report_signal_{io_, SIGUSR1} {
+ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
+    : options_{std::move(options)}, number_{post.number}, link_{std::move(post.link)},
+      shared_{std::move(post.memory)}, relay_{shared_.block(),
+                                              [this](const std::string& settings) {
+                                                  return link_.send(Word::impair, settings);
+                                              }},
+      maps_{options_.map_folders, options_.map_cache} {
     if (options_.file != nullptr) {
-        queue_.emplace(*options_.file);
+        measured_.emplace(*options_.file, shared_.block().progress);
+        queue_.emplace(*measured_);
     }
     if (options_.console != nullptr && options_.inspect) {
-        console_.emplace(::isatty(::fileno(options_.console)) == 1);
+        console_.emplace(options_.console->is_terminal());
     }
-    const unsigned threads = options_.relay.threads;
+    const unsigned threads = shared_.threads();
     if (options_.page) {
         board_.emplace(threads);
     }
-    const PipelineOptions shared = pipeline();
-    std::vector<relay::Ring*> rings;
+    const PipelineOptions common = pipeline();
     for (unsigned i = 0; i < threads && options_.inspect; ++i) {
-        workers_.push_back(std::make_unique<Worker>(shared, maps_, numbers_, i));
-        rings.push_back(&workers_.back()->ring());
+        workers_.push_back(std::make_unique<Worker>(
+            common, maps_, Post{.ring = shared_.ring(i), .observer = number_},
+            shared_.block().numbered_sessions, i));
     }
-    relay_.emplace(options_.relay, rings);
-    impairment_.emplace(*relay_, queue_ ? &*queue_ : nullptr, options_.json);
+    impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
     if (options_.page) {
         open_page();
     }
-    for (const auto& endpoint : relay_->listen_endpoints()) {
-        spdlog::info("listening on {}, forwarding to {}", relay::to_string(endpoint),
-                     relay::to_string(relay_->server_endpoint()));
-    }
+    words_.assign(::dup(link_.descriptor()));
 }
 
-PipelineOptions ProxyRun::pipeline() {
+PipelineOptions ObserverRun::pipeline() {
     return {.inspect = {.objects = options_.objects, .messages = options_.messages},
             .stats = options_.ledger,
             .json = options_.json,
@@ -65,14 +50,13 @@ PipelineOptions ProxyRun::pipeline() {
             .filter = options_.filter,
             .console_filter = options_.console_filter,
             .expectations = options_.expectations,
-            .ring_bytes = options_.ring_bytes,
             .board = board_ ? &*board_ : nullptr,
             .pseudonym_key = options_.pseudonym_key};
 }
 
-void ProxyRun::open_page() {
+void ObserverRun::open_page() {
     page_.emplace(*options_.page, AdminRun::Parts{.io = &io_,
-                                                  .relay = &*relay_,
+                                                  .relay = &relay_,
                                                   .impairment = &*impairment_,
                                                   .board = &*board_,
                                                   .file = options_.file,
@@ -80,68 +64,71 @@ void ProxyRun::open_page() {
                                                   .inspecting = options_.inspect});
 }
 
-ProxyResult ProxyRun::run() {
+ObserverResult ObserverRun::run() {
     for (const auto& worker : workers_) {
         worker->start();
     }
-    relay_->start();
     if (page_) {
         page_->start();
     }
     running_ = shown_ = Stopwatch{};
-    await_end();
-    await_report_signal();
+    await_word();
     second_timer_.expires_after(std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& error) { every_second(error); });
+    link_.send(Word::ready);
     io_.run();
-    ProxyResult result = finish();
-    hold_signals();
-    return result;
+    return finish();
 }
 
-void ProxyRun::await_end() {
-    end_signals_.async_wait([this](const boost::system::error_code& error, int signal) {
-        if (!error) {
-            stop(signal == SIGINT ? "interrupted" : "terminated");
-        }
-    });
-    if (options_.time_limit) {
-        end_timer_.expires_at(
-            running_.started() +
-            std::chrono::duration_cast<relay::Clock::duration>(options_.time_limit->after));
-        end_timer_.async_wait([this](const boost::system::error_code& error) {
-            if (!error) {
-                stop(options_.time_limit->reason);
-            }
-        });
-    }
-}
-
-void ProxyRun::await_report_signal() {
-    report_signal_.async_wait([this](const boost::system::error_code& error, int) {
+void ObserverRun::await_word() {
+    words_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
         if (error || stopping_) {
             return;
         }
-        for (const auto& worker : workers_) {
-            worker->request_report();
+        while (const auto message = link_.receive()) {
+            obey(message->word);
         }
-        await_report_signal();
+        if (link_.closed()) {
+            spdlog::warn("the relay is gone; writing what is left");
+            stop();
+        }
+        if (!stopping_) {
+            await_word();
+        }
     });
 }
 
-void ProxyRun::every_second(const boost::system::error_code& error) {
+void ObserverRun::obey(Word word) {
+    switch (word) {
+    case Word::report:
+        for (const auto& worker : workers_) {
+            worker->request_report();
+        }
+        break;
+    case Word::finish:
+        stop();
+        break;
+    case Word::reopen:
+    case Word::ready:
+    case Word::impair:
+        break; // nothing to do, or the observer's own words
+    }
+}
+
+void ObserverRun::every_second(const boost::system::error_code& error) {
     if (error || stopping_) {
         return;
     }
+    shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show(false);
     check_disk();
-    check_sessions();
-    server_report_.check(*relay_, console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
+    server_report_.check(relay_.counters(), relay::to_string(relay_.server_endpoint()),
+                         console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 
-void ProxyRun::show(bool last) {
+void ObserverRun::show(bool last) {
     if (!console_) {
         return;
     }
@@ -151,12 +138,12 @@ void ProxyRun::show(bool last) {
         lines.pop_back(); // the state of things after all has ended says nothing
     }
     for (const std::string& line : lines) {
-        fmt::print(options_.console, "{}\n", line);
+        fmt::print(options_.console->file(), "{}\n", line);
     }
-    std::fflush(options_.console);
+    std::fflush(options_.console->file());
 }
 
-void ProxyRun::check_disk() {
+void ObserverRun::check_disk() {
     if (options_.file != nullptr && options_.file->failed() && !disk_error_reported_) {
         disk_error_reported_ = true;
         spdlog::error("recording to {} stopped: {}; forwarding goes on", options_.file->path(),
@@ -164,41 +151,26 @@ void ProxyRun::check_disk() {
     }
 }
 
-void ProxyRun::check_sessions() {
-    const std::uint64_t failed = relay_->counters().sessions_failed;
-    if (failed != failed_sessions_reported_) {
-        spdlog::warn("{} datagrams of new clients lost: no socket to the server could be opened "
-                     "for them: {}",
-                     failed - failed_sessions_reported_, relay_->last_session_error().message());
-        failed_sessions_reported_ = failed;
-    }
-}
-
-void ProxyRun::stop(std::string_view why) {
-    spdlog::info("stopping: {}", why);
+void ObserverRun::stop() {
     stopping_ = true;
-    end_signals_.cancel();
-    report_signal_.cancel();
+    words_.cancel();
     second_timer_.cancel();
-    end_timer_.cancel();
 }
 
-void ProxyRun::write_summary(const ProxyResult& result) {
+void ObserverRun::write_summary(const ObserverResult& result) {
     sink::JsonLines last{options_.json, *queue_};
     const record::SummaryRecord summary{.head = {.time = relay::now_utc()},
                                         .stats = &result.totals,
                                         .sessions = result.sessions,
-                                        .impaired = impaired_totals(relay_->counters())};
+                                        .impaired = impaired_totals(relay_.counters())};
     last.on_record(&summary);
     last.flush();
 }
 
-ProxyResult ProxyRun::finish() {
+ObserverResult ObserverRun::finish() {
     page_.reset(); // before anything it shows goes
     impairment_->finish();
-    relay_->stop();
-    relay_->join();
-    ProxyResult result;
+    ObserverResult result;
     filter::Expectations expectations{options_.expectations};
     for (const auto& worker : workers_) {
         worker->finish();
@@ -211,6 +183,7 @@ ProxyResult ProxyRun::finish() {
     show(true);
     if (queue_) {
         write_summary(result);
+        options_.file->hurry();
         const std::uint64_t dropped = queue_->dropped_lines();
         queue_.reset();
         check_disk();
@@ -219,7 +192,7 @@ ProxyResult ProxyRun::finish() {
             spdlog::error("{} records could not be written", result.lost_records);
         }
     }
-    const relay::Counters counters = relay_->counters();
+    const relay::Counters counters = relay_.counters();
     spdlog::info(
         "{} sessions, {} datagrams to the server, {} to clients, {} snapshots, {} verified",
         counters.sessions_opened, counters.directions[0].datagrams,

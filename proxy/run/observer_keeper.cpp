@@ -1,0 +1,227 @@
+#include "proxy/run/observer_keeper.h"
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+namespace tw::run {
+
+namespace {
+
+/// Opening everything takes milliseconds; a folder of maps on a slow disk some seconds.
+constexpr std::chrono::seconds kStartTime{30};
+/// One that lived so long is started again at once; others after a pause that doubles.
+constexpr std::chrono::seconds kGoodLife{1};
+constexpr std::chrono::milliseconds kShortestPause{50};
+constexpr std::chrono::milliseconds kLongestPause{2000};
+/// So many seconds without any progress: it hangs.
+constexpr int kHanging = 10;
+/// At the end: as long as it gets on it may go on, up to a limit; a stalled one is not waited for.
+constexpr std::chrono::milliseconds kStallTime{1200};
+constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::seconds kFinishTime{10};
+
+} // namespace
+
+ObserverKeeper::ObserverKeeper(Parts parts)
+    : parts_{std::move(parts)}, ended_{*parts_.io}, words_{*parts_.io}, again_{*parts_.io},
+      consumed_(parts_.rings.size()) {}
+
+void ObserverKeeper::spawn() {
+    auto [own, other] = ProcessLink::pair();
+    ++number_;
+    started_ = Clock::now();
+    idle_checks_ = 0;
+    process_.emplace(parts_.command(number_), other.descriptor(), parts_.shared->descriptor());
+    link_.emplace(std::move(own));
+}
+
+std::optional<Ending> ObserverKeeper::start() {
+    spawn();
+    for (const auto deadline = started_ + kStartTime; Clock::now() < deadline;) {
+        pollfd word{.fd = link_->descriptor(), .events = POLLIN, .revents = 0};
+        std::ignore = ::poll(&word, 1, static_cast<int>(kLook.count()));
+        while (const auto message = link_->receive()) {
+            on_message(*message);
+        }
+        if (parts_.shared->block().observation.observer != 0) {
+            watch();
+            listen();
+            return std::nullopt;
+        }
+        if (const auto ending = process_->wait(std::chrono::milliseconds{0})) {
+            return ending;
+        }
+    }
+    process_->kill();
+    return process_->wait(kFinishTime);
+}
+
+void ObserverKeeper::watch() {
+    ended_.assign(::dup(process_->descriptor()));
+    ended_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (!error && !finishing_) {
+            on_end();
+        }
+    });
+}
+
+void ObserverKeeper::listen() {
+    if (!words_.is_open()) {
+        words_.assign(::dup(link_->descriptor()));
+    }
+    words_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (error || finishing_) {
+            return;
+        }
+        while (const auto message = link_->receive()) {
+            on_message(*message);
+        }
+        if (!link_->closed()) {
+            listen();
+        }
+    });
+}
+
+void ObserverKeeper::on_message(const ProcessLink::Message& message) {
+    switch (message.word) {
+    case Word::ready:
+        parts_.shared->block().observation.observer = number_;
+        if (number_ > 1) {
+            spdlog::info("the observer looks again; sessions are joined midway");
+        }
+        break;
+    case Word::impair:
+        parts_.impair(message.text);
+        break;
+    case Word::report:
+    case Word::reopen:
+    case Word::finish:
+        break; // the relay's own words
+    }
+}
+
+void ObserverKeeper::on_end() {
+    const auto ending = process_->wait(std::chrono::milliseconds{0});
+    if (!ending) {
+        watch();
+        return;
+    }
+    parts_.shared->block().observation.observer = 0;
+    ++failures_;
+    boost::system::error_code ignored;
+    ended_.close(ignored);
+    words_.close(ignored);
+    link_.reset();
+    process_.reset();
+    pause_ = Clock::now() - started_ >= kGoodLife
+                 ? kShortestPause
+                 : std::clamp(2 * pause_, kShortestPause, kLongestPause);
+    spdlog::error("the observer ended before its time ({}); forwarding goes on, and it is started "
+                  "again in {} ms",
+                  describe(*ending), pause_.count());
+    again_.expires_after(pause_);
+    again_.async_wait([this](const auto& error) {
+        if (!error && !finishing_) {
+            start_again();
+        }
+    });
+}
+
+void ObserverKeeper::start_again() {
+    try {
+        spawn();
+        watch();
+        listen();
+    } catch (const std::exception& error) {
+        spdlog::error("the observer cannot be started: {}", error.what());
+        link_.reset();
+        process_.reset();
+        again_.expires_after(kLongestPause);
+        again_.async_wait([this](const auto& waited) {
+            if (!waited && !finishing_) {
+                start_again();
+            }
+        });
+    }
+}
+
+/// Whether it has read from any ring since the last look.
+bool ObserverKeeper::reads() {
+    bool moved = false;
+    for (std::size_t i = 0; i < parts_.rings.size(); ++i) {
+        const std::uint64_t consumed = parts_.rings[i].consumed();
+        moved = moved || consumed != consumed_[i];
+        consumed_[i] = consumed;
+    }
+    return moved;
+}
+
+std::size_t ObserverKeeper::unread() const {
+    std::size_t bytes = 0;
+    for (const relay::Ring& ring : parts_.rings) {
+        bytes += ring.used();
+    }
+    return bytes;
+}
+
+void ObserverKeeper::check() {
+    if (!process_ || finishing_) {
+        return;
+    }
+    const std::uint64_t heartbeats = parts_.shared->block().heartbeats.load();
+    const bool beats = heartbeats != heartbeats_;
+    heartbeats_ = heartbeats;
+    const bool gets_on = reads() || unread() == 0;
+    idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
+    const bool starting = parts_.shared->block().observation.observer == 0;
+    if (idle_checks_ >= (starting ? static_cast<int>(kStartTime.count()) : kHanging)) {
+        spdlog::error("the observer has not moved for {} seconds; it is ended", idle_checks_);
+        process_->kill();
+        idle_checks_ = 0;
+    }
+}
+
+Ending ObserverKeeper::finish() {
+    finishing_ = true;
+    again_.cancel();
+    boost::system::error_code ignored;
+    ended_.close(ignored);
+    words_.close(ignored);
+    if (!process_) {
+        return {};
+    }
+    tell(Word::finish);
+    const auto begin = Clock::now();
+    auto moved = begin;
+    std::uint64_t written = 0;
+    while (true) {
+        if (const auto ending = process_->wait(kLook)) {
+            return *ending;
+        }
+        const auto now = Clock::now();
+        const std::uint64_t so_far = parts_.shared->block().progress.load();
+        if (reads() || so_far != written) {
+            moved = now;
+            written = so_far;
+        }
+        if (now - moved > kStallTime || now - begin > kFinishTime) {
+            break;
+        }
+    }
+    spdlog::error(
+        "the observer did not end, so it is killed: {} bytes of copies were not read, and "
+        "records that were not written yet are lost",
+        unread());
+    process_->kill();
+    return process_->wait(kFinishTime).value_or(Ending{.signal = SIGKILL});
+}
+
+} // namespace tw::run

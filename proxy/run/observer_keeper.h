@@ -1,0 +1,85 @@
+#pragma once
+
+#include "proxy/relay/ring.h"
+#include "proxy/run/observer_process.h"
+#include "proxy/run/process_link.h"
+#include "proxy/run/shared_block.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace tw::run {
+
+/// Keeps an observer beside the relay: starts it, and starts another one when it ended, hangs or was
+/// killed. Forwarding never waits for it. On the io_context's thread.
+class ObserverKeeper {
+  public:
+    struct Parts {
+        boost::asio::io_context* io;
+        SharedRun* shared;
+        std::span<const relay::Ring> rings;
+        /// Makes the command that starts the observer with this number.
+        std::function<std::vector<std::string>(std::uint32_t number)> command;
+        /// What the observer asks for, as relay::parse_impairment reads it.
+        std::function<void(const std::string& settings)> impair;
+    };
+
+    explicit ObserverKeeper(Parts parts);
+
+    /// Starts the first one and waits until it looks. Returns how it ended where it did not come so
+    /// far; it has said why.
+    /// Errors: throws std::system_error.
+    [[nodiscard]] std::optional<Ending> start();
+
+    /// To be called once a second: ends an observer that hangs.
+    void check();
+
+    /// Hands a word on; false while there is no observer.
+    bool tell(Word word) { return link_ && link_->send(word); }
+
+    /// To be called when the relay has ended: lets the observer read what is left and waits for its
+    /// end, as long as it gets on. Returns how it ended; as one killed where it had to be.
+    [[nodiscard]] Ending finish();
+
+    /// Observers that ended before their time.
+    [[nodiscard]] std::uint32_t failures() const { return failures_; }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    void spawn();
+    void watch();
+    void listen();
+    void on_message(const ProcessLink::Message& message);
+    void on_end();
+    void start_again();
+    [[nodiscard]] bool reads();
+    [[nodiscard]] std::size_t unread() const;
+
+    Parts parts_;
+    std::uint32_t number_ = 0;
+    std::uint32_t failures_ = 0;
+    std::optional<ObserverProcess> process_;
+    std::optional<ProcessLink> link_;
+    boost::asio::posix::stream_descriptor ended_;
+    boost::asio::posix::stream_descriptor words_;
+    boost::asio::steady_timer again_;
+    Clock::time_point started_;
+    std::chrono::milliseconds pause_{0};  ///< before the next one is started
+    std::uint64_t heartbeats_ = 0;        ///< as last seen
+    std::vector<std::uint64_t> consumed_; ///< of each ring, as last seen
+    int idle_checks_ = 0;                 ///< in a row in which it did not get on
+    bool finishing_ = false;
+};
+
+} // namespace tw::run

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "proxy/relay/unique_fd.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tw::run {
+
+/// What the two processes of a run say to each other; datagrams go by the rings.
+enum class Word : std::uint8_t {
+    // from the observer
+    ready = 1, ///< everything is open, it looks from now on
+    impair,    ///< make the lines as bad as the text says (relay::parse_impairment)
+    // from the relay
+    report, ///< write the totals so far
+    reopen, ///< open the files anew
+    finish, ///< the relay has ended: read what is left, write, end
+};
+
+/// One end of the line between the relay's process and the observer's: whole messages, in order.
+/// Neither end ever waits for the other.
+class ProcessLink {
+  public:
+    static constexpr std::size_t kMaxText = 4000;
+
+    struct Message {
+        Word word{};
+        std::string text;
+    };
+
+    explicit ProcessLink(relay::UniqueFd socket) : socket_{std::move(socket)} {}
+
+    /// Both ends. Errors: throws std::system_error.
+    [[nodiscard]] static std::pair<ProcessLink, ProcessLink> pair();
+
+    /// False when the other end is gone or takes nothing, or the text is too long.
+    bool send(Word word, std::string_view text = {}) const noexcept;
+
+    /// The next message; nothing when none is there, or when the other end is gone (see closed()).
+    /// What makes no message counts as none.
+    [[nodiscard]] std::optional<Message> receive();
+
+    /// The other end is gone, and all it said was received.
+    [[nodiscard]] bool closed() const noexcept { return closed_; }
+
+    [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
+
+  private:
+    relay::UniqueFd socket_;
+    bool closed_ = false;
+};
+
+} // namespace tw::run

@@ -1,0 +1,166 @@
+#include "proxy/run/relay_run.h"
+
+#include "proxy/relay/endpoint.h"
+
+#include <csignal>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+namespace tw::run {
+
+namespace {
+
+/// From now on signals wait for the end of the process: it is near, and its exit code is to say how
+/// the run went. While a signal_set is taken down, a signal would end the process by itself.
+void hold_signals() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+        sigaddset(&held, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
+}
+
+} // namespace
+
+RelayRun::RelayRun(RelayRunOptions options)
+    : options_{std::move(options)}, shared_{options_.relay.threads,
+                                            options_.inspected ? options_.ring_bytes : 0},
+      end_signals_{io_, SIGINT, SIGTERM}, report_signal_{io_, SIGUSR1} {
+    std::vector<relay::Ring*> rings;
+    rings_.reserve(options_.relay.threads);
+    for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
+        rings.push_back(&rings_.emplace_back(shared_.ring(i)));
+    }
+    relay_.emplace(options_.relay, rings, &shared_.block().observation);
+    RelayFacts& facts = shared_.block().facts;
+    for (const auto& endpoint : relay_->listen_endpoints()) {
+        facts.listen.at(facts.num_listen++) = relay::endpoint_from(endpoint.data());
+    }
+    facts.server = relay_->server_endpoint();
+    facts.client_address = relay_->client_address();
+    facts.impairment = relay_->impairment();
+    if (options_.observer) {
+        keeper_.emplace(ObserverKeeper::Parts{
+            .io = &io_,
+            .shared = &shared_,
+            .rings = rings_,
+            .command = options_.observer,
+            .impair = [this](const std::string& settings) { impair(settings); }});
+    }
+}
+
+std::optional<Ending> RelayRun::open() {
+    if (keeper_) {
+        if (auto ending = keeper_->start()) {
+            return ending;
+        }
+    }
+    for (const auto& endpoint : relay_->listen_endpoints()) {
+        spdlog::info("listening on {}, forwarding to {}", relay::to_string(endpoint),
+                     relay::to_string(relay_->server_endpoint()));
+    }
+    return std::nullopt;
+}
+
+RelayRunResult RelayRun::run() {
+    relay_->start();
+    started_ = std::chrono::steady_clock::now();
+    await_end();
+    await_report_signal();
+    second_timer_.expires_after(std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& error) { every_second(error); });
+    io_.run();
+    const RelayRunResult result = finish();
+    hold_signals();
+    return result;
+}
+
+void RelayRun::await_end() {
+    end_signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+        if (!error) {
+            stop(signal == SIGINT ? "interrupted" : "terminated");
+        }
+    });
+    if (options_.time_limit) {
+        end_timer_.expires_at(started_ +
+                              std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                  options_.time_limit->after));
+        end_timer_.async_wait([this](const boost::system::error_code& error) {
+            if (!error) {
+                stop(options_.time_limit->reason);
+            }
+        });
+    }
+}
+
+void RelayRun::await_report_signal() {
+    report_signal_.async_wait([this](const boost::system::error_code& error, int) {
+        if (error || stopping_) {
+            return;
+        }
+        if (keeper_) {
+            keeper_->tell(Word::report);
+        }
+        await_report_signal();
+    });
+}
+
+void RelayRun::every_second(const boost::system::error_code& error) {
+    if (error || stopping_) {
+        return;
+    }
+    check_sessions();
+    if (keeper_) {
+        keeper_->check();
+    } else {
+        server_report_.check(relay_->counters(), relay::to_string(relay_->server_endpoint()),
+                             nullptr, nullptr);
+    }
+    second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& next) { every_second(next); });
+}
+
+void RelayRun::check_sessions() {
+    const std::uint64_t failed = relay_->counters().sessions_failed;
+    if (failed != failed_sessions_reported_) {
+        spdlog::warn("{} datagrams of new clients lost: no socket to the server could be opened "
+                     "for them: {}",
+                     failed - failed_sessions_reported_, relay_->last_session_error().message());
+        failed_sessions_reported_ = failed;
+    }
+}
+
+void RelayRun::impair(const std::string& settings) {
+    // Checked by the observer, which may have gone mad since.
+    const auto impairment = relay::parse_impairment(settings, relay_->impairment().seed);
+    if (impairment) {
+        relay_->set_impairment(*impairment);
+        shared_.block().facts.impairment = *impairment;
+    }
+}
+
+void RelayRun::stop(std::string_view why) {
+    spdlog::info("stopping: {}", why);
+    stopping_ = true;
+    io_.stop();
+}
+
+RelayRunResult RelayRun::finish() {
+    relay_->stop();
+    relay_->join();
+    RelayRunResult result;
+    if (keeper_) {
+        result.observer = keeper_->finish();
+        result.observer_failures = keeper_->failures();
+    } else {
+        const relay::Counters counters = relay_->counters();
+        spdlog::info("{} sessions, {} datagrams to the server, {} to clients",
+                     counters.sessions_opened, counters.directions[0].datagrams,
+                     counters.directions[1].datagrams);
+    }
+    return result;
+}
+
+} // namespace tw::run

@@ -1,0 +1,90 @@
+#pragma once
+
+#include "proxy/relay/relay.h"
+#include "proxy/run/observer_keeper.h"
+#include "proxy/run/server_report.h"
+#include "proxy/run/shared_block.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace tw::run {
+
+/// When a run ends by itself.
+struct TimeLimit {
+    std::chrono::duration<double> after{};
+    std::string reason; ///< what the log says then
+};
+
+/// What a run of the relay is to do.
+struct RelayRunOptions {
+    relay::Options relay;
+    bool inspected = true;      ///< false: there are no rings
+    std::size_t ring_bytes = 0; ///< copies that may wait, for each thread
+    /// Makes the command that starts the observer with this number; none: there is no observer.
+    std::function<std::vector<std::string>(std::uint32_t number)> observer{};
+    std::optional<TimeLimit> time_limit{};
+};
+
+/// What came of a run.
+struct RelayRunResult {
+    std::optional<Ending> observer{};    ///< how the last one ended; nothing: there was none
+    std::uint32_t observer_failures = 0; ///< observers that ended before their time
+};
+
+/// The relay's process of a live run: forwards, keeps an observer, obeys signals.
+///
+/// SIGINT and SIGTERM end it; SIGUSR1 asks for the totals so far.
+class RelayRun {
+  public:
+    /// Binds everything; clients' datagrams wait until run().
+    /// Errors: relay::StartError, std::system_error.
+    explicit RelayRun(RelayRunOptions options);
+
+    /// The mode in use: never `automatic`.
+    [[nodiscard]] relay::ClientAddress client_address() const { return relay_->client_address(); }
+
+    /// Starts the observer. Returns how it ended where it could not begin; it has said why.
+    [[nodiscard]] std::optional<Ending> open();
+
+    /// Forwards until a signal comes or the time is over, and the observer has written what is left.
+    /// From its end on signals wait for the end of the process. Once.
+    [[nodiscard]] RelayRunResult run();
+
+  private:
+    void await_end();
+    void await_report_signal();
+    void every_second(const boost::system::error_code& error);
+    void check_sessions();
+    void impair(const std::string& settings);
+    void stop(std::string_view why);
+    [[nodiscard]] RelayRunResult finish();
+
+    RelayRunOptions options_;
+    SharedRun shared_;
+    std::vector<relay::Ring> rings_;
+    std::optional<relay::Relay> relay_;
+    boost::asio::io_context io_{1};
+    std::optional<ObserverKeeper> keeper_;
+    boost::asio::steady_timer second_timer_{io_};
+    boost::asio::steady_timer end_timer_{io_};
+    boost::asio::signal_set end_signals_;
+    boost::asio::signal_set report_signal_;
+    std::chrono::steady_clock::time_point started_;
+    /// What is due at the same moment comes after all with no error, and must not wait again.
+    bool stopping_ = false;
+    std::uint64_t failed_sessions_reported_ = 0;
+    ServerReport server_report_; ///< where there is no observer to say it
+};
+
+} // namespace tw::run

@@ -1,0 +1,19 @@
+#include "proxy/run/relay_window.h"
+
+namespace tw::run {
+
+relay::Impairment RelayWindow::impairment() const {
+    const std::scoped_lock lock{mutex_};
+    return impairment_;
+}
+
+bool RelayWindow::set_impairment(const relay::Impairment& impairment) {
+    const std::scoped_lock lock{mutex_};
+    if (!ask_(relay::to_string(impairment))) {
+        return false;
+    }
+    impairment_ = impairment;
+    return true;
+}
+
+} // namespace tw::run

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "proxy/relay/counters.h"
+#include "proxy/relay/endpoint.h"
+#include "proxy/relay/impairment.h"
+#include "proxy/run/shared_block.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace tw::run {
+
+/// What the observer's process sees of the relay, and may ask of it. Safe for several threads.
+class RelayWindow {
+  public:
+    /// `ask`: carries a wish for another impairment, as relay::parse_impairment reads it, to the
+    ///        relay; false when it cannot.
+    RelayWindow(const SharedBlock& block, std::function<bool(const std::string&)> ask)
+        : block_{&block}, ask_{std::move(ask)}, impairment_{block.facts.impairment} {}
+
+    [[nodiscard]] std::span<const relay::Endpoint> listen_endpoints() const noexcept {
+        return std::span{block_->facts.listen}.first(block_->facts.num_listen);
+    }
+
+    [[nodiscard]] const relay::Endpoint& server_endpoint() const noexcept {
+        return block_->facts.server;
+    }
+
+    [[nodiscard]] relay::Counters counters() const noexcept {
+        return relay::totals(block_->observation);
+    }
+
+    /// As last asked for.
+    [[nodiscard]] relay::Impairment impairment() const;
+
+    /// False when the relay cannot be asked.
+    bool set_impairment(const relay::Impairment& impairment);
+
+  private:
+    const SharedBlock* block_;
+    std::function<bool(const std::string&)> ask_;
+    mutable std::mutex mutex_;
+    relay::Impairment impairment_;
+};
+
+/// Sessions open now.
+[[nodiscard]] inline std::uint64_t open_sessions(const relay::Counters& counters) noexcept {
+    // The two are not read at the same moment.
+    return counters.sessions_opened - std::min(counters.sessions_closed, counters.sessions_opened);
+}
+
+} // namespace tw::run

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "proxy/relay/endpoint.h"
+#include "proxy/relay/impairment.h"
+#include "proxy/relay/observation.h"
+#include "proxy/relay/options.h"
+#include "proxy/relay/ring.h"
+#include "proxy/relay/shared_memory.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tw::run {
+
+/// What the relay's process says of itself before it starts an observer.
+struct RelayFacts {
+    static constexpr std::size_t kMaxListen = 16;
+
+    std::array<relay::Endpoint, kMaxListen> listen{};
+    std::uint32_t num_listen = 0;
+    std::uint32_t threads = 0;
+    relay::Endpoint server{};
+    relay::ClientAddress client_address = relay::ClientAddress::shared; ///< never `automatic`
+    relay::Impairment impairment{};                                     ///< as it is now
+};
+
+/// What the processes of a run share, but for the rings.
+struct SharedBlock {
+    relay::Observation observation;
+    RelayFacts facts; ///< the relay's; the observer reads it at its start
+    std::atomic<std::uint32_t>
+        numbered_sessions{}; ///< the observer's: records of the next one go on behind it
+    std::atomic<std::uint64_t> heartbeats{}; ///< the observer's: grows while it lives
+    std::atomic<std::uint64_t> progress{};   ///< the observer's: bytes of records written
+};
+
+/// The memory that the two processes of a run share: a block of facts and a ring for each relay thread.
+///
+/// Layout:  SharedBlock, up to a page; then the rings, of equal size.
+class SharedRun {
+  public:
+    /// Errors: throws std::system_error.
+    SharedRun(unsigned threads, std::size_t ring_bytes);
+    /// In the observer's process. Errors: throws std::system_error, std::runtime_error for memory of
+    /// another shape.
+    explicit SharedRun(relay::UniqueFd memory);
+
+    [[nodiscard]] SharedBlock& block() const noexcept { return *block_; }
+
+    [[nodiscard]] unsigned threads() const noexcept { return threads_; }
+
+    /// Memory of one thread's ring, as relay::Ring takes it.
+    [[nodiscard]] std::span<std::byte> ring(unsigned thread) const noexcept;
+
+    [[nodiscard]] int descriptor() const noexcept { return memory_.descriptor(); }
+
+  private:
+    relay::SharedMemory memory_;
+    SharedBlock* block_;
+    unsigned threads_;
+};
+
+} // namespace tw::run

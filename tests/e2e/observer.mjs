@@ -1,0 +1,144 @@
+// Covers: proxy/run/observer_keeper.cpp, proxy/run/relay_run.cpp, proxy/run/observer_run.cpp
+// Whatever becomes of the process that looks, and of those who read from it, the game goes on.
+//   [TW_OBSERVER_KILLS=1000] node observer.mjs TWSCOPE
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { Bot, endPeers } from './bot.mjs';
+import { Child, freePort, isBound, temporaryFolder, waitUntil } from './process.mjs';
+import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+
+const SNAPSHOTS = 25; // about one second of play
+const WAIT_MS = 15000;
+const KILLS = Number(process.env.TW_OBSERVER_KILLS ?? 15);
+/** What twscope promises for its end, and what a busy machine may add to it. */
+const END_MS = 2000;
+const SLACK_MS = 1500;
+
+after(endPeers);
+const folder = temporaryFolder();
+let files = 0;
+const recordsFile = () => join(folder, `records-${files += 1}.jsonl`);
+
+/** The child processes of a process. */
+const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+
+async function observerOf(proxy, not) {
+    let found;
+    await waitUntil('an observer', () => {
+        [found] = childrenOf(proxy.child.process.pid);
+        return found !== undefined && found !== not;
+    }, WAIT_MS);
+    return found;
+}
+
+/** The bot goes on to get snapshots: what it plays is not touched by what happens beside it. */
+async function plays(bot, count = SNAPSHOTS) {
+    const before = bot.snapshots.length;
+    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+}
+
+async function withGame(body, { args = [], records = recordsFile() } = {}) {
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const proxy = await startProxy({ server: server.port, records, args: ['--maps', MAPS, ...args] });
+    try {
+        const bot = await new Bot(proxy.port, 'anna', { seed: 1, keep: true }).join();
+        await plays(bot.walk());
+        await body({ server, proxy, bot });
+    } finally {
+        await proxy.child.stop();
+        await server.stop();
+    }
+}
+
+test(`an observer that is killed ${KILLS} times is started again each time, and nobody in the game notices`, () =>
+    withGame(async ({ proxy, bot }) => {
+        let observer = await observerOf(proxy);
+        for (let kill = 1; kill <= KILLS; kill += 1) {
+            process.kill(observer, 'SIGKILL');
+            observer = await observerOf(proxy, observer);
+            await plays(bot, 3);
+        }
+        await waitUntil('the last observer to look', () => (proxy.child.errors.match(/looks again/g) ?? []).length > 0, WAIT_MS);
+        await plays(bot);
+        // A new client is seen whole by the observer that is there now.
+        const late = await new Bot(proxy.port, 'late', { seed: 2, keep: true }).join();
+        await plays(late.walk());
+        await late.leave();
+        await bot.leave();
+        assert.equal(await proxy.drain(), 3, 'records are missing, which the exit code says');
+        const records = proxy.records();
+        const gaps = records.filter((record) => record.type === 'finding' && record.id === 'inspect.gap');
+        assert.ok(gaps.some((gap) => gap.name === 'new_observer'));
+        const lateSession = records.find((record) => record.type === 'session' && record.event === 'open'
+            && record.session === Math.max(...records.map((each) => each.session ?? 0))).session;
+        const seen = records.filter((record) => record.type === 'snapshot' && record.session === lateSession);
+        assert.ok(seen.length >= SNAPSHOTS && seen.every((snapshot) => snapshot.ok));
+        // Each observer counts on where the one before it ended.
+        const opened = records.filter((record) => record.type === 'session' && record.event === 'open').map(({ session }) => session);
+        assert.equal(new Set(opened).size, opened.length);
+    }));
+
+test('an observer that hangs is ended and started again', () =>
+    withGame(async ({ proxy, bot }) => {
+        const observer = await observerOf(proxy);
+        process.kill(observer, 'SIGSTOP');
+        await plays(bot);
+        await waitUntil('it to be ended', () => /has not moved for/.test(proxy.child.errors), 2 * WAIT_MS);
+        await observerOf(proxy, observer);
+        await plays(bot);
+    }));
+
+test('a reader of the records that leaves ends nothing but its own lines', () =>
+    withGame(async ({ server }) => {
+        const port = await freePort();
+        const shell = new Child('a reader that leaves', 'bash', ['-c',
+            `"$0" proxy -s 127.0.0.1:${server.port} -l 127.0.0.1:${port} -o - | head -n 1`, TWSCOPE]);
+        await waitUntil('twscope to listen', () => isBound(port), WAIT_MS);
+        const bot = await new Bot(port, 'bob', { seed: 3, keep: true }).join();
+        await plays(bot.walk(), 2 * SNAPSHOTS);
+        await waitUntil('it to say so', () => /recording to - stopped/.test(shell.errors), WAIT_MS);
+        await plays(bot);
+        await bot.leave();
+        process.kill(-shell.process.pid, 'SIGTERM');
+        await shell.ended;
+        assert.match(shell.errors, /records could not be written/);
+    }));
+
+test('readers that stall, of records, of the log and of the console, hold up neither the game nor the end', async () => {
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const port = await freePort();
+    // Nobody ever reads from these pipes.
+    const child = spawn(TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`, '-l', `127.0.0.1:${port}`, '-o', '-',
+        '--items', 'all', '--log-level', 'trace'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    child.stdout.pause();
+    child.stderr.pause();
+    const ended = new Promise((resolve) => { child.once('exit', (code, signal) => resolve(signal ?? code)); });
+    await waitUntil('twscope to listen', () => isBound(port), WAIT_MS);
+    const bots = [];
+    for (const seed of [1, 2, 3]) bots.push(await new Bot(port, `bot${seed}`, { seed, keep: true }).join());
+    for (const bot of bots) await plays(bot.walk(), 4 * SNAPSHOTS);
+    const begin = Date.now();
+    child.kill('SIGTERM');
+    assert.equal(await ended, 3);
+    assert.ok(Date.now() - begin < END_MS + SLACK_MS, `it took ${Date.now() - begin} ms to end`);
+    await server.stop();
+});
+
+test('when the relay is killed, the observer writes what is left and ends', async () => {
+    const records = recordsFile();
+    await withGame(async ({ proxy, bot }) => {
+        const observer = await observerOf(proxy);
+        await plays(bot);
+        proxy.child.signal('SIGKILL');
+        await waitUntil('the observer to end', () => {
+            try { process.kill(observer, 0); return false; } catch { return true; }
+        }, WAIT_MS);
+    }, { records });
+    const all = readRecords(records);
+    assert.equal(all.at(-1).type, 'summary');
+    assert.ok(all.filter((record) => record.type === 'snapshot').every((snapshot) => snapshot.ok));
+});
