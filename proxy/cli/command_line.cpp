@@ -1,10 +1,13 @@
 #include "proxy/cli/command_line.h"
 
 #include "proxy/cli/help_format.h"
+#include "proxy/run/confinement.h"
 
 #include <functional>
 #include <memory>
 #include <string>
+
+#include <fmt/format.h>
 
 namespace tw::cli {
 
@@ -30,7 +33,13 @@ constexpr const char* kExitCodes =
 
 CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} {
     app.formatter(std::make_shared<HelpFormat>()); // before the commands, which take it over
-    app.set_version_flag("--version", "twscope " TWSCOPE_VERSION, "Print the version and exit");
+    app.set_version_flag(
+        "--version",
+        [] {
+            return fmt::format("twscope {}\nconfinement of the observer here: {}", TWSCOPE_VERSION,
+                               run::describe(run::possible_confinement()));
+        },
+        "Print the version, and what confines the observer here, and exit");
     app.require_subcommand(1);
     app.footer(std::string{kSettings} + kExitCodes);
     const auto add_proxy = [&](CLI::App& to) { return add_proxy_command(to, invocation); };

@@ -5,6 +5,7 @@
 #include "proxy/cli/relay_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/stats_report.h"
+#include "proxy/run/confinement.h"
 #include "proxy/run/observer_process.h"
 #include "proxy/run/observer_run.h"
 #include "proxy/run/relay_run.h"
@@ -95,6 +96,21 @@ int conclude_run(const ProxyFlags& flags, const run::ObserverResult& result,
     return code == 0 && result.lost_records != 0 ? kExitFailed : code;
 }
 
+/// Everything is open: the process that reads what strangers send needs little more.
+void confine_observer(const ProxyFlags& flags, std::uint32_t number) {
+    constexpr std::uint64_t kMiB = 1U << 20U;
+    run::Allowance allowance{.readable = flags.records.map_folders(),
+                             .memory_bytes = flags.observer_memory_mib * kMiB};
+    if (!flags.records.map_cache.empty()) {
+        allowance.writable.emplace_back(flags.records.map_cache);
+    }
+    const run::Confinement confinement = run::confine(allowance);
+    if (number == 1) {
+        spdlog::info("inspecting in process {}, confined by: {}", ::getpid(),
+                     run::describe(confinement));
+    }
+}
+
 /// The process that looks: the relay's child.
 int observe(const ProxyFlags& flags, std::uint32_t number) {
     using Begin = sink::FileOutput::Begin;
@@ -111,6 +127,7 @@ int observe(const ProxyFlags& flags, std::uint32_t number) {
     open_output_file("--output", flags.records.output, file,
                      number > 1 ? Begin::behind : Begin::empty);
     sink::PromptStream console{console_of(flags)};
+    confine_observer(flags, number);
     std::optional<run::ObserverRun> run;
     try {
         run.emplace(observer_options(flags, *objects, file ? &*file : nullptr, console),

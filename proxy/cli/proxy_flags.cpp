@@ -72,6 +72,12 @@ void ProxyFlags::add_to(CLI::App& command) {
                     "MiB of copies that may wait to be inspected, for each thread")
         ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
         ->capture_default_str();
+    command
+        .add_option("--observer-memory", observer_memory_mib,
+                    "MiB of memory that the process that inspects may take; it is started again "
+                    "when it wants more")
+        ->check(CLI::Range(std::size_t{128}, std::size_t{1} << 20U))
+        ->capture_default_str();
     command.add_option("--duration", duration, "Stop after this many seconds")
         ->transform(seconds())
         ->check(CLI::Range(kShortestRun, kLongestRun));

@@ -26,6 +26,7 @@ struct ProxyFlags {
     std::size_t max_sessions = 1024;
     unsigned threads = 1;
     std::size_t ring_mib = 16;
+    std::size_t observer_memory_mib = 2048;
     double duration = 0; ///< seconds; 0: until a signal comes
     bool stats = false;
     bool busy_poll = false;

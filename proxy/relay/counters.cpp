@@ -1,7 +1,5 @@
 #include "proxy/relay/counters.h"
 
-#include "proxy/relay/observation.h"
-
 #include <cstddef>
 
 namespace tw::relay {
@@ -34,14 +32,6 @@ void accumulate(Counters& sum, const LiveCounters& live) noexcept {
     sum.receive_errors += live.receive_errors.value();
     sum.truncated += live.truncated.value();
     sum.kernel_dropped += live.kernel_dropped.value();
-}
-
-Counters totals(const Observation& observation) noexcept {
-    Counters sum;
-    for (const LiveCounters& live : observation.counters) {
-        accumulate(sum, live);
-    }
-    return sum;
 }
 
 } // namespace tw::relay

@@ -3,7 +3,7 @@
 // Covers: proxy/report/finding_printer.cpp
 // Covers: proxy/report/totals_text.cpp
 // Covers: proxy/run/fanout.cpp
-// Covers: proxy/run/proxy_run.cpp
+// Covers: proxy/run/observer_run.cpp
 // The program itself, run as its users run it: what goes in by flags, what comes out, exit codes.
 // Covers: proxy/record/pseudonym.cpp, proxy/record/stats.cpp, proxy/cli/capture_flags.cpp
 // Covers: proxy/cli/conclude.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp

@@ -1,8 +1,8 @@
 #include "proxy/run/observer_process.h"
 
 #include <array>
-#include <cstddef>
 #include <csignal>
+#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -30,7 +30,8 @@ TEST_CASE("words arrive whole and in order, in both directions") {
     REQUIRE(observer.receive());
 }
 
-TEST_CASE("an end that is gone is seen once all it said was received, and sending to it harms nothing") {
+TEST_CASE(
+    "an end that is gone is seen once all it said was received, and sending to it harms nothing") {
     auto ends = ProcessLink::pair();
     {
         const ProcessLink gone = std::move(ends.second);

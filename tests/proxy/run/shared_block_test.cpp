@@ -1,7 +1,6 @@
-// Covers: proxy/run/relay_window.cpp
-#include "proxy/run/shared_block.h"
-
+// Covers: proxy/relay/observation.cpp, proxy/run/relay_window.cpp
 #include "proxy/run/relay_window.h"
+#include "proxy/run/shared_block.h"
 
 #include <cstring>
 #include <stdexcept>
@@ -44,7 +43,8 @@ TEST_CASE("what the relay writes into block and rings, the observer reads") {
         REQUIRE(in.try_push(event));
         in.commit();
         std::vector<std::uint32_t> sessions;
-        CHECK(out.consume([&](const relay::Event& seen) { sessions.push_back(seen.session); }) == 1);
+        CHECK(out.consume([&](const relay::Event& seen) { sessions.push_back(seen.session); }) ==
+              1);
         CHECK(sessions == std::vector<std::uint32_t>{10 + thread});
         CHECK(in.consumed() == out.consumed());
         CHECK(in.used() == 0);

@@ -1,4 +1,3 @@
-// Covers: proxy/sink/measured_output.h
 #include "proxy/sink/prompt_stream.h"
 
 #include "proxy/sink/measured_output.h"
