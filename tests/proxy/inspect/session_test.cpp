@@ -400,7 +400,7 @@ TEST_CASE("after lost copies the session plays on") {
     static_cast<void>(script.pack(kS2c, {vital(line("not seen"))}));
     script.gap(17);
     script.tell(kS2c, line("third"));
-    CHECK(script.log().findings() == Lines{"finding inspect.gap"});
+    CHECK(script.log().findings() == Lines{"finding inspect.gap ring_full"});
     CHECK(script.stats(kS2c).vital == 2);
     CHECK(script.stats().gap_lost == 17);
 }

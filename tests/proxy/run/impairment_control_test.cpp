@@ -24,18 +24,18 @@ class Lines final : public sink::Output {
 
 /// What the observer sees of a relay that does what it is asked.
 struct Bench {
-    explicit Bench(const relay::Impairment& impairment = {}) {
-        block.facts.impairment = impairment;
-    }
+    explicit Bench(const relay::Impairment& impairment = {})
+        : block{.observation{}, .facts{.impairment = impairment}},
+          relay{block, [this](const std::string& settings) {
+                    asked.push_back(settings);
+                    return reachable;
+                }} {}
 
     Lines records;
     run::SharedBlock block;
     std::vector<std::string> asked;
     bool reachable = true;
-    run::RelayWindow relay{block, [this](const std::string& settings) {
-                               asked.push_back(settings);
-                               return reachable;
-                           }};
+    run::RelayWindow relay;
 };
 
 relay::Impairment parse(std::string_view text, std::uint64_t seed = 1) {
