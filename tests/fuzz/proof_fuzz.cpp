@@ -1,0 +1,33 @@
+#include "proxy/wire/proof.h"
+#include "tests/fuzz/demand.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+/// A sequence of datagrams, each behind two bytes: its direction and length. Whatever comes, trust
+/// only grows, and a client about whom the server said nothing never becomes more than unproven.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace tw::wire;
+    using tw::fuzz::demand;
+    constexpr std::size_t kPrefix = 2;
+    ProofState state;
+    bool answered = false;
+    std::span left{data, size};
+    while (left.size() >= kPrefix) {
+        const auto direction = (left[0] & 1U) == 0 ? Direction::c2s : Direction::s2c;
+        const std::size_t wanted = (left[0] >> 1U) * std::size_t{256} + left[1];
+        left = left.subspan(kPrefix);
+        const auto datagram = left.first(std::min(wanted, left.size()));
+        left = left.subspan(datagram.size());
+        const Trust before = state.trust;
+        const Trust after = judge(state, direction, std::as_bytes(datagram));
+        answered = answered || direction == Direction::s2c;
+        demand(after == state.trust && after >= before);
+        demand(answered || after <= Trust::unproven);
+        demand(after != Trust::proven || before == after || direction == Direction::c2s);
+        demand(state.num_ticks < 2 * state.ticks.size());
+    }
+    return 0;
+}

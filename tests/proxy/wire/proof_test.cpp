@@ -1,0 +1,270 @@
+#include "proxy/wire/encode.h"
+#include "proxy/wire/proof.h"
+#include "snapshot/varint.h"
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::wire;
+
+using Bytes = std::vector<std::byte>;
+
+constexpr Token kToken{0xad, 0x70, 0x60, 0x4e};
+constexpr Token kOther{0xad, 0x70, 0x60, 0x4f};
+constexpr Token kClient{1, 2, 3, 4};
+constexpr std::int32_t kSecret = 0x6b8b4567;
+constexpr auto kC2s = Direction::c2s;
+constexpr auto kS2c = Direction::s2c;
+
+struct Datagram {
+    Direction direction;
+    Bytes bytes;
+};
+
+Bytes control(ControlKind kind, std::optional<Token> token = std::nullopt) {
+    return encode_control({.kind = kind, .token = token});
+}
+
+/// A system message of ints in a packet of its own.
+struct Said {
+    std::int32_t id = 0;
+    std::vector<std::int32_t> ints{};
+};
+
+Bytes chunks(const std::vector<Said>& messages, std::optional<Token> token = std::nullopt,
+             std::optional<Token> header = std::nullopt,
+             Compression compression = Compression::if_shorter) {
+    Bytes all;
+    for (const Said& each : messages) {
+        Bytes message;
+        tw::snapshot::encode_varint(each.id << 1 | 1, message);
+        for (const std::int32_t value : each.ints) {
+            tw::snapshot::encode_varint(value, message);
+        }
+        append_chunk(all, false, 0, false, message);
+    }
+    return encode_packet({.num_chunks = static_cast<std::uint8_t>(messages.size()),
+                          .chunks = all,
+                          .token = token,
+                          .header_token = header,
+                          .compression = compression});
+}
+
+Bytes input(std::int32_t tick) {
+    return chunks({{16, {tick, tick, 0}}});
+}
+
+Bytes prelude() {
+    return chunks({{2, {}}, {4, {}}, {6, {kSecret - 1, kSecret}}, {6, {kSecret, kSecret + 1}}});
+}
+
+Bytes seven(std::uint8_t first, const Token& token, const Bytes& payload) {
+    Bytes bytes{std::byte{first}, std::byte{0}, std::byte{0}};
+    for (const auto each : token) {
+        bytes.push_back(std::byte{each});
+    }
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    return bytes;
+}
+
+Bytes seven_says(std::uint8_t kind, const Token& to, const Token& own) {
+    Bytes payload{std::byte{kind}};
+    for (const auto each : own) {
+        payload.push_back(std::byte{each});
+    }
+    return seven(0x04, to, payload);
+}
+
+/// 0.6.5: the client's token in the header, the server's behind the kind.
+Bytes vanilla_accept() {
+    Bytes bytes{std::byte{0x18}, std::byte{0}, std::byte{0}};
+    for (const auto each : kClient) {
+        bytes.push_back(std::byte{each});
+    }
+    bytes.push_back(std::byte{2});
+    for (const auto each : kToken) {
+        bytes.push_back(std::byte{each});
+    }
+    return bytes;
+}
+
+Bytes info_request() {
+    const Bytes payload{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
+                        std::byte{0xff}, std::byte{'g'},  std::byte{'i'},
+                        std::byte{'e'},  std::byte{'3'},  std::byte{7}};
+    return encode_connless(payload);
+}
+
+struct Row {
+    std::string_view name;
+    std::vector<Datagram> said;
+    Trust trust;
+};
+
+const Datagram kConnect{kC2s, control(ControlKind::connect, kTokenUnknown)};
+const Datagram kOldConnect{kC2s, control(ControlKind::connect)};
+const Datagram kGranted{kS2c, control(ControlKind::connectaccept, kToken)};
+const Datagram kAccepted{kS2c, control(ControlKind::connectaccept)};
+
+Trust trust_after(const std::vector<Datagram>& said) {
+    ProofState state;
+    for (const Datagram& each : said) {
+        static_cast<void>(judge(state, each.direction, each.bytes));
+    }
+    return state.trust;
+}
+
+void check(const std::vector<Row>& rows) {
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(trust_after(row.said) == row.trust);
+    }
+}
+
+} // namespace
+
+TEST_CASE("who returns what only the server told is proven") {
+    check({
+        {"DDNet's token in the ACCEPT",
+         {kConnect, kGranted, {kC2s, control(ControlKind::accept, kToken)}},
+         Trust::proven},
+        {"in chunks, when the ACCEPT was lost",
+         {kConnect, kGranted, {kC2s, chunks({{1, {1, 2}}}, kToken)}},
+         Trust::proven},
+        {"in compressed chunks",
+         {kConnect, kGranted, {kC2s, chunks({{1, {0, 0, 0, 0}}}, kToken, {}, Compression::always)}},
+         Trust::proven},
+        {"the header token of 0.6.5",
+         {kOldConnect, {kS2c, vanilla_accept()}, {kC2s, chunks({{1, {}}}, {}, kToken)}},
+         Trust::proven},
+        {"the token of 0.7 in the CONNECT",
+         {{kC2s, seven_says(5, kTokenUnknown, kClient)},
+          {kS2c, seven_says(5, kClient, kToken)},
+          {kC2s, seven_says(1, kToken, kClient)}},
+         Trust::proven},
+        {"the token of 0.7 in chunks",
+         {{kC2s, seven_says(5, kTokenUnknown, kClient)},
+          {kS2c, seven_says(5, kClient, kToken)},
+          {kC2s, seven(0x00, kToken, {std::byte{0}, std::byte{0}})}},
+         Trust::proven},
+        {"a tick of the prelude in the INPUT",
+         {kOldConnect, kAccepted, {kS2c, prelude()}, {kC2s, input(kSecret)}},
+         Trust::proven},
+        {"after other messages and a second prelude",
+         {kOldConnect,
+          kAccepted,
+          {kS2c, prelude()},
+          {kC2s, chunks({{14, {}}})},
+          {kS2c, prelude()},
+          {kC2s, chunks({{15, {}}, {16, {kSecret - 1, 0, 0}}})}},
+         Trust::proven},
+        {"nothing takes it away again",
+         {kConnect, kGranted, {kC2s, control(ControlKind::accept, kToken)}, kConnect, {kC2s, {}}},
+         Trust::proven},
+    });
+}
+
+TEST_CASE("what anyone could have sent proves nothing") {
+    check({
+        {"a CONNECT", {kConnect}, Trust::unproven},
+        {"a CONNECT with the token in it",
+         {kConnect, kGranted, {kC2s, control(ControlKind::connect, kToken)}},
+         Trust::unproven},
+        {"an ACCEPT with another token",
+         {kConnect, kGranted, {kC2s, control(ControlKind::accept, kOther)}},
+         Trust::unproven},
+        {"an ACCEPT before the server told anything",
+         {kConnect, {kC2s, control(ControlKind::accept, kToken)}, kGranted},
+         Trust::unproven},
+        {"a CLOSE with the token",
+         {kConnect, kGranted, {kC2s, control(ControlKind::close, kToken)}},
+         Trust::unproven},
+        {"the token that means none",
+         {kConnect,
+          {kS2c, control(ControlKind::connectaccept, kTokenUnsupported)},
+          {kC2s, control(ControlKind::accept, kTokenUnsupported)}},
+         Trust::unproven},
+        {"the token that means unknown",
+         {kConnect,
+          {kS2c, control(ControlKind::connectaccept, kTokenUnknown)},
+          {kC2s, control(ControlKind::accept, kTokenUnknown)}},
+         Trust::unproven},
+        {"the client's own token of 0.6.5",
+         {kOldConnect, {kS2c, vanilla_accept()}, {kC2s, chunks({{1, {}}}, {}, kClient)}},
+         Trust::unproven},
+        {"the client's own token of 0.7",
+         {{kC2s, seven_says(5, kTokenUnknown, kClient)},
+          {kS2c, seven_says(5, kClient, kToken)},
+          {kC2s, seven_says(1, kClient, kClient)}},
+         Trust::unproven},
+        {"another tick than the prelude's",
+         {kOldConnect, kAccepted, {kS2c, prelude()}, {kC2s, input(kSecret + 1)}},
+         Trust::unproven},
+        {"tick 0, where the prelude had fewer than it may",
+         {kOldConnect, kAccepted, {kS2c, prelude()}, {kC2s, input(0)}},
+         Trust::unproven},
+        {"the prelude's ticks in another message",
+         {kOldConnect, kAccepted, {kS2c, prelude()}, {kC2s, chunks({{22, {kSecret}}})}},
+         Trust::unproven},
+        {"an info request", {{kC2s, info_request()}}, Trust::connless},
+        {"an info request that is answered",
+         {{kC2s, info_request()}, {kS2c, info_request()}},
+         Trust::connless},
+        {"a CONNECT behind an info request", {{kC2s, info_request()}, kConnect}, Trust::unproven},
+        {"chunks of nobody's connection", {{kC2s, input(1)}}, Trust::stray},
+        {"an ACCEPT out of nowhere", {{kC2s, control(ControlKind::accept, kToken)}}, Trust::stray},
+        {"connless rubbish", {{kC2s, Bytes(40, std::byte{0x20})}}, Trust::stray},
+        {"nothing at all", {{kC2s, {}}}, Trust::stray},
+        {"more than any receiver takes", {{kC2s, Bytes(1401)}}, Trust::stray},
+    });
+}
+
+TEST_CASE("who is let in without a secret is trusted less, until one comes back") {
+    const Datagram ready{kS2c, chunks({{4, {}}})};
+    check({
+        {"a tokenless handshake that is not answered with chunks",
+         {kOldConnect, kAccepted, {kC2s, control(ControlKind::accept)}},
+         Trust::unproven},
+        {"a tokenless handshake", {kOldConnect, kAccepted, {kC2s, input(1)}, ready}, Trust::weak},
+        {"a connection joined midway", {{kC2s, input(1)}, ready}, Trust::weak},
+        {"a tick of the game, acknowledged",
+         {kOldConnect, kAccepted, ready, {kS2c, chunks({{6, {9, 10}}})}, {kC2s, input(9)}},
+         Trust::weak},
+        {"a tick before any handshake, acknowledged",
+         {{kS2c, chunks({{6, {9, 10}}})}, {kC2s, input(9)}},
+         Trust::weak},
+        {"the prelude's tick after the server went on",
+         {kOldConnect, kAccepted, {kS2c, prelude()}, ready, {kC2s, input(kSecret)}},
+         Trust::proven},
+    });
+}
+
+TEST_CASE("a truncated proof is none") {
+    const std::vector<std::pair<std::vector<Datagram>, Bytes>> rows{
+        {{kConnect, kGranted}, control(ControlKind::accept, kToken)},
+        {{kConnect, kGranted}, chunks({{1, {1, 2}}}, kToken)},
+        {{{kC2s, seven_says(5, kTokenUnknown, kClient)}, {kS2c, seven_says(5, kClient, kToken)}},
+         seven_says(1, kToken, {})},
+        {{kOldConnect, kAccepted, {kS2c, prelude()}}, chunks({{16, {kSecret}}})}};
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        CAPTURE(row);
+        const auto& [before, proof] = rows[row];
+        const bool is_seven = row == 2;
+        // Behind the header of 0.7, what follows the kind is not looked at.
+        const std::size_t end = is_seven ? 7 : proof.size();
+        for (std::size_t size = 0; size < end; ++size) {
+            CAPTURE(size);
+            auto said = before;
+            said.push_back({kC2s, {proof.begin(), proof.begin() + static_cast<long>(size)}});
+            CHECK(trust_after(said) == Trust::unproven);
+        }
+        auto said = before;
+        said.push_back({kC2s, proof});
+        CHECK(trust_after(said) == Trust::proven);
+    }
+}
