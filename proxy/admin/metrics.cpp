@@ -70,6 +70,16 @@ class Families {
     std::vector<MetricFamily> all_;
 };
 
+void add_admission(MetricFamily& family, const relay::AdmissionTotals<std::uint64_t>& totals,
+                   relay::AdmissionUnit unit) {
+    for (const relay::AdmissionRow& row : relay::admission_rows()) {
+        if (row.unit == unit) {
+            Families::count(family, {{.name = "result", .value = std::string{row.name}}},
+                            totals.*row.value);
+        }
+    }
+}
+
 ClientMetric::Label direction_label(std::size_t direction) {
     return {.name = "direction", .value = std::string{kDirections[direction]}};
 }
@@ -108,6 +118,12 @@ void add_relay(Families& out, const State& state) {
           std::pair{"failed", relay.sessions_failed}}) {
         Families::count(sessions, {{.name = "result", .value = result}}, value);
     }
+    add_admission(out.add("strangers_total", MetricType::Counter,
+                          "Clients that nobody knew, by what became of them."),
+                  relay.admission, relay::AdmissionUnit::sessions);
+    add_admission(out.add("turned_away_datagrams_total", MetricType::Counter,
+                          "Clients' datagrams that were not passed on, by why."),
+                  relay.admission, relay::AdmissionUnit::datagrams);
     out.counter("icmp_refused_total", "Answers 'port unreachable' from either side.",
                 relay.icmp_refused);
     out.counter("receive_errors_total", "Other errors while receiving.", relay.receive_errors);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/admin/board.h"
+#include "proxy/relay/counters.h"
 
 #include <array>
 #include <cstdint>
@@ -24,6 +25,7 @@ struct RelayState {
     std::uint64_t sessions_open = 0;
     std::uint64_t sessions_opened = 0;
     std::uint64_t sessions_closed = 0;
+    relay::AdmissionTotals<std::uint64_t> admission{};
     std::uint64_t sessions_refused = 0;
     std::uint64_t sessions_failed = 0;
     std::uint64_t icmp_refused = 0;

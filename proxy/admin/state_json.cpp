@@ -16,17 +16,22 @@ json::object direction_json(const DirectionState& direction) {
             {"copies_lost", direction.copies_lost}};
 }
 
+json::object admission_json(const relay::AdmissionTotals<std::uint64_t>& totals) {
+    json::object object;
+    for (const relay::AdmissionRow& row : relay::admission_rows()) {
+        object[row.name] = totals.*row.value;
+    }
+    return object;
+}
+
 json::object relay_json(const RelayState& relay) {
-    return {{"sessions", relay.sessions_open},
-            {"opened", relay.sessions_opened},
-            {"closed", relay.sessions_closed},
-            {"refused", relay.sessions_refused},
-            {"failed", relay.sessions_failed},
-            {"icmp_refused", relay.icmp_refused},
-            {"receive_errors", relay.receive_errors},
-            {"kernel_dropped", relay.kernel_dropped},
-            {"c2s", direction_json(relay.directions[0])},
-            {"s2c", direction_json(relay.directions[1])}};
+    return {
+        {"sessions", relay.sessions_open},           {"admission", admission_json(relay.admission)},
+        {"opened", relay.sessions_opened},           {"closed", relay.sessions_closed},
+        {"refused", relay.sessions_refused},         {"failed", relay.sessions_failed},
+        {"icmp_refused", relay.icmp_refused},        {"receive_errors", relay.receive_errors},
+        {"kernel_dropped", relay.kernel_dropped},    {"c2s", direction_json(relay.directions[0])},
+        {"s2c", direction_json(relay.directions[1])}};
 }
 
 json::object direction_json(const SessionView& session, std::size_t direction) {

@@ -9,6 +9,7 @@
 #include "proxy/run/observer_process.h"
 #include "proxy/run/observer_run.h"
 #include "proxy/run/relay_run.h"
+#include "proxy/run/state_folder.h"
 #include "proxy/sink/prompt_stream.h"
 
 #include <chrono>
@@ -154,6 +155,7 @@ std::vector<std::string> observer_command(const Invocation& invocation, std::uin
 run::RelayRunOptions relay_run_options(const ProxyFlags& flags, const Invocation& invocation) {
     constexpr std::size_t kMiB = std::size_t{1} << 20U;
     run::RelayRunOptions options{.relay = flags.relay_options(),
+                                 .admission = !flags.relay.no_admission,
                                  .inspected = !flags.no_inspect,
                                  .ring_bytes = flags.ring_mib * kMiB};
     const bool reports = !flags.records.output.empty() || !flags.records.summary.empty() ||
@@ -198,17 +200,28 @@ void check_flags(const ProxyFlags& flags) {
 int run_relay(const ProxyFlags& flags, const Invocation& invocation) {
     check_flags(flags);
     run::RelayRunOptions options = relay_run_options(flags, invocation);
+    const run::KeptKey key = run::keep_key(flags.relay.state_folder(), "addresses.key");
+    options.relay.address_key = key.key;
     const relay::ClientAddress wanted = options.relay.client_address;
     std::optional<run::RelayRun> run;
     try {
         run.emplace(std::move(options));
+    } catch (const relay::SharedAddressError& error) {
+        throw UsageError{fmt::format("{}; keep their own with --client-address transparent, or "
+                                     "accept it with --insecure-shared",
+                                     error.what())};
     } catch (const relay::StartError& error) {
         throw UsageError{error.what()};
     }
     if (const auto ending = run->open()) {
         return ending->signal == 0 && ending->code != 0 ? ending->code : kExitUsage;
     }
-    spdlog::info(describe_client_address(wanted, run->client_address()));
+    const relay::ClientAddress mode = run->client_address();
+    if (mode == relay::ClientAddress::loopback && !key.warning.empty()) {
+        spdlog::warn("{} (see --state)", key.warning);
+    }
+    spdlog::log(mode == relay::ClientAddress::shared ? spdlog::level::warn : spdlog::level::info,
+                describe_client_address(wanted, mode));
     try {
         return exit_code(run->run());
     } catch (const std::exception& error) {

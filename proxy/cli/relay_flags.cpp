@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -43,15 +44,33 @@ void RelayFlags::add_to(CLI::App& command) {
     command
         .add_option(
             "--client-address", client_address,
-            "What the server sees as a client's address: the proxy's own (shared), a 127.x.y.z of "
-            "its own for each client (loopback: the server is on this host's loopback), "
-            "or the client's real one (transparent: needs CAP_NET_ADMIN and the routes of "
-            "--print-routes). auto: loopback where possible, else shared")
+            "What the server sees as a client's address: a 127.x.y.z of its own for each address "
+            "that clients have (loopback: the server is on this host's loopback), the client's "
+            "real one (transparent: needs CAP_NET_ADMIN and the routes of --print-routes), or the "
+            "proxy's own for all (shared: see --insecure-shared). auto: loopback, where possible")
         ->check(CLI::IsMember(modes))
         ->capture_default_str();
+    command.add_flag("--insecure-shared", insecure_shared,
+                     "Let a server on another host see all clients with the proxy's address: they "
+                     "share bans, limits and one anti-spoofing token, so that a stranger can throw "
+                     "players out or speak as them");
+    command
+        .add_option("--state", state,
+                    "Where the key is kept that clients' addresses at the server are made with "
+                    "[$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or ~/.local/state/twscope]")
+        ->type_name("DIR");
     command.add_flag("--print-routes", print_routes,
                      "Print the routing commands that --client-address transparent needs for this "
                      "server, and exit");
+    command
+        .add_option("--max-per-address", max_per_address,
+                    "Sessions of one IPv4 address or IPv6 /64, this host's loopback aside; 0: any "
+                    "number")
+        ->check(CLI::Range(std::size_t{0}, std::size_t{60000}))
+        ->capture_default_str();
+    command.add_flag("--no-admission", no_admission,
+                     "Give every sender a place at once and limit nothing but their number: for "
+                     "traffic that is not the game's");
     command
         .add_option("--impair", impair,
                     "Impair the line, separately for each client (repeatable): "
@@ -69,6 +88,8 @@ void RelayFlags::add_to(CLI::App& command) {
 
 void RelayFlags::apply(relay::Options& options) const {
     options.client_address = mode_of(client_address);
+    options.insecure_shared = insecure_shared;
+    options.admission.max_per_address = max_per_address;
     std::string text;
     for (const std::string& each : impair) {
         text += (text.empty() ? "" : ";") + each;
@@ -80,20 +101,37 @@ void RelayFlags::apply(relay::Options& options) const {
     options.impairment = *parsed;
 }
 
+std::filesystem::path RelayFlags::state_folder() const {
+    if (!state.empty()) {
+        return state;
+    }
+    const auto variable = [](const char* name) {
+        const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): one thread
+        return std::string{value == nullptr ? "" : value};
+    };
+    if (const std::string given = variable("STATE_DIRECTORY"); !given.empty()) {
+        return given.substr(0, given.find(':')); // systemd may set several
+    }
+    if (const std::string home = variable("XDG_STATE_HOME"); !home.empty()) {
+        return std::filesystem::path{home} / "twscope";
+    }
+    return std::filesystem::path{variable("HOME")} / ".local" / "state" / "twscope";
+}
+
 std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) {
     const bool asked = wanted != ClientAddress::automatic;
     switch (chosen) {
     case ClientAddress::loopback:
-        return fmt::format("the server sees each client with its own 127.x.y.z address ({})",
+        return fmt::format("the server sees each client's address as a 127.x.y.z of its own ({})",
                            asked ? "as --client-address says" : "it is on loopback");
     case ClientAddress::transparent:
         return "the server sees each client's real address (as --client-address says; its answers "
                "need the routes of --print-routes)";
     default:
-        return fmt::format("the server sees all clients with the proxy's address ({})",
-                           asked ? "as --client-address says"
-                                 : "it is not on 127.0.0.0/8; sv_max_clients_per_ip and bans treat "
-                                   "them as one, see --client-address transparent");
+        return fmt::format("the server sees all clients with the proxy's address (as {} says): "
+                           "bans and limits hit them all, they share one anti-spoofing token, and "
+                           "a stranger can throw players out or speak as them",
+                           asked ? "--client-address" : "--insecure-shared");
     }
 }
 

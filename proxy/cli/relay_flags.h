@@ -3,6 +3,7 @@
 #include "proxy/relay/options.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,17 @@ struct RelayFlags {
     bool print_routes = false;
     std::vector<std::string> impair;
     std::uint64_t impair_seed = 1;
+    std::size_t max_per_address = relay::AdmissionLimits{}.max_per_address;
+    bool no_admission = false;
+    bool insecure_shared = false;
+    std::string state; ///< empty: where state_folder() says
 
     void add_to(CLI::App& command);
     /// Fills in what these flags are about. Errors: UsageError.
     void apply(relay::Options& options) const;
+    /// Where what has to outlast a run is kept: --state, else $STATE_DIRECTORY (as systemd sets it),
+    /// $XDG_STATE_HOME/twscope or ~/.local/state/twscope.
+    [[nodiscard]] std::filesystem::path state_folder() const;
 };
 
 /// One line for the start-up log: what the server sees as its clients' addresses, and why.

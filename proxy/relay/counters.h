@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 namespace tw::relay {
 
@@ -27,13 +29,28 @@ struct FateTotals {
     Number reordered{};    ///< held back for the next one
 };
 
+/// What became of clients that nobody knew. admission_rows() names each.
+template <typename Number>
+struct AdmissionTotals {
+    Number begun{};
+    Number proven{};
+    Number weak{};
+    Number connless{};
+    Number expired{};
+    Number displaced{};
+    Number flood{};
+    Number crowd{};
+    Number rate{};
+};
+
 /// Totals of the relay since its start.
 template <typename Number>
 struct Totals {
     std::array<DirectionTotals<Number>, 2> directions{}; ///< indexed by Direction
     std::array<FateTotals<Number>, 2> fates{};           ///< indexed by Direction
-    Number sessions_opened{};
-    Number sessions_closed{};
+    AdmissionTotals<Number> admission{};
+    Number sessions_opened{};  ///< that the observer hears of
+    Number sessions_closed{};  ///< of these
     Number sessions_refused{}; ///< datagrams of new clients turned away: max_sessions reached
     Number sessions_failed{};  ///< datagrams of new clients lost: no upstream socket to be had
     Number icmp_refused{};     ///< "port unreachable" from either side; ends nothing
@@ -62,6 +79,20 @@ class Counter {
 
 /// One relay thread's own totals.
 using LiveCounters = Totals<Counter>;
+
+/// What a row of AdmissionTotals counts.
+enum class AdmissionUnit : bool { sessions, datagrams };
+
+struct AdmissionRow {
+    std::string_view name;
+    AdmissionUnit unit;
+    std::string_view sentence;
+    std::uint64_t AdmissionTotals<std::uint64_t>::*value;
+    Counter AdmissionTotals<Counter>::*live;
+};
+
+/// One for each of the counters of AdmissionTotals.
+[[nodiscard]] std::span<const AdmissionRow> admission_rows() noexcept;
 
 /// Adds a thread's totals as they are now.
 void accumulate(Counters& sum, const LiveCounters& live) noexcept;

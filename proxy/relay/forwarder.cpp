@@ -3,10 +3,8 @@
 #include "proxy/relay/sender.h"
 
 #include <cerrno>
-#include <cstring>
 #include <thread>
 
-#include <linux/sock_diag.h>
 #include <sys/epoll.h>
 
 namespace tw::relay {
@@ -16,54 +14,19 @@ namespace {
 /// How long an ending relay waits for the observer to make room.
 constexpr std::chrono::milliseconds kSettleTime{500};
 
-/// Turns the control message of a datagram into one that makes the reply leave from the address it
-/// came to. Returns its length, 0 when there is none.
-std::size_t make_reply_control(msghdr& from, Control& to) {
-    for (cmsghdr* c = CMSG_FIRSTHDR(&from); c != nullptr; c = CMSG_NXTHDR(&from, c)) {
-        std::size_t space = 0;
-        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-            in_pktinfo info{};
-            std::memcpy(&info, CMSG_DATA(c), sizeof info);
-            info.ipi_ifindex = 0; // the route decides
-            info.ipi_addr = {};
-            std::memcpy(CMSG_DATA(c), &info, sizeof info);
-            space = CMSG_SPACE(sizeof info);
-        } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-            in6_pktinfo info{};
-            std::memcpy(&info, CMSG_DATA(c), sizeof info);
-            if (!IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) {
-                info.ipi6_ifindex = 0;
-            }
-            std::memcpy(CMSG_DATA(c), &info, sizeof info);
-            space = CMSG_SPACE(sizeof info);
-        }
-        if (space != 0 && space <= to.size()) {
-            std::memcpy(to.data(), c, space);
-            return space;
-        }
-    }
-    return 0;
-}
-
 } // namespace
 
 Forwarder::Forwarder(Shared& shared, unsigned thread, std::span<const Listener> listeners,
                      Ring* ring)
-    : shared_{shared}, listeners_{listeners.begin(), listeners.end()},
-      listener_drops_(listeners.size()), ready_set_{::epoll_create1(EPOLL_CLOEXEC)},
-      tap_{ring, shared.max_sessions, shared.observation->observer}, sessions_{shared.max_sessions},
-      counters_{shared.observation->counters[thread]}, impaired_{listeners_, tap_, counters_} {
+    : listeners_{listeners.begin(), listeners.end()}, listener_drops_(listeners.size()),
+      ready_set_{::epoll_create1(EPOLL_CLOEXEC)}, tap_{ring, shared.max_sessions,
+                                                       shared.observation->observer},
+      counters_{shared.observation->counters[thread]},
+      door_{shared, listeners_, ready_set_.get(), tap_, counters_}, impaired_{listeners_, door_,
+                                                                              tap_, counters_} {
     if (!ready_set_.valid()) {
         throw std::system_error{errno, std::system_category(), "epoll_create1"};
     }
-}
-
-Forwarder::~Forwarder() {
-    sessions_.remove_if([&](Session& session) {
-        shared_.upstreams.close(session.upstream);
-        shared_.sessions.fetch_sub(1);
-        return true;
-    });
 }
 
 std::size_t Forwarder::read_clients() {
@@ -83,11 +46,11 @@ std::size_t Forwarder::read_listener(std::uint8_t index) {
         return 0;
     }
     const auto count = static_cast<std::size_t>(received);
-    const Timestamp now = now_utc();
+    const Timestamp now = door_.begin_batch();
     std::array<Session*, Batch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        owner_[i] = session_of(i, index, now);
+        owner_[i] = door_.admit(batch_.message(i).msg_hdr, batch_.bytes(i), index);
         if (owner_[i] != nullptr) {
             if (owner_[i]->count == 0) {
                 touched[num_touched++] = owner_[i];
@@ -100,69 +63,15 @@ std::size_t Forwarder::read_listener(std::uint8_t index) {
             touched[i]->count = 0;
         }
         impair(count, Direction::c2s);
+        door_.end_batch();
         return count;
     }
     for (std::size_t i = 0; i < num_touched; ++i) {
         send_upstream(*touched[i]);
     }
     offer(count, now, Direction::c2s);
+    door_.end_batch();
     return count;
-}
-
-Session* Forwarder::session_of(std::size_t i, std::uint8_t listener, Timestamp now) {
-    const Endpoint client = endpoint_from(batch_.name(i));
-    Session* const known = sessions_.find(client, listener);
-    return known != nullptr ? known : open_session(i, client, listener, now);
-}
-
-Session* Forwarder::open_session(std::size_t i, const Endpoint& client, std::uint8_t listener,
-                                 Timestamp now) {
-    if (shared_.sessions.fetch_add(1) >= shared_.max_sessions) {
-        shared_.sessions.fetch_sub(1);
-        counters_.sessions_refused.add(1);
-        return nullptr;
-    }
-    auto made = make_session(client);
-    if (made == nullptr) {
-        shared_.sessions.fetch_sub(1);
-        counters_.sessions_failed.add(1);
-        return nullptr;
-    }
-    msghdr& header = batch_.message(i).msg_hdr;
-    std::memcpy(&made->client, batch_.name(i), header.msg_namelen);
-    made->client_length = header.msg_namelen;
-    made->listener = listener;
-    if (listeners_[listener].any_address) {
-        made->control_length = static_cast<std::uint8_t>(make_reply_control(header, made->control));
-    }
-    made->tap.id = shared_.last_session.fetch_add(1) + 1;
-    Session& session = sessions_.insert(std::move(made));
-    counters_.sessions_opened.add(1);
-    tap_.open(session.tap, now);
-    return &session;
-}
-
-std::unique_ptr<Session> Forwarder::make_session(const Endpoint& client) {
-    auto session = std::make_unique<Session>();
-    std::error_code error;
-    session->upstream = shared_.upstreams.open(client, error);
-    if (error) {
-        shared_.session_error.store(error.value(), std::memory_order_relaxed);
-        return nullptr;
-    }
-    epoll_event interest{};
-    interest.events = EPOLLIN;
-    interest.data.ptr = session.get();
-    const int socket = session->upstream.socket.get();
-    if (::epoll_ctl(ready_set_.get(), EPOLL_CTL_ADD, socket, &interest) != 0) {
-        shared_.session_error.store(errno, std::memory_order_relaxed);
-        shared_.upstreams.close(session->upstream);
-        return nullptr;
-    }
-    session->tap.client = client;
-    session->tap.upstream = session->upstream.local;
-    session->tap.server = shared_.upstreams.server();
-    return session;
 }
 
 void Forwarder::chain(Session& session, std::size_t i) noexcept {
@@ -197,6 +106,7 @@ std::size_t Forwarder::read_servers() {
     const int num_ready = ::epoll_wait(ready_set_.get(), ready.data(), kReady, 0);
     std::size_t total = 0;
     std::size_t held = 0;
+    static_cast<void>(door_.begin_batch());
     for (int i = 0; i < num_ready; ++i) {
         auto* const session = static_cast<Session*>(ready[static_cast<std::size_t>(i)].data.ptr);
         const int received =
@@ -206,6 +116,7 @@ std::size_t Forwarder::read_servers() {
             continue;
         }
         session->active = true;
+        session->answered = true;
         for (const auto end = held + static_cast<std::size_t>(received); held < end; ++held) {
             owner_[held] = session;
         }
@@ -218,6 +129,7 @@ std::size_t Forwarder::read_servers() {
     if (held != 0) {
         send_to_clients(held);
     }
+    door_.end_batch();
     return total;
 }
 
@@ -251,6 +163,7 @@ void Forwarder::impair(std::size_t count, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
+            door_.look(*owner_[i], direction, batch_.bytes(i));
             impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
         }
     }
@@ -267,9 +180,10 @@ void Forwarder::offer(std::size_t count, Timestamp now, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
-            tap_.datagram(owner_[i]->tap, now, direction,
-                          {static_cast<const std::byte*>(batch_.vector(i).iov_base),
-                           batch_.vector(i).iov_len});
+            const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
+                                  batch_.vector(i).iov_len};
+            door_.look(*owner_[i], direction, bytes);
+            door_.show(*owner_[i], now, direction, bytes);
         }
     }
     tap_.commit();
@@ -284,50 +198,21 @@ void Forwarder::note_receive_error(int error) noexcept {
     }
 }
 
-void Forwarder::note_kernel_drops(int socket, std::uint32_t& seen) noexcept {
-    std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
-    socklen_t length = sizeof info;
-    if (::getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info.data(), &length) == 0) {
-        counters_.kernel_dropped.add(info[SK_MEMINFO_DROPS] - seen); // the kernel's counter wraps
-        seen = info[SK_MEMINFO_DROPS];
-    }
-}
-
-void Forwarder::close(Session& session, Timestamp now, CloseReason reason) {
-    note_kernel_drops(session.upstream.socket.get(), session.kernel_drops);
-    tap_.close(session.tap, now, reason);
-    shared_.upstreams.close(session.upstream);
-    shared_.sessions.fetch_sub(1);
-    counters_.sessions_closed.add(1);
-}
-
-void Forwarder::sweep(Clock::time_point now) {
-    const Timestamp utc = now_utc();
-    sessions_.remove_if([&](Session& session) {
-        const bool waited_for = session.lines != nullptr && session.lines->waiting != 0;
-        if (session.active || waited_for) {
-            session.active = false;
-            session.last_active = now;
+bool Forwarder::sweep(Clock::time_point now) {
+    const bool all = door_.sweep(now);
+    if (now - listeners_seen_ >= kListenerLooks) {
+        listeners_seen_ = now;
+        for (std::size_t i = 0; i < listeners_.size(); ++i) {
+            door_.note_kernel_drops(listeners_[i].socket, listener_drops_[i]);
         }
-        if (now - session.last_active < shared_.idle_timeout) {
-            note_kernel_drops(session.upstream.socket.get(), session.kernel_drops);
-            return false;
-        }
-        close(session, utc, CloseReason::idle);
-        return true;
-    });
-    for (std::size_t i = 0; i < listeners_.size(); ++i) {
-        note_kernel_drops(listeners_[i].socket, listener_drops_[i]);
     }
-    static_cast<void>(tap_.settle(utc)); // what does not fit is tried again
+    static_cast<void>(tap_.settle(now_utc())); // what does not fit is tried again
+    return all;
 }
 
 void Forwarder::close_all() {
+    door_.close_all();
     const Timestamp utc = now_utc();
-    sessions_.remove_if([&](Session& session) {
-        close(session, utc, CloseReason::shutdown);
-        return true;
-    });
     const auto deadline = Clock::now() + kSettleTime;
     while (!tap_.settle(utc) && Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});

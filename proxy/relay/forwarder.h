@@ -1,27 +1,16 @@
 #pragma once
 
+#include "proxy/relay/door.h"
 #include "proxy/relay/impaired_path.h"
 #include "proxy/relay/listener.h"
 #include "proxy/relay/observation.h"
 #include "proxy/relay/session.h"
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
 
 namespace tw::relay {
-
-/// What all relay threads share.
-struct Shared {
-    Observation* observation;
-    UpstreamFactory upstreams;
-    std::size_t max_sessions;
-    std::chrono::milliseconds idle_timeout;
-    std::atomic<std::size_t> sessions{0};
-    std::atomic<std::uint32_t> last_session{0};
-    std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
-};
 
 /// Moves datagrams between listening and upstream sockets, in batches: received, sent on, and only
 /// then shown to the observer. One thread's; it never waits.
@@ -29,11 +18,11 @@ class Forwarder {
   public:
     /// `thread`: its number, from 0. `ring` may be null.
     Forwarder(Shared& shared, unsigned thread, std::span<const Listener> listeners, Ring* ring);
-    ~Forwarder();
     Forwarder(const Forwarder&) = delete;
     Forwarder& operator=(const Forwarder&) = delete;
     Forwarder(Forwarder&&) = delete;
     Forwarder& operator=(Forwarder&&) = delete;
+    ~Forwarder() = default;
 
     /// One batch of each listener; returns how many datagrams came.
     std::size_t read_clients();
@@ -45,7 +34,9 @@ class Forwarder {
     [[nodiscard]] int upstream_set() const noexcept { return ready_set_.get(); }
 
     /// Makes all lines as bad as this, from now on; what waits is sent on at once.
-    void set_impairment(const Impairment& impairment) { impaired_.set(impairment, sessions_); }
+    void set_impairment(const Impairment& impairment) {
+        impaired_.set(impairment, door_.sessions());
+    }
 
     [[nodiscard]] bool impaired() const noexcept { return impaired_.active(); }
 
@@ -54,8 +45,12 @@ class Forwarder {
         return impaired_.send_due(now);
     }
 
-    /// Closes idle sessions and catches up on the account of the ring.
-    void sweep(Clock::time_point now);
+    /// Closes idle sessions, a bounded number at once, and catches up on the account of the ring.
+    /// Returns whether it saw all that were due.
+    bool sweep(Clock::time_point now);
+
+    /// How often sweep() is to be called.
+    [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept { return door_.tick(); }
 
     /// Closes all sessions and reports it to the observer; waits for room in its ring up to a time limit.
     void close_all();
@@ -65,30 +60,26 @@ class Forwarder {
     static constexpr std::size_t kReady = 256;
     /// Fewer free buffers than this are not worth a receive call.
     static constexpr std::size_t kMinFree = 16;
+    /// Between two looks at what the kernel dropped of a listener's.
+    static constexpr std::chrono::milliseconds kListenerLooks{500};
 
     std::size_t read_listener(std::uint8_t index);
-    [[nodiscard]] Session* session_of(std::size_t i, std::uint8_t listener, Timestamp now);
-    [[nodiscard]] Session* open_session(std::size_t i, const Endpoint& client,
-                                        std::uint8_t listener, Timestamp now);
-    [[nodiscard]] std::unique_ptr<Session> make_session(const Endpoint& client);
     void chain(Session& session, std::size_t i) noexcept;
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void impair(std::size_t count, Direction direction);
     void note_truncated(std::size_t i) noexcept;
     void note_receive_error(int error) noexcept;
-    void note_kernel_drops(int socket, std::uint32_t& seen) noexcept;
-    void close(Session& session, Timestamp now, CloseReason reason);
     void offer(std::size_t count, Timestamp now, Direction direction);
 
-    Shared& shared_;
     std::vector<Listener> listeners_;
     std::vector<std::uint32_t> listener_drops_;
     UniqueFd ready_set_;
     Tap tap_;
-    Sessions sessions_;
     LiveCounters& counters_;
+    Door door_;
     ImpairedPath impaired_;
+    Clock::time_point listeners_seen_;
 
     Batch batch_;
     std::array<Session*, Batch::kDatagrams> owner_{}; ///< of each datagram of the batch, or null

@@ -17,7 +17,7 @@ void ImpairedPath::accept(Session& session, Direction direction, std::span<const
                           Time now) {
     session.active = true;
     if (session.lines == nullptr) {
-        session.lines = std::make_unique<SessionLines>(impairer_->impairment(), session.tap.id);
+        session.lines = std::make_unique<SessionLines>(impairer_->impairment(), session.number);
     }
     impairer_->accept(&session, *session.lines, direction, bytes, now);
 }
@@ -48,7 +48,7 @@ void ImpairedPath::send(Session& session, Direction direction, std::span<const s
     auto& totals = counters_->directions[static_cast<std::size_t>(direction)];
     send_messages(socket, &message, 1, totals, counters_->icmp_refused);
     const auto lost = tap_->lost();
-    tap_->datagram(session.tap, now, direction, bytes);
+    door_->show(session, now, direction, bytes);
     totals.copies_lost.add(tap_->lost() - lost);
 }
 

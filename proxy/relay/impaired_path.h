@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/counters.h"
+#include "proxy/relay/door.h"
 #include "proxy/relay/impairer.h"
 #include "proxy/relay/listener.h"
 #include "proxy/relay/session.h"
@@ -20,8 +21,8 @@ class ImpairedPath {
     using Time = Impairer::Time;
 
     /// All have to outlive it.
-    ImpairedPath(std::span<const Listener> listeners, Tap& tap, LiveCounters& counters)
-        : listeners_{listeners}, tap_{&tap}, counters_{&counters} {}
+    ImpairedPath(std::span<const Listener> listeners, Door& door, Tap& tap, LiveCounters& counters)
+        : listeners_{listeners}, door_{&door}, tap_{&tap}, counters_{&counters} {}
 
     [[nodiscard]] bool active() const noexcept { return impairer_ != nullptr; }
 
@@ -41,6 +42,7 @@ class ImpairedPath {
               Timestamp now);
 
     std::span<const Listener> listeners_;
+    Door* door_;
     Tap* tap_;
     LiveCounters* counters_;
     std::unique_ptr<Impairer> impairer_; ///< null unless lines are impaired

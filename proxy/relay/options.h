@@ -1,6 +1,8 @@
 #pragma once
 
+#include "proxy/relay/admission.h"
 #include "proxy/relay/impairment.h"
+#include "proxy/relay/sip_hash.h"
 
 #include <chrono>
 #include <cstddef>
@@ -15,9 +17,9 @@ namespace tw::relay {
 /// Which address the server sees for a session.
 enum class ClientAddress : std::uint8_t {
     shared,      ///< the relay's own; sessions differ by port
-    loopback,    ///< its own 127.x.y.z for each session; the server must be on 127.0.0.0/8
+    loopback,    ///< a 127.x.y.z for each client address; the server must be on 127.0.0.0/8
     transparent, ///< the client's own address and port (IP_TRANSPARENT: CAP_NET_ADMIN and routing)
-    automatic,   ///< loopback where it is possible, else shared
+    automatic,   ///< loopback, where it is possible
 };
 
 /// How the relay is set up; fixed for its life.
@@ -39,6 +41,14 @@ struct Options {
     /// Spin before sleeping: lowest latency for a core of its own.
     bool busy_poll = false;
     ClientAddress client_address = ClientAddress::shared;
+    /// Whether clients may share an address at a server that is not on 127.0.0.0/8.
+    bool insecure_shared = true;
+    /// With it clients' loopback addresses are made.
+    SipKey address_key{};
+    /// What proves a session; null: every session is proven with its first datagram, and nothing is
+    /// limited but their number.
+    Prove prove = nullptr;
+    AdmissionLimits admission{};
     /// At the start; see Relay::set_impairment.
     Impairment impairment{};
 };

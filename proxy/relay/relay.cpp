@@ -16,16 +16,24 @@ using Udp = boost::asio::ip::udp;
 /// Listeners are numbered in a byte.
 constexpr std::size_t kMaxListeners = 16;
 
-ClientAddress choose_mode(ClientAddress wanted, const Endpoint& server) {
+ClientAddress choose_mode(const Options& options, const Endpoint& server) {
+    const ClientAddress wanted = options.client_address;
     const bool possible = !server.v6 && is_loopback(server);
-    if (wanted == ClientAddress::automatic) {
-        return possible ? ClientAddress::loopback : ClientAddress::shared;
+    const bool shared = wanted == ClientAddress::shared || wanted == ClientAddress::automatic;
+    if (possible) {
+        return wanted == ClientAddress::automatic ? ClientAddress::loopback : wanted;
     }
-    if (wanted == ClientAddress::loopback && !possible) {
+    if (wanted == ClientAddress::loopback) {
         throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
-                         to_string(server) + "; use 'shared' or 'transparent'"};
+                         to_string(server) + "; use 'transparent'"};
     }
-    return wanted;
+    if (shared && !options.insecure_shared) {
+        throw SharedAddressError{"the server " + to_string(server) +
+                                 " is not on 127.0.0.0/8, so all clients would have one address "
+                                 "there: one ban for all, one anti-spoofing token, and a stranger "
+                                 "could throw players out or speak as them"};
+    }
+    return shared ? ClientAddress::shared : wanted;
 }
 
 void check_transparent(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
@@ -107,9 +115,12 @@ struct Relay::State {
     State(const Udp::endpoint& server, ClientAddress mode, const Options& options,
           Observation* observation)
         : shared{.observation = observation != nullptr ? observation : &own,
-                 .upstreams{server, mode, options.socket_buffer_bytes},
+                 .upstreams{server, mode, options.socket_buffer_bytes, options.address_key},
                  .max_sessions = options.max_sessions,
-                 .idle_timeout = options.idle_timeout},
+                 .idle_timeout = options.idle_timeout,
+                 .prove = options.prove,
+                 .limits = options.admission,
+                 .pools = AdmissionPools{options.max_sessions, options.threads}},
           impairment{options.impairment} {}
 
     Observation own{.observer{1}};
@@ -124,7 +135,7 @@ struct Relay::State {
 Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* observation) {
     check(options, rings);
     const Udp::endpoint server = resolve_server(options.server_host, options.server_port);
-    const ClientAddress mode = choose_mode(options.client_address, endpoint_from(server.data()));
+    const ClientAddress mode = choose_mode(options, endpoint_from(server.data()));
     if (mode == ClientAddress::transparent) {
         check_transparent(server, options.listen);
     }

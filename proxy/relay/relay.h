@@ -32,7 +32,7 @@ class Relay {
     ///          outlive the relay. Null: observer 1 looks all the time, in this one.
     /// Errors:  throws StartError: a name that does not resolve, a port in use, a server address
     ///          that is the relay's own, a client_address mode the system or the server's address
-    ///          does not allow.
+    ///          does not allow; SharedAddressError.
     explicit Relay(const Options& options, std::span<Ring* const> rings = {},
                    Observation* observation = nullptr);
     /// Stops and joins.

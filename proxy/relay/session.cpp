@@ -1,28 +1,22 @@
 #include "proxy/relay/session.h"
 
 #include <cstring>
-#include <random>
+#include <utility>
 
 namespace tw::relay {
 
-namespace {
-
-std::uint64_t random_seed() {
-    std::random_device device;
-    return (std::uint64_t{device()} << 32U) | device();
+void RankList::push(Session& session) noexcept {
+    session.rank = {.older = newest_, .newer = nullptr};
+    (newest_ == nullptr ? oldest_ : newest_->rank.newer) = &session;
+    newest_ = &session;
+    ++size_;
 }
 
-/// The finalizer of MurmurHash3: every input bit reaches every output bit.
-constexpr std::uint64_t mix(std::uint64_t value) noexcept {
-    value = (value ^ (value >> 33U)) * 0xff51afd7ed558ccdU;
-    value = (value ^ (value >> 33U)) * 0xc4ceb9fe1a85ec53U;
-    return value ^ (value >> 33U);
-}
-
-} // namespace
-
-std::size_t Sessions::Hash::operator()(const Key& key) const noexcept {
-    return mix(mix(mix(key.rest ^ seed) + key.high) + key.low);
+void RankList::remove(Session& session) noexcept {
+    const RankLink link = std::exchange(session.rank, {});
+    (link.older == nullptr ? oldest_ : link.older->rank.newer) = link.newer;
+    (link.newer == nullptr ? newest_ : link.newer->rank.older) = link.older;
+    --size_;
 }
 
 Sessions::Key Sessions::key_of(const Endpoint& client, std::uint8_t listener) noexcept {
@@ -34,7 +28,9 @@ Sessions::Key Sessions::key_of(const Endpoint& client, std::uint8_t listener) no
     return key;
 }
 
-Sessions::Sessions(std::size_t expected) : by_client_(expected, Hash{random_seed()}) {
+Sessions::Sessions(std::size_t expected)
+    : by_client_(expected, Hash{KeyedHash::random()}),
+      by_source_(expected, Hash{KeyedHash::random()}) {
     all_.reserve(expected);
 }
 
@@ -46,8 +42,39 @@ Session* Sessions::find(const Endpoint& client, std::uint8_t listener) noexcept 
 Session& Sessions::insert(std::unique_ptr<Session> session) {
     Session& inserted = *session;
     by_client_.emplace(key_of(session->tap.client, session->listener), session.get());
+    ++by_source_[source_of(session->tap.client)];
+    session->index = all_.size();
     all_.push_back(std::move(session));
+    ranks_[place_of(inserted.standing)].push(inserted);
     return inserted;
+}
+
+std::unique_ptr<Session> Sessions::remove(Session& session) {
+    by_client_.erase(key_of(session.tap.client, session.listener));
+    const auto source = by_source_.find(source_of(session.tap.client));
+    if (source != by_source_.end() && --source->second == 0) {
+        by_source_.erase(source);
+    }
+    ranks_[place_of(session.standing)].remove(session);
+    const std::size_t index = session.index;
+    std::unique_ptr<Session> removed = std::exchange(all_[index], nullptr);
+    if (index + 1 != all_.size()) {
+        all_[index] = std::move(all_.back());
+        all_[index]->index = index;
+    }
+    all_.pop_back();
+    return removed;
+}
+
+void Sessions::rank(Session& session, Standing standing) noexcept {
+    ranks_[place_of(session.standing)].remove(session);
+    session.standing = standing;
+    ranks_[place_of(standing)].push(session);
+}
+
+std::size_t Sessions::count_of(const Source& source) const noexcept {
+    const auto found = by_source_.find(source);
+    return found == by_source_.end() ? 0 : found->second;
 }
 
 } // namespace tw::relay

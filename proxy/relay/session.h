@@ -1,11 +1,17 @@
 #pragma once
 
+#include "proxy/relay/admission.h"
 #include "proxy/relay/batch.h"
 #include "proxy/relay/clock.h"
+#include "proxy/relay/gate.h"
+#include "proxy/relay/held_copies.h"
 #include "proxy/relay/impairer.h"
+#include "proxy/relay/keyed_hash.h"
 #include "proxy/relay/tap.h"
+#include "proxy/relay/timer_wheel.h"
 #include "proxy/relay/upstream.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -13,6 +19,14 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 namespace tw::relay {
+
+struct Session;
+
+/// A session's place in the list of those of its standing, oldest first.
+struct RankLink {
+    Session* older = nullptr;
+    Session* newer = nullptr;
+};
 
 /// A client, and the socket its datagrams reach the server by.
 struct Session {
@@ -24,16 +38,33 @@ struct Session {
     std::uint8_t control_length = 0;
     Control control{}; ///< from which of our addresses, where a socket has several
 
-    bool active = true;             ///< a datagram passed since the last sweep
-    Clock::time_point last_active;  ///< as of the sweep that saw it
-    std::uint32_t kernel_drops = 0; ///< as last read
+    Standing standing = Standing::proven;
+    bool has_place = false; ///< it counts against max_sessions
+    bool leaving = false;   ///< closed, and freed as soon as nothing points at it
+    bool active = true;     ///< a datagram passed since the last look at it
+    bool answered = false;  ///< the server has said anything to it
+    ProofMemory proof;
+    TokenBucket budget{0, 0};              ///< of datagrams to the server
+    std::uint32_t number = 0;              ///< from 1; also of those nobody hears of
+    Timestamp opened = 0;                  ///< when its first datagram came
+    Clock::time_point begun;               ///< the same, and with a rise above `connless`
+    Clock::time_point last_active;         ///< as of the look that saw it
+    std::uint32_t last_heard_ms = 0;       ///< the client's last datagram
+    std::uint32_t kernel_drops = 0;        ///< as last read
+    std::unique_ptr<HeldCopies> held;      ///< until the observer hears of it
+    std::unique_ptr<SessionLines> lines{}; ///< while lines are impaired
 
-    std::unique_ptr<SessionLines> lines; ///< while lines are impaired
+    WheelLink<Session> timer;
+    RankLink rank;
+    std::size_t index = 0; ///< in the table
 
     /// The session's datagrams in the batch at hand: a chain through Forwarder::next_.
     std::uint8_t first = 0;
     std::uint8_t last = 0;
     std::uint8_t count = 0;
+
+    /// Whether the observer is told.
+    [[nodiscard]] bool is_told() const noexcept { return standing >= Standing::weak; }
 
     /// Makes a message go to the client, from the address it sent to.
     void address_reply(msghdr& header) noexcept {
@@ -44,6 +75,22 @@ struct Session {
     }
 };
 
+/// Sessions of one standing, oldest first. Owns nothing.
+class RankList {
+  public:
+    void push(Session& session) noexcept;
+    void remove(Session& session) noexcept;
+
+    [[nodiscard]] Session* oldest() const noexcept { return oldest_; }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  private:
+    Session* oldest_ = nullptr;
+    Session* newest_ = nullptr;
+    std::size_t size_ = 0;
+};
+
 /// Sessions by client address. Finding allocates nothing.
 class Sessions {
   public:
@@ -51,20 +98,18 @@ class Sessions {
 
     [[nodiscard]] Session* find(const Endpoint& client, std::uint8_t listener) noexcept;
     Session& insert(std::unique_ptr<Session> session);
+    /// Takes one out.
+    [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
+    /// Moves one to the list of that standing.
+    void rank(Session& session, Standing standing) noexcept;
 
-    /// Removes the sessions for which `done(Session&)` holds; it may use them a last time.
-    template <typename Predicate>
-    void remove_if(Predicate&& done) {
-        for (std::size_t i = 0; i < all_.size();) {
-            if (!done(*all_[i])) {
-                ++i;
-                continue;
-            }
-            by_client_.erase(key_of(all_[i]->tap.client, all_[i]->listener));
-            std::swap(all_[i], all_.back());
-            all_.pop_back();
-        }
+    /// Those of a standing; stray and unproven ones are in one list.
+    [[nodiscard]] const RankList& of(Standing standing) const noexcept {
+        return ranks_[place_of(standing)];
     }
+
+    /// How many one address has.
+    [[nodiscard]] std::size_t count_of(const Source& source) const noexcept;
 
     template <typename Use>
     void for_each(Use&& use) {
@@ -72,6 +117,8 @@ class Sessions {
             use(*session);
         }
     }
+
+    [[nodiscard]] Session* any() noexcept { return all_.empty() ? nullptr : all_.back().get(); }
 
     [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
 
@@ -84,18 +131,30 @@ class Sessions {
         friend bool operator==(const Key&, const Key&) = default;
     };
 
-    /// Seeded, so that nobody can choose addresses that collide.
     struct Hash {
-        std::uint64_t seed;
+        KeyedHash hash;
         using is_avalanching = void; // NOLINT(readability-identifier-naming): Boost asks for it
 
-        [[nodiscard]] std::size_t operator()(const Key& key) const noexcept;
+        [[nodiscard]] std::size_t operator()(const Key& key) const noexcept {
+            return hash(key.rest, key.high, key.low);
+        }
+
+        [[nodiscard]] std::size_t operator()(const Source& source) const noexcept {
+            return hash(source);
+        }
     };
 
     [[nodiscard]] static Key key_of(const Endpoint& client, std::uint8_t listener) noexcept;
 
+    [[nodiscard]] static std::size_t place_of(Standing standing) noexcept {
+        return static_cast<std::size_t>(standing == Standing::stray ? Standing::unproven
+                                                                    : standing);
+    }
+
     boost::unordered_flat_map<Key, Session*, Hash> by_client_;
+    boost::unordered_flat_map<Source, std::uint32_t, Hash> by_source_;
     std::vector<std::unique_ptr<Session>> all_;
+    std::array<RankList, 5> ranks_;
 };
 
 } // namespace tw::relay

@@ -43,10 +43,8 @@ using ReusePort = SwitchedOn<SOL_SOCKET, SO_REUSEPORT>;
 using PacketInfo4 = SwitchedOn<IPPROTO_IP, IP_PKTINFO>;
 using PacketInfo6 = SwitchedOn<IPPROTO_IPV6, IPV6_RECVPKTINFO>;
 
-constexpr std::chrono::milliseconds kShortestSweep{5};
-constexpr std::chrono::milliseconds kLongestSweep{1000};
-/// A session is closed at most this part of the timeout too late.
-constexpr int kSweepsPerTimeout = 8;
+/// Between two sweeps when one has not seen all sessions that were due.
+constexpr std::chrono::milliseconds kNextSweep{1};
 
 /// Rounds before timers and the stop signal get their turn: a few milliseconds under full load.
 constexpr int kMaxRounds = 64;
@@ -66,9 +64,7 @@ constexpr std::chrono::milliseconds kDrainTime{100};
 
 Shard::Shard(const Options& options, unsigned thread, std::vector<Udp::endpoint>& listen,
              Shared& shared, Ring* ring)
-    : sweep_interval_{std::clamp(options.idle_timeout / kSweepsPerTimeout, kShortestSweep,
-                                 kLongestSweep)},
-      busy_poll_{options.busy_poll} {
+    : busy_poll_{options.busy_poll} {
     const bool v6_only = std::any_of(listen.begin(), listen.end(),
                                      [](const auto& e) { return e.address().is_v4(); });
     std::vector<Listener> listeners;
@@ -136,14 +132,14 @@ void Shard::wait_for_servers() {
                              });
 }
 
-void Shard::wait_for_sweep() {
-    sweep_timer_.expires_after(sweep_interval_);
+void Shard::wait_for_sweep(std::chrono::milliseconds time) {
+    sweep_timer_.expires_after(time);
     sweep_timer_.async_wait([this](boost::system::error_code error) {
         if (error) {
             return;
         }
-        forwarder_->sweep(Clock::now());
-        wait_for_sweep();
+        const bool all = forwarder_->sweep(Clock::now());
+        wait_for_sweep(all ? forwarder_->sweep_interval() : kNextSweep);
     });
 }
 
@@ -234,7 +230,7 @@ void Shard::run() {
         wait_for_clients(i);
     }
     wait_for_servers();
-    wait_for_sweep();
+    wait_for_sweep(forwarder_->sweep_interval());
     if (busy_poll_) {
         spin();
     } else {

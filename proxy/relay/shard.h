@@ -34,7 +34,7 @@ class Shard {
     void open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only);
     void wait_for_clients(std::size_t listener);
     void wait_for_servers();
-    void wait_for_sweep();
+    void wait_for_sweep(std::chrono::milliseconds time);
     void forward();
     void send_due();
     void spin();
@@ -48,7 +48,6 @@ class Shard {
     boost::asio::steady_timer sweep_timer_{io_};
     boost::asio::steady_timer due_timer_{io_}; ///< with impaired lines: when something has to leave
     std::optional<Clock::time_point> due_;     ///< when that is, while the timer runs
-    std::chrono::milliseconds sweep_interval_;
     bool busy_poll_;
     bool woken_ = false; ///< a socket was ready since sleep() began
     std::atomic<bool> stopping_{false};

@@ -10,4 +10,10 @@ class StartError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// Clients would share an address at the server, and nobody said that they may.
+class SharedAddressError : public StartError {
+  public:
+    using StartError::StartError;
+};
+
 } // namespace tw::relay

@@ -1,5 +1,6 @@
 #include "proxy/relay/upstream.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -13,15 +14,6 @@ namespace {
 constexpr std::uint32_t kFirstLoopback = 0x7f400000; // 127.64.0.0
 constexpr std::uint32_t kLoopbackCount = 0x00400000; // up to 127.127.255.255
 constexpr std::uint32_t kLastOctet = 0xff;
-
-/// FNV-1a: the same client must meet the same address in the next run too.
-std::uint32_t stable_hash(const Endpoint& client) {
-    std::uint32_t hash = 2166136261U;
-    for (const auto byte : client.address) {
-        hash = (hash ^ std::to_integer<std::uint32_t>(byte)) * 16777619U;
-    }
-    return hash;
-}
 
 /// A last octet of 0 or 255 looks like a network to some tools that read the server's log.
 bool is_usable(std::uint32_t address) {
@@ -80,27 +72,45 @@ void set_socket_buffers(int socket, int bytes) noexcept {
     ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
+LoopbackAddresses::Source LoopbackAddresses::source_of(const Endpoint& client) {
+    Source source{};
+    std::copy_n(client.address.begin(), source.size() - 1, source.begin());
+    source.back() = std::byte{client.v6};
+    return source;
+}
+
 std::optional<std::uint32_t> LoopbackAddresses::take(const Endpoint& client) {
+    const Source source = source_of(client);
     const std::scoped_lock lock{mutex_};
-    const std::uint32_t start = stable_hash(client) % kLoopbackCount;
+    const auto known = given_.find(source);
+    if (known != given_.end()) {
+        ++known->second.sessions;
+        return known->second.address;
+    }
+    const auto start = static_cast<std::uint32_t>(hash_(source) % kLoopbackCount);
     for (std::uint32_t step = 0; step < kLoopbackCount; ++step) {
         const std::uint32_t address = kFirstLoopback + (start + step) % kLoopbackCount;
         if (is_usable(address) && taken_.insert(address).second) {
+            given_.emplace(source, Given{.address = address, .sessions = 1});
             return address;
         }
     }
     return std::nullopt;
 }
 
-void LoopbackAddresses::give_back(std::uint32_t address) {
+void LoopbackAddresses::give_back(const Endpoint& client) {
     const std::scoped_lock lock{mutex_};
-    taken_.erase(address);
+    const auto known = given_.find(source_of(client));
+    if (known != given_.end() && --known->second.sessions == 0) {
+        taken_.erase(known->second.address);
+        given_.erase(known);
+    }
 }
 
 UpstreamFactory::UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode,
-                                 int buffer_bytes)
+                                 int buffer_bytes, const SipKey& address_key)
     : server_name_{std::move(server)}, server_{endpoint_from(server_name_.data())}, mode_{mode},
-      buffer_bytes_{buffer_bytes} {}
+      buffer_bytes_{buffer_bytes}, addresses_{address_key} {}
 
 Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
     error.clear();
@@ -117,12 +127,13 @@ Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
     if (mode_ == ClientAddress::transparent) {
         bound = bind_transparent(socket, client);
     } else if (mode_ == ClientAddress::loopback) {
-        upstream.loopback = addresses_.take(client);
-        if (!upstream.loopback) {
+        const auto address = addresses_.take(client);
+        if (!address) {
             error = std::make_error_code(std::errc::address_not_available);
             return upstream;
         }
-        bound = bind_loopback(socket, *upstream.loopback);
+        upstream.loopback_of = client;
+        bound = bind_loopback(socket, *address);
     }
     const auto length = static_cast<socklen_t>(server_name_.size());
     if (!bound || ::connect(socket, server_name_.data(), length) != 0) {
@@ -139,9 +150,9 @@ Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
 
 void UpstreamFactory::close(Upstream& upstream) {
     upstream.socket = UniqueFd{};
-    if (upstream.loopback) {
-        addresses_.give_back(*upstream.loopback);
-        upstream.loopback.reset();
+    if (upstream.loopback_of) {
+        addresses_.give_back(*upstream.loopback_of);
+        upstream.loopback_of.reset();
     }
 }
 

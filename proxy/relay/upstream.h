@@ -2,9 +2,13 @@
 
 #include "proxy/relay/endpoint.h"
 #include "proxy/relay/options.h"
+#include "proxy/relay/sip_hash.h"
 #include "proxy/relay/unique_fd.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -12,31 +16,49 @@
 
 namespace tw::relay {
 
-/// Hands out addresses of 127.64.0.0/10, each to one session at a time. A client's address decides
-/// where the search begins, so that it meets the server with the same address when it comes back
-/// and a ban stays with whom it was meant for. Safe for several threads.
+/// Hands out addresses of 127.64.0.0/10: one to each IPv4 address or IPv6 /64 that clients have,
+/// whatever their ports, for as long as it has sessions. So what the server makes of an address
+/// holds as it would without the proxy: limits, bans, anti-spoofing tokens.
+///
+/// A keyed hash says where the search for a free one begins. So a client meets the server with the
+/// same address when it comes back, in another run with the same key, too; and nobody can choose an
+/// address of their own that shares another's. Safe for several threads.
 class LoopbackAddresses {
   public:
+    explicit LoopbackAddresses(const SipKey& key) : hash_{key} {}
+
     /// An address in host byte order; nothing when all are taken.
     [[nodiscard]] std::optional<std::uint32_t> take(const Endpoint& client);
-    void give_back(std::uint32_t address);
+    void give_back(const Endpoint& client);
 
   private:
+    struct Given {
+        std::uint32_t address;
+        std::uint32_t sessions;
+    };
+
+    /// The part of a client's address that counts, and its family.
+    using Source = std::array<std::byte, 9>;
+    [[nodiscard]] static Source source_of(const Endpoint& client);
+
     std::mutex mutex_;
+    SipHash hash_;
+    std::map<Source, Given> given_;
     std::unordered_set<std::uint32_t> taken_;
 };
 
 /// A session's socket towards the server.
 struct Upstream {
     UniqueFd socket;
-    Endpoint local;                        ///< what the server sees as the sender
-    std::optional<std::uint32_t> loopback; ///< to be given back
+    Endpoint local;                      ///< what the server sees as the sender
+    std::optional<Endpoint> loopback_of; ///< whose loopback address is to be given back
 };
 
 /// Opens upstream sockets: non-blocking, connected to the server, bound as `mode` says.
 class UpstreamFactory {
   public:
-    UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode, int buffer_bytes);
+    UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode, int buffer_bytes,
+                    const SipKey& address_key);
 
     /// Errors: what the system says; address_not_available when no loopback address is left.
     [[nodiscard]] Upstream open(const Endpoint& client, std::error_code& error);

@@ -27,6 +27,7 @@ admin::RelayState relay_state(const RelayWindow& relay) {
                             .sessions_open = open_sessions(counters),
                             .sessions_opened = counters.sessions_opened,
                             .sessions_closed = counters.sessions_closed,
+                            .admission = counters.admission,
                             .sessions_refused = counters.sessions_refused,
                             .sessions_failed = counters.sessions_failed,
                             .icmp_refused = counters.icmp_refused,
@@ -47,9 +48,10 @@ admin::RelayState relay_state(const RelayWindow& relay) {
 } // namespace
 
 AdminRun::AdminRun(const admin::AdminOptions& options, Parts parts)
-    : parts_{parts}, started_ms_{now_ms()},
-      probe_{*parts_.io, reachable(relay::to_asio(parts_.relay->listen_endpoints().front())),
-             kHealthDeadline},
+    : parts_{parts}, started_ms_{now_ms()}, probe_{*parts_.io,
+                                                   reachable(relay::to_asio(
+                                                       parts_.relay->listen_endpoints().front())),
+                                                   kHealthDeadline},
       admin_{options, sources()} {}
 
 // NOLINTNEXTLINE(bugprone-exception-escape): where a lock or a join fails there is no way on

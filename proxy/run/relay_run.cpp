@@ -1,6 +1,7 @@
 #include "proxy/run/relay_run.h"
 
 #include "proxy/relay/endpoint.h"
+#include "proxy/run/address_proof.h"
 
 #include <csignal>
 #include <utility>
@@ -33,6 +34,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
         rings.push_back(&rings_.emplace_back(shared_.ring(i)));
     }
+    options_.relay.prove = options_.admission ? prove_address : nullptr;
     relay_.emplace(options_.relay, rings, &shared_.block().observation);
     RelayFacts& facts = shared_.block().facts;
     for (const auto& endpoint : relay_->listen_endpoints()) {
@@ -123,7 +125,11 @@ void RelayRun::every_second(const boost::system::error_code& error) {
 }
 
 void RelayRun::check_sessions() {
-    const std::uint64_t failed = relay_->counters().sessions_failed;
+    const relay::Counters counters = relay_->counters();
+    if (const auto turned_away = admission_report_.check(counters)) {
+        spdlog::warn("{}", *turned_away);
+    }
+    const std::uint64_t failed = counters.sessions_failed;
     if (failed != failed_sessions_reported_) {
         spdlog::warn("{} datagrams of new clients lost: no socket to the server could be opened "
                      "for them: {}",

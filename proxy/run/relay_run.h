@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/relay.h"
+#include "proxy/run/admission_report.h"
 #include "proxy/run/observer_keeper.h"
 #include "proxy/run/server_report.h"
 #include "proxy/run/shared_block.h"
@@ -28,7 +29,8 @@ struct TimeLimit {
 
 /// What a run of the relay is to do.
 struct RelayRunOptions {
-    relay::Options relay;
+    relay::Options relay;       ///< `prove` is filled in
+    bool admission = true;      ///< false: everyone gets a place at once
     bool inspected = true;      ///< false: there are no rings
     std::size_t ring_bytes = 0; ///< copies that may wait, for each thread
     /// Makes the command that starts the observer with this number; none: there is no observer.
@@ -84,6 +86,7 @@ class RelayRun {
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
     std::uint64_t failed_sessions_reported_ = 0;
+    AdmissionReport admission_report_;
     ServerReport server_report_; ///< where there is no observer to say it
 };
 

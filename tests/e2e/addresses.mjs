@@ -2,6 +2,7 @@
 //   node addresses.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -29,7 +30,7 @@ const entered = (server) => [...server.child.log.matchAll(/player has entered th
     .map(([, address]) => address);
 const hostOf = (address) => address.slice(0, address.lastIndexOf(':'));
 
-test('on loopback a server sees each client with its own address, without being asked to', async () => {
+test('on loopback a server sees one address for each that clients have, the same in the next run', async () => {
     const server = dgram.createSocket('udp4');
     const senders = new Map();
     server.on('message', (bytes, from) => {
@@ -37,19 +38,47 @@ test('on loopback a server sees each client with its own address, without being 
         server.send(bytes, from.port, from.address);
     });
     await new Promise((resolve) => { server.bind(0, '127.0.0.1', resolve); });
-    const proxy = await startProxy({ server: server.address().port, records: records() });
-    const clients = Array.from({ length: CLIENTS }, () => dgram.createSocket('udp4'));
-    const answers = await Promise.all(clients.map((client, index) => new Promise((resolve) => {
-        client.once('message', (bytes) => resolve(bytes.toString()));
-        client.send(`client ${index}`, proxy.port, '127.0.0.1');
-    })));
-    assert.deepEqual(answers, clients.map((_, index) => `client ${index}`));
-    assert.equal(new Set(senders.values()).size, CLIENTS);
-    for (const address of senders.values()) assert.match(address, /^127\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.\d+\.\d+$/);
-    assert.match(proxy.child.log, /each client with its own 127\.x\.y\.z address \(it is on loopback\)/);
-    assert.equal(await proxy.drain(), 0);
-    for (const client of clients) client.close();
+    const state = join(folder, 'state');
+    const runs = [];
+    for (let run = 0; run < 2; run += 1) {
+        const proxy = await startProxy({ server: server.address().port, records: records(), args: ['--state', state] });
+        const clients = [];
+        for (let index = 0; index < CLIENTS; index += 1) {
+            for (const port of ['first', 'second']) {
+                const client = dgram.createSocket('udp4');
+                clients.push(client);
+                await new Promise((resolve) => { client.bind(0, `127.0.1.${index + 1}`, resolve); });
+                const said = `${port} of ${index}`;
+                const answer = await new Promise((resolve) => {
+                    client.once('message', (bytes) => resolve(bytes.toString()));
+                    client.send(said, proxy.port, '127.0.0.1');
+                });
+                assert.equal(answer, said);
+            }
+        }
+        for (let index = 0; index < CLIENTS; index += 1) {
+            assert.equal(senders.get(`first of ${index}`), senders.get(`second of ${index}`));
+        }
+        assert.equal(new Set(senders.values()).size, CLIENTS);
+        for (const address of senders.values()) assert.match(address, /^127\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.\d+\.\d+$/);
+        assert.match(proxy.child.log, /each client's address as a 127\.x\.y\.z of its own \(it is on loopback\)/);
+        assert.equal(await proxy.drain(), 0);
+        for (const client of clients) client.close();
+        runs.push(new Map(senders));
+    }
+    assert.deepEqual(runs[0], runs[1]);
+    assert.equal(statSync(state).mode & 0o777, 0o700);
+    assert.equal(statSync(join(state, 'addresses.key')).mode & 0o777, 0o600);
     server.close();
+});
+
+test('a server elsewhere is not given a shared address unless that is asked for by name', async () => {
+    const args = { server: 8304, host: '192.0.2.7', records: records() };
+    await assert.rejects(startProxy(args), /ended \(2\)[^]*--client-address transparent[^]*--insecure-shared/);
+    await assert.rejects(startProxy({ ...args, args: ['--client-address', 'shared'] }), /ended \(2\)[^]*--insecure-shared/);
+    const proxy = await startProxy({ ...args, args: ['--insecure-shared'] });
+    assert.match(proxy.child.log, /warning[^]*one anti-spoofing token[^]*throw players out or speak as them/);
+    assert.equal(await proxy.drain(), 0);
 });
 
 test('with the shared address the server takes as many as it allows an address, no more', async () => {
@@ -67,17 +96,31 @@ test('with the shared address the server takes as many as it allows an address, 
     await server.stop();
 });
 
-test('with loopback addresses all get in, each with its own in the log of the server', async () => {
-    const server = await startServer({ folder, port: await freePort(), settings: SETTINGS });
-    const proxy = await startProxy({ server: server.port, records: records(), args: ['--client-address', 'loopback'] });
+test('with loopback addresses limits and bans hold for an address, from every port', async () => {
+    const server = await startServer({ folder, port: await freePort(), settings: ['sv_max_clients_per_ip 2'] });
+    const proxy = await startProxy({ server: server.port, records: records() });
+    const bot = (name, address) => new Bot(proxy.port, name, { address, options: { lightweight: true } });
     const bots = [];
-    for (let index = 0; index < CLIENTS; index += 1) {
-        bots.push(await new Bot(proxy.port, `p${index}`, { options: { lightweight: true } }).join());
+    for (const address of ['127.0.1.1', '127.0.1.1', '127.0.1.2', '127.0.1.2', '127.0.1.3']) {
+        bots.push(await bot(`p${bots.length}`, address).join());
     }
-    assert.equal(entered(server).length, CLIENTS);
-    assert.equal(new Set(entered(server).map(hostOf)).size, CLIENTS);
-    assert.ok(bots.every((bot) => bot.online));
-    for (const bot of bots) await bot.leave();
+    const seen = entered(server).map(hostOf);
+    assert.equal(seen[0], seen[1]);
+    assert.equal(seen[2], seen[3]);
+    assert.equal(new Set(seen).size, 3);
+    const third = bot('one too many', '127.0.1.1');
+    await assert.rejects(third.join(), /same IP/);
+    third.vanish();
+    await server.command(`ban ${seen[0]} 5 cheating`);
+    await waitUntil('the banned to be thrown out', () => !bots[0].online && !bots[1].online, WAIT_MS);
+    for (let port = 0; port < 3; port += 1) {
+        const again = bot('again', '127.0.1.1');
+        await assert.rejects(again.join(), /cheating|banned/i);
+        again.vanish();
+    }
+    assert.ok(bots.slice(2).every((each) => each.online));
+    bots.push(await bot('new', '127.0.1.3').join());
+    for (const each of bots.slice(2)) await each.leave();
     assert.equal(await proxy.drain(), 0);
     await server.stop();
 });

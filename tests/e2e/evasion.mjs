@@ -86,7 +86,8 @@ const witness = new Bot(proxy.port, 'witness', { keep: true, options: { timeout:
 const seen = [];
 witness.client.on('message', ({ message: text }) => seen.push(text));
 await witness.join();
-const other = await new RawClient(proxy.port, 'other').join();
+// From another address, else it has the same token.
+const other = await new RawClient(proxy.port, 'other', { address: '127.0.0.2' }).join();
 const results = await playAll({ proxy, other, seen });
 // Snapshots of the old map are on their way to both while the new one is announced.
 await server.command('change_map dm1');

@@ -21,8 +21,11 @@ export const say = (text) => message(GAME.say, false, int(0), string(text));
 export class RawClient {
     static all = new Set();
 
-    /** @param early sends ENTERGAME before it is its turn */
-    constructor(port, name, { early = false } = {}) {
+    /**
+     * @param early sends ENTERGAME before it is its turn
+     * @param address of ours to play from
+     */
+    constructor(port, name, { early = false, address } = {}) {
         RawClient.all.add(this);
         Object.assign(this, { port, name, early, mapChanges: 0, resendBit: false, close: null });
         this.#restart();
@@ -30,6 +33,7 @@ export class RawClient {
         this.kinds = [];        // of control packets that came
         this.socket = dgram.createSocket('udp4');
         this.socket.on('message', (datagram) => this.#receive(datagram));
+        if (address) this.socket.bind(0, address);
     }
 
     #restart() {

@@ -4,6 +4,7 @@
 #include "proxy/cli/settings.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,20 @@ TEST_CASE("flags about the relay become its options") {
     CHECK(relay::to_string(twice.impairment) == "c2s:loss=1%;s2c:delay=40ms,jitter=1ms");
     CHECK(twice.impairment.seed == 9);
     CHECK(relay::to_string(options_of({"--impair", "none"}).impairment) == "none");
+}
+
+TEST_CASE("the state folder is the one given, else where the system keeps state") {
+    ::unsetenv("STATE_DIRECTORY");
+    ::unsetenv("XDG_STATE_HOME");
+    ::setenv("HOME", "/home/tee", 1);
+    RelayFlags flags;
+    CHECK(flags.state_folder() == "/home/tee/.local/state/twscope");
+    ::setenv("XDG_STATE_HOME", "/state", 1);
+    CHECK(flags.state_folder() == "/state/twscope");
+    ::setenv("STATE_DIRECTORY", "/var/lib/twscope:/var/lib/other", 1);
+    CHECK(flags.state_folder() == "/var/lib/twscope");
+    flags.state = "here";
+    CHECK(flags.state_folder() == "here");
 }
 
 TEST_CASE("an impairment that cannot be is a mistake of usage, told with the flag's name") {
@@ -94,11 +109,13 @@ TEST_CASE("the start-up line says what the server sees, and why") {
     };
 
     const Row rows[] = {
-        {ClientAddress::automatic, ClientAddress::loopback, "own 127.x.y.z", "it is on loopback"},
+        {ClientAddress::automatic, ClientAddress::loopback, "127.x.y.z of its own",
+         "it is on loopback"},
         {ClientAddress::automatic, ClientAddress::shared, "the proxy's address",
-         "it is not on 127.0.0.0/8"},
+         "--insecure-shared"},
         {ClientAddress::shared, ClientAddress::shared, "the proxy's address", "--client-address"},
-        {ClientAddress::loopback, ClientAddress::loopback, "own 127.x.y.z", "--client-address"},
+        {ClientAddress::loopback, ClientAddress::loopback, "127.x.y.z of its own",
+         "--client-address"},
         {ClientAddress::transparent, ClientAddress::transparent, "real address", "--print-routes"},
     };
     for (const Row& row : rows) {

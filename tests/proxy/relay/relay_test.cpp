@@ -310,7 +310,7 @@ TEST_CASE("busy polling relays the same, and wakes again after sleeping") {
     }
 }
 
-TEST_CASE("with loopback addresses each session has its own, the same ones in the next run") {
+TEST_CASE("with loopback addresses each client address has its own, the same in the next run") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.client_address = ClientAddress::automatic;
@@ -322,10 +322,13 @@ TEST_CASE("with loopback addresses each session has its own, the same ones in th
         Relay relay{options, rings};
         CHECK(relay.client_address() == ClientAddress::loopback);
         relay.start();
-        std::array<Peer, kClients> clients;
-        for (auto& client : clients) {
-            client.send(payload(10, 1), relay.listen_endpoints()[0]);
-            REQUIRE(client.receive());
+        for (std::size_t i = 0; i < kClients; ++i) {
+            const auto own = make_address("127.0.1." + std::to_string(1 + i));
+            for (int session = 0; session < 2; ++session) {
+                Peer client{own};
+                client.send(payload(10, 1), relay.listen_endpoints()[0]);
+                REQUIRE(client.receive());
+            }
         }
         relay.stop();
         relay.join();

@@ -16,33 +16,66 @@ Endpoint client_at(std::uint8_t last) {
     return client;
 }
 
-TEST_CASE("loopback addresses are unique while taken and come back to whom they belong") {
-    LoopbackAddresses addresses;
+Endpoint v6_client(std::uint8_t net, std::uint8_t host) {
+    Endpoint client;
+    client.v6 = true;
+    client.address[7] = std::byte{net};
+    client.address[15] = std::byte{host};
+    return client;
+}
+
+SipKey key_of(std::uint8_t number) {
+    SipKey key{};
+    key[0] = std::byte{number};
+    return key;
+}
+
+TEST_CASE("each client address has one loopback address, whatever the ports") {
+    LoopbackAddresses addresses{key_of(1)};
     std::set<std::uint32_t> taken;
-    const auto first = addresses.take(client_at(1));
-    REQUIRE(first);
-    taken.insert(*first);
-    for (int i = 0; i < 1000; ++i) { // past a /24, so past addresses that end in 0 and 255
-        const auto address = addresses.take(client_at(1));
+    for (std::uint32_t i = 0; i < 70'000; ++i) {
+        Endpoint client;
+        client.address = {std::byte{10}, static_cast<std::byte>(i >> 16U),
+                          static_cast<std::byte>(i >> 8U), static_cast<std::byte>(i)};
+        const auto address = addresses.take(client);
         REQUIRE(address);
-        CHECK(taken.insert(*address).second);
-        CHECK((*address >> 24U) == 127);
-        CHECK((*address & 0xffU) != 0);
-        CHECK((*address & 0xffU) != 0xff);
+        REQUIRE(taken.insert(*address).second);
+        REQUIRE((*address >> 22U) == (0x7f400000U >> 22U));
+        REQUIRE((*address & 0xffU) != 0);
+        REQUIRE((*address & 0xffU) != 0xff);
+        client.port = 7;
+        REQUIRE(addresses.take(client) == address);
     }
-    addresses.give_back(*first);
+    CHECK(addresses.take(v6_client(1, 1)) == addresses.take(v6_client(1, 2)));
+    CHECK(addresses.take(v6_client(1, 1)) != addresses.take(v6_client(2, 1)));
+    CHECK(addresses.take(Endpoint{}) != addresses.take(v6_client(0, 0)));
+}
+
+TEST_CASE(
+    "a loopback address is free when its last session has ended, and comes back to its owner") {
+    LoopbackAddresses addresses{key_of(1)};
+    const auto first = addresses.take(client_at(1));
     CHECK(addresses.take(client_at(1)) == first);
-    CHECK(addresses.take(client_at(2)) != addresses.take(client_at(3)));
+    addresses.give_back(client_at(1));
+    CHECK(addresses.take(client_at(1)) == first); // still held once
+    addresses.give_back(client_at(1));
+    addresses.give_back(client_at(1));
+    addresses.give_back(client_at(1)); // once too often does no harm
+    CHECK(addresses.take(client_at(1)) == first);
+    LoopbackAddresses same{key_of(1)};
+    LoopbackAddresses other{key_of(2)};
+    CHECK(same.take(client_at(1)) == first);
+    CHECK(other.take(client_at(1)) != first);
 }
 
 TEST_CASE("an upstream socket is connected to the server, from the address its mode says") {
     Peer server;
     for (const auto mode : {ClientAddress::shared, ClientAddress::loopback}) {
-        UpstreamFactory factory{server.endpoint(), mode, 65'536};
+        UpstreamFactory factory{server.endpoint(), mode, 65'536, SipKey{}};
         std::error_code error;
         Upstream upstream = factory.open(client_at(1), error);
         REQUIRE_FALSE(error);
-        CHECK(upstream.loopback.has_value() == (mode == ClientAddress::loopback));
+        CHECK(upstream.loopback_of.has_value() == (mode == ClientAddress::loopback));
         CHECK(::send(upstream.socket.get(), "x", 1, 0) == 1);
         REQUIRE(server.receive());
         CHECK(endpoint_from(server.sender().data()) == upstream.local);
@@ -50,7 +83,7 @@ TEST_CASE("an upstream socket is connected to the server, from the address its m
               (mode == ClientAddress::shared));
         factory.close(upstream);
         CHECK_FALSE(upstream.socket.valid());
-        CHECK_FALSE(upstream.loopback);
+        CHECK_FALSE(upstream.loopback_of);
     }
 }
 

@@ -1,0 +1,432 @@
+#include "proxy/relay/door.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <linux/sock_diag.h>
+#include <sys/epoll.h>
+
+namespace tw::relay {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kShortestTick{5};
+constexpr milliseconds kLongestTick{100};
+/// A session is closed at most this part of its time too late.
+constexpr int kLooksPerTimeout = 8;
+constexpr milliseconds kLongestBetweenLooks{1000};
+/// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
+constexpr std::size_t kLooksPerSweep = 32;
+/// A weak session that is displaced has to have been silent this long; a player never is.
+constexpr std::uint32_t kSilentMs = 2000;
+
+/// Turns the control message of a datagram into one that makes the reply leave from the address it
+/// came to. Returns its length, 0 when there is none.
+std::size_t make_reply_control(msghdr& from, Control& to) {
+    for (cmsghdr* c = CMSG_FIRSTHDR(&from); c != nullptr; c = CMSG_NXTHDR(&from, c)) {
+        std::size_t space = 0;
+        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+            in_pktinfo info{};
+            std::memcpy(&info, CMSG_DATA(c), sizeof info);
+            info.ipi_ifindex = 0; // the route decides
+            info.ipi_addr = {};
+            std::memcpy(CMSG_DATA(c), &info, sizeof info);
+            space = CMSG_SPACE(sizeof info);
+        } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+            in6_pktinfo info{};
+            std::memcpy(&info, CMSG_DATA(c), sizeof info);
+            if (!IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) {
+                info.ipi6_ifindex = 0;
+            }
+            std::memcpy(CMSG_DATA(c), &info, sizeof info);
+            space = CMSG_SPACE(sizeof info);
+        }
+        if (space != 0 && space <= to.size()) {
+            std::memcpy(to.data(), c, space);
+            return space;
+        }
+    }
+    return 0;
+}
+
+milliseconds tick_for(const Shared& shared) {
+    const auto shortest =
+        std::min({shared.idle_timeout, shared.limits.unproven_time, shared.limits.connless_time});
+    return std::clamp(shortest / kLooksPerTimeout, kShortestTick, kLongestTick);
+}
+
+bool has_waiting_datagrams(const Session& session) {
+    return session.lines != nullptr && session.lines->waiting != 0;
+}
+
+} // namespace
+
+Door::Door(Shared& shared, std::span<const Listener> listeners, int ready_set, Tap& tap,
+           LiveCounters& counters)
+    : shared_{shared}, listeners_{listeners},
+      ready_set_{ready_set}, tap_{&tap}, counters_{&counters}, gate_{shared.limits, shared.pools},
+      sessions_{shared.max_sessions}, tick_{tick_for(shared)} {}
+
+Door::~Door() {
+    const auto close = [&](Session& session) {
+        shared_.upstreams.close(session.upstream);
+        shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
+    };
+    sessions_.for_each(close);
+    for (const auto& session : leaving_) {
+        shared_.upstreams.close(session->upstream);
+    }
+}
+
+Timestamp Door::begin_batch() noexcept {
+    utc_ = now_utc();
+    now_ = Clock::now();
+    now_ms_ = static_cast<std::uint32_t>(
+        std::chrono::duration_cast<milliseconds>(now_ - started_).count());
+    return utc_;
+}
+
+Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, std::uint8_t listener) {
+    const Endpoint client = endpoint_from(static_cast<const sockaddr*>(header.msg_name));
+    Session* const known = sessions_.find(client, listener);
+    if (known == nullptr) {
+        return let_in(client, header, datagram, listener);
+    }
+    if (!known->budget.take(now_ms_)) {
+        counters_->admission.rate.add(1);
+        return nullptr;
+    }
+    known->last_heard_ms = now_ms_;
+    return known;
+}
+
+Session* Door::let_in(const Endpoint& client, msghdr& header, std::span<const std::byte> datagram,
+                      std::uint8_t listener) {
+    ProofMemory proof;
+    Standing standing = Standing::proven;
+    if (shared_.prove != nullptr) {
+        if (!gate_.may_knock(client, now_ms_)) {
+            counters_->admission.flood.add(1);
+            return nullptr;
+        }
+        standing = shared_.prove(proof, Direction::c2s, datagram);
+        if (!gate_.may_enter(client, standing, datagram, now_ms_)) {
+            counters_->admission.crowd.add(1);
+            return nullptr;
+        }
+    }
+    if (!make_room(client, standing)) {
+        counters_->sessions_refused.add(1);
+        return nullptr;
+    }
+    return open(client, header, listener, standing, proof);
+}
+
+/// Makes room in the pool of that standing, and in the table when the session takes a place there.
+bool Door::make_room(const Endpoint& client, Standing standing) {
+    if (shared_.prove == nullptr) {
+        return take_place();
+    }
+    if (standing == Standing::connless) {
+        const RankList& asking = sessions_.of(standing);
+        if (asking.size() >= shared_.pools.connless) {
+            displace(*asking.oldest());
+        }
+        return true;
+    }
+    if (!is_loopback(client) && !make_room_of(source_of(client))) {
+        return false;
+    }
+    const RankList& unproven = sessions_.of(Standing::unproven);
+    if (unproven.size() >= shared_.pools.unproven) {
+        displace(*unproven.oldest());
+    }
+    if (take_place()) {
+        return true;
+    }
+    Session* leaving = unproven.oldest();
+    if (leaving == nullptr) {
+        leaving = silent_weak();
+    }
+    if (leaving == nullptr) {
+        return false;
+    }
+    displace(*leaving);
+    return take_place();
+}
+
+bool Door::take_place() {
+    if (shared_.sessions.fetch_add(1) < shared_.max_sessions) {
+        return true;
+    }
+    shared_.sessions.fetch_sub(1);
+    return false;
+}
+
+/// One address has few unproven sessions, and not too many in all.
+bool Door::make_room_of(const Source& source) {
+    const std::size_t all = sessions_.count_of(source);
+    const std::size_t most = shared_.limits.max_per_address;
+    if (all < shared_.pools.unproven_per_address && (most == 0 || all < most)) {
+        return true;
+    }
+    Session* oldest = nullptr;
+    std::size_t unproven = 0;
+    for (Session* each = sessions_.of(Standing::unproven).oldest(); each != nullptr;
+         each = each->rank.newer) {
+        if (source_of(each->tap.client) == source) {
+            oldest = unproven++ == 0 ? each : oldest;
+        }
+    }
+    const bool full = most != 0 && all >= most;
+    if (oldest != nullptr && (full || unproven >= shared_.pools.unproven_per_address)) {
+        displace(*oldest);
+        return true;
+    }
+    return !full;
+}
+
+Session* Door::silent_weak() const noexcept {
+    Session* most_silent = nullptr;
+    for (Session* each = sessions_.of(Standing::weak).oldest(); each != nullptr;
+         each = each->rank.newer) {
+        const std::uint32_t silent = now_ms_ - each->last_heard_ms;
+        if (silent >= kSilentMs &&
+            (most_silent == nullptr || silent > now_ms_ - most_silent->last_heard_ms)) {
+            most_silent = each;
+        }
+    }
+    return most_silent;
+}
+
+Session* Door::open(const Endpoint& client, msghdr& header, std::uint8_t listener,
+                    Standing standing, const ProofMemory& proof) {
+    const bool has_place = standing != Standing::connless;
+    auto made = make_session(client);
+    if (made == nullptr) {
+        shared_.sessions.fetch_sub(has_place ? 1 : 0);
+        counters_->sessions_failed.add(1);
+        return nullptr;
+    }
+    std::memcpy(&made->client, header.msg_name, header.msg_namelen);
+    made->client_length = header.msg_namelen;
+    made->listener = listener;
+    if (listeners_[listener].any_address) {
+        made->control_length = static_cast<std::uint8_t>(make_reply_control(header, made->control));
+    }
+    made->standing = standing;
+    made->has_place = has_place;
+    made->proof = proof;
+    made->number = shared_.last_number.fetch_add(1) + 1;
+    made->opened = utc_;
+    made->begun = made->last_active = now_;
+    made->last_heard_ms = now_ms_;
+    Session& session = sessions_.insert(std::move(made));
+    set_budget(session);
+    wheel_.add(session, ticks_until_look(session));
+    if (session.is_told()) {
+        tell(session);
+        return &session;
+    }
+    auto& totals = counters_->admission;
+    (has_place ? totals.begun : totals.connless).add(1);
+    if (has_place) {
+        session.held = std::make_unique<HeldCopies>();
+    }
+    return &session;
+}
+
+std::unique_ptr<Session> Door::make_session(const Endpoint& client) {
+    auto session = std::make_unique<Session>();
+    std::error_code error;
+    session->upstream = shared_.upstreams.open(client, error);
+    if (error) {
+        shared_.session_error.store(error.value(), std::memory_order_relaxed);
+        return nullptr;
+    }
+    epoll_event interest{};
+    interest.events = EPOLLIN;
+    interest.data.ptr = session.get();
+    const int socket = session->upstream.socket.get();
+    if (::epoll_ctl(ready_set_, EPOLL_CTL_ADD, socket, &interest) != 0) {
+        shared_.session_error.store(errno, std::memory_order_relaxed);
+        shared_.upstreams.close(session->upstream);
+        return nullptr;
+    }
+    session->tap.client = client;
+    session->tap.upstream = session->upstream.local;
+    session->tap.server = shared_.upstreams.server();
+    return session;
+}
+
+void Door::set_budget(Session& session) const noexcept {
+    const AdmissionLimits& limits = shared_.limits;
+    const std::uint32_t rate = shared_.prove == nullptr ? 0
+                               : session.is_told()      ? limits.session_rate
+                                                        : limits.unproven_rate;
+    session.budget = TokenBucket{rate, rate};
+    session.budget.refill(now_ms_);
+}
+
+void Door::judge(Session& session, Direction direction, std::span<const std::byte> datagram) {
+    const Standing standing = shared_.prove(session.proof, direction, datagram);
+    if (standing > session.standing) {
+        rise(session, standing);
+    }
+}
+
+void Door::rise(Session& session, Standing standing) {
+    if (!session.has_place) {
+        if (!make_room(session.tap.client, standing)) {
+            return;
+        }
+        session.has_place = true;
+        session.begun = now_;
+        session.opened = utc_;
+        session.held = std::make_unique<HeldCopies>();
+        counters_->admission.begun.add(1);
+    }
+    if (standing == Standing::weak && sessions_.of(standing).size() >= shared_.pools.weak) {
+        Session* const silent = silent_weak();
+        if (silent == nullptr) {
+            return; // all are playing; it may still prove itself
+        }
+        displace(*silent);
+    }
+    const bool was_told = session.is_told();
+    sessions_.rank(session, standing);
+    if (!session.is_told()) {
+        return;
+    }
+    auto& totals = counters_->admission;
+    (standing == Standing::proven ? totals.proven : totals.weak).add(1);
+    gate_.forgive(session.tap.client);
+    set_budget(session);
+    if (!was_told) {
+        tell(session);
+    }
+}
+
+void Door::tell(Session& session) {
+    session.tap.id = shared_.last_session.fetch_add(1) + 1;
+    counters_->sessions_opened.add(1);
+    tap_->open(session.tap, session.opened);
+    if (session.held == nullptr) {
+        return;
+    }
+    session.held->for_each(
+        [&](Timestamp time, Direction direction, std::span<const std::byte> bytes) {
+            tap_->datagram(session.tap, time, direction, bytes);
+        });
+    for (std::size_t i = 0; i < session.tap.lost.size(); ++i) {
+        session.tap.lost[i] += session.held->lost()[i];
+        counters_->directions[i].copies_lost.add(session.held->lost()[i]);
+    }
+    session.held.reset();
+}
+
+void Door::displace(Session& session) {
+    counters_->admission.displaced.add(1);
+    leave(session, CloseReason::idle);
+}
+
+void Door::leave(Session& session, CloseReason reason) {
+    note_kernel_drops(session.upstream.socket.get(), session.kernel_drops);
+    if (session.is_told()) {
+        tap_->close(session.tap, utc_, reason);
+        counters_->sessions_closed.add(1);
+    }
+    shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
+    session.has_place = false;
+    session.leaving = true;
+    wheel_.remove(session);
+    leaving_.push_back(sessions_.remove(session));
+}
+
+void Door::free_left() {
+    std::erase_if(leaving_, [&](const std::unique_ptr<Session>& session) {
+        if (has_waiting_datagrams(*session)) {
+            return false;
+        }
+        shared_.upstreams.close(session->upstream);
+        return true;
+    });
+}
+
+/// A client that still repeats itself before a server that says nothing: the observer is to hear of
+/// that, and the client could not have proved anything.
+bool Door::waits_for_server(Session& session) {
+    if (session.standing == Standing::unproven && !session.answered &&
+        now_ms_ - session.last_heard_ms < kSilentMs / 2) {
+        rise(session, Standing::weak);
+    }
+    return session.is_told();
+}
+
+void Door::look_after(Session& session, Time now) {
+    if (session.active || has_waiting_datagrams(session)) {
+        session.active = false;
+        session.last_active = now;
+    }
+    const AdmissionLimits& limits = shared_.limits;
+    const auto idle = now - session.last_active;
+    bool over = idle >= shared_.idle_timeout;
+    if (session.standing == Standing::connless) {
+        over = over || idle >= limits.connless_time;
+    } else if (!session.is_told() && now - session.begun >= limits.unproven_time) {
+        over = !waits_for_server(session);
+    }
+    if (over) {
+        counters_->admission.expired.add(session.is_told() || !session.has_place ? 0 : 1);
+        leave(session, CloseReason::idle);
+        return;
+    }
+    note_kernel_drops(session.upstream.socket.get(), session.kernel_drops);
+    wheel_.add(session, ticks_until_look(session));
+}
+
+std::uint64_t Door::ticks_at(Time time) const noexcept {
+    return static_cast<std::uint64_t>((time - started_) / tick_);
+}
+
+std::uint64_t Door::ticks_until_look(const Session& session) const noexcept {
+    const auto time = session.standing == Standing::connless ? shared_.limits.connless_time
+                      : session.is_told()
+                          ? shared_.idle_timeout
+                          : std::min(shared_.limits.unproven_time, shared_.idle_timeout);
+    return static_cast<std::uint64_t>(std::min(time / kLooksPerTimeout, kLongestBetweenLooks) /
+                                      tick_);
+}
+
+bool Door::sweep(Time now) {
+    begin_batch();
+    const bool all = wheel_.advance(ticks_at(now), kLooksPerSweep,
+                                    [&](Session& session) { look_after(session, now); });
+    end_batch();
+    return all;
+}
+
+void Door::close_all() {
+    begin_batch();
+    while (Session* const session = sessions_.any()) {
+        leave(*session, CloseReason::shutdown);
+    }
+    for (const auto& session : leaving_) {
+        shared_.upstreams.close(session->upstream);
+    }
+    leaving_.clear();
+}
+
+void Door::note_kernel_drops(int socket, std::uint32_t& seen) noexcept {
+    std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
+    socklen_t length = sizeof info;
+    if (::getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info.data(), &length) == 0) {
+        counters_->kernel_dropped.add(info[SK_MEMINFO_DROPS] - seen); // the kernel's counter wraps
+        seen = info[SK_MEMINFO_DROPS];
+    }
+}
+
+} // namespace tw::relay

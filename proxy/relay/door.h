@@ -1,0 +1,137 @@
+#pragma once
+
+#include "proxy/relay/gate.h"
+#include "proxy/relay/listener.h"
+#include "proxy/relay/observation.h"
+#include "proxy/relay/session.h"
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tw::relay {
+
+/// What all relay threads share.
+struct Shared {
+    Observation* observation;
+    UpstreamFactory upstreams;
+    std::size_t max_sessions;
+    std::chrono::milliseconds idle_timeout;
+    Prove prove = nullptr;
+    AdmissionLimits limits{};
+    AdmissionPools pools{0, 1}; ///< of each thread
+    std::atomic<std::size_t> sessions{0};
+    std::atomic<std::uint32_t> last_session{0};
+    std::atomic<std::uint32_t> last_number{0};
+    std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
+};
+
+/// Where the sessions of one relay thread begin, rise and end: who gets a place, who has to leave
+/// for whom, and when. It allocates for a session, never for a datagram.
+///
+/// - Who proves itself is never displaced. An unproven session leaves for the next one when there
+///   are too many of them, of its address first; a weak one when it is silent and its place is
+///   wanted.
+/// - The observer hears of a session when it is proven, or weak, and then from its first datagram
+///   on; of others nothing.
+class Door {
+  public:
+    using Time = Clock::time_point;
+
+    /// All have to outlive it. `ready_set`: the epoll instance that upstream sockets are added to.
+    Door(Shared& shared, std::span<const Listener> listeners, int ready_set, Tap& tap,
+         LiveCounters& counters);
+    ~Door();
+    Door(const Door&) = delete;
+    Door& operator=(const Door&) = delete;
+    Door(Door&&) = delete;
+    Door& operator=(Door&&) = delete;
+
+    /// Begins a batch: reads the clocks. Returns the time of day.
+    Timestamp begin_batch() noexcept;
+
+    /// The session that a client's datagram belongs to or begins; null when it is to be dropped.
+    /// `header` is the message it came in.
+    [[nodiscard]] Session* admit(msghdr& header, std::span<const std::byte> datagram,
+                                 std::uint8_t listener);
+
+    /// Looks at a datagram of a session that is passed on: it may rise.
+    void look(Session& session, Direction direction, std::span<const std::byte> datagram) {
+        if (session.standing != Standing::proven && !session.leaving) {
+            judge(session, direction, datagram);
+        }
+    }
+
+    /// Shows a datagram to the observer, or keeps a copy until it hears of the session.
+    void show(Session& session, Timestamp time, Direction direction,
+              std::span<const std::byte> datagram) {
+        if (session.leaving) {
+            return; // the observer has heard of its end
+        }
+        if (session.is_told()) {
+            tap_->datagram(session.tap, time, direction, datagram);
+        } else if (session.held != nullptr) {
+            session.held->add(time, direction, datagram);
+        }
+    }
+
+    /// Ends a batch: frees what has left.
+    void end_batch() {
+        if (!leaving_.empty()) {
+            free_left();
+        }
+    }
+
+    /// Looks after sessions whose time has come, so many at once. Returns whether all were seen.
+    bool sweep(Time now);
+
+    /// Closes all.
+    void close_all();
+
+    [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
+
+    /// How often sweep() is to be called.
+    [[nodiscard]] std::chrono::milliseconds tick() const noexcept { return tick_; }
+
+    void note_kernel_drops(int socket, std::uint32_t& seen) noexcept;
+
+  private:
+    [[nodiscard]] Session* let_in(const Endpoint& client, msghdr& header,
+                                  std::span<const std::byte> datagram, std::uint8_t listener);
+    [[nodiscard]] bool make_room(const Endpoint& client, Standing standing);
+    [[nodiscard]] bool make_room_of(const Source& source);
+    [[nodiscard]] bool take_place();
+    [[nodiscard]] Session* silent_weak() const noexcept;
+    [[nodiscard]] Session* open(const Endpoint& client, msghdr& header, std::uint8_t listener,
+                                Standing standing, const ProofMemory& proof);
+    [[nodiscard]] std::unique_ptr<Session> make_session(const Endpoint& client);
+    void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
+    void rise(Session& session, Standing standing);
+    void tell(Session& session);
+    void set_budget(Session& session) const noexcept;
+    [[nodiscard]] bool waits_for_server(Session& session);
+    void look_after(Session& session, Time now);
+    void displace(Session& session);
+    void leave(Session& session, CloseReason reason);
+    void free_left();
+    [[nodiscard]] std::uint64_t ticks_at(Time time) const noexcept;
+    [[nodiscard]] std::uint64_t ticks_until_look(const Session& session) const noexcept;
+
+    Shared& shared_;
+    std::span<const Listener> listeners_;
+    int ready_set_;
+    Tap* tap_;
+    LiveCounters* counters_;
+    Gate gate_;
+    Sessions sessions_;
+    Time started_ = Clock::now();
+    std::chrono::milliseconds tick_;
+    TimerWheel<Session> wheel_{0};
+    std::vector<std::unique_ptr<Session>> leaving_;
+    Time now_ = started_;
+    std::uint32_t now_ms_ = 0;
+    Timestamp utc_ = 0;
+};
+
+} // namespace tw::relay

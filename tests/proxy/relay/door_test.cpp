@@ -1,0 +1,254 @@
+#include "proxy/relay/relay.h"
+#include "tests/proxy/relay/udp_peers.h"
+
+#include <memory>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::relay;
+using namespace tw::relay::test;
+
+// A game of one letter a datagram: 'c' begins, 'i' asks for information, 'w' is let in by the server
+// without proof, and the echo of a 'p' from the server, sent back as 'q', proves.
+constexpr char kBegin = 'c';
+constexpr char kAsk = 'i';
+constexpr char kWeak = 'w';
+constexpr char kSecret = 'p';
+constexpr char kProof = 'q';
+
+Standing prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
+    const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
+    bool told = memory.bytes[0] != std::byte{0};
+    if (direction == Direction::s2c) {
+        memory.bytes[0] |= std::byte{letter == kSecret};
+        return letter == kWeak ? Standing::weak : Standing::connless;
+    }
+    told = told && letter == kProof;
+    return told                                                       ? Standing::proven
+           : letter == kAsk                                           ? Standing::connless
+           : letter == kBegin || letter == kWeak || letter == kSecret ? Standing::unproven
+                                                                      : Standing::stray;
+}
+
+Bytes say(char letter, std::size_t size = 8) {
+    return Bytes(size, static_cast<std::byte>(letter));
+}
+
+struct Setup {
+    EchoServer server;
+    Ring ring{std::size_t{4} << 20U};
+    Ring* rings[1]{&ring};
+    std::unique_ptr<Relay> relay;
+
+    explicit Setup(
+        std::size_t max_sessions = 16,
+        const std::function<void(Options&)>& change = [](Options&) {}) {
+        Options options = options_for(server.endpoint());
+        options.max_sessions = max_sessions;
+        options.prove = prove;
+        change(options);
+        relay = std::make_unique<Relay>(options, rings);
+        relay->start();
+    }
+
+    bool answered(Peer& peer, char letter, std::chrono::milliseconds patience = kPatience) {
+        peer.send(say(letter), relay->listen_endpoints()[0]);
+        return peer.receive(patience).has_value();
+    }
+
+    bool prove_itself(Peer& peer) { return answered(peer, kSecret) && answered(peer, kProof); }
+
+    [[nodiscard]] AdmissionTotals<std::uint64_t> totals() const {
+        return relay->counters().admission;
+    }
+
+    std::vector<KeptEvent> end() {
+        relay->stop();
+        relay->join();
+        return take_all(ring);
+    }
+};
+
+constexpr std::chrono::milliseconds kNoPatience{50};
+
+std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
+    return static_cast<std::size_t>(
+        std::count_if(events.begin(), events.end(),
+                      [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
+}
+
+TEST_CASE("the observer hears of a session when it is proven, from its first datagram on") {
+    Setup setup;
+    Peer stranger;
+    Peer asker;
+    Peer player;
+    CHECK(setup.answered(stranger, kBegin));
+    CHECK(setup.answered(asker, kAsk));
+    CHECK(setup.prove_itself(player));
+    CHECK(setup.answered(player, 'x'));
+    CHECK(setup.totals().begun == 2);
+    CHECK(setup.totals().connless == 1);
+    CHECK(setup.totals().proven == 1);
+    CHECK(setup.relay->counters().sessions_opened == 1);
+    const auto events = setup.end();
+    REQUIRE(events.size() == 8);
+    CHECK(events[0].event.kind == EventKind::open);
+    CHECK(events[0].event.session == 1);
+    CHECK(events[0].event.client == endpoint_from(player.endpoint().data()));
+    constexpr std::string_view kSaid = "ppqqxx";
+    for (std::size_t i = 0; i < kSaid.size(); ++i) {
+        CAPTURE(i);
+        CHECK((events[1 + i].bytes == say(kSaid[i])));
+        CHECK(events[1 + i].event.direction == (i % 2 == 0 ? Direction::c2s : Direction::s2c));
+        CHECK(events[1 + i].event.time >= events[i].event.time);
+    }
+    CHECK(events.back().event.kind == EventKind::close);
+}
+
+TEST_CASE("what was said before and did not fit is told as a gap") {
+    Setup setup;
+    Peer player;
+    for (int i = 0; i < 4; ++i) {
+        player.send(say(kBegin, 1000), setup.relay->listen_endpoints()[0]);
+        REQUIRE(player.receive());
+    }
+    CHECK(setup.prove_itself(player));
+    std::uint64_t lost = 0;
+    std::uint64_t seen = 0;
+    for (const KeptEvent& kept : setup.end()) {
+        lost += kept.event.kind == EventKind::gap ? kept.event.lost : 0;
+        seen += kept.event.kind == EventKind::datagram ? 1 : 0;
+    }
+    CHECK(lost + seen == 12);
+    CHECK(lost == 6); // four of a thousand bytes fit beside their headers, and the proof is shown
+}
+
+TEST_CASE("strangers take a quarter of the places, and the oldest of them leaves for the next") {
+    Setup setup{16};
+    std::vector<std::unique_ptr<Peer>> strangers;
+    for (int i = 0; i < 12; ++i) {
+        strangers.push_back(std::make_unique<Peer>());
+        strangers.back()->send(say(kBegin), setup.relay->listen_endpoints()[0]);
+    }
+    CHECK(eventually([&] { return setup.totals().begun + setup.totals().crowd == 12; }));
+    CHECK(setup.relay->num_sessions() <= 4);
+    CHECK(count_of(setup.end(), EventKind::open) == 0);
+}
+
+TEST_CASE("who is proven is never displaced; beyond them there is no place") {
+    Setup setup{
+        4, [](Options& options) { options.admission.least_time = std::chrono::milliseconds{1}; }};
+    std::vector<std::unique_ptr<Peer>> players;
+    for (int i = 0; i < 4; ++i) {
+        players.push_back(std::make_unique<Peer>());
+        REQUIRE(setup.prove_itself(*players.back()));
+    }
+    Peer late;
+    CHECK_FALSE(setup.answered(late, kBegin, kNoPatience));
+    CHECK(setup.relay->counters().sessions_refused == 1);
+    for (const auto& player : players) {
+        CHECK(setup.answered(*player, 'x'));
+    }
+    CHECK(setup.totals().displaced == 0);
+}
+
+TEST_CASE("a weak session leaves only when it is silent and its place is wanted") {
+    Setup setup{
+        2, [](Options& options) { options.admission.least_time = std::chrono::milliseconds{1}; }};
+    Peer proven;
+    Peer weak;
+    Peer late;
+    REQUIRE(setup.prove_itself(proven));
+    REQUIRE(setup.answered(weak, kWeak));
+    CHECK(setup.totals().weak == 1);
+    CHECK_FALSE(setup.answered(late, kBegin, kNoPatience));
+    std::this_thread::sleep_for(std::chrono::milliseconds{2100});
+    CHECK(setup.answered(late, kBegin));
+    CHECK(setup.totals().displaced == 1);
+    CHECK(setup.answered(proven, 'x'));
+    const auto events = setup.end();
+    CHECK(count_of(events, EventKind::open) == 2);
+    CHECK(count_of(events, EventKind::close) == 2);
+}
+
+TEST_CASE("who proves nothing leaves in time, however much it sends") {
+    Setup setup{16, [](Options& options) {
+                    options.admission.unproven_time = std::chrono::milliseconds{200};
+                    options.admission.connless_time = std::chrono::milliseconds{100};
+                }};
+    Peer stranger;
+    Peer asker;
+    CHECK(setup.answered(asker, kAsk));
+    CHECK(eventually([&] {
+        static_cast<void>(setup.answered(stranger, kBegin, kNoPatience));
+        return setup.totals().expired >= 1;
+    }));
+    CHECK(eventually([&] { return setup.relay->num_sessions() == 0; }));
+    CHECK(setup.answered(asker, kAsk));
+}
+
+TEST_CASE("the observer hears of who waits for a server that says nothing") {
+    Peer silent;
+    Ring ring{Ring::kMinBytes};
+    Ring* const rings[] = {&ring};
+    Options options = options_for(silent.endpoint());
+    options.prove = prove;
+    options.admission.unproven_time = std::chrono::milliseconds{200};
+    Relay relay{options, rings};
+    relay.start();
+    Peer waiting;
+    Peer stray;
+    CHECK(eventually([&] {
+        waiting.send(say(kBegin), relay.listen_endpoints()[0]);
+        stray.send(say('x'), relay.listen_endpoints()[0]);
+        return relay.counters().admission.weak >= 1;
+    }));
+    relay.stop();
+    relay.join();
+    for (const KeptEvent& kept : take_all(ring)) {
+        CHECK((kept.event.kind != EventKind::open ||
+               kept.event.client != endpoint_from(stray.endpoint().data())));
+    }
+}
+
+TEST_CASE("a session has so many datagrams a second") {
+    Setup setup{16, [](Options& options) { options.admission.session_rate = 100; }};
+    Peer player;
+    REQUIRE(setup.prove_itself(player));
+    for (int i = 0; i < 1000; ++i) {
+        player.send(say('x'), setup.relay->listen_endpoints()[0]);
+    }
+    CHECK(eventually([&] { return setup.totals().rate >= 700; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    Peer other;
+    CHECK(setup.prove_itself(other));
+}
+
+TEST_CASE("idle sessions that leave at once hold nobody up") {
+    constexpr std::size_t kIdle = 1000;
+    Setup setup{2 * kIdle, [](Options& options) {
+                    options.prove = nullptr;
+                    options.idle_timeout = std::chrono::milliseconds{1000};
+                }};
+    std::vector<std::unique_ptr<Peer>> idle;
+    for (std::size_t i = 0; i < kIdle; ++i) {
+        idle.push_back(std::make_unique<Peer>());
+        idle.back()->send(say('x'), setup.relay->listen_endpoints()[0]);
+    }
+    REQUIRE(eventually([&] { return setup.relay->counters().sessions_opened == kIdle; }));
+    Peer player;
+    auto longest = Clock::duration::zero();
+    while (setup.relay->num_sessions() != 1 || setup.relay->counters().sessions_opened <= kIdle) {
+        const auto sent = Clock::now();
+        REQUIRE(setup.answered(player, 'x'));
+        longest = std::max(longest, Clock::now() - sent);
+    }
+    MESSAGE("the longest round trip while ", kIdle, " sessions left took ",
+            std::chrono::duration_cast<std::chrono::microseconds>(longest).count(), " us");
+    CHECK(setup.relay->counters().sessions_closed == kIdle);
+}
+
+} // namespace

@@ -1,0 +1,20 @@
+#include "proxy/relay/sip_hash.h"
+
+#include <vector>
+
+#include <doctest/doctest.h>
+
+TEST_CASE("SipHash-2-4 is what its authors say it is") {
+    tw::relay::SipKey key{};
+    for (std::size_t i = 0; i < key.size(); ++i) {
+        key[i] = static_cast<std::byte>(i);
+    }
+    const tw::relay::SipHash hash{key};
+    std::vector<std::byte> bytes;
+    CHECK(hash(bytes) == 0x726fdb47dd0e0e31U); // of nothing, then of 00 01 … 0e
+    for (std::size_t i = 0; i < 15; ++i) {
+        bytes.push_back(static_cast<std::byte>(i));
+    }
+    CHECK(hash(bytes) == 0xa129ca6149be45e5U);
+    CHECK(hash(bytes) == 0xa129ca6149be45e5U);
+}

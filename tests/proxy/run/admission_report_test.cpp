@@ -1,0 +1,20 @@
+#include "proxy/run/admission_report.h"
+
+#include <doctest/doctest.h>
+
+TEST_CASE("what is turned away is told with why, and told once") {
+    tw::run::AdmissionReport report;
+    tw::relay::Counters counters;
+    CHECK_FALSE(report.check(counters));
+    counters.admission.flood = 17;
+    counters.admission.proven = 3;
+    CHECK(report.check(counters) ==
+          "datagrams turned away at the door: 17 (too many of one address)");
+    CHECK_FALSE(report.check(counters));
+    counters.admission.flood = 18;
+    counters.admission.crowd = 5;
+    counters.sessions_refused = 2;
+    CHECK(report.check(counters) ==
+          "datagrams turned away at the door: 1 (too many of one address), 5 (too many strangers "
+          "at once), 2 (no place is free)");
+}
