@@ -40,8 +40,8 @@ struct AdmissionLimits {
     std::chrono::milliseconds least_time{250};
     /// A client that is not answered repeats itself after this long. While there is a crowd, only
     /// who does is let in.
-    std::chrono::milliseconds earliest_repetition{400};
-    std::chrono::milliseconds latest_repetition{700};
+    std::chrono::milliseconds earliest_repetition{450};
+    std::chrono::milliseconds latest_repetition{600};
     /// Who was let in and proved nothing is let in again after this long, while there is a crowd.
     std::chrono::milliseconds second_chance{30'000};
     /// Datagrams of no session from one IPv4 address or IPv6 /64, a second, and as many at once.

@@ -81,19 +81,35 @@ Gate::Waiting& Gate::waiting_of(const Endpoint& client, std::uint32_t now_ms) no
         found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
             return now_ms - a.seen_ms < now_ms - b.seen_ms;
         });
-        *found = {.tag = tag, .seen_ms = 0, .said = 0, .entered_ms = 0};
+        *found = {.tag = tag, .seen_ms = 0, .said = 0, .repeats = 0, .entered_ms = 0};
     }
     return *found;
 }
 
-bool Gate::stands_out(const Waiting& waiting, std::uint32_t said,
-                      std::uint32_t now_ms) const noexcept {
+void Gate::note(Waiting& waiting, std::span<const std::byte> datagram,
+                std::uint32_t now_ms) const noexcept {
+    constexpr std::size_t kLooked = 16;
+    constexpr std::uint32_t kMask = 0xffffff;
+    constexpr std::uint32_t kMostRepeats = 255;
+    auto said = static_cast<std::uint32_t>(datagram.size());
+    for (const std::byte byte : datagram.first(std::min(datagram.size(), kLooked))) {
+        said = said * 16777619U ^ std::to_integer<std::uint32_t>(byte);
+    }
+    said = (said ^ said >> 24U) & kMask;
     const std::uint32_t since = now_ms - waiting.seen_ms;
     const bool repeats = waiting.said == said && since >= in_ms(limits_.earliest_repetition) &&
                          since <= in_ms(limits_.latest_repetition);
-    const bool had_its_chance =
-        waiting.entered_ms != 0 && now_ms - waiting.entered_ms < in_ms(limits_.second_chance);
-    return repeats && !had_its_chance;
+    const std::uint32_t before = waiting.repeats;
+    waiting.repeats = (repeats ? std::min(before + 1, kMostRepeats) : 0) & kMostRepeats;
+    waiting.said = said & kMask;
+    waiting.seen_ms = now_ms;
+}
+
+std::uint32_t Gate::repeats_wanted() const noexcept {
+    return entries_.is_below(1, 8)   ? 3
+           : entries_.is_below(1, 4) ? 2
+           : entries_.is_below(1, 2) ? 1
+                                     : 0;
 }
 
 bool Gate::may_enter(const Endpoint& client, Standing standing, std::span<const std::byte> datagram,
@@ -103,16 +119,13 @@ bool Gate::may_enter(const Endpoint& client, Standing standing, std::span<const 
     }
     entries_.refill(now_ms);
     Waiting& waiting = waiting_of(client, now_ms);
-    std::uint32_t said = static_cast<std::uint32_t>(datagram.size()) | 1U;
-    for (const std::byte byte : datagram.first(std::min<std::size_t>(datagram.size(), 16))) {
-        said = said * 16777619U ^ std::to_integer<std::uint32_t>(byte);
-    }
-    const bool crowd = entries_.is_low();
-    const bool wanted =
-        !crowd || (standing != Standing::stray && stands_out(waiting, said, now_ms));
-    waiting.seen_ms = now_ms;
-    waiting.said = said;
-    if (!wanted || !entries_.take(now_ms)) {
+    note(waiting, datagram, now_ms);
+    const std::uint32_t wanted = repeats_wanted();
+    const bool had_its_chance =
+        waiting.entered_ms != 0 && now_ms - waiting.entered_ms < in_ms(limits_.second_chance);
+    const bool stands_out =
+        standing != Standing::stray && waiting.repeats >= wanted && !had_its_chance;
+    if ((wanted != 0 && !stands_out) || !entries_.take(now_ms)) {
         return false;
     }
     waiting.entered_ms = std::max(now_ms, 1U);

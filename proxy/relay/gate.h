@@ -39,7 +39,10 @@ class TokenBucket {
         }
     }
 
-    [[nodiscard]] bool is_low() const noexcept { return tokens_ < capacity_ / 2; }
+    /// Whether less than so many parts of the whole are left.
+    [[nodiscard]] bool is_below(std::uint32_t parts, std::uint32_t whole) const noexcept {
+        return std::uint64_t{tokens_} * whole < std::uint64_t{capacity_} * parts;
+    }
 
   private:
     std::uint32_t rate_;
@@ -61,7 +64,8 @@ enum class Refusal : std::uint8_t {
 /// Each address has a bucket of tokens. All together have one that lets an unproven session live
 /// for the longest round trip before it has to leave for the next. While that one is low, only who
 /// repeats itself as a waiting client does is let in, saying the same and nothing else in between,
-/// and not who was let in before and proved nothing.
+/// and not who was let in before and proved nothing. The lower it is, the more often a client has to
+/// have repeated itself, up to three times: so what is left is for those who stand out most.
 ///
 /// Memory is fixed, and touched only as far as strangers come. One thread's.
 class Gate {
@@ -93,9 +97,10 @@ class Gate {
     /// What is remembered of one address and port.
     struct Waiting {
         std::uint32_t tag;
-        std::uint32_t seen_ms;    ///< its last datagram
-        std::uint32_t said;       ///< a hash of that
-        std::uint32_t entered_ms; ///< last let in; 0: never
+        std::uint32_t seen_ms;     ///< its last datagram
+        std::uint32_t said : 24;   ///< a hash of that
+        std::uint32_t repeats : 8; ///< how often it came again in a client's rhythm
+        std::uint32_t entered_ms;  ///< last let in; 0: never
     };
 
     struct Free {
@@ -109,8 +114,10 @@ class Gate {
     [[nodiscard]] static Table<Entry> make_table(std::size_t count);
 
     [[nodiscard]] Waiting& waiting_of(const Endpoint& client, std::uint32_t now_ms) noexcept;
-    [[nodiscard]] bool stands_out(const Waiting& waiting, std::uint32_t said,
-                                  std::uint32_t now_ms) const noexcept;
+    /// Counts a datagram of a stranger that waits.
+    void note(Waiting& waiting, std::span<const std::byte> datagram,
+              std::uint32_t now_ms) const noexcept;
+    [[nodiscard]] std::uint32_t repeats_wanted() const noexcept;
 
     AdmissionLimits limits_;
     KeyedHash hash_ = KeyedHash::random();

@@ -19,6 +19,7 @@ const KIND = process.env.KIND ?? 'mixed';
 const PLAYERS = 4;
 const NEWCOMERS = Math.max(3, Math.floor(SECONDS / 6));
 const WAIT_MS = 30000;
+const LONGEST_JOIN_MS = 3000; // 2 s, and what a busy machine adds
 
 asRoot();
 after(endPeers);
@@ -49,7 +50,7 @@ test('a crowd of forged senders takes nothing from players, keeps nobody out, an
     await flood.ended;
     t.diagnostic(JSON.stringify({ ...result, grown_mib: grown, amplified, flood: flood.output.trim() }));
     assert.equal(result.online, PLAYERS);
-    assert.ok(result.joins.every((ms) => ms !== null), `newcomers took ${result.joins} ms`);
+    assert.ok(result.joins.every((ms) => ms !== null && ms < LONGEST_JOIN_MS), `newcomers took ${result.joins} ms`);
     assert.ok(amplified < 1, `${amplified} bytes for each one that came`);
     assert.ok(grown < 32, `${grown} MiB more`);
     assert.match(proxy.child.log, /datagrams turned away at the door/);
