@@ -157,3 +157,34 @@ for (const { name, serverAddress, elsewhere } of LAYOUTS) {
         for (const host of hosts) await host.stop();
     });
 }
+
+// docs/tunnel.md, with a cable in place of the tunnel: the server's host knows no other way to the players.
+test('a server at the far end of a tunnel: limits and bans hold for real addresses', async () => {
+    const [players, near, far] = await Promise.all(['players', 'the proxy', 'the server'].map(Host.create));
+    const [first, second] = ['10.77.1.2', '10.77.1.3'];
+    players.join(near, 'front', [`${first}/24`, `${second}/24`], ['10.77.1.1/24']);
+    near.join(far, 'wg-game', ['10.88.0.1/24'], ['10.88.0.2/24']);
+    far.run('ip', 'rule', 'add', 'pref', '8303', 'from', '10.88.0.2', 'lookup', '8303');
+    far.run('ip', 'route', 'add', 'default', 'via', '10.88.0.1', 'dev', 'wg-game', 'table', '8303');
+    for (const host of [near, far]) host.run('sysctl', '-q', 'net.ipv4.conf.wg-game.rp_filter=2');
+    near.run('sh', '-ec', near.run(TWSCOPE, 'proxy', '-s', '10.88.0.2:8304', '--print-routes'));
+    const server = await startServer({ folder, port: SERVER_PORT, namespace: far.pid,
+        settings: ['sv_max_clients_per_ip 2', 'bindaddr 10.88.0.2'] });
+    const proxy = await startProxy({ server: SERVER_PORT, host: '10.88.0.2', address: '10.77.1.1', listen: PROXY_PORT,
+        records: records(), args: ['--client-address', 'transparent'], namespace: near.pid });
+    const crowd = (...addresses) => new Child('players', process.execPath, [fileURLToPath(new URL('crowd.mjs', import.meta.url)),
+        '10.77.1.1', `${PROXY_PORT}`, ...addresses], { namespace: players.pid });
+    const game = crowd(first, first, second);
+    await game.waitFor(/all in the game/, WAIT_MS);
+    assert.deepEqual(entered(server).map(hostOf), [first, first, second]);
+    await crowd(first).waitFor(/same IP/, WAIT_MS);
+    await server.command(`ban ${first} 5 cheating`);
+    await server.child.waitFor(/banned/, WAIT_MS);
+    await crowd(first).waitFor(/cheating|banned/i, WAIT_MS);
+    const other = crowd(second);
+    await other.waitFor(/all in the game/, WAIT_MS);
+    await Promise.all([game, other].map((child) => child.stop()));
+    assert.equal(await proxy.drain(), 0);
+    await server.stop();
+    for (const host of [players, near, far]) await host.stop();
+});
