@@ -39,8 +39,8 @@ Gate::Table<Entry> Gate::make_table(std::size_t count) {
     return Table<Entry>{memory};
 }
 
-Gate::Gate(const AdmissionLimits& limits, const AdmissionPools& pools)
-    : limits_{limits}, entries_{bucket_for(pools.unproven, limits.least_time)},
+Gate::Gate(const AdmissionLimits& limits, const AdmissionPools& pools, const KeyedHash& hash)
+    : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unproven, limits.least_time)},
       requests_{bucket_for(pools.connless, limits.least_time)},
       sources_{make_table<SourceEntry>(kSources)}, waiting_{make_table<Waiting>(kWaiting)} {}
 

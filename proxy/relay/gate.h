@@ -67,10 +67,12 @@ enum class Refusal : std::uint8_t {
 /// and not who was let in before and proved nothing. The lower it is, the more often a client has to
 /// have repeated itself, up to three times: so what is left is for those who stand out most.
 ///
-/// Memory is fixed, and touched only as far as strangers come. One thread's.
+/// Memory is fixed, 16 MiB, and touched only as far as strangers come. One thread's.
 class Gate {
   public:
-    Gate(const AdmissionLimits& limits, const AdmissionPools& pools);
+    /// `hash`: where in its tables an address stands; tests choose one that is always the same.
+    Gate(const AdmissionLimits& limits, const AdmissionPools& pools,
+         const KeyedHash& hash = KeyedHash::random());
 
     /// Whether an address may send another datagram that belongs to no session.
     [[nodiscard]] bool may_knock(const Endpoint& client, std::uint32_t now_ms) noexcept;
@@ -86,7 +88,7 @@ class Gate {
   private:
     static constexpr std::size_t kWays = 4;
     static constexpr std::size_t kSources = std::size_t{1} << 14U;
-    static constexpr std::size_t kWaiting = std::size_t{1} << 18U;
+    static constexpr std::size_t kWaiting = std::size_t{1} << 20U;
 
     struct SourceEntry {
         std::uint32_t tag;
@@ -120,7 +122,7 @@ class Gate {
     [[nodiscard]] std::uint32_t repeats_wanted() const noexcept;
 
     AdmissionLimits limits_;
-    KeyedHash hash_ = KeyedHash::random();
+    KeyedHash hash_;
     TokenBucket entries_;
     TokenBucket requests_;
     Table<SourceEntry> sources_;

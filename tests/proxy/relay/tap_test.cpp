@@ -173,7 +173,8 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
     CHECK(tap.lost() == 2);
 }
 
-TEST_CASE("an observer that finds the ring full of another's events is greeted when there is room") {
+TEST_CASE(
+    "an observer that finds the ring full of another's events is greeted when there is room") {
     Ring ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
     Tap tap{&ring, 4, observer};

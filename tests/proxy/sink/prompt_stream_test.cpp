@@ -1,6 +1,5 @@
-#include "proxy/sink/prompt_stream.h"
-
 #include "proxy/sink/measured_output.h"
+#include "proxy/sink/prompt_stream.h"
 
 #include <array>
 #include <string>
