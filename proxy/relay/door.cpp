@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <linux/sock_diag.h>
 #include <sys/epoll.h>
 
 namespace tw::relay {
@@ -22,35 +21,6 @@ constexpr milliseconds kLongestBetweenLooks{1000};
 constexpr std::size_t kLooksPerSweep = 32;
 /// A weak session that is displaced has to have been silent this long; a player never is.
 constexpr std::uint32_t kSilentMs = 2000;
-
-/// Turns the control message of a datagram into one that makes the reply leave from the address it
-/// came to. Returns its length, 0 when there is none.
-std::size_t make_reply_control(msghdr& from, Control& to) {
-    for (cmsghdr* c = CMSG_FIRSTHDR(&from); c != nullptr; c = CMSG_NXTHDR(&from, c)) {
-        std::size_t space = 0;
-        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-            in_pktinfo info{};
-            std::memcpy(&info, CMSG_DATA(c), sizeof info);
-            info.ipi_ifindex = 0; // the route decides
-            info.ipi_addr = {};
-            std::memcpy(CMSG_DATA(c), &info, sizeof info);
-            space = CMSG_SPACE(sizeof info);
-        } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-            in6_pktinfo info{};
-            std::memcpy(&info, CMSG_DATA(c), sizeof info);
-            if (!IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) {
-                info.ipi6_ifindex = 0;
-            }
-            std::memcpy(CMSG_DATA(c), &info, sizeof info);
-            space = CMSG_SPACE(sizeof info);
-        }
-        if (space != 0 && space <= to.size()) {
-            std::memcpy(to.data(), c, space);
-            return space;
-        }
-    }
-    return 0;
-}
 
 milliseconds tick_for(const Shared& shared) {
     const auto shortest =
@@ -334,7 +304,8 @@ void Door::displace(Session& session) {
 }
 
 void Door::leave(Session& session, CloseReason reason) {
-    note_kernel_drops(session.upstream.socket.get(), session.kernel_drops);
+    counters_->kernel_dropped.add(
+        new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     if (session.is_told()) {
         tap_->close(session.tap, utc_, reason);
         counters_->sessions_closed.add(1);
@@ -384,7 +355,8 @@ void Door::look_after(Session& session, Time now) {
         leave(session, CloseReason::idle);
         return;
     }
-    note_kernel_drops(session.upstream.socket.get(), session.kernel_drops);
+    counters_->kernel_dropped.add(
+        new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     wheel_.add(session, ticks_until_look(session));
 }
 
@@ -418,15 +390,6 @@ void Door::close_all() {
         shared_.upstreams.close(session->upstream);
     }
     leaving_.clear();
-}
-
-void Door::note_kernel_drops(int socket, std::uint32_t& seen) noexcept {
-    std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
-    socklen_t length = sizeof info;
-    if (::getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info.data(), &length) == 0) {
-        counters_->kernel_dropped.add(info[SK_MEMINFO_DROPS] - seen); // the kernel's counter wraps
-        seen = info[SK_MEMINFO_DROPS];
-    }
 }
 
 } // namespace tw::relay

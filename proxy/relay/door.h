@@ -94,8 +94,6 @@ class Door {
     /// How often sweep() is to be called.
     [[nodiscard]] std::chrono::milliseconds tick() const noexcept { return tick_; }
 
-    void note_kernel_drops(int socket, std::uint32_t& seen) noexcept;
-
   private:
     [[nodiscard]] Session* let_in(const Endpoint& client, msghdr& header,
                                   std::span<const std::byte> datagram, std::uint8_t listener);

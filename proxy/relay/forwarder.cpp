@@ -203,7 +203,8 @@ bool Forwarder::sweep(Clock::time_point now) {
     if (now - listeners_seen_ >= kListenerLooks) {
         listeners_seen_ = now;
         for (std::size_t i = 0; i < listeners_.size(); ++i) {
-            door_.note_kernel_drops(listeners_[i].socket, listener_drops_[i]);
+            counters_.kernel_dropped.add(
+                new_kernel_drops(listeners_[i].socket, listener_drops_[i]));
         }
     }
     static_cast<void>(tap_.settle(now_utc())); // what does not fit is tried again

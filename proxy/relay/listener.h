@@ -1,5 +1,12 @@
 #pragma once
 
+#include "proxy/relay/batch.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include <sys/socket.h>
+
 namespace tw::relay {
 
 /// A socket clients send to; not owned.
@@ -7,5 +14,13 @@ struct Listener {
     int socket = 0;
     bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must name their address
 };
+
+/// Turns the control message of a datagram into one that makes the reply leave from the address it
+/// came to. Returns its length, 0 when there is none.
+[[nodiscard]] std::size_t make_reply_control(msghdr& from, Control& to);
+
+/// Datagrams that a socket had no room for since the kernel's counter stood at `seen`, which becomes
+/// what it is now.
+[[nodiscard]] std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept;
 
 } // namespace tw::relay

@@ -1,0 +1,49 @@
+#include "proxy/relay/listener.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+
+namespace tw::relay {
+
+std::size_t make_reply_control(msghdr& from, Control& to) {
+    for (cmsghdr* c = CMSG_FIRSTHDR(&from); c != nullptr; c = CMSG_NXTHDR(&from, c)) {
+        std::size_t space = 0;
+        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+            in_pktinfo info{};
+            std::memcpy(&info, CMSG_DATA(c), sizeof info);
+            info.ipi_ifindex = 0; // the route decides
+            info.ipi_addr = {};
+            std::memcpy(CMSG_DATA(c), &info, sizeof info);
+            space = CMSG_SPACE(sizeof info);
+        } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+            in6_pktinfo info{};
+            std::memcpy(&info, CMSG_DATA(c), sizeof info);
+            if (!IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) {
+                info.ipi6_ifindex = 0;
+            }
+            std::memcpy(CMSG_DATA(c), &info, sizeof info);
+            space = CMSG_SPACE(sizeof info);
+        }
+        if (space != 0 && space <= to.size()) {
+            std::memcpy(to.data(), c, space);
+            return space;
+        }
+    }
+    return 0;
+}
+
+std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept {
+    std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
+    socklen_t length = sizeof info;
+    if (::getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info.data(), &length) != 0) {
+        return 0;
+    }
+    const std::uint32_t before = std::exchange(seen, info[SK_MEMINFO_DROPS]);
+    return seen - before; // the counter wraps
+}
+
+} // namespace tw::relay
