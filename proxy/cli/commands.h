@@ -18,6 +18,7 @@ using Action = std::function<int()>;
 inline constexpr int kExitFinding = 1; ///< a finding that --fail-on names
 inline constexpr int kExitUsage = 2;   ///< wrong usage, or it could not start
 inline constexpr int kExitFailed = 3;  ///< failed while running
+inline constexpr int kExitNotYet = 4;  ///< could not start yet: worth another try
 
 /// How the program was started.
 struct Invocation {

@@ -12,12 +12,14 @@
 #include "proxy/run/state_folder.h"
 #include "proxy/sink/prompt_stream.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -26,6 +28,7 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -197,21 +200,65 @@ void check_flags(const ProxyFlags& flags) {
     }
 }
 
+/// Each session and each address to listen on takes a descriptor of this process.
+void raise_descriptor_limit(const relay::Options& options) {
+    constexpr std::size_t kOthers = 64;
+    const std::size_t needed =
+        options.max_sessions + options.listen.size() * options.threads + kOthers;
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < needed) {
+        throw UsageError{fmt::format("--max-sessions {} needs {} descriptors, and this process may "
+                                     "have {}; raise the limit (ulimit -Hn, LimitNOFILE=) or ask "
+                                     "for fewer sessions",
+                                     options.max_sessions, needed, limit.rlim_max)};
+    }
+    limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, needed);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Binds, and tries again as long as it may for what may come yet. Null: that never came, and it is
+/// said. Errors: UsageError for all that will not change.
+std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
+                                          const run::RelayRunOptions& options) {
+    constexpr std::chrono::milliseconds kFirstPause{100};
+    constexpr std::chrono::milliseconds kLongestPause{2000};
+    const auto deadline = std::chrono::steady_clock::now() +
+                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                              std::chrono::duration<double>{flags.start_timeout});
+    for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+        try {
+            return std::make_unique<run::RelayRun>(options);
+        } catch (const relay::NotYetError& error) {
+            const auto left = deadline - std::chrono::steady_clock::now();
+            if (left <= std::chrono::steady_clock::duration::zero()) {
+                fmt::print(stderr, "twscope: {}\n", error.what());
+                return nullptr;
+            }
+            if (pause == kFirstPause) {
+                spdlog::warn("{}; trying again for {} seconds", error.what(), flags.start_timeout);
+            }
+            std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(pause, left));
+        } catch (const relay::SharedAddressError& error) {
+            throw UsageError{fmt::format("{}; keep their own with --client-address transparent, or "
+                                         "accept it with --insecure-shared",
+                                         error.what())};
+        } catch (const relay::StartError& error) {
+            throw UsageError{error.what()};
+        }
+    }
+}
+
 int run_relay(const ProxyFlags& flags, const Invocation& invocation) {
     check_flags(flags);
     run::RelayRunOptions options = relay_run_options(flags, invocation);
     const run::KeptKey key = run::keep_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
+    raise_descriptor_limit(options.relay);
     const relay::ClientAddress wanted = options.relay.client_address;
-    std::optional<run::RelayRun> run;
-    try {
-        run.emplace(std::move(options));
-    } catch (const relay::SharedAddressError& error) {
-        throw UsageError{fmt::format("{}; keep their own with --client-address transparent, or "
-                                     "accept it with --insecure-shared",
-                                     error.what())};
-    } catch (const relay::StartError& error) {
-        throw UsageError{error.what()};
+    const auto run = open_relay(flags, options);
+    if (run == nullptr) {
+        return kExitNotYet;
     }
     if (const auto ending = run->open()) {
         return ending->signal == 0 && ending->code != 0 ? ending->code : kExitUsage;

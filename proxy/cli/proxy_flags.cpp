@@ -78,6 +78,13 @@ void ProxyFlags::add_to(CLI::App& command) {
                     "when it wants more")
         ->check(CLI::Range(std::size_t{128}, std::size_t{1} << 20U))
         ->capture_default_str();
+    command
+        .add_option("--start-timeout", start_timeout,
+                    "Try again for this many seconds when the server's name does not resolve or an "
+                    "address or port to listen on is not there yet; then end with exit code 4")
+        ->transform(seconds())
+        ->check(CLI::Range(0.0, 86400.0))
+        ->capture_default_str();
     command.add_option("--duration", duration, "Stop after this many seconds")
         ->transform(seconds())
         ->check(CLI::Range(kShortestRun, kLongestRun));

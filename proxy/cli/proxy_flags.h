@@ -27,7 +27,8 @@ struct ProxyFlags {
     unsigned threads = 1;
     std::size_t ring_mib = 16;
     std::size_t observer_memory_mib = 2048;
-    double duration = 0; ///< seconds; 0: until a signal comes
+    double start_timeout = 0; ///< seconds to try again for what may come yet
+    double duration = 0;      ///< seconds; 0: until a signal comes
     bool stats = false;
     bool busy_poll = false;
     bool no_inspect = false;

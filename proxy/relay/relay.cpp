@@ -97,7 +97,7 @@ Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
     const auto found =
         resolver.resolve(host, std::to_string(port), Udp::resolver::numeric_service, error);
     if (error || found.empty()) {
-        throw StartError{"cannot resolve the server's name '" + host + "': " + error.message()};
+        throw NotYetError{"cannot resolve the server's name '" + host + "': " + error.message()};
     }
     const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& entry) {
         return entry.endpoint().address().is_v4();

@@ -80,10 +80,16 @@ Shard::Shard(const Options& options, unsigned thread, std::vector<Udp::endpoint>
 void Shard::open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only) {
     boost::system::error_code error;
     const auto check = [&](const char* what) {
-        if (error) {
-            throw StartError{std::string{"cannot "} + what + ' ' + to_string(endpoint) + ": " +
-                             error.message()};
+        if (!error) {
+            return;
         }
+        const std::string text =
+            std::string{"cannot "} + what + ' ' + to_string(endpoint) + ": " + error.message();
+        if (error == boost::asio::error::address_in_use ||
+            error == boost::system::errc::address_not_available) {
+            throw NotYetError{text};
+        }
+        throw StartError{text};
     };
     Udp::socket& socket = sockets_.emplace_back(io_);
     socket.open(endpoint.protocol(), error);

@@ -2,7 +2,6 @@
 //   node ci.mjs TWSCOPE
 // As the command that plays: node ci.mjs play [noise]
 import assert from 'node:assert/strict';
-import dgram from 'node:dgram';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
@@ -17,15 +16,13 @@ const SELF = fileURLToPath(import.meta.url);
 const SNAPSHOTS = 25;
 const WAIT_MS = 30000;
 
-/** Two players walk about; with noise, somebody sends what is no packet. */
+/** Two players walk about; with noise, one of them sends what is no packet. */
 async function play(noise) {
     const port = Number(process.env.PORT);
     const bots = await Promise.all(['anna', 'bob'].map((name, index) => new Bot(port, name, { seed: index + 1, keep: true }).join()));
     for (const bot of bots) bot.walk();
     if (noise) {
-        const socket = dgram.createSocket('udp4');
-        await new Promise((resolve) => { socket.send(Buffer.from([0x80, 0]), port, '127.0.0.1', resolve); });
-        socket.close();
+        await new Promise((resolve) => { bots[0].client.socket.send(Buffer.from([0x80, 0]), port, '127.0.0.1', resolve); });
     }
     await waitUntil('both to see snapshots', () => bots.every((bot) => bot.snapshots.length >= SNAPSHOTS), WAIT_MS);
     for (const bot of bots) await bot.leave();

@@ -51,9 +51,9 @@ async function run(...args) {
     return child;
 }
 
-/** One line on stderr that says what, nothing on stdout, exit code 2. */
-function refused(child, what) {
-    assert.equal(child.status, 2, child.log);
+/** One line on stderr that says what, nothing on stdout, exit code 2, or 4 for what may come yet. */
+function refused(child, what, code = 2) {
+    assert.equal(child.status, code, child.log);
     assert.equal(child.output, '');
     assert.match(child.errors, /^[^\n]+\n$/);
     assert.match(child.errors, what);
@@ -195,19 +195,24 @@ test('a server that is stopped in the middle of play and goes on: said once each
         checkVoices(proxy, server.port);
     }, ['--http', '0']));
 
-test('a port in use: one line, exit code 2', async () => {
+test('a port in use: one line, exit code 4; with --start-timeout it is waited for', async () => {
     const socket = dgram.createSocket('udp4');
     await new Promise((resolve) => { socket.bind(0, '127.0.0.1', resolve); });
     const { port } = socket.address();
-    refused(await run('proxy', '-s', '127.0.0.1:1', '-l', `127.0.0.1:${port}`, '-o', recordsFile()), new RegExp(`${port}`));
+    const args = ['proxy', '-s', '127.0.0.1:1', '-l', `127.0.0.1:${port}`, '-o', recordsFile()];
+    refused(await run(...args), new RegExp(`${port}`), 4);
+    const waiting = new Child('twscope', TWSCOPE, [...args, '--start-timeout', '1min']);
+    await waiting.waitFor(/in use; trying again for 60 seconds/, WAIT_MS);
     socket.close();
+    await waiting.waitFor(/listening on/, WAIT_MS);
+    assert.equal(await waiting.stop(), 0);
 });
 
-test('what cannot be: one line, exit code 2', async () => {
+test('what cannot be: one line, exit code 2, or 4 for a name that may come', async () => {
     const noise = join(folder, 'noise');
     writeFileSync(noise, Buffer.from('this is neither a capture nor a map, but it is long enough to be read as one'));
     const listen = ['-l', `127.0.0.1:${await freePort()}`];
-    refused(await run('proxy', ...listen, '-s', 'no-such-host.invalid:8303', '-o', recordsFile()), /no-such-host\.invalid/);
+    refused(await run('proxy', ...listen, '-s', 'no-such-host.invalid:8303', '-o', recordsFile()), /no-such-host\.invalid/, 4);
     refused(await run('proxy', ...listen, '-s', '127.0.0.1:1', '--maps', join(folder, 'nowhere'), '-o', recordsFile()), /nowhere/);
     refused(await run('proxy', ...listen, '-s', '127.0.0.1:1', '-o', join(folder, 'nowhere', 'x.jsonl')), /nowhere/);
     refused(await run('decode', join(folder, 'missing.pcap')), /missing\.pcap/);
