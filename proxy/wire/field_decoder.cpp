@@ -204,13 +204,18 @@ void FieldDecoder::object(const MessageField& spec, std::string_view name, std::
 
 void FieldDecoder::object_field(const snapshot::FieldSpec& spec, std::int64_t ints) {
     if (ints == 1) {
-        MessageField single{.name = spec.name, .names = spec.names};
-        if (spec.kind == snapshot::FieldKind::boolean) {
-            single.type = FieldType::boolean;
-            single.min = 0;
-            single.max = 1;
+        const std::size_t offset = in_.offset();
+        const std::int32_t value = in_.var_int();
+        if (in_.failed()) {
+            return;
         }
-        return integer(single);
+        const bool boolean = spec.kind == snapshot::FieldKind::boolean;
+        return put({.kind = boolean ? Kind::boolean : Kind::integer,
+                    .name = spec.name,
+                    .integer = value,
+                    .names = spec.names,
+                    .out_of_range = boolean && value != 0 && value != 1},
+                   offset);
     }
     open(Kind::array_begin, spec.name);
     for (std::int64_t i = 0; i < ints && !in_.failed(); ++i) {
