@@ -55,6 +55,42 @@ Result<Packet> decode_connless(std::span<const std::byte> datagram) {
     return packet;
 }
 
+/// The hot path: built in place, since a result is large enough for copies to show.
+Result<Packet> decode_connected(std::span<const std::byte> datagram, PacketScratch& scratch,
+                                HeaderTokenBit token_bit) {
+    const std::uint32_t first = byte_at(datagram, 0);
+    Result<Packet> packet{tl::in_place};
+    packet->kind = (first & kControlBit) != 0 ? PacketKind::control : PacketKind::chunks;
+    packet->compressed = (first & kCompressedBit) != 0;
+    packet->resend = (first & kResendBit) != 0;
+    packet->ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
+    packet->num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
+    std::size_t header_size = kHeaderSize;
+    if ((first & kHeaderTokenBit) != 0 && token_bit == HeaderTokenBit::read) {
+        if (datagram.size() < kHeaderSize + kTokenSize) {
+            packet = tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
+            return packet;
+        }
+        packet->header_token = token_at(datagram, kHeaderSize);
+        header_size += kTokenSize;
+    }
+    packet->payload = datagram.subspan(header_size);
+    if (packet->compressed) {
+        const auto plain = std::span{scratch}.first(kMaxPayloadSize);
+        const auto size = huffman_decompress(packet->payload, plain);
+        if (!size) {
+            const WireError& error = size.error();
+            packet = tl::unexpected{WireError{error.code, header_size + error.offset}};
+            return packet;
+        }
+        packet->payload = plain.first(*size);
+    }
+    if (packet->kind == PacketKind::control && packet->payload.empty()) {
+        packet = tl::unexpected{WireError{WireErrc::control_empty, header_size}};
+    }
+    return packet;
+}
+
 } // namespace
 
 Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known,
@@ -66,41 +102,15 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
         return tl::unexpected{WireError{WireErrc::too_long, kMaxDatagramSize}};
     }
     const std::uint32_t first = byte_at(datagram, 0);
-    Packet packet;
     if (is_seven(first, datagram, known)) {
+        Packet packet;
         packet.kind = PacketKind::seven;
         return packet;
     }
     if ((first & kConnlessBit) != 0) {
         return decode_connless(datagram);
     }
-    packet.kind = (first & kControlBit) != 0 ? PacketKind::control : PacketKind::chunks;
-    packet.compressed = (first & kCompressedBit) != 0;
-    packet.resend = (first & kResendBit) != 0;
-    packet.ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
-    packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
-    std::size_t header_size = kHeaderSize;
-    if ((first & kHeaderTokenBit) != 0 && token_bit == HeaderTokenBit::read) {
-        if (datagram.size() < kHeaderSize + kTokenSize) {
-            return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
-        }
-        packet.header_token = token_at(datagram, kHeaderSize);
-        header_size += kTokenSize;
-    }
-    packet.payload = datagram.subspan(header_size);
-    if (packet.compressed) {
-        const auto plain = std::span{scratch}.first(kMaxPayloadSize);
-        const auto size = huffman_decompress(packet.payload, plain);
-        if (!size) {
-            const WireError& error = size.error();
-            return tl::unexpected{WireError{error.code, header_size + error.offset}};
-        }
-        packet.payload = plain.first(*size);
-    }
-    if (packet.kind == PacketKind::control && packet.payload.empty()) {
-        return tl::unexpected{WireError{WireErrc::control_empty, header_size}};
-    }
-    return packet;
+    return decode_connected(datagram, scratch, token_bit);
 }
 
 std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram) {
