@@ -293,10 +293,10 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
     }
     last_arrival_ = record.head.time;
 
-    types_.learn(*stored);
     record.rebuilt = true;
     record.items = *stored;
     record.previous = previous_ ? history_.find(*previous_) : std::nullopt;
+    types_.learn(record.items, record.previous.value_or(SnapshotView{}));
     record.ordinal = ordinal_++;
     record.types = &types_;
     record.world = world_.get();

@@ -40,6 +40,27 @@ WorldPlace describe(const map::Location& at, double x, double y) {
     return place;
 }
 
+/// Descriptors are of type 0, so they stand first.
+std::size_t count_descriptors(const snapshot::SnapshotView& items) {
+    const auto keys = items.keys();
+    const auto behind =
+        std::lower_bound(keys.begin(), keys.end(), (snapshot::kDescriptorType + 1U) << 16U);
+    return static_cast<std::size_t>(behind - keys.begin());
+}
+
+/// Whether two snapshots begin with the same items, so many of them.
+bool begin_alike(const snapshot::SnapshotView& left, const snapshot::SnapshotView& right,
+                 std::size_t count) {
+    if (left.size() < count || right.size() < count) {
+        return false;
+    }
+    const auto same = [](const auto& a, const auto& b, std::size_t size) {
+        return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(size), b.begin());
+    };
+    return same(left.keys(), right.keys(), count) && same(left.ends(), right.ends(), count) &&
+           (count == 0 || same(left.data(), right.data(), left.ends()[count - 1]));
+}
+
 } // namespace
 
 std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
@@ -77,13 +98,13 @@ WorldPlace World::misplaced_at(int x, int y) const {
     return describe(wall ? physics_->at(*wall) : physics_->locate(centre), x, y);
 }
 
-void TypeNames::learn(const snapshot::SnapshotView& items) {
-    // Descriptors are of type 0, so they stand first.
-    for (std::size_t i = 0; i < items.size(); ++i) {
+void TypeNames::learn(const snapshot::SnapshotView& items, const snapshot::SnapshotView& learned) {
+    const std::size_t count = count_descriptors(items);
+    if (begin_alike(items, learned, count)) {
+        return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
         const snapshot::ItemView item = items[i];
-        if (item.key.type != snapshot::kDescriptorType) {
-            break;
-        }
         const auto uuid = snapshot::descriptor_uuid(item.data);
         if (item.key.id < snapshot::kFirstUuidType || !uuid) {
             continue;

@@ -103,8 +103,9 @@ class TypeNames {
     /// Servers have at most 64; more than this stay unnamed.
     static constexpr std::size_t kMaxTypes = 512;
 
-    /// Reads the descriptor items of a snapshot.
-    void learn(const snapshot::SnapshotView& items);
+    /// Reads the descriptor items of a snapshot. `learned`: one whose were read already; most say
+    /// the same again.
+    void learn(const snapshot::SnapshotView& items, const snapshot::SnapshotView& learned = {});
 
     void clear() { entries_.clear(); }
 

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -55,6 +58,53 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
         CHECK(place.tile_x == row.tile_x);
         CHECK(place.tile_y == row.tile_y);
         CHECK(place.game == row.game);
+    }
+}
+
+TEST_CASE("what a snapshot says of types counts, whatever was learned from the one before") {
+    struct Type {
+        std::uint16_t number;
+        std::int32_t uuid; ///< its first int
+    };
+
+    struct Row {
+        std::string_view name;
+        std::vector<Type> now;
+        std::optional<std::uint8_t> first; ///< of the UUID of kOne, as it is known then
+        std::optional<std::uint8_t> second;
+    };
+
+    constexpr std::uint16_t kOne = 0x7ffe;
+    constexpr std::uint16_t kTwo = 0x7fff;
+    constexpr std::int32_t kByte = 1 << 24;
+    const auto described = [](const std::vector<Type>& types) {
+        snapshot::Snapshot items;
+        for (const Type& type : types) {
+            items.append({snapshot::kDescriptorType, type.number},
+                         std::vector<std::int32_t>{type.uuid, 0, 0, 0});
+        }
+        items.append({snapshot::kCharacterType, 0}, std::vector<std::int32_t>(22));
+        return items;
+    };
+    const Row rows[] = {
+        {"the same", {{kOne, kByte}}, 1, std::nullopt},
+        {"another UUID", {{kOne, 2 * kByte}}, 2, std::nullopt},
+        {"one more", {{kOne, kByte}, {kTwo, 3 * kByte}}, 1, 3},
+        {"another instead", {{kTwo, kByte}}, 1, 1},
+        {"none", {}, 1, std::nullopt},
+    };
+    const auto first_byte = [](const TypeNames::Entry* entry) {
+        return entry == nullptr ? std::nullopt : std::optional<std::uint8_t>{entry->uuid[0]};
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const snapshot::Snapshot before = described({{kOne, kByte}});
+        const snapshot::Snapshot now = described(row.now);
+        TypeNames types;
+        types.learn(before.view());
+        types.learn(now.view(), before.view());
+        CHECK(first_byte(types.find(kOne)) == row.first);
+        CHECK(first_byte(types.find(kTwo)) == row.second);
     }
 }
 
