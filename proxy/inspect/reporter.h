@@ -18,6 +18,7 @@ class Reporter {
     void begin(record::Timestamp time, std::optional<wire::Direction> direction) {
         head_.time = time;
         head_.direction = direction;
+        direction_ = direction.value_or(wire::Direction::c2s);
     }
 
     [[nodiscard]] const record::RecordHead& head() const { return head_; }
@@ -59,9 +60,7 @@ class Reporter {
     record::SessionStats stats;
 
     /// Of the datagram at hand; c2s where there is none.
-    [[nodiscard]] wire::Direction direction() const {
-        return head_.direction.value_or(wire::Direction::c2s);
-    }
+    [[nodiscard]] wire::Direction direction() const { return direction_; }
 
     [[nodiscard]] record::DirectionStats& direction_stats() {
         return stats.directions[wire::index_of(direction())];
@@ -70,6 +69,7 @@ class Reporter {
   private:
     record::RecordSink* sink_;
     record::RecordHead head_;
+    wire::Direction direction_ = wire::Direction::c2s;
     std::bitset<record::kFindingCount> reported_;
 };
 
