@@ -15,17 +15,17 @@ constexpr std::int64_t near_limit(std::int64_t limit) {
 
 void check_descriptors(const record::SnapshotRecord& record, Reporter& reporter) {
     const auto keys = record.items.keys();
-    const auto first_of = [&](std::uint32_t type) {
-        return std::lower_bound(keys.begin(), keys.end(), type << 16U);
+    const auto first_of = [&](std::uint32_t type, auto from) {
+        return std::lower_bound(from, keys.end(), type << 16U);
     };
-    for (auto at = first_of(snapshot::kFirstUuidType); at != keys.end();) {
+    for (auto at = first_of(snapshot::kFirstUuidType, keys.begin()); at != keys.end();) {
         const auto key = snapshot::ItemKey::from_packed(*at);
         if (record.types->find(key.type) == nullptr) {
             reporter.finding_once({.id = record::FindingId::snapshot_missing_descriptor,
                                    .tick = record.tick,
                                    .item = name_item(*record.types, key)});
         }
-        at = first_of(std::uint32_t{key.type} + 1);
+        at = first_of(std::uint32_t{key.type} + 1, at + 1);
     }
 }
 
