@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <linux/capability.h>
 #include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -163,6 +164,22 @@ bool restrict_files(const Allowance& allowance) {
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
 }
 
+/// Of what root or a file's capabilities give, only what opening files and a low port takes.
+void drop_capabilities() {
+    constexpr std::uint32_t kKept =
+        1U << CAP_NET_BIND_SERVICE | 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH;
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> own{};
+    if (::syscall(SYS_capget, &header, own.data()) != 0) {
+        return;
+    }
+    const std::uint32_t kept = own[0].permitted & kKept;
+    own = {};
+    own[0].effective = own[0].permitted = kept;
+    std::ignore = ::syscall(SYS_capset, &header, own.data());
+    std::ignore = ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+}
+
 bool limit_memory(std::uint64_t bytes) {
     if (bytes == 0 || kSanitized) {
         return false;
@@ -176,6 +193,7 @@ bool limit_memory(std::uint64_t bytes) {
 Confinement confine(const Allowance& allowance) {
     Confinement confinement;
     confinement.memory_bytes = limit_memory(allowance.memory_bytes) ? allowance.memory_bytes : 0;
+    drop_capabilities();
     confinement.no_new_privileges = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     confinement.landlock = restrict_files(allowance) ? landlock_version() : 0;
     confinement.seccomp = filter_system_calls();

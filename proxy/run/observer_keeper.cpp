@@ -102,7 +102,6 @@ void ObserverKeeper::on_message(const ProcessLink::Message& message) {
         parts_.impair(message.text);
         break;
     case Word::report:
-    case Word::reopen:
     case Word::finish:
         break; // the relay's own words
     }

@@ -108,10 +108,9 @@ void ObserverRun::obey(Word word) {
     case Word::finish:
         stop();
         break;
-    case Word::reopen:
     case Word::ready:
     case Word::impair:
-        break; // nothing to do, or the observer's own words
+        break; // the observer's own words
     }
 }
 

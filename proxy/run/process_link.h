@@ -18,7 +18,6 @@ enum class Word : std::uint8_t {
     impair,    ///< make the lines as bad as the text says (relay::parse_impairment)
     // from the relay
     report, ///< write the totals so far
-    reopen, ///< open the files anew
     finish, ///< the relay has ended: read what is left, write, end
 };
 

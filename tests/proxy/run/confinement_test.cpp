@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,6 +107,21 @@ TEST_CASE("a confined process reads its maps, writes its cache, and nothing else
         CHECK(confined(allowance, [&] { return error_of_opening(row.path, row.flags); }) ==
               row.error);
     }
+}
+
+TEST_CASE("a confined process has no capability beyond opening files and low ports") {
+    // Of root, too: the first of these is any network setting, the second a file's owner.
+    CHECK(confined({}, [] {
+              const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
+              const int on = 1;
+              const int done = ::setsockopt(socket, SOL_IP, IP_TRANSPARENT, &on, sizeof on);
+              return done == -1 ? errno : 0;
+          }) == EPERM);
+    const TemporaryFolder folder;
+    test::write_text(folder.file("own"), "");
+    CHECK(confined({.writable = {folder.path()}}, [&] {
+              return ::chown(folder.file("own").c_str(), 1, 1) == -1 ? errno : 0;
+          }) == EPERM);
 }
 
 TEST_CASE("memory beyond the limit is refused") {
