@@ -27,8 +27,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "twscope-tidy"
 FORGET_AFTER_SECONDS = 90 * 24 * 3600
 GROUP_SIZE = 10  # longer groups save little, and keep one core waiting for the other at the end
-# The analyzer leaves out what the source includes, which is all of a group.
-ANALYZE_ALL = ["-Xclang", "-analyzer-opt-analyze-headers"]
 INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 DECLARED = re.compile(r"(?:struct|class|enum class|enum) (\w+)|using (\w+) =|[^(={\[;]*?(?<![\w:])(\w+)(?=[\[({;]| =| \{)")
 NOT_DECLARED = re.compile(r"[^A-Za-z\[]|$|TEST_CASE|template|namespace|using [\w:]+;|using namespace")
@@ -147,7 +145,7 @@ def look_at_group(names, entry, folder):
         shutil.copyfile(config, copy)
     unit.write_text("".join(f'#include "{ROOT / name}"\n' for name in names))
     done = subprocess.run(["clang-tidy", "--quiet", "--checks=-bugprone-suspicious-include", str(unit), "--",
-                           *flags_of(entry), "-w", *ANALYZE_ALL], cwd=entry["directory"], capture_output=True, text=True)
+                           *flags_of(entry), "-w"], cwd=entry["directory"], capture_output=True, text=True)
     if done.returncode == 0:
         return ""
     findings = re.search(r": error: ", done.stdout) and "[clang-diagnostic-" not in done.stdout
