@@ -136,7 +136,7 @@ snapshot::CustomObject::Field parse_field(const Reader& in, std::int64_t offset)
             const auto parsed = std::from_chars(key.data(), key.data() + key.size(), value);
             if (parsed.ec != std::errc{} || parsed.ptr != key.data() + key.size() ||
                 !member.value().is_string()) {
-                in.fail("'names' maps numbers to strings: {\"0\": \"red\"}");
+                in.fail(R"('names' maps numbers to strings: {"0": "red"})");
             }
             field.names.emplace_back(value, member.value().get_string().c_str());
         }

@@ -37,6 +37,37 @@ asio::ip::udp::endpoint listen_endpoint(const std::string& text) {
     return {address, where.port};
 }
 
+/// How long, how many, how much.
+void add_limits(ProxyFlags& flags, CLI::App& command) {
+    command
+        .add_option("--idle-timeout", flags.idle_timeout,
+                    "End a session after this many seconds without a datagram")
+        ->transform(seconds())
+        ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
+    command
+        .add_option("--max-sessions", flags.max_sessions,
+                    "Clients connected at the same time; more are refused")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{60000}))
+        ->capture_default_str();
+    command
+        .add_option("--threads", flags.threads,
+                    "Relay threads; each has an inspection thread beside it")
+        ->check(CLI::Range(1U, 64U))
+        ->capture_default_str();
+    command
+        .add_option("--ring", flags.ring_mib,
+                    "MiB of copies that may wait to be inspected, for each thread")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
+        ->capture_default_str();
+    command
+        .add_option("--observer-memory", flags.observer_memory_mib,
+                    "MiB of memory that the process that inspects may take; it is started again "
+                    "when it wants more")
+        ->check(CLI::Range(std::size_t{128}, std::size_t{1} << 20U))
+        ->capture_default_str();
+}
+
 } // namespace
 
 void ProxyFlags::add_to(CLI::App& command) {
@@ -52,32 +83,7 @@ void ProxyFlags::add_to(CLI::App& command) {
     records.add_to(command);
     relay.add_to(command);
     http.add_to(command);
-    command
-        .add_option("--idle-timeout", idle_timeout,
-                    "End a session after this many seconds without a datagram")
-        ->transform(seconds())
-        ->check(CLI::Range(0.1, 86400.0))
-        ->capture_default_str();
-    command
-        .add_option("--max-sessions", max_sessions,
-                    "Clients connected at the same time; more are refused")
-        ->check(CLI::Range(std::size_t{1}, std::size_t{60000}))
-        ->capture_default_str();
-    command
-        .add_option("--threads", threads, "Relay threads; each has an inspection thread beside it")
-        ->check(CLI::Range(1U, 64U))
-        ->capture_default_str();
-    command
-        .add_option("--ring", ring_mib,
-                    "MiB of copies that may wait to be inspected, for each thread")
-        ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
-        ->capture_default_str();
-    command
-        .add_option("--observer-memory", observer_memory_mib,
-                    "MiB of memory that the process that inspects may take; it is started again "
-                    "when it wants more")
-        ->check(CLI::Range(std::size_t{128}, std::size_t{1} << 20U))
-        ->capture_default_str();
+    add_limits(*this, command);
     command
         .add_option("--start-timeout", start_timeout,
                     "Try again for this many seconds when the server's name does not resolve or an "

@@ -52,9 +52,9 @@ std::optional<DdnetVersion> read_version(std::string_view text) {
     constexpr DdnetVersion kMost = 999;
     const char* at = text.data();
     const char* const end = at + text.size();
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        const auto [behind, error] = std::from_chars(at, end, numbers[i]);
-        if (error != std::errc{} || numbers[i] < 0 || numbers[i] > kMost) {
+    for (DdnetVersion& number : numbers) {
+        const auto [behind, error] = std::from_chars(at, end, number);
+        if (error != std::errc{} || number < 0 || number > kMost) {
             return std::nullopt;
         }
         at = behind;

@@ -59,7 +59,6 @@ struct Event {
 ///
 /// Layout:  records of 32 bytes (header) and up, aligned to 32, each in one piece; what does not
 ///          fit before the ring's end is padded over.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): each side has its own cache lines
 class Ring {
   public:
     /// Large enough for any datagram twice: once as padding, once as record.

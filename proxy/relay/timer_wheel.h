@@ -58,7 +58,7 @@ class TimerWheel {
     template <typename Visit>
     bool advance(std::uint64_t now, std::size_t max, Visit&& visit) {
         for (; next_tick_ <= now; ++next_tick_) {
-            const std::size_t slot = static_cast<std::size_t>(next_tick_ % kTicks);
+            const auto slot = static_cast<std::size_t>(next_tick_ % kTicks);
             while (slots_[slot] != nullptr) {
                 if (max-- == 0) {
                     return false;

@@ -75,7 +75,7 @@ void set_socket_buffers(int socket, int bytes) noexcept {
 LoopbackAddresses::Source LoopbackAddresses::source_of(const Endpoint& client) {
     Source source{};
     std::copy_n(client.address.begin(), source.size() - 1, source.begin());
-    source.back() = std::byte{client.v6};
+    source.back() = client.v6 ? std::byte{1} : std::byte{0};
     return source;
 }
 

@@ -90,7 +90,7 @@ void ObserverKeeper::listen() {
     });
 }
 
-void ObserverKeeper::on_message(const ProcessLink::Message& message) {
+void ObserverKeeper::on_message(const ProcessLink::Message& message) const {
     switch (message.word) {
     case Word::ready:
         parts_.shared->block().observation.observer = number_;

@@ -60,7 +60,7 @@ class ObserverKeeper {
     void spawn();
     void watch();
     void listen();
-    void on_message(const ProcessLink::Message& message);
+    void on_message(const ProcessLink::Message& message) const;
     void on_end();
     void start_again();
     [[nodiscard]] bool reads();

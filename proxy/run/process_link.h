@@ -38,6 +38,7 @@ class ProcessLink {
     [[nodiscard]] static std::pair<ProcessLink, ProcessLink> pair();
 
     /// False when the other end is gone or takes nothing, or the text is too long.
+    // NOLINTNEXTLINE(modernize-use-nodiscard): to whom the other end is gone, receive() tells it
     bool send(Word word, std::string_view text = {}) const noexcept;
 
     /// The next message; nothing when none is there, or when the other end is gone (see closed()).

@@ -29,6 +29,16 @@ bool equal(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
            (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
+/// Appends "[type,id]" to a list of them.
+void append_key(std::uint32_t packed, JsonBuffer& list) {
+    const auto key = snapshot::ItemKey::from_packed(packed);
+    list.append(list.empty() ? std::string_view{"["} : std::string_view{",["});
+    list.append_int(std::int32_t{key.type});
+    list.append(',');
+    list.append_int(std::int32_t{key.id});
+    list.append(']');
+}
+
 /// Appends what stands under a key of a place.
 template <typename Value>
 void put(const Value& value, JsonBuffer& out) {
@@ -234,18 +244,10 @@ void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) {
     const snapshot::ObjectSpec* spec = nullptr;
     // Removed items are gathered while walking both in key order.
     removed_.clear();
-    const auto remove = [&](std::uint32_t packed) {
-        const auto key = snapshot::ItemKey::from_packed(packed);
-        removed_.append(removed_.empty() ? std::string_view{"["} : std::string_view{",["});
-        removed_.append_int(std::int32_t{key.type});
-        removed_.append(',');
-        removed_.append_int(std::int32_t{key.id});
-        removed_.append(']');
-    };
     for (std::size_t i = 0; i < now.size(); ++i) {
         const std::uint32_t key = now.keys()[i];
         for (; old < before.size() && before.keys()[old] < key; ++old) {
-            remove(before.keys()[old]);
+            append_key(before.keys()[old], removed_);
         }
         const bool known = old < before.size() && before.keys()[old] == key;
         const ItemView item = now[i];
@@ -264,7 +266,7 @@ void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) {
         }
     }
     for (; old < before.size(); ++old) {
-        remove(before.keys()[old]);
+        append_key(before.keys()[old], removed_);
     }
     out.append(']');
     out.append(record::kSnapshotRemoved.key.json());
