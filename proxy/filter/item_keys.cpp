@@ -59,13 +59,13 @@ Value int_string(std::span<const std::int32_t> ints, Scratch& scratch) {
 }
 
 const SchemaKeys<WorldPlace>& place_keys() {
-    static const auto kKeys = keys_of<WorldPlace>(record::kPlaceSchema);
-    return kKeys;
+    static const auto keys = keys_of<WorldPlace>(record::kPlaceSchema);
+    return keys;
 }
 
 const SchemaKeys<ShownItem>& item_keys() {
-    static const auto kKeys = keys_of<ShownItem>(record::kItemSchema);
-    return kKeys;
+    static const auto keys = keys_of<ShownItem>(record::kItemSchema);
+    return keys;
 }
 
 std::vector<std::string_view> tile_words(std::string_view key) {
