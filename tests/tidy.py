@@ -6,7 +6,8 @@ again when it, a header of ours that it includes, the checks or an installed lib
 differ from the main branch come first, so that --within leaves out what is least likely to be wrong.
 
 Most of the time goes into the headers of the libraries, which every check walks through. So files of one folder are looked at
-in groups, as one translation unit; where they cannot be one, because a name stands in two of them, each by itself.
+in groups, as one translation unit; what cannot stand in one with the others, because a name stands in both, is looked at
+apart.
 """
 import argparse
 import concurrent.futures
@@ -136,7 +137,7 @@ def groups_of(names, commands):
 
 
 def look_at_group(names, entry, folder):
-    """What clang-tidy says of the files as one; None when they cannot be one."""
+    """What clang-tidy says of the files as one, and which of them, perhaps all, cannot stand with the others."""
     unit = folder / f"{os.path.splitext(names[0])[0]}_and_{len(names) - 1}.cpp"
     unit.parent.mkdir(parents=True, exist_ok=True)
     for config in configs_of(names[0]):
@@ -147,17 +148,22 @@ def look_at_group(names, entry, folder):
     done = subprocess.run(["clang-tidy", "--quiet", "--checks=-bugprone-suspicious-include", str(unit), "--",
                            *flags_of(entry), "-w"], cwd=entry["directory"], capture_output=True, text=True)
     if done.returncode == 0:
-        return ""
-    findings = re.search(r": error: ", done.stdout) and "[clang-diagnostic-" not in done.stdout
-    return done.stdout if findings else None
+        return "", set()
+    if ": error: " in done.stdout and "[clang-diagnostic-" not in done.stdout:
+        return done.stdout, set()
+    places = re.findall(r"^(/[^:]+):\d+:\d+: error: .*\[clang-diagnostic-", done.stdout, re.MULTILINE)
+    return "", {name for name in names if str(ROOT / name) in places} or set(names)
 
 
 def look_at(names, commands, build, deadline):
     """Of each name "clean", "late", or what clang-tidy says."""
     if time.monotonic() > deadline:
         return {name: "late" for name in names}
-    text = look_at_group(names, commands[names[0]], build / "tidy") if len(names) > 1 else None
-    if text is not None:
+    text, clash = look_at_group(names, commands[names[0]], build / "tidy") if len(names) > 1 else ("", set(names))
+    if clash and clash != set(names):
+        parts = [name for name in names if name not in clash], [name for name in names if name in clash]
+        return look_at(parts[0], commands, build, deadline) | look_at(parts[1], commands, build, deadline)
+    if not clash:
         places = set(re.findall(r"^(/[^:]+):\d+:\d+: error: ", text, re.MULTILINE))
         elsewhere = places - {str(ROOT / name) for name in names}
         bad = [name for name in names if elsewhere or str(ROOT / name) in places]
