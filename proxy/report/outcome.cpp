@@ -92,7 +92,7 @@ std::string outcome_junit(const Outcome& outcome) {
                                   outcome.checks.size(), failures, outcome.seconds);
     for (const Check& check : outcome.checks) {
         const auto name = std::min(check.asked_by.find_first_not_of('-'), check.asked_by.size());
-        out += fmt::format("  <testcase classname=\"twscope.{}\" name=\"{}\"",
+        out += fmt::format(R"(  <testcase classname="twscope.{}" name="{}")",
                            xml(check.asked_by.substr(name)), xml(check.text));
         out += check.passed ? "/>\n"
                             : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n",
