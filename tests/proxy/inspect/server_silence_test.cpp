@@ -38,7 +38,7 @@ class Script {
 
     void gap() { silence_.on_gap(); }
 
-    [[nodiscard]] std::vector<std::string> told() { return log_.lines; }
+    [[nodiscard]] std::vector<std::string> told() const { return log_.lines; }
 
   private:
     Log log_;

@@ -23,7 +23,7 @@ Standing prove(ProofMemory& memory, Direction direction, std::span<const std::by
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
     bool told = memory.bytes[0] != std::byte{0};
     if (direction == Direction::s2c) {
-        memory.bytes[0] |= std::byte{letter == kSecret};
+        memory.bytes[0] |= letter == kSecret ? std::byte{1} : std::byte{0};
         return letter == kWeak ? Standing::weak : Standing::connless;
     }
     told = told && letter == kProof;
@@ -34,7 +34,8 @@ Standing prove(ProofMemory& memory, Direction direction, std::span<const std::by
 }
 
 Bytes say(char letter, std::size_t size = 8) {
-    return Bytes(size, static_cast<std::byte>(letter));
+    Bytes datagram(size, static_cast<std::byte>(letter));
+    return datagram;
 }
 
 struct Setup {
@@ -54,12 +55,15 @@ struct Setup {
         relay->start();
     }
 
-    bool answered(Peer& peer, char letter, std::chrono::milliseconds patience = kPatience) {
+    [[nodiscard]] bool answered(Peer& peer, char letter,
+                                std::chrono::milliseconds patience = kPatience) const {
         peer.send(say(letter), relay->listen_endpoints()[0]);
         return peer.receive(patience).has_value();
     }
 
-    bool prove_itself(Peer& peer) { return answered(peer, kSecret) && answered(peer, kProof); }
+    [[nodiscard]] bool prove_itself(Peer& peer) const {
+        return answered(peer, kSecret) && answered(peer, kProof);
+    }
 
     [[nodiscard]] AdmissionTotals<std::uint64_t> totals() const {
         return relay->counters().admission;
