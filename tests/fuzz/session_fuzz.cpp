@@ -43,14 +43,16 @@ class StrictSink final : public record::RecordSink {
         opened_ = true;
     }
 
-    void check(const record::MessageRecord& record) {
+    void check(const record::MessageRecord& record) const {
         demand(opened_ && record.head.direction.has_value());
         demand(record.size <= tw::wire::kMaxDatagramSize);
     }
 
-    void check(const record::MapRecord& record) { demand(record.head.direction.has_value()); }
+    static void check(const record::MapRecord& record) {
+        demand(record.head.direction.has_value());
+    }
 
-    void check(const record::SnapshotRecord& record) {
+    static void check(const record::SnapshotRecord& record) {
         demand(record.tick >= 0 && record.delta_tick >= tw::snapshot::kNoBase);
         demand(!record.rebuilt || !record.crc_wanted || record.crc_wanted == record.crc_got);
         demand(record.items.size() <= tw::snapshot::kMaxItems);
@@ -60,12 +62,12 @@ class StrictSink final : public record::RecordSink {
     /// Inspection looks at what passed; how the line was impaired is not its to say.
     static void check(const record::ImpairmentRecord& /*record*/) { demand(false); }
 
-    void check(const record::FindingRecord& record) {
+    static void check(const record::FindingRecord& record) {
         demand(record.id < record::FindingId::count);
         demand(record.bytes.size() <= tw::wire::kMaxDatagramSize);
     }
 
-    void check(const record::SummaryRecord& record) { demand(record.stats != nullptr); }
+    static void check(const record::SummaryRecord& record) { demand(record.stats != nullptr); }
 
     bool opened_ = false;
 };

@@ -50,8 +50,9 @@ json::object json_of(const Record& record) {
 void conditions(const std::string& path, const json::value& value, std::vector<std::string>& out) {
     if (const auto* object = value.if_object()) {
         for (const auto& member : *object) {
-            const std::string key = member.key();
-            conditions(path.empty() ? key : path + '.' + key, member.value(), out);
+            std::string key = path.empty() ? path : path + '.';
+            key += std::string{member.key()};
+            conditions(key, member.value(), out);
         }
     } else if (const auto* array = value.if_array()) {
         const bool tile = path.ends_with("at.tile");
