@@ -50,6 +50,7 @@ TEST_CASE("flags about the relay become its options") {
 }
 
 TEST_CASE("the state folder is the one given, else where the system keeps state") {
+    // NOLINTBEGIN(concurrency-mt-unsafe): no other thread is there
     ::unsetenv("STATE_DIRECTORY");
     ::unsetenv("XDG_STATE_HOME");
     ::setenv("HOME", "/home/tee", 1);
@@ -58,6 +59,7 @@ TEST_CASE("the state folder is the one given, else where the system keeps state"
     ::setenv("XDG_STATE_HOME", "/state", 1);
     CHECK(flags.state_folder() == "/state/twscope");
     ::setenv("STATE_DIRECTORY", "/var/lib/twscope:/var/lib/other", 1);
+    // NOLINTEND(concurrency-mt-unsafe)
     CHECK(flags.state_folder() == "/var/lib/twscope");
     flags.state = "here";
     CHECK(flags.state_folder() == "here");
