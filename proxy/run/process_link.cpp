@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 #include <sys/socket.h>
@@ -23,7 +22,7 @@ bool ProcessLink::send(Word word, std::string_view text) const noexcept {
     }
     std::array<char, 1 + kMaxText> message{};
     message[0] = static_cast<char>(word);
-    std::memcpy(message.data() + 1, text.data(), text.size());
+    text.copy(message.data() + 1, text.size());
     return ::send(socket_.get(), message.data(), 1 + text.size(), MSG_NOSIGNAL) >= 0;
 }
 

@@ -55,7 +55,8 @@ Physics random_map(Input& in) {
     const auto layers = in.take<std::uint8_t>() | 1U;
     for (std::size_t i = 0; i < kPhysicsLayers; ++i) {
         if ((layers >> i & 1U) != 0) {
-            const auto tiles = static_cast<std::size_t>(planes.width * planes.height);
+            const auto tiles =
+                static_cast<std::size_t>(planes.width) * static_cast<std::size_t>(planes.height);
             planes.records.at(i) = Block{tiles * record_size(static_cast<Layer>(i))};
             in.fill(planes.records.at(i).writable());
         }
