@@ -73,6 +73,16 @@ constexpr std::array kCalls{
     SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(sendmmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),
     SCMP_SYS(recvmmsg), SCMP_SYS(shutdown)};
 
+/// An argument has all of these bits.
+scmp_arg_cmp has(unsigned argument, std::uint64_t bits) {
+    return {argument, SCMP_CMP_MASKED_EQ, bits, bits};
+}
+
+/// An argument that is an int has this value; what stands above it in the register does not count.
+scmp_arg_cmp is(unsigned argument, std::uint64_t value) {
+    return {argument, SCMP_CMP_MASKED_EQ, 0xffffffff, value};
+}
+
 /// True when all of it is in force.
 bool add_rules(scmp_filter_ctx filter) {
     bool added = true;
@@ -86,20 +96,20 @@ bool add_rules(scmp_filter_ctx filter) {
         allow(call);
     }
     for (const int family : {AF_INET, AF_INET6, AF_UNIX}) {
-        allow_if(SCMP_SYS(socket), SCMP_A0_32(SCMP_CMP_EQ, static_cast<unsigned>(family)));
+        allow_if(SCMP_SYS(socket), is(0, static_cast<unsigned>(family)));
     }
     for (const unsigned long request :
          {static_cast<unsigned long>(TCGETS), static_cast<unsigned long>(FIONBIO),
           static_cast<unsigned long>(FIONREAD)}) {
-        allow_if(SCMP_SYS(ioctl), SCMP_A1_32(SCMP_CMP_EQ, request));
+        allow_if(SCMP_SYS(ioctl), is(1, request));
     }
     // Threads, but no processes. libc falls back to clone, whose flags can be looked at.
-    allow_if(SCMP_SYS(clone), SCMP_A0_64(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+    allow_if(SCMP_SYS(clone), has(0, CLONE_THREAD));
     added = added && seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) == 0;
     // abort() is a signal to itself; a limit may be read, for any other it is too late.
-    allow_if(SCMP_SYS(tgkill), SCMP_A0_32(SCMP_CMP_EQ, static_cast<unsigned>(::getpid())));
-    allow_if(SCMP_SYS(prlimit64), SCMP_A2_64(SCMP_CMP_EQ, 0));
-    allow_if(SCMP_SYS(prctl), SCMP_A0_32(SCMP_CMP_EQ, PR_SET_NAME));
+    allow_if(SCMP_SYS(tgkill), is(0, static_cast<unsigned>(::getpid())));
+    allow_if(SCMP_SYS(prlimit64), scmp_arg_cmp{2, SCMP_CMP_EQ, 0, 0});
+    allow_if(SCMP_SYS(prctl), is(0, PR_SET_NAME));
     return added;
 }
 
