@@ -42,10 +42,12 @@ TEST_CASE("it moves, and what is no such memory is refused") {
     SharedMemory first = SharedMemory::create(4096);
     const SharedMemory second = std::move(first);
     second.bytes()[0] = std::byte{1};
-    CHECK_THROWS_AS(SharedMemory::attach(UniqueFd{}), std::system_error);
-    CHECK_THROWS_AS(SharedMemory::attach(UniqueFd{::memfd_create("x", MFD_CLOEXEC)}),
-                    std::system_error);
-    CHECK_THROWS_AS(SharedMemory::attach(UniqueFd{::open("/dev/zero", O_RDWR | O_CLOEXEC)}),
-                    std::system_error);
-    CHECK_THROWS_AS(SharedMemory::create(0), std::system_error);
+    CHECK_THROWS_AS(static_cast<void>(SharedMemory::attach(UniqueFd{})), std::system_error);
+    CHECK_THROWS_AS(
+        static_cast<void>(SharedMemory::attach(UniqueFd{::memfd_create("x", MFD_CLOEXEC)})),
+        std::system_error);
+    CHECK_THROWS_AS(
+        static_cast<void>(SharedMemory::attach(UniqueFd{::open("/dev/zero", O_RDWR | O_CLOEXEC)})),
+        std::system_error);
+    CHECK_THROWS_AS(static_cast<void>(SharedMemory::create(0)), std::system_error);
 }
