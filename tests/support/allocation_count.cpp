@@ -24,27 +24,6 @@ std::atomic<std::uint64_t> count{0};
 std::atomic<std::uint64_t> live{0};
 std::atomic<std::uint64_t> peak{0};
 
-void* allocate(std::size_t size) {
-    count.fetch_add(1, std::memory_order_relaxed);
-    void* const memory = std::malloc(size == 0 ? 1 : size);
-    if (memory == nullptr) {
-        throw std::bad_alloc{};
-    }
-    const std::uint64_t bytes = ::malloc_usable_size(memory);
-    const std::uint64_t now = live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    std::uint64_t most = peak.load(std::memory_order_relaxed);
-    while (now > most && !peak.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
-    }
-    return memory;
-}
-
-void release(void* memory) {
-    if (memory != nullptr) {
-        live.fetch_sub(::malloc_usable_size(memory), std::memory_order_relaxed);
-        std::free(memory);
-    }
-}
-
 } // namespace
 
 std::uint64_t tw::test::allocation_count() noexcept {
@@ -73,6 +52,31 @@ bool tw::test::counts_allocations() noexcept {
 
 // Sanitizers bring an allocator of their own; under them the count stays 0 and other builds judge.
 #ifndef TW_SANITIZED
+
+namespace {
+
+void* allocate(std::size_t size) {
+    count.fetch_add(1, std::memory_order_relaxed);
+    void* const memory = std::malloc(size == 0 ? 1 : size);
+    if (memory == nullptr) {
+        throw std::bad_alloc{};
+    }
+    const std::uint64_t bytes = ::malloc_usable_size(memory);
+    const std::uint64_t now = live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    std::uint64_t most = peak.load(std::memory_order_relaxed);
+    while (now > most && !peak.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+    }
+    return memory;
+}
+
+void release(void* memory) {
+    if (memory != nullptr) {
+        live.fetch_sub(::malloc_usable_size(memory), std::memory_order_relaxed);
+        std::free(memory);
+    }
+}
+
+} // namespace
 
 void* operator new(std::size_t size) {
     return allocate(size);
