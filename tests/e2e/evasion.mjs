@@ -89,6 +89,10 @@ await witness.join();
 // From another address, else it has the same token.
 const other = await new RawClient(proxy.port, 'other', { address: '127.0.0.2' }).join();
 const results = await playAll({ proxy, other, seen });
+const departed = () => (server.child.log.match(/has left the game/g) ?? []).length;
+const played = results.filter(({ error }) => !error).length;
+// Whoever is still there when the map changes is no longer in the game, and the log does not say that he left it.
+await waitUntil('the tricks to have left', () => departed() >= played, WAIT_MS);
 // Snapshots of the old map are on their way to both while the new one is announced.
 await server.command('change_map dm1');
 await other.inGame(2, WAIT_MS);
@@ -98,8 +102,7 @@ const [witnessPort, otherPort] = [witness.port, other.socket.address().port];
 await other.leave();
 await witness.leave();
 const slowLine = await quitOverSlowLine();
-const departed = () => (server.child.log.match(/has left the game/g) ?? []).length;
-await waitUntil('all to have left', () => departed() >= results.filter(({ error }) => !error).length + 4, WAIT_MS);
+await waitUntil('all to have left', () => departed() >= played + 4, WAIT_MS);
 const status = await proxy.drain();
 await server.stop();
 const records = proxy.records();
