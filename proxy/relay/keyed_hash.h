@@ -2,6 +2,7 @@
 
 #include "proxy/relay/endpoint.h"
 
+#include <compare>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -14,7 +15,7 @@ struct Source {
     std::uint64_t address;
     bool v6;
 
-    friend bool operator==(const Source&, const Source&) = default;
+    friend auto operator<=>(const Source&, const Source&) = default;
 };
 
 [[nodiscard]] inline Source source_of(const Endpoint& client) noexcept {

@@ -14,6 +14,9 @@
 
 namespace tw::relay {
 
+/// Addresses to listen on, at most; they are numbered in a byte.
+inline constexpr std::size_t kMaxListeners = 16;
+
 /// Which address the server sees for a session.
 enum class ClientAddress : std::uint8_t {
     shared,      ///< the relay's own; sessions differ by port

@@ -13,9 +13,6 @@ namespace {
 
 using Udp = boost::asio::ip::udp;
 
-/// Listeners are numbered in a byte.
-constexpr std::size_t kMaxListeners = 16;
-
 ClientAddress choose_mode(const Options& options, const Endpoint& server) {
     const ClientAddress wanted = options.client_address;
     const bool possible = !server.v6 && is_loopback(server);

@@ -1,6 +1,6 @@
 #include "proxy/relay/upstream.h"
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -65,18 +65,19 @@ bool bind_loopback(int socket, std::uint32_t address) {
     return ::bind(socket, &name.base, sizeof name.v4) == 0;
 }
 
+/// What is hashed of a client's address, with its family behind it.
+std::array<std::byte, 9> octets_of(const Source& source) {
+    std::array<std::byte, 9> octets{};
+    std::memcpy(octets.data(), &source.address, sizeof source.address);
+    octets.back() = source.v6 ? std::byte{1} : std::byte{0};
+    return octets;
+}
+
 } // namespace
 
 void set_socket_buffers(int socket, int bytes) noexcept {
     ::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-}
-
-LoopbackAddresses::Source LoopbackAddresses::source_of(const Endpoint& client) {
-    Source source{};
-    std::copy_n(client.address.begin(), source.size() - 1, source.begin());
-    source.back() = client.v6 ? std::byte{1} : std::byte{0};
-    return source;
 }
 
 std::optional<std::uint32_t> LoopbackAddresses::take(const Endpoint& client) {
@@ -87,7 +88,7 @@ std::optional<std::uint32_t> LoopbackAddresses::take(const Endpoint& client) {
         ++known->second.sessions;
         return known->second.address;
     }
-    const auto start = static_cast<std::uint32_t>(hash_(source) % kLoopbackCount);
+    const auto start = static_cast<std::uint32_t>(hash_(octets_of(source)) % kLoopbackCount);
     for (std::uint32_t step = 0; step < kLoopbackCount; ++step) {
         const std::uint32_t address = kFirstLoopback + (start + step) % kLoopbackCount;
         if (is_usable(address) && taken_.insert(address).second) {

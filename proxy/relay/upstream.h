@@ -1,11 +1,11 @@
 #pragma once
 
 #include "proxy/relay/endpoint.h"
+#include "proxy/relay/keyed_hash.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/sip_hash.h"
 #include "proxy/relay/unique_fd.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -36,10 +36,6 @@ class LoopbackAddresses {
         std::uint32_t address;
         std::uint32_t sessions;
     };
-
-    /// The part of a client's address that counts, and its family.
-    using Source = std::array<std::byte, 9>;
-    [[nodiscard]] static Source source_of(const Endpoint& client);
 
     std::mutex mutex_;
     SipHash hash_;

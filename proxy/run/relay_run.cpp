@@ -41,7 +41,6 @@ RelayRun::RelayRun(RelayRunOptions options)
         facts.listen.at(facts.num_listen++) = relay::endpoint_from(endpoint.data());
     }
     facts.server = relay_->server_endpoint();
-    facts.client_address = relay_->client_address();
     facts.impairment = relay_->impairment();
     if (options_.observer) {
         keeper_.emplace(ObserverKeeper::Parts{

@@ -17,14 +17,11 @@ namespace tw::run {
 
 /// What the relay's process says of itself before it starts an observer.
 struct RelayFacts {
-    static constexpr std::size_t kMaxListen = 16;
-
-    std::array<relay::Endpoint, kMaxListen> listen{};
+    std::array<relay::Endpoint, relay::kMaxListeners> listen{};
     std::uint32_t num_listen = 0;
     std::uint32_t threads = 0;
     relay::Endpoint server{};
-    relay::ClientAddress client_address = relay::ClientAddress::shared; ///< never `automatic`
-    relay::Impairment impairment{};                                     ///< as it is now
+    relay::Impairment impairment{}; ///< as it is now
 };
 
 /// What the processes of a run share, but for the rings.
