@@ -25,6 +25,8 @@ Invocation invocation_of(int argc, char** argv) {
         const std::string_view number =
             std::string_view{invocation.arguments[1]}.substr(kObserver.size());
         std::from_chars(number.data(), number.data() + number.size(), invocation.observer);
+    }
+    if (invocation.observer != 0) {
         invocation.arguments.erase(invocation.arguments.begin() + 1);
     }
     return invocation;

@@ -261,7 +261,11 @@ int run_relay(const ProxyFlags& flags, const Invocation& invocation) {
         return kExitNotYet;
     }
     if (const auto ending = run->open()) {
-        return ending->signal == 0 && ending->code != 0 ? ending->code : kExitUsage;
+        if (ending->signal == 0 && ending->code != 0) {
+            return ending->code; // and it has said why
+        }
+        fmt::print(stderr, "twscope: the observer could not start: {}\n", run::describe(*ending));
+        return kExitUsage;
     }
     const relay::ClientAddress mode = run->client_address();
     if (mode == relay::ClientAddress::loopback && !key.warning.empty()) {
@@ -292,6 +296,7 @@ int run_command(const ProxyFlags& flags, const Invocation& invocation) {
     std::signal(SIGUSR1, SIG_IGN); // who asks for totals before there are any
     std::signal(SIGPIPE, SIG_IGN); // a reader that leaves costs its own lines
     std::signal(SIGXFSZ, SIG_IGN); // and so does a file that may not grow
+    std::signal(SIGCHLD, SIG_DFL); // else nobody could say how the observer ended
     if (flags.server.empty()) {
         throw UsageError{
             "proxy needs the game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};

@@ -26,7 +26,7 @@ struct ProxyFlags {
     std::size_t max_sessions = 1024;
     unsigned threads = 1;
     std::size_t ring_mib = 16;
-    std::size_t observer_memory_mib = 2048;
+    std::size_t observer_memory_mib = 8192;
     double start_timeout = 0; ///< seconds to try again for what may come yet
     double duration = 0;      ///< seconds; 0: until a signal comes
     bool stats = false;

@@ -27,6 +27,7 @@ constexpr int kHanging = 10;
 constexpr std::chrono::milliseconds kStallTime{1200};
 constexpr std::chrono::milliseconds kLook{20};
 constexpr std::chrono::seconds kFinishTime{10};
+constexpr int kWordsAtATime = 16;
 
 } // namespace
 
@@ -81,7 +82,12 @@ void ObserverKeeper::listen() {
         if (error || finishing_) {
             return;
         }
-        while (const auto message = link_->receive()) {
+        // Only so many at a time: one gone mad is not to keep signals from being heard.
+        for (int i = 0; i < kWordsAtATime; ++i) {
+            const auto message = link_->receive();
+            if (!message) {
+                break;
+            }
             on_message(*message);
         }
         if (!link_->closed()) {
@@ -95,7 +101,7 @@ void ObserverKeeper::on_message(const ProcessLink::Message& message) const {
     case Word::ready:
         parts_.shared->block().observation.observer = number_;
         if (number_ > 1) {
-            spdlog::info("the observer looks again; sessions are joined midway");
+            spdlog::info("the observer is running again; open sessions are joined midway");
         }
         break;
     case Word::impair:
@@ -108,11 +114,7 @@ void ObserverKeeper::on_message(const ProcessLink::Message& message) const {
 }
 
 void ObserverKeeper::on_end() {
-    const auto ending = process_->wait(std::chrono::milliseconds{0});
-    if (!ending) {
-        watch();
-        return;
-    }
+    const Ending ending = process_->wait(kLook).value_or(Ending{.signal = SIGKILL});
     parts_.shared->block().observation.observer = 0;
     ++failures_;
     boost::system::error_code ignored;
@@ -123,9 +125,9 @@ void ObserverKeeper::on_end() {
     pause_ = Clock::now() - started_ >= kGoodLife
                  ? kShortestPause
                  : std::clamp(2 * pause_, kShortestPause, kLongestPause);
-    spdlog::error("the observer ended before its time ({}); forwarding goes on, and it is started "
-                  "again in {} ms",
-                  describe(*ending), pause_.count());
+    spdlog::error(
+        "the observer ended unexpectedly ({}); forwarding goes on; restarting it in {} ms",
+        describe(ending), pause_.count());
     again_.expires_after(pause_);
     again_.async_wait([this](const auto& error) {
         if (!error && !finishing_) {
@@ -182,7 +184,7 @@ void ObserverKeeper::check() {
     idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
     const bool starting = parts_.shared->block().observation.observer == 0;
     if (idle_checks_ >= (starting ? static_cast<int>(kStartTime.count()) : kHanging)) {
-        spdlog::error("the observer has not moved for {} seconds; it is ended", idle_checks_);
+        spdlog::error("the observer has made no progress for {} seconds; killing it", idle_checks_);
         process_->kill();
         idle_checks_ = 0;
     }
@@ -216,8 +218,8 @@ Ending ObserverKeeper::finish() {
         }
     }
     spdlog::error(
-        "the observer did not end, so it is killed: {} bytes of copies were not read, and "
-        "records that were not written yet are lost",
+        "the observer did not end in time and was killed: {} bytes of copies were not read, and "
+        "records not yet written are lost",
         unread());
     process_->kill();
     return process_->wait(kFinishTime).value_or(Ending{.signal = SIGKILL});

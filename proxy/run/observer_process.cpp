@@ -120,7 +120,13 @@ std::optional<Ending> ObserverProcess::wait(std::chrono::milliseconds patience) 
     pollfd ended{.fd = descriptor_.get(), .events = POLLIN, .revents = 0};
     std::ignore = ::poll(&ended, 1, static_cast<int>(patience.count()));
     int status = 0;
-    if (::waitpid(id_, &status, WNOHANG) != id_) {
+    const pid_t waited = ::waitpid(id_, &status, WNOHANG);
+    if (waited < 0 && errno == ECHILD) {
+        // Whoever started us ignores the ends of children: it has ended, and nobody knows how.
+        ending_ = Ending{.signal = SIGKILL};
+        return ending_;
+    }
+    if (waited != id_) {
         return std::nullopt;
     }
     ending_ = WIFSIGNALED(status) ? Ending{.signal = WTERMSIG(status)}

@@ -89,7 +89,7 @@ void ObserverRun::await_word() {
             obey(message->word);
         }
         if (link_.closed()) {
-            spdlog::warn("the relay is gone; writing what is left");
+            spdlog::warn("the relay has ended; writing what is left");
             stop();
         }
         if (!stopping_) {
@@ -180,6 +180,10 @@ ObserverResult ObserverRun::finish() {
     }
     result.expectations = expectations.report();
     show(true);
+    if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
+        spdlog::warn("{} bytes of the console's lines were dropped: nobody read them in time",
+                     options_.console->dropped_bytes());
+    }
     if (queue_) {
         write_summary(result);
         options_.file->hurry();

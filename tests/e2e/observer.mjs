@@ -62,7 +62,7 @@ test(`an observer that is killed ${KILLS} times is started again each time, and 
             observer = await observerOf(proxy, observer);
             await plays(bot, 3);
         }
-        await waitUntil('the last observer to look', () => (proxy.child.errors.match(/looks again/g) ?? []).length > 0, WAIT_MS);
+        await waitUntil('the last observer to look', () => (proxy.child.errors.match(/running again/g) ?? []).length > 0, WAIT_MS);
         await plays(bot);
         // A new client is seen whole by the observer that is there now.
         const late = await new Bot(proxy.port, 'late', { seed: 2, keep: true }).join();
@@ -87,7 +87,7 @@ test('an observer that hangs is ended and started again', () =>
         const observer = await observerOf(proxy);
         process.kill(observer, 'SIGSTOP');
         await plays(bot);
-        await waitUntil('it to be ended', () => /has not moved for/.test(proxy.child.errors), 2 * WAIT_MS);
+        await waitUntil('it to be ended', () => /has made no progress for/.test(proxy.child.errors), 2 * WAIT_MS);
         await observerOf(proxy, observer);
         await plays(bot);
     }));
