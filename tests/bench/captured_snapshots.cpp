@@ -3,6 +3,7 @@
 #include "proxy/wire/packet.h"
 #include "tests/bench/server_datagrams.h"
 #include "tests/support/capture.h"
+#include "tests/support/test_data.h"
 
 #include <map>
 #include <utility>
@@ -13,7 +14,7 @@ ServerDatagrams read_server_datagrams(const std::string& name) {
     ServerDatagrams found;
     std::map<std::uint16_t, std::size_t> sessions; // by the client's port
     std::uint16_t server = 0;
-    for (auto& each : test::read_capture(TW_TEST_DATA "/captures/" + name)) {
+    for (auto& each : test::read_capture(test::test_data("captures/" + name))) {
         if (server == 0) {
             server = each.destination_port; // a client speaks first
         }

@@ -2,6 +2,7 @@
 #include "proxy/wire/packet.h"
 #include "tests/bench/plain_decoder.h"
 #include "tests/support/capture.h"
+#include "tests/support/test_data.h"
 
 #include <cstddef>
 #include <optional>
@@ -16,7 +17,7 @@ namespace tw::wire {
 namespace {
 
 std::string capture_path(std::int64_t players) {
-    return TW_TEST_DATA "/captures/bench-" + std::to_string(players) + ".pcap.gz";
+    return test::test_data("captures/bench-" + std::to_string(players) + ".pcap.gz");
 }
 
 /// The compressed payloads of a capture, one after the other as they came.

@@ -1,5 +1,7 @@
 #include "tests/map/truth.h"
 
+#include "tests/support/test_data.h"
+
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -19,7 +21,7 @@ std::filesystem::path folder_of(std::string_view set) {
 }
 
 std::vector<Truth> load() {
-    std::ifstream file{TW_TEST_DATA "/spec/maps-truth.json"};
+    std::ifstream file{tw::test::test_data("spec/maps-truth.json")};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     const auto document = boost::json::parse(text);
     std::vector<Truth> found;

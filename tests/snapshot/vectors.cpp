@@ -1,6 +1,7 @@
 #include "vectors.h"
 
 #include "snapshot/varint.h"
+#include "tests/support/test_data.h"
 
 #include <fstream>
 #include <iterator>
@@ -17,7 +18,7 @@ const boost::json::object& spec_file(const std::string& name) {
     if (known != files.end()) {
         return known->second;
     }
-    std::ifstream in{std::string{TW_TEST_DATA "/spec/"} + name};
+    std::ifstream in{tw::test::test_data("spec/" + name)};
     if (!in) {
         throw std::runtime_error{"missing test data: " + name};
     }

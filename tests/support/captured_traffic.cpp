@@ -1,6 +1,7 @@
 #include "tests/support/captured_traffic.h"
 
 #include "tests/support/capture.h"
+#include "tests/support/test_data.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +9,7 @@
 namespace tw::test {
 
 std::vector<TrafficDatagram> read_traffic(const std::string& name) {
-    auto captured = read_capture(TW_TEST_DATA "/captures/" + name);
+    auto captured = read_capture(test_data("captures/" + name));
     std::map<std::uint16_t, std::size_t> ports;
     for (const CapturedDatagram& datagram : captured) {
         ++ports[datagram.source_port];

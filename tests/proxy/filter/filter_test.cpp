@@ -5,6 +5,7 @@
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"
 #include "tests/support/allocation_count.h"
+#include "tests/support/test_data.h"
 
 #include <fstream>
 #include <regex>
@@ -342,7 +343,7 @@ TEST_CASE("a filter cut anywhere is a filter or an error within it, never someth
 }
 
 TEST_CASE("every example in FILTERS.md is a filter or an expectation") {
-    std::ifstream file{std::string{TW_TEST_DATA} + "/../../proxy/filter/FILTERS.md"};
+    std::ifstream file{tw::test::test_data("../../proxy/filter/FILTERS.md")};
     std::stringstream text;
     text << file.rdbuf();
     const std::regex example{R"(\n\| `([^`]*)` \|)"};

@@ -8,6 +8,7 @@
 #include "snapshot/varint.h"
 #include "tests/support/capture.h"
 #include "tests/support/message_builder.h"
+#include "tests/support/test_data.h"
 
 #include <algorithm>
 #include <map>
@@ -133,8 +134,7 @@ inline constexpr std::size_t kMaxDatagrams = 6'000;
 template <typename F>
 void feed_capture(Run& run, const std::string& name, F&& change) {
     const bool golden = name.ends_with(".pcap");
-    auto datagrams =
-        read_capture(TW_TEST_DATA + std::string{golden ? "/golden/" : "/captures/"} + name);
+    auto datagrams = read_capture(test::test_data((golden ? "golden/" : "captures/") + name));
     datagrams.resize(std::min(datagrams.size(), kMaxDatagrams));
     std::map<std::uint16_t, std::size_t> ports;
     for (const auto& datagram : datagrams) {

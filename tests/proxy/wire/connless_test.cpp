@@ -2,6 +2,7 @@
 #include "tests/proxy/wire/fields_text.h"
 #include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"
+#include "tests/support/test_data.h"
 
 #include <algorithm>
 #include <fstream>
@@ -60,7 +61,7 @@ MessageBuilder extended_sample() {
 } // namespace
 
 TEST_CASE("connless packets stand in the table as in the reference") {
-    std::ifstream file{TW_TEST_DATA "/spec/gamenet-0.6-ddnet.json"};
+    std::ifstream file{tw::test::test_data("spec/gamenet-0.6-ddnet.json")};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     const auto reference = boost::json::parse(text);
     const auto& wanted = reference.at("connless_messages").as_array();

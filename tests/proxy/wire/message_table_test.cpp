@@ -4,6 +4,7 @@
 #include "tests/proxy/wire/fields_text.h"
 #include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"
+#include "tests/support/test_data.h"
 
 #include <algorithm>
 #include <fstream>
@@ -24,7 +25,7 @@ namespace json = boost::json;
 
 const json::object& reference() {
     static const json::object all = [] {
-        std::ifstream file{TW_TEST_DATA "/spec/gamenet-0.6-ddnet.json"};
+        std::ifstream file{tw::test::test_data("spec/gamenet-0.6-ddnet.json")};
         const std::string text{std::istreambuf_iterator<char>{file}, {}};
         return json::parse(text).as_object();
     }();

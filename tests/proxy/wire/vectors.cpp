@@ -1,5 +1,7 @@
 #include "tests/proxy/wire/vectors.h"
 
+#include "tests/support/test_data.h"
+
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -11,7 +13,7 @@ namespace tw::wire::test {
 namespace {
 
 boost::json::object load() {
-    std::ifstream file{TW_TEST_DATA "/spec/vectors.json"};
+    std::ifstream file{tw::test::test_data("spec/vectors.json")};
     if (!file) {
         throw std::runtime_error{"vectors.json is missing"};
     }
