@@ -35,10 +35,10 @@ bool has_waiting_datagrams(const Session& session) {
 } // namespace
 
 Door::Door(Shared& shared, std::span<const Listener> listeners, int ready_set, Tap& tap,
-           LiveCounters& counters)
+           LiveCounters& counters, Time started)
     : shared_{shared}, listeners_{listeners},
       ready_set_{ready_set}, tap_{&tap}, counters_{&counters}, gate_{shared.limits, shared.pools},
-      sessions_{shared.max_sessions}, tick_{tick_for(shared)} {}
+      sessions_{shared.max_sessions}, started_{started}, tick_{tick_for(shared)} {}
 
 Door::~Door() {
     const auto close = [&](Session& session) {
@@ -51,9 +51,9 @@ Door::~Door() {
     }
 }
 
-Timestamp Door::begin_batch() noexcept {
+Timestamp Door::begin_batch(Time now) noexcept {
     utc_ = now_utc();
-    now_ = Clock::now();
+    now_ = now;
     now_ms_ = static_cast<std::uint32_t>(
         std::chrono::duration_cast<milliseconds>(now_ - started_).count());
     return utc_;
@@ -374,7 +374,7 @@ std::uint64_t Door::ticks_until_look(const Session& session) const noexcept {
 }
 
 bool Door::sweep(Time now) {
-    begin_batch();
+    begin_batch(now);
     const bool all = wheel_.advance(ticks_at(now), kLooksPerSweep,
                                     [&](Session& session) { look_after(session, now); });
     end_batch();

@@ -40,16 +40,17 @@ class Door {
     using Time = Clock::time_point;
 
     /// All have to outlive it. `ready_set`: the epoll instance that upstream sockets are added to.
+    /// `started`: no later than any time it is told.
     Door(Shared& shared, std::span<const Listener> listeners, int ready_set, Tap& tap,
-         LiveCounters& counters);
+         LiveCounters& counters, Time started = Clock::now());
     ~Door();
     Door(const Door&) = delete;
     Door& operator=(const Door&) = delete;
     Door(Door&&) = delete;
     Door& operator=(Door&&) = delete;
 
-    /// Begins a batch: reads the clocks. Returns the time of day.
-    Timestamp begin_batch() noexcept;
+    /// Begins a batch: reads the clock. Returns the time of day.
+    Timestamp begin_batch(Time now = Clock::now()) noexcept;
 
     /// The session that a client's datagram belongs to or begins; null when it is to be dropped.
     /// `header` is the message it came in.
@@ -123,7 +124,7 @@ class Door {
     LiveCounters* counters_;
     Gate gate_;
     Sessions sessions_;
-    Time started_ = Clock::now();
+    Time started_;
     std::chrono::milliseconds tick_;
     TimerWheel<Session> wheel_{0};
     std::vector<std::unique_ptr<Session>> leaving_;

@@ -1,6 +1,7 @@
 #include "map/game_layer.h"
 #include "map/layers.h"
 #include "tests/fuzz/demand.h"
+#include "tests/fuzz/input.h"
 #include "tests/map/motion.h"
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
@@ -18,33 +18,7 @@ namespace {
 using namespace tw::map;
 using namespace tw::map::test;
 using tw::fuzz::demand;
-
-/// Takes values off the input; behind its end everything is zero.
-class Input {
-  public:
-    explicit Input(std::span<const std::byte> bytes) : bytes_{bytes} {}
-
-    template <typename T>
-    T take() {
-        T value{};
-        const std::size_t size = std::min(sizeof(T), bytes_.size());
-        std::memcpy(&value, bytes_.data(), size);
-        bytes_ = bytes_.subspan(size);
-        return value;
-    }
-
-    void fill(std::span<std::byte> out) {
-        std::fill(out.begin(), out.end(), std::byte{0});
-        const std::size_t size = std::min(out.size(), bytes_.size());
-        std::copy_n(bytes_.begin(), size, out.begin());
-        bytes_ = bytes_.subspan(size);
-    }
-
-    [[nodiscard]] bool empty() const { return bytes_.empty(); }
-
-  private:
-    std::span<const std::byte> bytes_;
-};
+using tw::fuzz::Input;
 
 /// A map of at most 16 x 16 tiles; the game layer always, the others as the bits of a byte say.
 Physics random_map(Input& in) {

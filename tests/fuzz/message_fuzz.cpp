@@ -1,23 +1,18 @@
 #include "proxy/wire/message.h"
 #include "proxy/wire/text.h"
+#include "tests/fuzz/demand.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 
 /// A chunk's payload: head, fields and the cleaning of its strings. Whatever comes, brackets are
 /// balanced, every value lies inside the input, and cleaned strings are UTF-8.
 namespace {
 
+using tw::fuzz::demand;
 using tw::wire::FieldValue;
-
-void demand(bool condition) {
-    if (!condition) {
-        std::abort();
-    }
-}
 
 void check(const tw::wire::DecodedFields& fields, std::span<const std::byte> body) {
     int depth = 0;

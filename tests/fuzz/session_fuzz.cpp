@@ -1,5 +1,6 @@
 #include "proxy/inspect/session.h"
 #include "tests/fuzz/demand.h"
+#include "tests/fuzz/strict_sink.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,6 +16,7 @@ namespace {
 using namespace tw;
 using namespace tw::inspect;
 using tw::fuzz::demand;
+using tw::fuzz::StrictSink;
 
 constexpr std::size_t kHeadSize = 4;
 constexpr record::Timestamp kStart = 1'700'000'000'000'000'000;
@@ -27,49 +29,6 @@ class NoMaps final : public MapSource {
                   std::vector<std::byte> /*bytes*/) override {
         return {};
     }
-};
-
-/// What every record must keep to.
-class StrictSink final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        std::visit([this](const auto* concrete) { this->check(*concrete); }, record);
-    }
-
-  private:
-    void check(const record::SessionRecord& record) {
-        demand(record.head.session == 1);
-        demand(record.event != record::SessionEvent::open || !opened_);
-        opened_ = true;
-    }
-
-    void check(const record::MessageRecord& record) const {
-        demand(opened_ && record.head.direction.has_value());
-        demand(record.size <= tw::wire::kMaxDatagramSize);
-    }
-
-    static void check(const record::MapRecord& record) {
-        demand(record.head.direction.has_value());
-    }
-
-    static void check(const record::SnapshotRecord& record) {
-        demand(record.tick >= 0 && record.delta_tick >= tw::snapshot::kNoBase);
-        demand(!record.rebuilt || !record.crc_wanted || record.crc_wanted == record.crc_got);
-        demand(record.items.size() <= tw::snapshot::kMaxItems);
-        demand(!record.rebuilt || record.types != nullptr);
-    }
-
-    /// Inspection looks at what passed; how the line was impaired is not its to say.
-    static void check(const record::ImpairmentRecord& /*record*/) { demand(false); }
-
-    static void check(const record::FindingRecord& record) {
-        demand(record.id < record::FindingId::count);
-        demand(record.bytes.size() <= tw::wire::kMaxDatagramSize);
-    }
-
-    static void check(const record::SummaryRecord& record) { demand(record.stats != nullptr); }
-
-    bool opened_ = false;
 };
 
 std::size_t u16(std::span<const std::uint8_t> bytes, std::size_t at) {

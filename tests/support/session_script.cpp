@@ -60,11 +60,16 @@ Piece again(Piece piece, std::uint16_t sequence) {
     return piece;
 }
 
-SessionScript::SessionScript(inspect::Options options)
+SessionScript::SessionScript(inspect::Options options) : SessionScript{options, nullptr} {}
+
+SessionScript::SessionScript(inspect::Options options, record::RecordSink& sink)
+    : SessionScript{options, &sink} {}
+
+SessionScript::SessionScript(const inspect::Options& options, record::RecordSink* sink)
     : log_{std::make_unique<RecordLog>()}, maps_{std::make_unique<FakeMaps>()},
       workspace_{std::make_unique<inspect::Workspace>()},
       session_{std::make_unique<inspect::Session>(1, "127.0.0.1:50000", "127.0.0.1:8303", options,
-                                                  *maps_, *log_)} {
+                                                  *maps_, sink != nullptr ? *sink : *log_)} {
     session_->open(time_);
 }
 

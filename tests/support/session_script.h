@@ -73,6 +73,8 @@ struct Odd {
 class SessionScript {
   public:
     explicit SessionScript(inspect::Options options = {});
+    /// Records go to `sink`, and none to log().
+    SessionScript(inspect::Options options, record::RecordSink& sink);
 
     static constexpr wire::Token kToken{0xad, 0x70, 0x60, 0x4e};
     static constexpr wire::Token kClientToken{0x01, 0x02, 0x03, 0x04}; ///< of a 0.6.5 client
@@ -134,6 +136,8 @@ class SessionScript {
     wire::Compression compression = wire::Compression::never;
 
   private:
+    SessionScript(const inspect::Options& options, record::RecordSink* sink);
+
     struct Peer {
         std::uint16_t sent = 0;     ///< sequence of its last vital chunk
         std::uint16_t received = 0; ///< what it says as ack

@@ -1,0 +1,61 @@
+#include "proxy/capture/capture_file.h"
+#include "proxy/capture/capture_sessions.h"
+#include "proxy/inspect/inspector.h"
+#include "tests/fuzz/demand.h"
+#include "tests/fuzz/memory_file.h"
+#include "tests/support/captured_traffic.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+/// A pcap or pcapng file: every frame is counted once, as a datagram or by what it is instead, and
+/// the datagrams go through inspection.
+namespace {
+
+using namespace tw;
+using tw::fuzz::demand;
+
+class CountingSink final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        std::visit([](const auto* concrete) { demand(concrete != nullptr); }, record);
+        ++count;
+    }
+
+    std::size_t count = 0;
+};
+
+void read(capture::CaptureFile& file) {
+    test::NoMaps maps;
+    CountingSink sink;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, sink, numbers};
+    capture::ServerGuess guess;
+    capture::CaptureSessions sessions{inspector, guess, {.max_sessions = 16}};
+    capture::CapturedDatagram datagram;
+    std::uint64_t datagrams = 0;
+    while (file.next(datagram)) {
+        ++datagrams;
+        demand(datagram.payload.size() <= UINT16_MAX);
+        sessions.on_datagram(datagram);
+    }
+    sessions.finish();
+    const capture::CaptureCounts& counts = file.counts();
+    demand(counts.datagrams == datagrams);
+    demand(counts.frames == datagrams + counts.other + counts.fragments + counts.cut);
+    demand(sessions.ignored() + sessions.refused() <= datagrams);
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const tw::fuzz::MemoryFile bytes{data, size};
+    try {
+        capture::CaptureFile file{bytes.path()};
+        read(file);
+    } catch (const capture::CaptureError& error) {
+        demand(!std::string_view{error.what()}.empty());
+    }
+    return 0;
+}

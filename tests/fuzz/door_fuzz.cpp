@@ -1,0 +1,273 @@
+#include "proxy/relay/door.h"
+#include "tests/fuzz/demand.h"
+#include "tests/fuzz/input.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include <boost/asio/ip/udp.hpp>
+#include <sys/epoll.h>
+
+/// Who gets in: batches of datagrams from many sources and from the server, with time between them.
+/// The first byte chooses the limits; then each byte says what comes next. Whatever comes, pools and
+/// the table keep to their sizes, who is proven keeps its place until it was silent for long enough,
+/// and the observer hears of every session from its begin to its one end.
+namespace {
+
+using namespace tw::relay;
+using std::chrono::milliseconds;
+using tw::fuzz::demand;
+using tw::fuzz::Input;
+
+/// A game of one letter a datagram: some begin, 'w' from the server lets in without proof, and its
+/// 'p' is the secret that a 'q' gives back.
+Standing prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
+    const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
+    if (direction == Direction::s2c) {
+        memory.bytes[0] |= letter == 'p' ? std::byte{1} : std::byte{0};
+        return letter == 'w' ? Standing::weak : Standing::connless;
+    }
+    const bool told = memory.bytes[0] != std::byte{0};
+    return letter == 'q' && told            ? Standing::proven
+           : letter == 'i'                  ? Standing::connless
+           : letter == 'c' || letter == 'q' ? Standing::unproven
+                                            : Standing::stray;
+}
+
+AdmissionLimits limits_of(std::uint8_t choice) {
+    AdmissionLimits limits;
+    limits.unproven_time = milliseconds{(choice & 1U) != 0 ? 3000 : 100};
+    limits.connless_time = milliseconds{(choice & 2U) != 0 ? 2000 : 50};
+    limits.least_time = milliseconds{(choice & 4U) != 0 ? 250 : 1};
+    limits.max_per_address = (choice & 8U) != 0 ? 2 : 0;
+    limits.session_rate = (choice & 16U) != 0 ? 10'000 : 2;
+    return limits;
+}
+
+/// Half of them on one address, or in one network; the rest have their own.
+Endpoint client(std::size_t number) {
+    Endpoint made{.port = static_cast<std::uint16_t>(1000 + number)};
+    constexpr std::size_t kFamilies = 4;
+    const auto last = static_cast<std::uint8_t>(number / kFamilies);
+    switch (number % kFamilies) {
+    case 0: // one address, many ports
+        made.address = {std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
+        break;
+    case 1:
+        made.address = {std::byte{198}, std::byte{51}, std::byte{100}, std::byte{last}};
+        break;
+    case 2: // loopback: no limit of one address
+        made.address = {std::byte{127}, std::byte{0}, std::byte{0}, std::byte{1}};
+        break;
+    default: // addresses of one /64
+        made.address = {std::byte{0x20}, std::byte{1}, std::byte{0xd}, std::byte{0xb8}};
+        made.address.back() = std::byte{last};
+        made.v6 = true;
+        break;
+    }
+    return made;
+}
+
+/// What the observer is told, held against what it may rely on.
+class Hearing {
+  public:
+    void take(Ring& ring) {
+        ring.consume([this](const Event& event) { hear(event); });
+    }
+
+    [[nodiscard]] bool all_over() const { return open_.empty(); }
+
+    [[nodiscard]] std::uint64_t begun() const { return begun_; }
+
+  private:
+    void hear(const Event& event) {
+        switch (event.kind) {
+        case EventKind::open:
+            demand(event.session > last_ && open_.insert(event.session).second);
+            last_ = event.session;
+            ++begun_;
+            break;
+        case EventKind::close:
+            demand(open_.erase(event.session) == 1);
+            break;
+        case EventKind::observer:
+            break;
+        case EventKind::datagram:
+        case EventKind::gap:
+            demand(open_.contains(event.session));
+            break;
+        }
+    }
+
+    std::set<std::uint32_t> open_;
+    std::uint32_t last_ = 0;
+    std::uint64_t begun_ = 0;
+};
+
+constexpr std::size_t kClients = 64;
+
+/// A door, and everybody before and behind it.
+class Scene {
+  public:
+    Scene(std::uint8_t choice, Ring& ring)
+        : limits_{limits_of(choice)}, max_sessions_{4 + choice % 13U}, ring_{&ring},
+          shared_{.observation = &observation_,
+                  .upstreams{server(), ClientAddress::loopback, 0, SipKey{}},
+                  .max_sessions = max_sessions_,
+                  .idle_timeout = kIdle,
+                  .prove = prove,
+                  .limits = limits_,
+                  .pools = AdmissionPools{max_sessions_, 1}},
+          tap_{&ring, max_sessions_, observation_.observer},
+          door_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], now_} {}
+
+    /// So many datagrams of clients in one batch.
+    void clients(Input& in) {
+        door_.begin_batch(now_);
+        for (std::size_t left = 1 + in.below(8); left > 0; --left) {
+            SocketAddress address = name_of(client(in.below(kClients)));
+            const std::array letter{in.take<std::byte>()};
+            msghdr header{};
+            header.msg_name = &address;
+            header.msg_namelen = sizeof address;
+            if (Session* const session = door_.admit(header, letter, 0)) {
+                session->active = true;
+                pass(*session, Direction::c2s, letter);
+            }
+        }
+        door_.end_batch();
+        settle();
+    }
+
+    /// The server says something to some of the clients.
+    void server_speaks(Input& in) {
+        door_.begin_batch(now_);
+        const std::array letter{in.take<std::byte>()};
+        for (std::size_t left = 1 + in.below(8); left > 0; --left) {
+            if (Session* const session = door_.sessions().find(client(in.below(kClients)), 0)) {
+                session->active = session->answered = true;
+                pass(*session, Direction::s2c, letter);
+            }
+        }
+        door_.end_batch();
+        settle();
+    }
+
+    void wait(milliseconds time) {
+        now_ += time;
+        while (!door_.sweep(now_)) {
+        }
+        settle();
+    }
+
+    void end() {
+        closing_ = true;
+        door_.close_all();
+        settle();
+        demand(heard_.all_over() && shared_.sessions == 0);
+        const LiveCounters& counters = observation_.counters[0];
+        demand(counters.sessions_opened.value() == heard_.begun());
+        demand(counters.sessions_closed.value() == heard_.begun());
+    }
+
+  private:
+    static constexpr milliseconds kIdle{5000};
+
+    static boost::asio::ip::udp::endpoint server() {
+        constexpr std::uint16_t kDiscard = 9; // nothing is ever sent there
+        return {boost::asio::ip::address_v4::loopback(), kDiscard};
+    }
+
+    static SocketAddress name_of(const Endpoint& endpoint) {
+        SocketAddress name{};
+        const auto asio = to_asio(endpoint);
+        std::memcpy(&name, asio.data(), asio.size());
+        return name;
+    }
+
+    void pass(Session& session, Direction direction, std::span<const std::byte> datagram) {
+        door_.look(session, direction, datagram);
+        door_.show(session, 0, direction, datagram);
+        if (session.standing == Standing::proven) {
+            proven_[session.number] = now_;
+        }
+    }
+
+    /// After every batch.
+    void settle() {
+        tap_.commit();
+        heard_.take(*ring_);
+        const Sessions& all = door_.sessions();
+        const AdmissionPools& pools = shared_.pools;
+        demand(all.of(Standing::unproven).size() <= pools.unproven);
+        demand(all.of(Standing::connless).size() <= pools.connless);
+        demand(all.of(Standing::weak).size() <= pools.weak);
+        std::size_t places = 0;
+        std::set<std::uint32_t> here;
+        door_.sessions().for_each([&](const Session& session) {
+            places += session.has_place ? 1 : 0;
+            here.insert(session.number);
+            demand(!session.leaving);
+            demand(limits_.max_per_address == 0 || is_loopback(session.tap.client) ||
+                   !session.has_place || count_of(session) <= limits_.max_per_address);
+        });
+        demand(shared_.sessions == places && places <= max_sessions_);
+        std::erase_if(proven_, [&](const auto& each) {
+            const bool gone = !here.contains(each.first);
+            demand(!gone || closing_ || now_ - each.second >= kIdle);
+            return gone;
+        });
+    }
+
+    /// How many with a place the session's address has.
+    [[nodiscard]] std::size_t count_of(const Session& session) {
+        std::size_t count = 0;
+        door_.sessions().for_each([&](const Session& other) {
+            const bool same = source_of(other.tap.client) == source_of(session.tap.client);
+            count += static_cast<std::size_t>(other.has_place && same);
+        });
+        return count;
+    }
+
+    AdmissionLimits limits_;
+    std::size_t max_sessions_;
+    Ring* ring_;
+    Observation observation_{.observer{1}};
+    Shared shared_;
+    Clock::time_point now_ = Clock::now();
+    UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
+    std::array<Listener, 1> listeners_{};
+    Tap tap_;
+    Door door_;
+    Hearing heard_;
+    std::map<std::uint32_t, Clock::time_point> proven_; ///< by number: when it last said something
+    bool closing_ = false;
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static Ring ring{Ring::kMinBytes};
+    Input in{data, size};
+    Scene scene{in.take<std::uint8_t>(), ring};
+    while (!in.empty()) {
+        switch (in.below(4)) {
+        case 0:
+            scene.server_speaks(in);
+            break;
+        case 1:
+            scene.wait(milliseconds{1 + in.take<std::uint16_t>() % 8000});
+            break;
+        default:
+            scene.clients(in);
+            break;
+        }
+    }
+    scene.end();
+    return 0;
+}

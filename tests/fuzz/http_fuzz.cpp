@@ -1,0 +1,100 @@
+#include "proxy/admin/http_server.h"
+#include "proxy/admin/request_origin.h"
+#include "tests/fuzz/demand.h"
+#include "tests/fuzz/input.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+
+/// A connection to the server of the live page: the first byte says in how many pieces the rest is
+/// sent, and with which options its origin is judged. Whatever comes, the answer is one of HTTP or
+/// none, and what a handler is shown keeps to the limits.
+namespace {
+
+namespace asio = boost::asio;
+using Tcp = asio::ip::tcp;
+using namespace tw::admin;
+using tw::fuzz::demand;
+
+void check(const Request& request) {
+    demand(!request.method.empty() && request.body.size() <= kMaxBodyBytes);
+    demand(request.method.size() + request.path.size() + request.host.size() +
+               request.origin.size() + request.fetch_site.size() + request.content_type.size() <=
+           kMaxHeaderBytes);
+    demand(request.path.find('?') == std::string_view::npos);
+    demand(request.host.find_first_of("\r\n") == std::string_view::npos);
+}
+
+/// What the page does with a request before it looks what for.
+Response answer(const Request& request) {
+    check(request);
+    const bool loopback = request.path.size() % 2 == 0;
+    const OriginOptions options{
+        .loopback = loopback, .hosts = {"twscope.example"}, .unknown_host_hint = "ask"};
+    if (auto refusal = refuse_foreign_origin(request, options)) {
+        demand(refusal->status >= 400 && refusal->body.ends_with('\n'));
+        return *std::move(refusal);
+    }
+    return {.body = std::string{request.body}};
+}
+
+class Server {
+  public:
+    Server()
+        : http_{{.address = "0.0.0.0"},
+                [](const Request& request, const Respond& respond) { respond(answer(request)); }} {
+        http_.start();
+    }
+
+    [[nodiscard]] std::uint16_t port() const { return http_.port(); }
+
+  private:
+    HttpServer http_;
+};
+
+/// Another address of loopback for every connection, so that no limit of one address is in the way.
+asio::ip::address_v4 next_address() {
+    constexpr std::uint32_t kLoopback = 0x7f'00'00'00;
+    constexpr std::uint32_t kAddresses = 0xff'ff'fe;
+    static std::uint32_t count = 0;
+    return asio::ip::address_v4{kLoopback + 1 + count++ % kAddresses};
+}
+
+std::string ask(std::uint16_t port, std::span<const std::byte> request, std::size_t pieces) {
+    asio::io_context io;
+    Tcp::socket socket{io, Tcp::endpoint{next_address(), 0}};
+    socket.connect({asio::ip::address_v4::loopback(), port});
+    socket.set_option(Tcp::no_delay{true});
+    boost::system::error_code error;
+    const std::size_t size = request.size() / pieces + 1;
+    while (!request.empty() && !error) {
+        const auto piece = request.first(std::min(size, request.size()));
+        asio::write(socket, asio::buffer(piece.data(), piece.size()), error);
+        request = request.subspan(piece.size());
+    }
+    socket.shutdown(Tcp::socket::shutdown_send, error);
+    std::string answer;
+    asio::read(socket, asio::dynamic_buffer(answer), error);
+    return answer;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static const Server server;
+    tw::fuzz::Input in{data, size};
+    const std::size_t pieces = 1 + in.below(4);
+    const std::string answer = ask(server.port(), in.take_bytes(size), pieces);
+    demand(answer.empty() || answer.starts_with("HTTP/1.1 "));
+    return 0;
+}

@@ -1,0 +1,66 @@
+#include "proxy/relay/impairment.h"
+#include "proxy/run/process_link.h"
+#include "tests/fuzz/demand.h"
+#include "tests/fuzz/input.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <sys/socket.h>
+
+/// What an observer gone mad says to the relay: messages behind a byte of their length (times
+/// sixteen). Each that has bytes comes out as it went in, and a text about the line is an
+/// impairment, which can be written and read again, or one line that says what is wrong.
+namespace {
+
+using tw::fuzz::demand;
+using tw::run::ProcessLink;
+
+constexpr std::size_t kScale = 16;
+
+void impair(std::string_view text) {
+    const auto read = tw::relay::parse_impairment(text, 7);
+    if (!read) {
+        demand(!read.error().empty());
+        return;
+    }
+    for (const tw::relay::LineImpairment& line : read->directions) {
+        demand(line.delay <= tw::relay::kMaxImpairDelay && line.delay.count() >= 0);
+        demand(line.loss <= tw::relay::LineImpairment::kCertain);
+        demand(!line.rate || (*line.rate >= tw::relay::kMinImpairRate &&
+                              *line.rate <= tw::relay::kMaxImpairRate));
+    }
+    demand(tw::relay::parse_impairment(tw::relay::to_string(*read), 7) == *read);
+}
+
+/// One message through the line. False when it made it look as if the other end were gone.
+bool pass(const ProcessLink& from, ProcessLink& to, std::span<const std::byte> said) {
+    if (::send(from.descriptor(), said.data(), said.size(), MSG_NOSIGNAL) < 0) {
+        return true; // longer than the line takes
+    }
+    const auto heard = to.receive();
+    demand(heard.has_value() != said.empty());
+    demand(to.closed() == said.empty()); // an empty one is how an end is told
+    if (!heard) {
+        return false;
+    }
+    demand(static_cast<std::byte>(heard->word) == said[0]);
+    const auto text = said.subspan(1, std::min(said.size() - 1, ProcessLink::kMaxText));
+    demand(std::equal(heard->text.begin(), heard->text.end(), text.begin(), text.end(),
+                      [](char a, std::byte b) { return static_cast<std::byte>(a) == b; }));
+    impair(heard->text);
+    return true;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    auto [observer, relay] = ProcessLink::pair();
+    tw::fuzz::Input in{data, size};
+    for (bool open = true; open && !in.empty();) {
+        const auto length = in.take<std::uint8_t>() * kScale;
+        open = pass(observer, relay, in.take_bytes(length));
+    }
+    return 0;
+}

@@ -1,0 +1,304 @@
+#include "tests/fuzz/demand.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/strict_sink.h"
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// A script of what two peers say, in a language of operations: each byte names one, what follows
+/// are its arguments. The peers write whole packets (tokens, acks, sequences, Huffman and chunk
+/// headers as they should be), and the script says what the line and an enemy do to them. So what
+/// is mutated still comes as far as snapshots, maps and inputs.
+namespace {
+
+using namespace tw;
+using namespace tw::test;
+using tw::fuzz::demand;
+using tw::fuzz::Input;
+using wire::Direction;
+
+constexpr record::Timestamp kMillisecond = 1'000'000;
+/// A script is at most so long; each operation is a few datagrams.
+constexpr std::size_t kMaxOperations = 300;
+constexpr std::size_t kMaxText = 64;
+
+class Play {
+  public:
+    explicit Play(Input& in) : in_{&in}, script_{{}, sink_} {}
+
+    void step() {
+        static constexpr std::array kOperations{
+            &Play::snapshot,  &Play::snapshot, &Play::large_snapshot, &Play::empty_snapshot,
+            &Play::handshake, &Play::enter,    &Play::message_of_any, &Play::raw_message,
+            &Play::input,     &Play::odd,      &Play::control,        &Play::again,
+            &Play::map_data,  &Play::lost,     &Play::pause,          &Play::raw_datagram,
+            &Play::compress};
+        (this->*kOperations.at(in_->below(kOperations.size())))();
+    }
+
+    void end() {
+        script_.close("end of capture");
+        const record::SessionStats totals = script_.session().totals();
+        demand(totals.verified <= totals.snapshots);
+    }
+
+  private:
+    /// Sends what was packed, or what the line makes of it.
+    void send(Direction direction, Bytes datagram) {
+        enum class Fate : std::uint8_t { whole, twice, lost, later, flipped, cut };
+        const auto fate = static_cast<Fate>(in_->below(16));
+        if (fate == Fate::lost) {
+            return;
+        }
+        if (fate == Fate::later) {
+            waiting_ = {direction, std::move(datagram)};
+            return;
+        }
+        if (fate == Fate::flipped && !datagram.empty()) {
+            const std::size_t at = in_->below(datagram.size());
+            datagram[at] ^= static_cast<std::byte>(1U << in_->below(8));
+        }
+        if (fate == Fate::cut) {
+            datagram.resize(in_->below(datagram.size() + 1));
+        }
+        script_.feed(direction, datagram);
+        if (fate == Fate::twice) {
+            script_.feed(direction, datagram);
+        }
+        before_ = {direction, std::move(datagram)};
+        if (!waiting_.bytes.empty()) {
+            script_.feed(waiting_.direction, waiting_.bytes);
+            waiting_.bytes.clear();
+        }
+    }
+
+    /// Says it and has it heard, as honest peers do over a good line; or by what send() makes of it.
+    void say(Direction direction, const std::vector<Piece>& pieces) {
+        if (in_->below(2) == 0) {
+            script_.tell(direction, pieces);
+        } else {
+            send(direction, script_.pack(direction, pieces));
+        }
+    }
+
+    [[nodiscard]] Direction side() { return in_->below(2) == 0 ? Direction::c2s : Direction::s2c; }
+
+    [[nodiscard]] std::string text() {
+        const auto bytes = in_->take_bytes(in_->below(kMaxText));
+        std::string made(bytes.size(), '\0');
+        std::transform(bytes.begin(), bytes.end(), made.begin(),
+                       [](std::byte byte) { return static_cast<char>(byte); });
+        return made;
+    }
+
+    /// Changes some items of the world: of types with and without an agreed size, with descriptors.
+    void change_world() {
+        for (std::size_t left = in_->below(6); left > 0; --left) {
+            constexpr std::array<std::uint16_t, 8> kTypes{0, 2, 4, 9, 10, 63, 0x4000, 0x7fff};
+            const auto type = kTypes.at(in_->below(kTypes.size()));
+            const auto id = static_cast<std::uint16_t>(in_->below(4) == 0 ? 0x7fff - in_->below(4)
+                                                                          : in_->below(16));
+            const snapshot::ItemKey key{type, id};
+            const auto old = world_.find(key);
+            if (old != world_.end() && in_->below(4) == 0) {
+                world_.erase(old);
+                continue;
+            }
+            const std::size_t agreed = snapshot::agreed_size(type);
+            std::vector<std::int32_t>& data = world_[key];
+            if (data.empty()) {
+                data.resize(agreed != 0 ? agreed : 1 + in_->below(8));
+            }
+            data[in_->below(data.size())] = in_->take<std::int32_t>();
+        }
+    }
+
+    /// The tick of the next snapshot, and what it builds on.
+    snapshot::Tick next_tick() {
+        tick_ += 1 + static_cast<snapshot::Tick>(in_->below(8));
+        return tick_;
+    }
+
+    [[nodiscard]] snapshot::Tick base() {
+        constexpr std::size_t kChoices = 4;
+        switch (in_->below(kChoices)) {
+        case 0:
+            return snapshot::kNoBase;
+        case 1:
+            return tick_ - static_cast<snapshot::Tick>(in_->below(200));
+        default:
+            return last_sent_;
+        }
+    }
+
+    void snapshot() {
+        const snapshot::Tick from = base();
+        const snapshot::Tick tick = next_tick();
+        change_world();
+        const Bytes datagram = script_.snap_datagram(tick, from, world_);
+        if (datagram.size() > wire::kMaxDatagramSize) {
+            return; // as large_snapshot() has it
+        }
+        last_sent_ = tick;
+        send(Direction::s2c, datagram);
+    }
+
+    /// In parts, some of which the line may take.
+    void large_snapshot() {
+        const snapshot::Tick tick = next_tick();
+        Items large = world_;
+        for (std::size_t left = 100 + in_->below(200); left > 0; --left) {
+            large[{13, static_cast<std::uint16_t>(left)}] = {1'000'000 + tick, -1'000'000};
+        }
+        for (const Bytes& part :
+             snap_parts(tick, snapshot::kNoBase, checksum_of(large), delta_body({}, large))) {
+            send(Direction::s2c, script_.pack(Direction::s2c, {plain(part)}));
+        }
+    }
+
+    void empty_snapshot() {
+        const snapshot::Tick from = base();
+        send(Direction::s2c, script_.pack(Direction::s2c, {plain(snap_empty(next_tick(), from))}));
+    }
+
+    void handshake() {
+        switch (in_->below(6)) {
+        case 0:
+            return script_.join_ddnet();
+        case 1:
+            return script_.join_ddnet_with({in_->take<std::uint8_t>(), 2, 3, 4});
+        case 2:
+            return script_.join_vanilla();
+        case 3:
+            return script_.join_header_token();
+        case 4:
+            return script_.join_seven();
+        default:
+            return script_.close_seven();
+        }
+    }
+
+    void enter() {
+        script_.enter(in_->below(2) == 0 ? "dm1" : text());
+        tick_ = in_->below(2) == 0 ? 0 : tick_;
+    }
+
+    /// A message of the table with fields that may be anything.
+    void message_of_any() {
+        const auto table = wire::message_table();
+        const auto& spec = table[in_->below(table.size())];
+        MessageBuilder builder{spec};
+        for (std::size_t left = in_->below(4); left > 0; --left) {
+            builder.string(text());
+        }
+        for (std::size_t left = in_->below(24); left > 0; --left) {
+            builder.number(in_->take<std::int8_t>());
+        }
+        say(side(), {{.message = builder.bytes(), .vital = in_->below(2) == 0}});
+    }
+
+    void raw_message() {
+        const auto bytes = in_->take_bytes(in_->below(kMaxText));
+        const bool vital = in_->below(2) == 0;
+        say(side(), {{.message = {bytes.begin(), bytes.end()},
+                      .vital = vital,
+                      .resend = in_->below(2) == 0}});
+    }
+
+    /// A client acknowledges a snapshot.
+    void input() {
+        const snapshot::Tick acked = in_->below(4) == 0 ? in_->take<std::int32_t>() : last_sent_;
+        auto builder = message("input").number(acked).number(tick_).number(40);
+        for (std::size_t i = 0; i < 10; ++i) {
+            builder.number(in_->take<std::int8_t>());
+        }
+        say(Direction::c2s, {plain(builder)});
+    }
+
+    /// A packet that is not what it should be.
+    void odd() {
+        const auto bytes = in_->take_bytes(in_->below(8));
+        const Odd odd{.ack = in_->take<std::int8_t>(),
+                      .count = in_->take<std::uint8_t>(),
+                      .behind = Bytes(bytes.begin(), bytes.end()),
+                      .flags = in_->take<std::uint8_t>()};
+        const Direction direction = side();
+        send(direction, script_.pack_odd(direction, {vital(message("ready"))}, odd));
+    }
+
+    void control() {
+        wire::ControlSpec spec{.kind = static_cast<wire::ControlKind>(in_->below(6))};
+        const std::string reason = text();
+        if (spec.kind == wire::ControlKind::close && in_->below(2) == 0) {
+            spec.reason = reason;
+        }
+        if (in_->below(2) == 0) {
+            spec.token = in_->below(2) == 0 ? SessionScript::kToken : wire::kTokenUnknown;
+        }
+        script_.control(side(), spec);
+    }
+
+    /// The last datagram comes once more, perhaps from the other side.
+    void again() {
+        script_.feed(in_->below(4) == 0 ? wire::opposite(before_.direction) : before_.direction,
+                     before_.bytes);
+    }
+
+    void map_data() {
+        if (in_->below(2) == 0) {
+            script_.tell(
+                Direction::s2c,
+                message("map_change").string("dm1").number(1).number(in_->take<std::int16_t>()));
+        }
+        const auto bytes = in_->take_bytes(in_->below(kMaxText));
+        auto builder = message("map_data")
+                           .number(static_cast<std::int32_t>(in_->below(2)))
+                           .number(1)
+                           .number(static_cast<std::int32_t>(in_->below(4)))
+                           .number(static_cast<std::int32_t>(bytes.size()))
+                           .raw(bytes);
+        say(Direction::s2c, {vital(builder)});
+    }
+
+    void lost() { script_.gap(1 + in_->below(100)); }
+
+    void pause() { script_.pause(in_->take<std::uint16_t>() * kMillisecond); }
+
+    void raw_datagram() {
+        const auto bytes = in_->take_bytes(in_->below(kMaxText));
+        script_.feed(side(), bytes);
+    }
+
+    void compress() { script_.compression = static_cast<wire::Compression>(in_->below(3)); }
+
+    struct Datagram {
+        Direction direction = Direction::c2s;
+        Bytes bytes;
+    };
+
+    Input* in_;
+    fuzz::StrictSink sink_;
+    SessionScript script_;
+    Items world_;
+    snapshot::Tick tick_ = 0;
+    snapshot::Tick last_sent_ = snapshot::kNoBase;
+    Datagram before_;
+    Datagram waiting_;
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    Input in{data, size};
+    Play play{in};
+    for (std::size_t i = 0; i < kMaxOperations && !in.empty(); ++i) {
+        play.step();
+    }
+    play.end();
+    return 0;
+}

@@ -1,0 +1,33 @@
+#include "proxy/cli/proxy_flags.h"
+#include "proxy/cli/settings.h"
+#include "tests/fuzz/demand.h"
+#include "tests/fuzz/memory_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+/// A configuration file of `proxy`. It sets flags, which then become the relay's options, or there
+/// is one line that says what is wrong; nothing else is ever thrown.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace tw::cli;
+    using tw::fuzz::demand;
+    const tw::fuzz::MemoryFile file{data, size};
+    CLI::App command{"", "proxy"};
+    ProxyFlags flags;
+    Settings settings{command};
+    flags.add_to(command);
+    command.parse(std::vector<std::string>{file.path(), "--config"}); // in reverse, as CLI11 has it
+    try {
+        settings.complete();
+        demand(flags.relay_options().max_sessions == flags.max_sessions);
+        static_cast<void>(flags.records.failing());
+        static_cast<void>(flags.http.options());
+    } catch (const UsageError& error) {
+        demand(!std::string{error.what()}.empty());
+    }
+    return 0;
+}

@@ -1,0 +1,23 @@
+#include "proxy/run/state_folder.h"
+#include "tests/fuzz/demand.h"
+#include "tests/fuzz/memory_file.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+/// The file of a key, whatever is in it: one that is long enough is the key, and of any other it is
+/// said that it is none. It is never written to.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using tw::fuzz::demand;
+    const tw::fuzz::MemoryFile file{data, size};
+    for (int run = 0; run < 2; ++run) {
+        const auto kept = tw::run::keep_key(tw::fuzz::MemoryFile::folder(), file.name());
+        const bool is_key = size >= kept.key.size();
+        demand(kept.warning.empty() == is_key);
+        demand(!is_key || std::equal(kept.key.begin(), kept.key.end(), data, [](auto a, auto b) {
+            return static_cast<std::uint8_t>(a) == b;
+        }));
+    }
+    return 0;
+}

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "proxy/wire/packet.h"
+#include "snapshot/item.h"
+#include "tests/fuzz/demand.h"
+
+#include <variant>
+
+namespace tw::fuzz {
+
+/// What every record of session 1 must keep to, whatever its traffic was.
+class StrictSink final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        std::visit([this](const auto* concrete) { this->check(*concrete); }, record);
+    }
+
+  private:
+    void check(const record::SessionRecord& record) {
+        demand(record.head.session == 1);
+        demand(record.event != record::SessionEvent::open || !opened_);
+        opened_ = true;
+    }
+
+    void check(const record::MessageRecord& record) const {
+        demand(opened_ && record.head.direction.has_value());
+        demand(record.size <= tw::wire::kMaxDatagramSize);
+    }
+
+    static void check(const record::MapRecord& record) {
+        demand(record.head.direction.has_value());
+    }
+
+    static void check(const record::SnapshotRecord& record) {
+        demand(record.tick >= 0 && record.delta_tick >= tw::snapshot::kNoBase);
+        demand(!record.rebuilt || !record.crc_wanted || record.crc_wanted == record.crc_got);
+        demand(record.items.size() <= tw::snapshot::kMaxItems);
+        demand(!record.rebuilt || record.types != nullptr);
+    }
+
+    /// Inspection looks at what passed; how the line was impaired is not its to say.
+    static void check(const record::ImpairmentRecord& /*record*/) { demand(false); }
+
+    static void check(const record::FindingRecord& record) {
+        demand(record.id < record::FindingId::count);
+        demand(record.bytes.size() <= tw::wire::kMaxDatagramSize);
+    }
+
+    static void check(const record::SummaryRecord& record) { demand(record.stats != nullptr); }
+
+    bool opened_ = false;
+};
+
+} // namespace tw::fuzz
