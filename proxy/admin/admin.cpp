@@ -31,10 +31,16 @@ void show_metrics(const Sources& sources, const Request& /*request*/, const Resp
     respond({.content_type = kPrometheusText, .body = metrics_text(sources.state())});
 }
 
-void show_health(const Sources& sources, const Request& /*request*/, const Respond& respond) {
-    sources.health([respond](const Health& health) {
-        respond({.status = health.ok ? 200 : kUnavailable, .body = health.text + '\n'});
-    });
+Response response_of(const Health& health) {
+    return {.status = health.ok ? 200 : kUnavailable, .body = health.text + '\n'};
+}
+
+void show_live(const Sources& sources, const Request& /*request*/, const Respond& respond) {
+    respond(response_of(sources.live()));
+}
+
+void show_ready(const Sources& sources, const Request& /*request*/, const Respond& respond) {
+    sources.ready([respond](const Health& health) { respond(response_of(health)); });
 }
 
 void show_impairment(const Sources& sources, const Request& /*request*/, const Respond& respond) {
@@ -59,26 +65,37 @@ void set_impairment(const Sources& sources, const Request& request, const Respon
 struct Route {
     std::string_view method;
     std::string_view path;
+    Right right;
     void (*answer)(const Sources&, const Request&, const Respond&);
 };
 
-constexpr std::array<Route, 6> kRoutes{{{"GET", "/", show_page},
-                                        {"GET", "/healthz", show_health},
-                                        {"GET", "/metrics", show_metrics},
-                                        {"GET", "/api/state", show_state},
-                                        {"GET", "/api/impairment", show_impairment},
-                                        {"PUT", "/api/impairment", set_impairment}}};
+constexpr std::array<Route, 7> kRoutes{{{"GET", "/", Right::page, show_page},
+                                        {"GET", "/healthz", Right::health, show_live},
+                                        {"GET", "/readyz", Right::health, show_ready},
+                                        {"GET", "/metrics", Right::read, show_metrics},
+                                        {"GET", "/api/state", Right::read, show_state},
+                                        {"GET", "/api/impairment", Right::read, show_impairment},
+                                        {"PUT", "/api/impairment", Right::change, set_impairment}}};
 
 } // namespace
 
-Admin::Admin(const AdminOptions& options, Sources sources)
-    : sources_{std::move(sources)}, origin_{.loopback = true,
-                                            .hosts = options.hosts,
-                                            .unknown_host_hint = options.unknown_host_hint},
-      server_{options.server, [this](const Request& request, const Respond& respond) {
-                  answer(request, respond);
-              }} {
-    origin_.loopback = server_.on_loopback();
+Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources)
+    : sources_{std::move(sources)}, origin_{.hosts = std::move(options.hosts),
+                                            .unknown_host_hint =
+                                                std::move(options.unknown_host_hint)},
+      access_{std::move(options.access)}, server_{listening, [this](const Request& request,
+                                                                    const Respond& respond) {
+                                                      answer(request, respond);
+                                                  }} {}
+
+void Admin::set_token(const std::string& token) {
+    const std::scoped_lock lock{access_mutex_};
+    access_.token = token;
+}
+
+std::optional<Response> Admin::refuse(const Request& request, Right right) {
+    const std::scoped_lock lock{access_mutex_};
+    return refuse_access(request, right, access_);
 }
 
 void Admin::answer(const Request& request, const Respond& respond) {
@@ -92,6 +109,9 @@ void Admin::answer(const Request& request, const Respond& respond) {
             continue;
         }
         if (route.method == method) {
+            if (auto refusal = refuse(request, route.right)) {
+                return respond(*std::move(refusal));
+            }
             return route.answer(sources_, request, respond);
         }
         allow += allow.empty() ? "" : ", ";

@@ -1,10 +1,13 @@
 #pragma once
 
+#include "proxy/admin/access.h"
 #include "proxy/admin/http_server.h"
 #include "proxy/admin/request_origin.h"
 #include "proxy/admin/state.h"
 
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +15,7 @@
 
 namespace tw::admin {
 
-/// Whether the relay works, and if not, why.
+/// Whether something is as it should be, and if not, why.
 struct Health {
     bool ok = false;
     std::string text; ///< one line
@@ -21,37 +24,44 @@ struct Health {
 /// Where the page gets things from; all but `health`'s answer is on the server's thread.
 struct Sources {
     std::function<State()> state;
-    /// Asks; the answer comes later, from any thread.
-    std::function<void(std::function<void(Health)>)> health;
+    /// Whether the processes turn: if not, only a restart helps. Told at once.
+    std::function<Health()> live;
+    /// Whether players can play. Asks; the answer comes later, from any thread.
+    std::function<void(std::function<void(Health)>)> ready;
     /// As relay::parse_impairment reads it. Errors: one line that says what is wrong with the text.
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
 };
 
 struct AdminOptions {
-    ServerOptions server{};
     std::vector<std::string> hosts{}; ///< names it goes by (OriginOptions)
     std::string unknown_host_hint{};  ///< (OriginOptions)
+    AccessOptions access{};
 };
 
-/// What twscope answers over HTTP: `/`, `/healthz`, `/metrics`, `/api/state`, `/api/impairment`.
+/// What twscope answers over HTTP: `/`, `/healthz`, `/readyz`, `/metrics`, `/api/state`,
+/// `/api/impairment`.
 class Admin {
   public:
-    /// Binds. Errors: ListenError.
-    Admin(const AdminOptions& options, Sources sources);
+    Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources);
 
     void start() { server_.start(); }
 
     void stop() { server_.stop(); }
 
-    [[nodiscard]] std::uint16_t port() const { return server_.port(); }
+    /// From any thread: from now on this is the token.
+    void set_token(const std::string& token);
 
-    [[nodiscard]] bool on_loopback() const { return origin_.loopback; }
+    [[nodiscard]] const HttpServer& server() const { return server_; }
 
   private:
     void answer(const Request& request, const Respond& respond);
 
+    [[nodiscard]] std::optional<Response> refuse(const Request& request, Right right);
+
     Sources sources_;
     OriginOptions origin_;
+    std::mutex access_mutex_;
+    AccessOptions access_;
     HttpServer server_; ///< last: it calls the rest
 };
 

@@ -1,18 +1,21 @@
 #include "proxy/admin/http_server.h"
 
+#include "proxy/admin/seats.h"
 #include "proxy/relay/endpoint.h"
 
+#include <atomic>
 #include <optional>
-#include <stdexcept>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 
 namespace tw::admin {
@@ -22,7 +25,9 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
-using Tcp = asio::ip::tcp;
+using Protocol = asio::generic::stream_protocol; // of ports and unix sockets alike
+using Stream = beast::basic_stream<Protocol, asio::io_context::executor_type>;
+using Socket = Stream::socket_type;
 using Error = boost::system::error_code;
 
 /// After an error of accept, as when the process has no file descriptors left.
@@ -49,6 +54,7 @@ Request request_from(const Message& message) {
             .origin = view(message[http::field::origin]),
             .fetch_site = view(message["Sec-Fetch-Site"]),
             .content_type = view(message[http::field::content_type]),
+            .authorization = single(message, http::field::authorization),
             .body = message.body()};
 }
 
@@ -67,19 +73,31 @@ std::optional<Response> complaint(const Error& error) {
     return std::nullopt;
 }
 
-/// Reads one request, writes one answer, closes.
+/// Who is at the other end; all that come by a unix socket are one.
+relay::Source peer_of(const Socket& socket) {
+    Error ignored;
+    const auto peer = socket.remote_endpoint(ignored);
+    return relay::source_of(relay::endpoint_from(peer.data()));
+}
+
+/// What a connection needs of its server.
+struct Hall {
+    Handler handler;
+    Deadlines deadlines;
+    Seats seats{};
+};
+
+/// Reads one request, writes one answer, closes. It is its server's for as long as it has a seat.
 class Connection : public std::enable_shared_from_this<Connection> {
   public:
-    Connection(Tcp::socket socket, const Handler& handler, std::chrono::milliseconds timeout,
-               std::shared_ptr<std::size_t> count)
-        : stream_{std::move(socket)}, handler_{&handler}, timeout_{timeout}, count_{
-                                                                                 std::move(count)} {
-        ++*count_;
+    Connection(Socket socket, Way way, bool spare, Seats::Number number, Hall& hall)
+        : stream_{std::move(socket)}, hall_{&hall}, number_{number}, way_{way}, spare_{spare},
+          deadline_{spare ? hall.deadlines.spare : hall.deadlines.usual} {
         parser_.header_limit(static_cast<std::uint32_t>(kMaxHeaderBytes));
         parser_.body_limit(kMaxBodyBytes);
     }
 
-    ~Connection() { --*count_; }
+    ~Connection() { hall_->seats.leave(number_); }
 
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -87,12 +105,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Connection& operator=(Connection&&) = delete;
 
     void run() {
-        stream_.expires_after(timeout_);
+        stream_.expires_after(deadline_);
         http::async_read(stream_, buffer_, parser_,
                          [self = shared_from_this()](const Error& error, std::size_t) {
                              self->on_request(error);
                          });
     }
+
+    /// Ends it; what is under way is cancelled.
+    void close() { stream_.close(); }
 
   private:
     void on_request(const Error& error) {
@@ -102,8 +123,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
             }
             return;
         }
+        hall_->seats.ask(number_);
         head_only_ = parser_.get().method() == http::verb::head;
-        (*handler_)(request_from(parser_.get()), [self = shared_from_this()](Response response) {
+        Request request = request_from(parser_.get());
+        request.way = way_;
+        request.spare = spare_;
+        hall_->handler(request, [self = shared_from_this()](Response response) {
             asio::post(self->stream_.get_executor(),
                        [self, response = std::move(response)]() mutable {
                            self->write(std::move(response));
@@ -128,83 +153,123 @@ class Connection : public std::enable_shared_from_this<Connection> {
         if (!response.allow.empty()) {
             reply_.set(http::field::allow, response.allow);
         }
+        if (!response.challenge.empty()) {
+            reply_.set(http::field::www_authenticate, response.challenge);
+        }
         reply_.content_length(response.body.size());
         if (!head_only_) {
             reply_.body() = std::move(response.body);
         }
-        stream_.expires_after(timeout_);
+        stream_.expires_after(deadline_);
         http::async_write(stream_, reply_, [self = shared_from_this()](const Error&, std::size_t) {
             Error ignored;
-            self->stream_.socket().shutdown(Tcp::socket::shutdown_both, ignored);
+            self->stream_.socket().shutdown(Socket::shutdown_both, ignored);
         });
     }
 
-    beast::tcp_stream stream_;
-    const Handler* handler_;
-    std::chrono::milliseconds timeout_;
-    std::shared_ptr<std::size_t> count_;
+    Stream stream_;
+    Hall* hall_;
+    Seats::Number number_;
+    Way way_;
+    bool spare_;
+    std::chrono::milliseconds deadline_;
     beast::flat_buffer buffer_{kMaxHeaderBytes + kMaxBodyBytes};
     http::request_parser<http::string_body> parser_;
     http::response<http::string_body> reply_;
     bool head_only_ = false;
 };
 
+/// One of the sockets that listen.
+struct Entrance {
+    Way way;
+    asio::basic_socket_acceptor<Protocol, asio::io_context::executor_type> acceptor;
+    asio::basic_waitable_timer<std::chrono::steady_clock,
+                               asio::wait_traits<std::chrono::steady_clock>,
+                               asio::io_context::executor_type>
+        pause;
+};
+
+std::vector<Listening> one(const HttpAddress& where) {
+    std::vector<Listening> listening;
+    listening.emplace_back(where);
+    return listening;
+}
+
 } // namespace
 
 struct HttpServer::Impl {
-    explicit Impl(Handler answer) : handler{std::move(answer)} {}
+    Impl(const std::vector<Listening>& listening, Handler answer, const Deadlines& deadlines)
+        : hall{std::move(answer), deadlines} {
+        entrances.reserve(listening.size());
+        for (const Listening& each : listening) {
+            where.push_back(each.where());
+            Entrance& entrance = entrances.emplace_back(
+                Entrance{each.way(), decltype(Entrance::acceptor){io.get_executor()},
+                         decltype(Entrance::pause){io.get_executor()}});
+            entrance.acceptor.assign(Protocol{each.family(), 0}, ::dup(each.descriptor()));
+        }
+    }
 
-    void accept() {
-        acceptor.async_accept([this](const Error& error, Tcp::socket socket) {
+    void accept(Entrance& entrance) {
+        entrance.acceptor.async_accept([this, &entrance](const Error& error, Socket socket) {
             if (error == asio::error::operation_aborted) {
                 return;
             }
             if (error) {
-                pause.expires_after(kAcceptPause);
-                pause.async_wait([this](const Error& cancelled) {
+                entrance.pause.expires_after(kAcceptPause);
+                entrance.pause.async_wait([this, &entrance](const Error& cancelled) {
                     if (!cancelled) {
-                        accept();
+                        accept(entrance);
                     }
                 });
                 return;
             }
-            if (*count < kMaxConnections) {
-                std::make_shared<Connection>(std::move(socket), handler, timeout, count)->run();
-            }
-            accept();
+            welcome(std::move(socket), entrance.way);
+            accept(entrance);
         });
     }
 
-    Handler handler;
-    std::chrono::milliseconds timeout{};
-    std::shared_ptr<std::size_t> count = std::make_shared<std::size_t>(0);
-    asio::io_context io{1};
-    Tcp::acceptor acceptor{io};
-    asio::steady_timer pause{io};
+    void welcome(Socket socket, Way way) {
+        const Seats::Number number = ++last_number;
+        const Seats::Place place = hall.seats.arrive(number, peer_of(socket));
+        if (!place.seated || place.leaves) {
+            turned_away.fetch_add(1, std::memory_order_relaxed);
+        }
+        if (!place.seated) {
+            return;
+        }
+        if (place.spare) {
+            std::erase_if(spare, [](const auto& entry) { return entry.second.expired(); });
+        }
+        if (place.leaves) {
+            if (const auto leaving = spare[*place.leaves].lock()) {
+                leaving->close();
+            }
+        }
+        const auto connection =
+            std::make_shared<Connection>(std::move(socket), way, place.spare, number, hall);
+        if (place.spare) {
+            spare[number] = connection;
+        }
+        connection->run();
+    }
+
+    Hall hall;
+    std::vector<HttpAddress> where;
+    Seats::Number last_number = 0;
+    std::atomic<std::uint64_t> turned_away{0};
+    std::unordered_map<Seats::Number, std::weak_ptr<Connection>> spare;
+    asio::io_context io{1}; ///< before what waits on it; behind what its handlers use
+    std::vector<Entrance> entrances;
     std::thread thread;
 };
 
-HttpServer::HttpServer(const ServerOptions& options, Handler handler)
-    : impl_{std::make_unique<Impl>(std::move(handler))} {
-    impl_->timeout = options.timeout;
-    Error unreadable;
-    const auto address = asio::ip::make_address(options.address, unreadable);
-    if (unreadable) {
-        throw ListenError{"cannot listen on " + options.address + ':' +
-                          std::to_string(options.port) + ": " + unreadable.message()};
-    }
-    try {
-        const Tcp::endpoint where{address, options.port};
-        impl_->acceptor.open(where.protocol());
-        impl_->acceptor.set_option(Tcp::acceptor::reuse_address{true});
-        impl_->acceptor.bind(where);
-        impl_->acceptor.listen(static_cast<int>(kMaxConnections));
-    } catch (const boost::system::system_error& error) {
-        throw ListenError{"cannot listen on " +
-                          relay::to_string(asio::ip::udp::endpoint{address, options.port}) + ": " +
-                          error.code().message()};
-    }
-}
+HttpServer::HttpServer(const std::vector<Listening>& listening, Handler handler,
+                       const Deadlines& deadlines)
+    : impl_{std::make_unique<Impl>(listening, std::move(handler), deadlines)} {}
+
+HttpServer::HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines)
+    : HttpServer{one(where), std::move(handler), deadlines} {}
 
 HttpServer::~HttpServer() {
     stop();
@@ -212,7 +277,9 @@ HttpServer::~HttpServer() {
 
 void HttpServer::start() {
     impl_->thread = std::thread{[impl = impl_.get()] {
-        impl->accept();
+        for (Entrance& entrance : impl->entrances) {
+            impl->accept(entrance);
+        }
         impl->io.run();
     }};
 }
@@ -224,12 +291,12 @@ void HttpServer::stop() {
     }
 }
 
-std::uint16_t HttpServer::port() const {
-    return impl_->acceptor.local_endpoint().port();
+const std::vector<HttpAddress>& HttpServer::where() const {
+    return impl_->where;
 }
 
-bool HttpServer::on_loopback() const {
-    return impl_->acceptor.local_endpoint().address().is_loopback();
+std::uint64_t HttpServer::turned_away() const {
+    return impl_->turned_away.load(std::memory_order_relaxed);
 }
 
 } // namespace tw::admin

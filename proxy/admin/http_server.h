@@ -1,13 +1,15 @@
 #pragma once
 
+#include "proxy/admin/listening.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tw::admin {
 
@@ -15,8 +17,6 @@ namespace tw::admin {
 inline constexpr std::size_t kMaxHeaderBytes = std::size_t{8} << 10U;
 /// Longest body: an impairment is a line of text.
 inline constexpr std::size_t kMaxBodyBytes = std::size_t{4} << 10U;
-/// Connections at the same time; a page and a scraper need two. More are closed at once.
-inline constexpr std::size_t kMaxConnections = 32;
 
 /// What was asked. Views live as long as the call that hands them over.
 struct Request {
@@ -26,7 +26,10 @@ struct Request {
     std::string_view origin{};
     std::string_view fetch_site{}; ///< Sec-Fetch-Site
     std::string_view content_type{};
+    std::string_view authorization{}; ///< of the one there is, like `host`
     std::string_view body{};
+    Way way = Way::loopback; ///< by which it came
+    bool spare = false;      ///< it has a seat for health checks only (see Seats)
 };
 
 struct Response {
@@ -34,6 +37,7 @@ struct Response {
     std::string content_type = "text/plain; charset=utf-8";
     std::string body;
     std::string allow{};          ///< of a 405: the methods there are
+    std::string challenge{};      ///< of a 401: WWW-Authenticate
     std::string content_policy{}; ///< Content-Security-Policy; empty: nothing may be loaded
 };
 
@@ -43,25 +47,21 @@ using Respond = std::function<void(Response)>;
 /// Called on the server's thread, one request at a time.
 using Handler = std::function<void(const Request&, Respond)>;
 
-struct ServerOptions {
-    std::string address; ///< a literal address
-    std::uint16_t port = 0;
-    /// A request has to be here, an answer to be taken, within this time.
-    std::chrono::milliseconds timeout{5000};
+/// A request has to be here, an answer to be taken, within so much time.
+struct Deadlines {
+    std::chrono::milliseconds usual{5000};
+    std::chrono::milliseconds spare{1000}; ///< for who has a spare seat
 };
 
-/// The server cannot listen; what() is one line for the user.
-class ListenError : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
-
-/// A small HTTP/1.1 server on a thread of its own: one request a connection, everything bounded.
+/// A small HTTP/1.1 server on a thread of its own: one request a connection, everything bounded
+/// (see Seats for how many). Who is too many is closed at once, and counted.
 class HttpServer {
   public:
-    /// Binds; nothing is answered before start().
-    /// Errors: ListenError.
-    HttpServer(const ServerOptions& options, Handler handler);
+    /// Nothing is answered before start().
+    HttpServer(const std::vector<Listening>& listening, Handler handler,
+               const Deadlines& deadlines = {});
+    /// Binds, too. Errors: ListenError.
+    HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines = {});
     /// Stops.
     ~HttpServer();
     HttpServer(const HttpServer&) = delete;
@@ -73,9 +73,14 @@ class HttpServer {
     /// Drops every connection and joins.
     void stop();
 
-    /// The port in use, when the system chose it.
-    [[nodiscard]] std::uint16_t port() const;
-    [[nodiscard]] bool on_loopback() const;
+    /// Where it listens, with the ports that the system chose.
+    [[nodiscard]] const std::vector<HttpAddress>& where() const;
+
+    /// The port of the first address.
+    [[nodiscard]] std::uint16_t port() const { return where().front().port; }
+
+    /// Connections closed because there were too many. From any thread.
+    [[nodiscard]] std::uint64_t turned_away() const;
 
   private:
     struct Impl;

@@ -188,6 +188,9 @@ std::string metrics_text(const State& state) {
     add_relay(families, state);
     families.gauge("recording_failed", "1 once records can no longer be written.",
                    state.recording.failed ? 1 : 0);
+    families.counter("http_turned_away_total",
+                     "Connections to the live page and the metrics that were too many.",
+                     state.http_turned_away);
     families.counter("records_lost_total", "Records that could not be written.",
                      state.recording.lost);
     if (state.inspecting) {

@@ -39,8 +39,8 @@ std::string_view host_name(std::string_view host) {
     return good_port ? name : std::string_view{};
 }
 
-bool right_host(std::string_view host, const OriginOptions& options) {
-    const std::string_view name = host_name(host);
+bool right_host(const Request& request, const OriginOptions& options) {
+    const std::string_view name = host_name(request.host);
     if (name.empty()) {
         return false;
     }
@@ -49,7 +49,7 @@ bool right_host(std::string_view host, const OriginOptions& options) {
     if (!error || same_letters(name, "localhost")) {
         return true;
     }
-    if (!options.loopback && name.find('.') == std::string_view::npos) {
+    if (request.way == Way::network && name.find('.') == std::string_view::npos) {
         return true;
     }
     return std::any_of(options.hosts.begin(), options.hosts.end(),
@@ -80,10 +80,13 @@ bool good_content_type(std::string_view type) {
 
 std::optional<Response> refuse_foreign_origin(const Request& request,
                                               const OriginOptions& options) {
+    if (request.way == Way::owner) {
+        return std::nullopt;
+    }
     if (request.host.empty()) {
         return Response{.status = 400, .body = "exactly one Host header is needed\n"};
     }
-    if (!right_host(request.host, options)) {
+    if (!right_host(request, options)) {
         return Response{.status = 421,
                         .body = "not known by this name; use the address" +
                                 (options.unknown_host_hint.empty()

@@ -60,6 +60,7 @@ struct State {
     bool inspecting = true;
     RelayState relay{};
     RecordingState recording{};
+    std::uint64_t http_turned_away = 0; ///< connections to the page that were too many
     View view{};
 };
 

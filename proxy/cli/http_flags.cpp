@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <string_view>
 #include <tuple>
 
 #include <CLI/CLI.hpp>
@@ -12,12 +14,42 @@
 
 namespace tw::cli {
 
+namespace {
+
+constexpr std::string_view kUnix = "unix:";
+
+admin::HttpAddress read_address(const std::string& text) {
+    if (text.starts_with(kUnix)) {
+        if (text.size() == kUnix.size()) {
+            throw UsageError{fmt::format("--http {}: expected a path behind it", text)};
+        }
+        return {.path = text.substr(kUnix.size())};
+    }
+    const bool port_alone =
+        std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    const HostPort where = parse_host_port(port_alone ? ':' + text : text, "--http");
+    const std::string host = where.host.empty() ? "127.0.0.1" : where.host;
+    boost::system::error_code error;
+    std::ignore = boost::asio::ip::make_address(host, error);
+    if (error) {
+        throw UsageError{fmt::format("--http {}: expected an address like 127.0.0.1:9303, not a "
+                                     "name",
+                                     text)};
+    }
+    return {.address = host, .port = where.port};
+}
+
+} // namespace
+
 void HttpFlags::add_to(CLI::App& command) {
     command
-        .add_option("--http", address,
-                    "Serve a live page, /healthz, /metrics and /api/state here; a port alone means "
-                    "127.0.0.1 (9303 is usual)")
-        ->type_name("[ADDR:]PORT");
+        .add_option("--http", addresses,
+                    "Serve a live page, /healthz, /readyz, /metrics and /api/state here "
+                    "(repeatable); a port alone means 127.0.0.1 (9303 is usual), unix:PATH a unix "
+                    "socket for this user alone")
+        ->type_name("[ADDR:]PORT|unix:PATH")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--http-host", hosts,
                     "A name with dots that browsers may reach the page by (repeatable); addresses "
@@ -25,23 +57,51 @@ void HttpFlags::add_to(CLI::App& command) {
         ->type_name("NAME")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--http-token-file", token_file,
+                    "The token that changing the line takes, and reading from another machine, in "
+                    "a file's first line [http.token in the folder of --state, made when missing]")
+        ->type_name("FILE");
+    command.add_flag("--http-open-reading", open_reading,
+                     "Let whoever reaches the page read it without the token, from other machines, "
+                     "too");
+}
+
+std::vector<admin::HttpAddress> HttpFlags::where() const {
+    std::vector<admin::HttpAddress> all;
+    std::transform(addresses.begin(), addresses.end(), std::back_inserter(all), read_address);
+    return all;
+}
+
+std::vector<admin::Listening> HttpFlags::listen() const {
+    std::vector<admin::Listening> listening;
+    try {
+        for (const admin::HttpAddress& each : where()) {
+            listening.emplace_back(each);
+        }
+    } catch (const admin::ListenError& error) {
+        throw UsageError{fmt::format("--http: {}", error.what())};
+    }
+    return listening;
 }
 
 admin::AdminOptions HttpFlags::options() const {
-    const bool port_alone = std::all_of(address.begin(), address.end(),
-                                        [](unsigned char c) { return std::isdigit(c) != 0; });
-    const HostPort where = parse_host_port(port_alone ? ':' + address : address, "--http");
-    const std::string host = where.host.empty() ? "127.0.0.1" : where.host;
-    boost::system::error_code error;
-    std::ignore = boost::asio::ip::make_address(host, error);
-    if (error) {
-        throw UsageError{fmt::format("--http {}: expected an address like 127.0.0.1:9303, not a "
-                                     "name",
-                                     address)};
+    return {.hosts = hosts,
+            .unknown_host_hint = "start twscope with --http-host NAME",
+            .access = {.open_reading = open_reading,
+                       .how = "twscope says at its start where it stands (see "
+                              "--http-token-file)"}};
+}
+
+run::PageToken HttpFlags::token(const std::filesystem::path& state_folder) const {
+    if (token_file.empty()) {
+        return run::keep_token(state_folder);
     }
-    return {.server = {.address = host, .port = where.port},
-            .hosts = hosts,
-            .unknown_host_hint = "start twscope with --http-host NAME"};
+    auto token = run::read_token(token_file);
+    if (!token) {
+        throw UsageError{fmt::format("--http-token-file {}", token.error())};
+    }
+    return *std::move(token);
 }
 
 } // namespace tw::cli

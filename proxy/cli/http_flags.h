@@ -1,7 +1,9 @@
 #pragma once
 
 #include "proxy/admin/admin.h"
+#include "proxy/run/page_token.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,15 +15,25 @@ namespace tw::cli {
 
 /// The flags of `proxy` about the live page.
 struct HttpFlags {
-    std::string address; ///< empty: no page
+    std::vector<std::string> addresses; ///< empty: no page
     std::vector<std::string> hosts;
+    std::string token_file; ///< empty: the one in the state folder
+    bool open_reading = false;
 
     void add_to(CLI::App& command);
 
-    [[nodiscard]] bool on() const { return !address.empty(); }
+    [[nodiscard]] bool on() const { return !addresses.empty(); }
+
+    /// Where the page is to be. Errors: UsageError.
+    [[nodiscard]] std::vector<admin::HttpAddress> where() const;
+
+    /// Binds all of that. Errors: UsageError.
+    [[nodiscard]] std::vector<admin::Listening> listen() const;
+
+    [[nodiscard]] admin::AdminOptions options() const;
 
     /// Errors: UsageError.
-    [[nodiscard]] admin::AdminOptions options() const;
+    [[nodiscard]] run::PageToken token(const std::filesystem::path& state_folder) const;
 };
 
 } // namespace tw::cli

@@ -6,6 +6,7 @@
 #include "proxy/cli/settings.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/run/confinement.h"
+#include "proxy/run/greeting.h"
 #include "proxy/run/observer_process.h"
 #include "proxy/run/observer_run.h"
 #include "proxy/run/relay_run.h"
@@ -60,24 +61,20 @@ void open_log(const std::string& level) {
 run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::ObjectSet& objects,
                                       sink::FileOutput* file, sink::PromptStream& console) {
     const RecordFlags& records = flags.records;
-    run::ObserverOptions options{
-        .objects = &objects,
-        .map_folders = records.map_folders(),
-        .map_cache = records.map_cache,
-        .inspect = !flags.no_inspect,
-        .messages = records.wants_messages(),
-        .ledger = flags.stats,
-        .file = file,
-        .json = records.json(objects),
-        .console = flags.quiet ? nullptr : &console,
-        .filter = records.parse_filter("--filter", records.filter, objects),
-        .console_filter = records.parse_filter("--console-filter", records.console_filter, objects),
-        .expectations = records.expectations(objects),
-        .pseudonym_key = records.pseudonym_key};
-    if (flags.http.on()) {
-        options.page = flags.http.options();
-    }
-    return options;
+    return {.objects = &objects,
+            .map_folders = records.map_folders(),
+            .map_cache = records.map_cache,
+            .inspect = !flags.no_inspect,
+            .messages = records.wants_messages(),
+            .ledger = flags.stats,
+            .file = file,
+            .json = records.json(objects),
+            .console = flags.quiet ? nullptr : &console,
+            .filter = records.parse_filter("--filter", records.filter, objects),
+            .console_filter =
+                records.parse_filter("--console-filter", records.console_filter, objects),
+            .expectations = records.expectations(objects),
+            .pseudonym_key = records.pseudonym_key};
 }
 
 void print_stats(sink::PromptStream& console, const run::ObserverResult& result) {
@@ -122,8 +119,12 @@ int observe(const ProxyFlags& flags, std::uint32_t number) {
         std::signal(signal, SIG_IGN); // they are for the relay, which says what to do
     }
     run::ObserverPost post{.number = number,
-                           .link = relay::UniqueFd{run::ObserverProcess::kLink},
+                           .link = run::ProcessLink{relay::UniqueFd{run::ObserverProcess::kLink}},
                            .memory = relay::UniqueFd{run::ObserverProcess::kMemory}};
+    auto greeting = run::await_greeting(post.link);
+    if (!greeting) {
+        return kExitFailed; // the relay has ended
+    }
     const auto objects = flags.records.objects();
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.records.summary, summary);
@@ -131,15 +132,17 @@ int observe(const ProxyFlags& flags, std::uint32_t number) {
     open_output_file("--output", flags.records.output, file,
                      number > 1 ? Begin::behind : Begin::empty);
     sink::PromptStream console{console_of(flags)};
-    confine_observer(flags, number);
-    std::optional<run::ObserverRun> run;
-    try {
-        run.emplace(observer_options(flags, *objects, file ? &*file : nullptr, console),
-                    std::move(post));
-    } catch (const admin::ListenError& error) {
-        throw UsageError{fmt::format("--http: {}", error.what())};
+    run::ObserverOptions options =
+        observer_options(flags, *objects, file ? &*file : nullptr, console);
+    if (flags.http.on()) {
+        options.page = run::PageOptions{.listening = flags.http.listen(),
+                                        .admin = flags.http.options(),
+                                        .token = std::move(greeting->token),
+                                        .log_is_private = log_stream().is_terminal()};
     }
-    const run::ObserverResult result = run->run();
+    confine_observer(flags, number);
+    run::ObserverRun run{std::move(options), std::move(post)};
+    const run::ObserverResult result = run.run();
     constexpr std::chrono::milliseconds kLastWords{500};
     console.set_patience(kLastWords);
     if (flags.stats) {
@@ -195,9 +198,7 @@ void check_flags(const ProxyFlags& flags) {
     std::ignore =
         flags.records.parse_filter("--console-filter", flags.records.console_filter, *objects);
     std::ignore = flags.records.expectations(*objects);
-    if (flags.http.on()) {
-        std::ignore = flags.http.options();
-    }
+    std::ignore = flags.http.where();
 }
 
 /// Each session and each address to listen on takes a descriptor of this process.
@@ -254,6 +255,9 @@ int run_relay(const ProxyFlags& flags, const Invocation& invocation) {
     run::RelayRunOptions options = relay_run_options(flags, invocation);
     const run::KeptKey key = run::keep_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
+    if (flags.http.on()) {
+        options.greeting.token = flags.http.token(flags.relay.state_folder());
+    }
     raise_descriptor_limit(options.relay);
     const relay::ClientAddress wanted = options.relay.client_address;
     const auto run = open_relay(flags, options);

@@ -60,6 +60,7 @@ void accumulate(Counters& sum, const LiveCounters& live) noexcept {
     sum.receive_errors += live.receive_errors.value();
     sum.truncated += live.truncated.value();
     sum.kernel_dropped += live.kernel_dropped.value();
+    sum.turns += live.turns.value();
 }
 
 } // namespace tw::relay

@@ -199,6 +199,7 @@ void Forwarder::note_receive_error(int error) noexcept {
 }
 
 bool Forwarder::sweep(Clock::time_point now) {
+    counters_.turns.add(1);
     const bool all = door_.sweep(now);
     if (now - listeners_seen_ >= kListenerLooks) {
         listeners_seen_ = now;

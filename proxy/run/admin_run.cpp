@@ -6,15 +6,17 @@
 #include <chrono>
 #include <utility>
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 namespace tw::run {
 
 namespace {
 
-/// How long /healthz waits for the server's answer.
-constexpr std::chrono::milliseconds kHealthDeadline{1000};
+/// How long /readyz waits for the server's answer.
+constexpr std::chrono::milliseconds kProbeDeadline{1000};
 
 std::int64_t now_ms() {
     constexpr std::int64_t kNanoseconds = 1'000'000;
@@ -47,12 +49,18 @@ admin::RelayState relay_state(const RelayWindow& relay) {
 
 } // namespace
 
-AdminRun::AdminRun(const admin::AdminOptions& options, Parts parts)
-    : parts_{parts}, started_ms_{now_ms()}, probe_{*parts_.io,
-                                                   reachable(relay::to_asio(
-                                                       parts_.relay->listen_endpoints().front())),
-                                                   kHealthDeadline},
-      admin_{options, sources()} {}
+AdminRun::AdminRun(PageOptions options, Parts parts)
+    : parts_{parts}, token_{std::move(options.token)}, log_is_private_{options.log_is_private},
+      open_reading_{options.admin.access.open_reading}, host_{options.admin.hosts.empty()
+                                                                  ? ""
+                                                                  : options.admin.hosts.front()},
+      started_ms_{now_ms()}, probe_{*parts_.io,
+                                    reachable(
+                                        relay::to_asio(parts_.relay->listen_endpoints().front())),
+                                    kProbeDeadline},
+      admin_{std::move(options.admin), options.listening, sources()} {
+    admin_.set_token(token_.value);
+}
 
 // NOLINTNEXTLINE(bugprone-exception-escape): where a lock or a join fails there is no way on
 AdminRun::~AdminRun() {
@@ -63,23 +71,55 @@ AdminRun::~AdminRun() {
 }
 
 void AdminRun::start() {
+    look();
     admin_.start();
-    spdlog::info("live page on port {}", admin_.port());
-    if (!admin_.on_loopback()) {
-        spdlog::warn("the live page is open to the network: anyone who can reach it sees the "
-                     "players' names and addresses, and can impair the line");
+    for (const admin::HttpAddress& where : admin_.server().where()) {
+        tell_address(where);
     }
 }
 
+void AdminRun::tell_address(const admin::HttpAddress& where) const {
+    if (!where.path.empty()) {
+        spdlog::info("live page on unix:{}: who may connect to it may change the line", where.path);
+        return;
+    }
+    const auto address = boost::asio::ip::make_address(where.address);
+    const bool is_open = !address.is_loopback() && open_reading_;
+    const std::string named = !host_.empty() && !address.is_loopback() ? host_
+                              : address.is_unspecified()               ? "localhost"
+                              : address.is_v6() ? fmt::format("[{}]", where.address)
+                                                : where.address;
+    spdlog::info("live page on port {}: http://{}:{}/#token={} ({})", where.port, named, where.port,
+                 token_.shown(log_is_private_),
+                 address.is_loopback() || is_open
+                     ? "without the token it can be read, and nothing changed"
+                     : "without the token it shows nothing");
+    if (is_open) {
+        spdlog::warn("anyone who can reach the live page sees the players' names and addresses");
+    }
+}
+
+void AdminRun::look() {
+    const std::scoped_lock lock{mutex_};
+    pulse_.look(std::chrono::steady_clock::now(), parts_.relay->observation(),
+                parts_.relay->threads());
+}
+
+void AdminRun::set_token(const PageToken& token) {
+    token_ = token;
+    admin_.set_token(token.value);
+}
+
 void AdminRun::show_silence(const std::optional<admin::SilenceState>& silence) {
-    const std::scoped_lock lock{silence_mutex_};
+    const std::scoped_lock lock{mutex_};
     silence_ = silence;
 }
 
 admin::Sources AdminRun::sources() {
     return {
         .state = [this] { return state(); },
-        .health = [this](std::function<void(admin::Health)> done) { ask_health(std::move(done)); },
+        .live = [this] { return live(); },
+        .ready = [this](std::function<void(admin::Health)> done) { ask_ready(std::move(done)); },
         .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
             return parts_.impairment->set(text).map([](const std::string&) {});
         }};
@@ -100,9 +140,10 @@ admin::State AdminRun::state() const {
         state.listen.push_back(relay::to_string(endpoint));
     }
     {
-        const std::scoped_lock lock{silence_mutex_};
+        const std::scoped_lock lock{mutex_};
         state.server_silent = silence_;
     }
+    state.http_turned_away = admin_.server().turned_away();
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
         state.recording.failed = parts_.file->failed();
@@ -111,27 +152,36 @@ admin::State AdminRun::state() const {
     return state;
 }
 
-void AdminRun::ask_health(std::function<void(admin::Health)> done) {
+admin::Health AdminRun::live() const {
+    const std::scoped_lock lock{mutex_};
+    return pulse_.beats(std::chrono::steady_clock::now())
+               ? admin::Health{.ok = true, .text = "ok"}
+               : admin::Health{.ok = false, .text = "the relay does not turn"};
+}
+
+void AdminRun::ask_ready(std::function<void(admin::Health)> done) {
     {
         const std::scoped_lock lock{waiting_->mutex};
         waiting_->done.push_back(std::move(done));
     }
     boost::asio::post(*parts_.io, [this, waiting = std::weak_ptr{waiting_}] {
         if (!waiting.expired()) {
-            probe_health();
+            probe_server();
         }
     });
 }
 
-void AdminRun::probe_health() {
+void AdminRun::probe_server() {
     const std::uint64_t before = parts_.relay->counters().directions[0].datagrams;
     probe_.ask([this, before](bool answered) {
         const bool passed = parts_.relay->counters().directions[0].datagrams != before;
-        const admin::Health health{
-            .ok = answered,
-            .text = answered ? "ok"
-                    : passed ? "the relay passes datagrams on, but the server does not answer"
-                             : "the relay passes no datagrams on"};
+        admin::Health health = live();
+        if (health.ok && !answered) {
+            health = {.ok = false,
+                      .text = passed
+                                  ? "the relay passes datagrams on, but the server does not answer"
+                                  : "the relay passes no datagrams on"};
+        }
         std::vector<std::function<void(admin::Health)>> all;
         {
             const std::scoped_lock lock{waiting_->mutex};

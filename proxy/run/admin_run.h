@@ -2,6 +2,8 @@
 
 #include "proxy/admin/admin.h"
 #include "proxy/run/impairment_control.h"
+#include "proxy/run/page_token.h"
+#include "proxy/run/relay_pulse.h"
 #include "proxy/run/relay_window.h"
 #include "proxy/run/server_probe.h"
 #include "proxy/sink/file_output.h"
@@ -19,6 +21,14 @@
 
 namespace tw::run {
 
+/// What the live page of a run is to be.
+struct PageOptions {
+    std::vector<admin::Listening> listening{};
+    admin::AdminOptions admin{};
+    PageToken token{};
+    bool log_is_private = false; ///< only people see it: the token may stand in it
+};
+
 /// The live page of a run: gathers what it shows.
 class AdminRun {
   public:
@@ -34,8 +44,7 @@ class AdminRun {
         bool inspecting;
     };
 
-    /// Binds. Errors: admin::ListenError.
-    AdminRun(const admin::AdminOptions& options, Parts parts);
+    AdminRun(PageOptions options, Parts parts);
     ~AdminRun(); // NOLINT(bugprone-exception-escape): see there
     AdminRun(const AdminRun&) = delete;
     AdminRun& operator=(const AdminRun&) = delete;
@@ -44,13 +53,21 @@ class AdminRun {
 
     void start();
 
+    /// To be called once a second: looks whether the relay's threads turn.
+    void look();
+
+    /// From now on this is the token.
+    void set_token(const PageToken& token);
+
     /// From any thread: the server does not answer; nothing: it does.
     void show_silence(const std::optional<admin::SilenceState>& silence);
 
   private:
+    void tell_address(const admin::HttpAddress& where) const;
     [[nodiscard]] admin::State state() const;
-    void ask_health(std::function<void(admin::Health)> done);
-    void probe_health();
+    [[nodiscard]] admin::Health live() const;
+    void ask_ready(std::function<void(admin::Health)> done);
+    void probe_server();
     [[nodiscard]] admin::Sources sources();
 
     /// Who waits to hear how the relay is. Kept here and not in what is posted to the io_context,
@@ -61,8 +78,13 @@ class AdminRun {
     };
 
     Parts parts_;
-    mutable std::mutex silence_mutex_;
+    PageToken token_;
+    bool log_is_private_;
+    bool open_reading_;
+    std::string host_;         ///< a name it goes by; empty: none is known
+    mutable std::mutex mutex_; ///< of what the server's thread reads and another one writes
     std::optional<admin::SilenceState> silence_;
+    RelayPulse pulse_;
     std::int64_t started_ms_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
     ServerProbe probe_; ///< used on the io_context's thread only

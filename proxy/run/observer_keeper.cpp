@@ -40,6 +40,7 @@ void ObserverKeeper::spawn() {
     ++number_;
     started_ = Clock::now();
     idle_checks_ = 0;
+    parts_.greet(own);
     process_.emplace(parts_.command(number_), other.descriptor(), parts_.shared->descriptor());
     link_.emplace(std::move(own));
 }
@@ -107,6 +108,8 @@ void ObserverKeeper::on_message(const ProcessLink::Message& message) const {
     case Word::impair:
         parts_.impair(message.text);
         break;
+    case Word::token:
+    case Word::begin:
     case Word::report:
     case Word::finish:
         break; // the relay's own words

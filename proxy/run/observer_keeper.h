@@ -30,6 +30,8 @@ class ObserverKeeper {
         std::span<const relay::Ring> rings;
         /// Makes the command that starts the observer with this number.
         std::function<std::vector<std::string>(std::uint32_t number)> command;
+        /// Says to an observer what it has to know before it begins.
+        std::function<void(const ProcessLink& link)> greet;
         /// What the observer asks for, as relay::parse_impairment reads it.
         std::function<void(const std::string& settings)> impair;
     };
@@ -43,6 +45,9 @@ class ObserverKeeper {
 
     /// To be called once a second: ends an observer that hangs.
     void check();
+
+    /// The line to the observer; null while there is none.
+    [[nodiscard]] const ProcessLink* link() const { return link_ ? &*link_ : nullptr; }
 
     /// Hands a word on; false while there is no observer.
     bool tell(Word word) { return link_ && link_->send(word); }

@@ -1,5 +1,7 @@
 #include "proxy/run/observer_run.h"
 
+#include "proxy/run/greeting.h"
+
 #include <algorithm>
 #include <system_error>
 #include <utility>
@@ -55,13 +57,13 @@ PipelineOptions ObserverRun::pipeline() {
 }
 
 void ObserverRun::open_page() {
-    page_.emplace(*options_.page, AdminRun::Parts{.io = &io_,
-                                                  .relay = &relay_,
-                                                  .impairment = &*impairment_,
-                                                  .board = &*board_,
-                                                  .file = options_.file,
-                                                  .queue = queue_ ? &*queue_ : nullptr,
-                                                  .inspecting = options_.inspect});
+    page_.emplace(*std::move(options_.page), AdminRun::Parts{.io = &io_,
+                                                             .relay = &relay_,
+                                                             .impairment = &*impairment_,
+                                                             .board = &*board_,
+                                                             .file = options_.file,
+                                                             .queue = queue_ ? &*queue_ : nullptr,
+                                                             .inspecting = options_.inspect});
 }
 
 ObserverResult ObserverRun::run() {
@@ -86,7 +88,7 @@ void ObserverRun::await_word() {
             return;
         }
         while (const auto message = link_.receive()) {
-            obey(message->word);
+            obey(*message);
         }
         if (link_.closed()) {
             spdlog::warn("the relay has ended; writing what is left");
@@ -98,8 +100,13 @@ void ObserverRun::await_word() {
     });
 }
 
-void ObserverRun::obey(Word word) {
-    switch (word) {
+void ObserverRun::obey(const ProcessLink::Message& message) {
+    switch (message.word) {
+    case Word::token:
+        if (page_) {
+            page_->set_token(token_from(message.text));
+        }
+        break;
     case Word::report:
         for (const auto& worker : workers_) {
             worker->request_report();
@@ -108,9 +115,10 @@ void ObserverRun::obey(Word word) {
     case Word::finish:
         stop();
         break;
+    case Word::begin:
     case Word::ready:
     case Word::impair:
-        break; // the observer's own words
+        break; // of the greeting, and the observer's own
     }
 }
 
@@ -121,6 +129,9 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show(false);
     check_disk();
+    if (page_) {
+        page_->look();
+    }
     server_report_.check(relay_.counters(), relay::to_string(relay_.server_endpoint()),
                          console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});

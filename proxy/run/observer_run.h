@@ -1,6 +1,5 @@
 #pragma once
 
-#include "proxy/admin/admin.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/record/ledger.h"
@@ -51,13 +50,13 @@ struct ObserverOptions {
     std::optional<filter::Filter> console_filter{};
     std::vector<filter::Expectation> expectations{};
     std::string pseudonym_key{}; ///< empty: client addresses as they are
-    std::optional<admin::AdminOptions> page{};
+    std::optional<PageOptions> page{};
 };
 
 /// How the relay's process reaches its observer: what it hands over at the start.
 struct ObserverPost {
     std::uint32_t number = 1; ///< of this observer in the run, from 1
-    relay::UniqueFd link;     ///< see ProcessLink
+    ProcessLink link;         ///< whose greeting is over
     relay::UniqueFd memory;   ///< see SharedRun
 };
 
@@ -76,8 +75,7 @@ struct ObserverResult {
 class ObserverRun {
   public:
     /// Opens everything.
-    /// Errors: std::system_error, std::runtime_error for a post that is not as it should be;
-    ///         admin::ListenError of the live page.
+    /// Errors: std::system_error, std::runtime_error for a post that is not as it should be.
     ObserverRun(ObserverOptions options, ObserverPost post);
 
     /// Looks until the relay has ended, then writes what is left. Once.
@@ -87,7 +85,7 @@ class ObserverRun {
     [[nodiscard]] PipelineOptions pipeline();
     void open_page();
     void await_word();
-    void obey(Word word);
+    void obey(const ProcessLink::Message& message);
     void every_second(const boost::system::error_code& error);
     void show(bool last);
     void check_disk();

@@ -16,7 +16,9 @@ enum class Word : std::uint8_t {
     // from the observer
     ready = 1, ///< everything is open, it looks from now on
     impair,    ///< make the lines as bad as the text says (relay::parse_impairment)
-    // from the relay
+    // from the relay, in a greeting (see there) or later
+    token,  ///< the live page's, as PageToken has it
+    begin,  ///< the greeting is over
     report, ///< write the totals so far
     finish, ///< the relay has ended: read what is left, write, end
 };

@@ -48,6 +48,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .shared = &shared_,
             .rings = rings_,
             .command = options_.observer,
+            .greet = [this](const ProcessLink& link) { send_greeting(link, options_.greeting); },
             .impair = [this](const std::string& settings) { impair(settings); }});
     }
 }

@@ -2,6 +2,7 @@
 
 #include "proxy/relay/relay.h"
 #include "proxy/run/admission_report.h"
+#include "proxy/run/greeting.h"
 #include "proxy/run/observer_keeper.h"
 #include "proxy/run/server_report.h"
 #include "proxy/run/shared_block.h"
@@ -35,6 +36,7 @@ struct RelayRunOptions {
     std::size_t ring_bytes = 0; ///< copies that may wait, for each thread
     /// Makes the command that starts the observer with this number; none: there is no observer.
     std::function<std::vector<std::string>(std::uint32_t number)> observer{};
+    Greeting greeting{}; ///< what each observer is told first
     std::optional<TimeLimit> time_limit{};
 };
 

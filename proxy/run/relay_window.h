@@ -31,6 +31,12 @@ class RelayWindow {
         return block_->facts.server;
     }
 
+    [[nodiscard]] const relay::Observation& observation() const noexcept {
+        return block_->observation;
+    }
+
+    [[nodiscard]] unsigned threads() const noexcept { return block_->facts.threads; }
+
     [[nodiscard]] relay::Counters counters() const noexcept {
         return relay::totals(block_->observation);
     }

@@ -2,7 +2,9 @@
 
 #include "proxy/relay/unique_fd.h"
 
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <optional>
 #include <system_error>
 
@@ -19,30 +21,31 @@ namespace {
 constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
-relay::SipKey random_key() {
-    relay::SipKey key{};
-    if (::getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
-        throw std::system_error{errno, std::generic_category(), "getrandom"};
-    }
-    return key;
-}
+/// Longest file that is kept.
+constexpr std::size_t kMaxBytes = 512;
 
-/// Nothing, with errno, when it cannot be read; ENODATA when it is no key.
-std::optional<relay::SipKey> read_key(const std::filesystem::path& file) {
+/// Nothing, with errno, when it cannot be read; ENODATA when it is not what it should be.
+std::optional<std::string> read_file(const std::filesystem::path& file,
+                                     bool (*is_good)(std::string_view)) {
     const relay::UniqueFd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
     if (!fd.valid()) {
         return std::nullopt;
     }
-    relay::SipKey key{};
-    if (::read(fd.get(), key.data(), key.size()) != static_cast<ssize_t>(key.size())) {
+    std::string content(kMaxBytes, '\0');
+    const ssize_t size = ::read(fd.get(), content.data(), content.size());
+    if (size < 0) {
+        return std::nullopt;
+    }
+    content.resize(static_cast<std::size_t>(size));
+    if (!is_good(content)) {
         errno = ENODATA;
         return std::nullopt;
     }
-    return key;
+    return content;
 }
 
 /// Whole or not at all, and the one that was there first where two make one at the same time.
-bool write_key(const std::filesystem::path& file, const relay::SipKey& key) {
+bool write_file(const std::filesystem::path& file, std::string_view content) {
     const std::string fresh = fmt::format("{}.{}", file.string(), ::getpid());
     const relay::UniqueFd fd{
         ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode)};
@@ -50,7 +53,7 @@ bool write_key(const std::filesystem::path& file, const relay::SipKey& key) {
         return false;
     }
     const bool written =
-        ::write(fd.get(), key.data(), key.size()) == static_cast<ssize_t>(key.size()) &&
+        ::write(fd.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
         ::fsync(fd.get()) == 0 && (::link(fresh.c_str(), file.c_str()) == 0 || errno == EEXIST);
     const int error = errno;
     ::unlink(fresh.c_str());
@@ -68,28 +71,48 @@ void make_folder(const std::filesystem::path& folder) {
 
 } // namespace
 
-KeptKey keep_key(const std::filesystem::path& folder, const std::string& name) {
+std::string random_bytes(std::size_t size) {
+    std::string bytes(size, '\0');
+    if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+        throw std::system_error{errno, std::generic_category(), "getrandom"};
+    }
+    return bytes;
+}
+
+KeptFile keep_file(const std::filesystem::path& folder, const std::string& name, std::string fresh,
+                   bool (*is_good)(std::string_view)) {
     const auto file = folder / name;
-    if (const auto key = read_key(file)) {
-        return {.key = *key, .warning = {}};
+    if (auto content = read_file(file, is_good)) {
+        return {.content = *std::move(content), .problem = {}};
     }
     int error = errno;
-    const relay::SipKey fresh = random_key();
     if (error == ENOENT) {
         make_folder(folder);
-        if (write_key(file, fresh)) {
-            if (const auto key = read_key(file)) {
-                return {.key = *key, .warning = {}};
+        if (write_file(file, fresh)) {
+            if (auto content = read_file(file, is_good)) {
+                return {.content = *std::move(content), .problem = {}};
             }
         }
         error = errno;
     }
-    const std::string why =
-        error == ENODATA ? std::string{"it holds no key"} : std::generic_category().message(error);
-    return {.key = fresh,
-            .warning = fmt::format("{}: {}; clients have other addresses at the server in the next "
-                                   "run, so that bans do not outlast this one",
-                                   file.string(), why)};
+    return {.content = std::move(fresh),
+            .problem = fmt::format("{}: {}", file.string(),
+                                   error == ENODATA ? std::string{"it does not hold what it should"}
+                                                    : std::generic_category().message(error))};
+}
+
+KeptKey keep_key(const std::filesystem::path& folder, const std::string& name) {
+    constexpr std::size_t kBytes = std::tuple_size_v<relay::SipKey>;
+    const KeptFile kept =
+        keep_file(folder, name, random_bytes(kBytes),
+                  [](std::string_view content) { return content.size() >= kBytes; });
+    KeptKey key;
+    std::memcpy(key.key.data(), kept.content.data(), kBytes);
+    if (!kept.problem.empty()) {
+        key.warning = kept.problem + "; clients have other addresses at the server in the next "
+                                     "run, so that bans do not outlast this one";
+    }
+    return key;
 }
 
 } // namespace tw::run

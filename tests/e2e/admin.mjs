@@ -3,6 +3,8 @@
 //   node admin.mjs TWSCOPE
 // Covers: proxy/cli/health_command.cpp, proxy/cli/http_flags.cpp
 import assert from 'node:assert/strict';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
@@ -38,8 +40,9 @@ test('a game is seen on the page, in the metrics and by the health checks', asyn
     const folder = temporaryFolder();
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'records.jsonl'),
-        args: ['--maps', MAPS, '--http', '0'] });
+        args: ['--maps', MAPS, '--http', '0', '--state', folder] });
     assert.deepEqual(await ask(proxy, '/healthz'), { status: 200, text: 'ok\n' });
+    assert.deepEqual(await ask(proxy, '/readyz'), { status: 200, text: 'ok\n' });
     assert.equal(await health(`127.0.0.1:${proxy.port}`), 0);
 
     const bot = await new Bot(proxy.port, '<b>&anna', { keep: true }).join();
@@ -61,7 +64,16 @@ test('a game is seen on the page, in the metrics and by the health checks', asyn
     assert.ok(metrics.get('twscope_snapshot_items_total{item_type="character"}') >= SNAPSHOTS);
     assert.ok(metrics.get('twscope_datagrams_total{direction="s2c",result="forwarded"}') >= SNAPSHOTS);
 
-    const put = (body, headers) => ask(proxy, '/api/impairment', { method: 'PUT', body, headers });
+    // What the log says to open: the token's file, not the token, as others may read the log.
+    const [, file] = /#token=\$\(cat ([^)]+)\)/.exec(proxy.child.log);
+    const token = readFileSync(file, 'utf8').trim();
+    assert.ok(!proxy.child.log.includes(token));
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    const put = (body, headers) => ask(proxy, '/api/impairment',
+        { method: 'PUT', body, headers: { Authorization: `Bearer ${token}`, ...headers } });
+    assert.equal((await put('s2c:delay=40ms', { Authorization: '' })).status, 401);
+    assert.equal((await put('s2c:delay=40ms', { Authorization: `Bearer ${token}x` })).status, 401);
+    assert.equal(JSON.parse((await ask(proxy, '/api/state')).text).impairment, 'none');
     assert.deepEqual(await put('s2c:delay=40ms'), { status: 200, text: 's2c:delay=40ms\n' });
     assert.equal((await put('s2c:delay=4')).status, 400);
     assert.equal((await put('none', { Origin: 'http://evil.example' })).status, 403);
@@ -70,9 +82,71 @@ test('a game is seen on the page, in the metrics and by the health checks', asyn
 
     await bot.leave();
     await server.stop();
-    assert.deepEqual(await ask(proxy, '/healthz'),
+    assert.deepEqual(await ask(proxy, '/healthz'), { status: 200, text: 'ok\n' });
+    assert.deepEqual(await ask(proxy, '/readyz'),
         { status: 503, text: 'the relay passes datagrams on, but the server does not answer\n' });
     assert.equal(await health(`127.0.0.1:${proxy.port}`, '--timeout', '0.5'), 1);
     assert.equal(await proxy.drain('SIGTERM'), 0);
     assert.equal(await health(`127.0.0.1:${proxy.port}`, '--timeout', '0.5'), 1);
+    // One player was here, and nobody else: who asked how it is took no session and left no record.
+    const sessions = proxy.records().filter(({ type, event }) => type === 'session' && event === 'open');
+    assert.equal(sessions.length, 1);
+});
+
+/** Connects to a unix socket or a port, says `text`, and returns all that is answered; '' when nothing is. */
+const say = (where, text) => new Promise((resolve) => {
+    let answer = '';
+    const socket = connect(where, () => socket.write(text));
+    socket.on('data', (data) => { answer += data; }).on('error', () => {}).on('close', () => resolve(answer));
+});
+
+test('from elsewhere all takes the token, the owner needs none, and health is answered whoever holds the rest', async () => {
+    const folder = temporaryFolder();
+    const path = join(folder, 'page.sock');
+    const tokenFile = join(folder, 'token');
+    writeFileSync(tokenFile, 'correct-horse-battery-staple\n');
+    const proxy = await startProxy({ server: await freePort(), records: join(folder, 'records.jsonl'),
+        args: ['--http', '0.0.0.0:0', '--http', `unix:${path}`, '--http-token-file', tokenFile] });
+    const authorized = { headers: { Authorization: 'Bearer correct-horse-battery-staple' } };
+    for (const [address, without, wrong] of [['/', 200, 200], ['/healthz', 200, 200], ['/readyz', 503, 503],
+        ['/api/state', 401, 401], ['/metrics', 401, 401], ['/api/impairment', 401, 401]]) {
+        assert.equal((await ask(proxy, address)).status, without, address);
+        assert.equal((await ask(proxy, address, { headers: { Authorization: 'Bearer nonsense' } })).status, wrong, address);
+        assert.equal((await ask(proxy, address, authorized)).status, without === 401 ? 200 : without, address);
+        assert.equal((await ask(proxy, `${address}?token=correct-horse-battery-staple`)).status, without, address);
+    }
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    const asked = 'PUT /api/impairment HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\nloss=1%';
+    assert.match(await say(path, asked), /^HTTP\/1.1 200 [^]*loss=1%\n$/);
+
+    // Strangers hold all that they may, and say nothing.
+    const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
+    const held = [];
+    for (let each = 0; each < 100; each += 1) {
+        const localAddress = `127.0.1.${each % 10 + 1}`;
+        held.push(connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {}));
+    }
+    await waitUntil('them to be there', () => held.every((socket) => !socket.connecting), WAIT_MS);
+    const get = (address) => say({ port, host: '127.0.0.1' }, `GET ${address} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    for (let each = 0; each < 20; each += 1) assert.match(await get('/healthz'), /^HTTP\/1.1 200 /);
+    assert.match(await get('/'), /^HTTP\/1.1 503 [^]*too many connections/);
+    for (const socket of held) socket.destroy();
+    assert.equal(await proxy.drain(), 0);
+});
+
+test('a token that is none, and a socket that cannot be: one line, exit code 2', async () => {
+    const folder = temporaryFolder();
+    const short = join(folder, 'short');
+    writeFileSync(short, 'short\n');
+    for (const [args, says] of [[['--http', '0', '--http-token-file', short], /short: its first line is no token/],
+        [['--http', '0', '--http-token-file', join(folder, 'missing')], /missing: No such file/],
+        [['--http', `unix:${join(folder, 'none', 'sock')}`], /--http: cannot listen on unix:.*No such file/],
+        [['--http', `unix:${short}`], /Address already in use/],
+        [['--http', 'unix:'], /expected a path behind it/]]) {
+        const child = new Child('twscope', TWSCOPE, ['proxy', '-s', '127.0.0.1:1', '-l', '127.0.0.1:0', ...args]);
+        await waitUntil('it to end', () => !child.running, WAIT_MS);
+        assert.equal(child.status, 2, child.log);
+        assert.match(child.errors, /^[^\n]+\n$/);
+        assert.match(child.errors, says);
+    }
 });

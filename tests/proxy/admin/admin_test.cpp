@@ -5,11 +5,13 @@
 #include <atomic>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 using tw::admin::Admin;
 using tw::admin::Health;
+using tw::admin::Listening;
 using tw::test::ask;
 using tw::test::body_of;
 using tw::test::get;
@@ -17,21 +19,32 @@ using tw::test::status_of;
 
 namespace {
 
+const std::string kToken = "correct-horse-battery-staple";
+const std::string kAuthorization = "Authorization: Bearer " + kToken + "\r\n";
+
 /// The page of a run that can be well or not, and whose line can be impaired.
 struct Page {
     Page() { admin.start(); }
 
     std::atomic<bool> well{true};
+    std::atomic<bool> turns{true};
     std::string impairment = "none"; // the server's thread only
+    std::vector<Listening> listening = [] {
+        std::vector<Listening> one;
+        one.emplace_back(tw::admin::HttpAddress{.address = "127.0.0.1"});
+        return one;
+    }();
     Admin admin{
-        {.server = {.address = "127.0.0.1", .port = 0}},
+        {.access = {.token = kToken}},
+        listening,
         {.state =
              [this] {
                  auto state = tw::test::sample_state();
                  state.impairment = impairment;
                  return state;
              },
-         .health =
+         .live = [this] { return Health{.ok = turns, .text = turns ? "ok" : "it hangs"}; },
+         .ready =
              [this](const auto& done) {
                  done(Health{.ok = well, .text = well ? "ok" : "the server is gone"});
              },
@@ -43,11 +56,15 @@ struct Page {
              return {};
          }}};
 
-    [[nodiscard]] std::string put(const std::string& text,
-                                  const std::string& type = "text/plain") const {
-        return ask(admin.port(),
-                   "PUT /api/impairment HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + type +
-                       "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
+    [[nodiscard]] std::uint16_t port() const { return admin.server().port(); }
+
+    [[nodiscard]] std::string put(const std::string& text, const std::string& type = "text/plain",
+                                  const std::string& more = kAuthorization,
+                                  const std::string& query = "") const {
+        return ask(port(), "PUT /api/impairment" + query +
+                               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + type +
+                               "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n" +
+                               more + "\r\n" + text);
     }
 };
 
@@ -65,6 +82,7 @@ TEST_CASE("every address answers what it is for") {
         {"/", "HTTP/1.1 200 OK", "text/html; charset=utf-8", "<title>twscope</title>"},
         {"/?x", "HTTP/1.1 200 OK", "text/html; charset=utf-8", "<title>twscope</title>"},
         {"/healthz", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "ok"},
+        {"/readyz", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "ok"},
         {"/metrics", "HTTP/1.1 200 OK", "text/plain; version=0.0.4; charset=utf-8",
          "# TYPE twscope_sessions gauge"},
         {"/api/state", "HTTP/1.1 200 OK", "application/json", R"("server":"127.0.0.1:8304")"},
@@ -76,32 +94,71 @@ TEST_CASE("every address answers what it is for") {
     const Page page;
     for (const Row& row : rows) {
         CAPTURE(row.path);
-        const std::string answer = get(page.admin.port(), row.path);
+        const std::string answer = get(page.port(), row.path);
         CHECK(status_of(answer) == row.status);
         CHECK(answer.find("Content-Type: " + std::string{row.type} + "\r\n") != std::string::npos);
         CHECK(body_of(answer).find(row.holds) != std::string::npos);
     }
 }
 
-TEST_CASE("health is 503 with the reason while the relay does not work") {
+TEST_CASE("a server that is gone makes it unready, and only what no longer turns is dead") {
     Page page;
     page.well = false;
-    const std::string answer = get(page.admin.port(), "/healthz");
+    const std::string answer = get(page.port(), "/readyz");
     CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
     CHECK(body_of(answer) == "the server is gone\n");
+    CHECK(body_of(get(page.port(), "/healthz")) == "ok\n");
+    page.turns = false;
+    CHECK(status_of(get(page.port(), "/healthz")) == "HTTP/1.1 503 Service Unavailable");
+    CHECK(body_of(get(page.port(), "/healthz")) == "it hangs\n");
+}
+
+TEST_CASE("the line is changed with the token in its place, and with nothing else") {
+    struct Row {
+        std::string_view name;
+        std::string headers;
+        std::string query;
+        std::string_view status;
+    };
+
+    constexpr std::string_view kDone = "HTTP/1.1 200 OK";
+    constexpr std::string_view kRefused = "HTTP/1.1 401 Unauthorized";
+    const Row rows[] = {
+        {"in its place", kAuthorization, "", kDone},
+        {"missing", "", "", kRefused},
+        {"wrong", "Authorization: Bearer wrong-horse-battery-staple\r\n", "", kRefused},
+        {"in the query", "", "?token=" + kToken, kRefused},
+        {"in a cookie", "Cookie: token=" + kToken + "\r\n", "", kRefused},
+        {"in another header", "X-Token: " + kToken + "\r\n", "", kRefused},
+        {"as a password", "Authorization: Basic " + kToken + "\r\n", "", kRefused},
+        {"twice", kAuthorization + kAuthorization, "", kRefused},
+        {"behind a wrong one", "Authorization: Bearer nonsense\r\n" + kAuthorization, "", kRefused},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Page page;
+        CHECK(status_of(page.put("loss=1%", "text/plain", row.headers, row.query)) == row.status);
+        CHECK(body_of(get(page.port(), "/api/impairment")) ==
+              (row.status == kDone ? "loss=1%\n" : "none\n"));
+    }
+    Page page;
+    page.admin.set_token("another-one-from-now-on");
+    CHECK(status_of(page.put("loss=1%")) == kRefused);
+    CHECK(page.put("loss=1%", "text/plain", "").find("WWW-Authenticate: Bearer realm=") !=
+          std::string::npos);
 }
 
 TEST_CASE("the line is impaired by PUT, and a mistake changes nothing") {
     const Page page;
     CHECK(body_of(page.put("s2c:loss=2%\n")) == "s2c:loss=2%\n");
-    CHECK(body_of(get(page.admin.port(), "/api/impairment")) == "s2c:loss=2%\n");
+    CHECK(body_of(get(page.port(), "/api/impairment")) == "s2c:loss=2%\n");
     const std::string refused = page.put("nonsense");
     CHECK(status_of(refused) == "HTTP/1.1 400 Bad Request");
     CHECK(body_of(refused) == "'nonsense' is none\n");
     CHECK(status_of(page.put("")) == "HTTP/1.1 400 Bad Request");
     CHECK(status_of(page.put("none", "application/x-www-form-urlencoded")) ==
           "HTTP/1.1 415 Unsupported Media Type");
-    CHECK(body_of(get(page.admin.port(), "/api/impairment")) == "s2c:loss=2%\n");
+    CHECK(body_of(get(page.port(), "/api/impairment")) == "s2c:loss=2%\n");
 }
 
 TEST_CASE("methods that are not there are refused by name") {
@@ -109,7 +166,7 @@ TEST_CASE("methods that are not there are refused by name") {
     for (const std::string method : {"POST", "DELETE", "OPTIONS", "TRACE"}) {
         CAPTURE(method);
         const std::string answer =
-            ask(page.admin.port(), method + " /api/impairment HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            ask(page.port(), method + " /api/impairment HTTP/1.1\r\nHost: localhost\r\n\r\n");
         CHECK(status_of(answer) == "HTTP/1.1 405 Method Not Allowed");
         CHECK(answer.find("Allow: GET, PUT\r\n") != std::string::npos);
         CHECK(answer.find("Access-Control") == std::string::npos);
@@ -118,7 +175,7 @@ TEST_CASE("methods that are not there are refused by name") {
 
 TEST_CASE("a stranger's name is not answered") {
     const Page page;
-    CHECK(status_of(get(page.admin.port(), "/api/state", "Host: evil.example\r\n")) ==
+    CHECK(status_of(get(page.port(), "/api/state", "Host: evil.example\r\n")) ==
           "HTTP/1.1 421 Misdirected Request");
-    CHECK(status_of(get(page.admin.port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(get(page.port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
 }

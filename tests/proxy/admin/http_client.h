@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,7 +17,9 @@ namespace tw::test {
 /// A connection to a server on loopback that can say anything.
 class HttpClient {
   public:
-    explicit HttpClient(std::uint16_t port) {
+    explicit HttpClient(std::uint16_t port, const boost::asio::ip::address_v4& from =
+                                                boost::asio::ip::address_v4::loopback())
+        : socket_{io_, {from, 0}} {
         socket_.connect({boost::asio::ip::address_v4::loopback(), port});
     }
 
@@ -31,6 +35,13 @@ class HttpClient {
         socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
     }
 
+    /// What has come, some of it; 0 at the end.
+    std::size_t read_some() {
+        std::array<char, 4096> bytes{};
+        boost::system::error_code error;
+        return socket_.read_some(boost::asio::buffer(bytes), error);
+    }
+
     /// Everything up to the end of the connection.
     std::string read_all() {
         std::string answer;
@@ -41,7 +52,7 @@ class HttpClient {
 
   private:
     boost::asio::io_context io_;
-    boost::asio::ip::tcp::socket socket_{io_};
+    boost::asio::ip::tcp::socket socket_;
 };
 
 /// Sends a request and returns everything that came back.

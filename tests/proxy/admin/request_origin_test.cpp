@@ -9,6 +9,7 @@
 using tw::admin::OriginOptions;
 using tw::admin::refuse_foreign_origin;
 using tw::admin::Request;
+using tw::admin::Way;
 
 namespace {
 
@@ -51,11 +52,12 @@ TEST_CASE("only names that no stranger's page can have are answered") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.host);
-        const Request request{.method = "GET", .path = "/", .host = row.host};
-        CHECK(status(request, {.loopback = true, .hosts = {"stats.example.org"}}) ==
-              row.on_loopback);
-        CHECK(status(request, {.loopback = false, .hosts = {"stats.example.org"}}) ==
-              row.on_network);
+        Request request{.method = "GET", .path = "/", .host = row.host, .way = Way::loopback};
+        CHECK(status(request, {.hosts = {"stats.example.org"}}) == row.on_loopback);
+        request.way = Way::network;
+        CHECK(status(request, {.hosts = {"stats.example.org"}}) == row.on_network);
+        request.way = Way::owner;
+        CHECK(status(request, {.hosts = {"stats.example.org"}}) == 200);
     }
 }
 

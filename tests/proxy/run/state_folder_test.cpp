@@ -1,6 +1,6 @@
 #include "proxy/run/state_folder.h"
+#include "tests/support/program.h"
 
-#include <cstdlib>
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -9,23 +9,9 @@
 namespace {
 
 namespace fs = std::filesystem;
+using tw::run::keep_file;
 using tw::run::keep_key;
-
-struct Folder {
-    fs::path path;
-
-    Folder() {
-        std::string name = (fs::temp_directory_path() / "twscope-state-XXXXXX").string();
-        path = ::mkdtemp(name.data());
-    }
-
-    ~Folder() { fs::remove_all(path); }
-
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    Folder(Folder&&) = delete;
-    Folder& operator=(Folder&&) = delete;
-};
+using tw::test::TemporaryFolder;
 
 mode_t mode_of(const fs::path& path) {
     struct stat info {};
@@ -37,8 +23,8 @@ mode_t mode_of(const fs::path& path) {
 } // namespace
 
 TEST_CASE("a key is kept where only its owner can read it, and is the same in the next run") {
-    const Folder folder;
-    const auto state = folder.path / "made" / "twscope";
+    const TemporaryFolder folder;
+    const auto state = fs::path{folder.file("made/twscope")};
     const auto first = keep_key(state, "key");
     CHECK(first.warning.empty());
     CHECK(mode_of(state) == 0700);
@@ -49,14 +35,39 @@ TEST_CASE("a key is kept where only its owner can read it, and is the same in th
 }
 
 TEST_CASE("a key that cannot be kept is made for the run, with a warning") {
-    const Folder folder;
-    std::ofstream{folder.path / "key"} << "short";
-    std::ofstream{folder.path / "file"} << "no folder";
-    for (const auto& state : {folder.path, folder.path / "file", fs::path{"/proc/nowhere"}}) {
+    const TemporaryFolder folder;
+    std::ofstream{folder.file("key")} << "short";
+    std::ofstream{folder.file("file")} << "no folder";
+    for (const auto& state :
+         {fs::path{folder.path()}, fs::path{folder.file("file")}, fs::path{"/proc/nowhere"}}) {
         CAPTURE(state);
         const auto first = keep_key(state, "key");
         CHECK(first.warning.find("bans") != std::string::npos);
         CHECK(first.warning.find('\n') == std::string::npos);
         CHECK(keep_key(state, "key").key != first.key);
     }
+}
+
+TEST_CASE("a file is kept as it was found, and what is not what it should be is left alone") {
+    const TemporaryFolder folder;
+    const auto is_ours = [](std::string_view content) { return content.starts_with("ours"); };
+    const auto first = keep_file(folder.path(), "file", "ours, and new", is_ours);
+    CHECK(first.content == "ours, and new");
+    CHECK(first.problem.empty());
+    const auto again = keep_file(folder.path(), "file", "ours, and newer", is_ours);
+    CHECK(again.content == first.content);
+    std::ofstream{folder.file("file")} << "another's";
+    const auto other = keep_file(folder.path(), "file", "ours, and newest", is_ours);
+    CHECK(other.content == "ours, and newest");
+    CHECK(other.problem == folder.file("file") + ": it does not hold what it should");
+    std::ifstream in{folder.file("file")};
+    std::string left;
+    std::getline(in, left);
+    CHECK(left == "another's");
+}
+
+TEST_CASE("random bytes are as many as asked for, and other ones each time") {
+    CHECK(tw::run::random_bytes(0).empty());
+    CHECK(tw::run::random_bytes(33).size() == 33);
+    CHECK(tw::run::random_bytes(16) != tw::run::random_bytes(16));
 }
