@@ -1,3 +1,4 @@
+#include "proxy/admin/access.h"
 #include "proxy/admin/http_server.h"
 #include "proxy/admin/request_origin.h"
 #include "tests/fuzz/demand.h"
@@ -29,19 +30,24 @@ using tw::fuzz::demand;
 void check(const Request& request) {
     demand(!request.method.empty() && request.body.size() <= kMaxBodyBytes);
     demand(request.method.size() + request.path.size() + request.host.size() +
-               request.origin.size() + request.fetch_site.size() + request.content_type.size() <=
+               request.origin.size() + request.fetch_site.size() + request.content_type.size() +
+               request.authorization.size() <=
            kMaxHeaderBytes);
     demand(request.path.find('?') == std::string_view::npos);
     demand(request.host.find_first_of("\r\n") == std::string_view::npos);
 }
 
 /// What the page does with a request before it looks what for.
-Response answer(const Request& request) {
+Response answer(Request request) {
     check(request);
-    const bool loopback = request.path.size() % 2 == 0;
-    const OriginOptions options{
-        .loopback = loopback, .hosts = {"twscope.example"}, .unknown_host_hint = "ask"};
-    if (auto refusal = refuse_foreign_origin(request, options)) {
+    request.way = request.path.size() % 2 == 0 ? Way::loopback : Way::network;
+    auto refusal =
+        refuse_foreign_origin(request, {.hosts = {"twscope.example"}, .unknown_host_hint = "ask"});
+    if (!refusal) {
+        refusal = refuse_access(request, Right::change, {.token = "token"});
+        demand(refusal.has_value() || shows_token(request.authorization, "token"));
+    }
+    if (refusal) {
         demand(refusal->status >= 400 && refusal->body.ends_with('\n'));
         return *std::move(refusal);
     }
