@@ -1,6 +1,7 @@
 #include "tests/bench/plain_decoder.h"
 
 #include "proxy/wire/huffman.h"
+#include "snapshot/delta.h"
 #include "snapshot/objects.h"
 
 #include <algorithm>
@@ -29,12 +30,13 @@ const std::byte* unpack(const std::byte* from, const std::byte* end, std::int32_
     auto byte = std::to_integer<std::uint32_t>(*from++);
     const std::uint32_t sign = byte >> 6U & 1U;
     std::uint32_t value = byte & 0x3FU;
-    for (std::uint32_t shift = 6; (byte & 0x80U) != 0 && shift < 32; shift += 7) {
+    constexpr std::uint32_t kLastShift = 27;
+    for (std::uint32_t shift = 6; (byte & 0x80U) != 0 && shift <= kLastShift; shift += 7) {
         if (from == end) {
             return nullptr;
         }
         byte = std::to_integer<std::uint32_t>(*from++);
-        value |= (byte & 0x7FU) << shift;
+        value |= (byte & (shift == kLastShift ? 0x0FU : 0x7FU)) << shift;
     }
     out = static_cast<std::int32_t>(value ^ (0U - sign));
     return from;
@@ -156,6 +158,11 @@ void Session::repeat(std::int32_t tick, std::int32_t base_tick) {
     }
 }
 
+const Items* Session::find(std::int32_t tick) const {
+    const auto found = snapshots_.find(tick);
+    return found == snapshots_.end() ? nullptr : &found->second;
+}
+
 std::optional<std::int32_t> Session::decode(std::int32_t tick, std::int32_t base_tick,
                                             std::span<const std::byte> body) {
     forget_old(tick);
@@ -172,9 +179,13 @@ std::optional<std::int32_t> Session::decode(std::int32_t tick, std::int32_t base
         return std::nullopt;
     }
     const Items& base = base_tick < 0 ? kNothing : found->second;
+    if (ints_.empty()) {
+        ints_.resize(snapshot::kDeltaHeaderInts); // as if nothing had changed
+    }
     const std::int32_t* at = ints_.data();
     const std::int32_t* const end = at + ints_.size();
-    if (end - at < 3 || at[0] < 0 || end - at - 3 < at[0]) {
+    if (ints_.size() > snapshot::kMaxDeltaInts || end - at < 3 || at[0] < 0 ||
+        end - at - 3 < at[0]) {
         return std::nullopt;
     }
     const std::span deleted{at + 3, static_cast<std::size_t>(at[0])};
@@ -190,6 +201,10 @@ std::optional<std::int32_t> Session::decode(std::int32_t tick, std::int32_t base
         if (end - at < 3) {
             return std::nullopt;
         }
+        if (at[0] < 0 || at[0] > snapshot::kMaxItemType || at[1] < 0 ||
+            at[1] > snapshot::kMaxItemId) {
+            return std::nullopt;
+        }
         const std::int32_t key = at[0] << 16U | at[1];
         std::size_t size = snapshot::agreed_size(static_cast<std::uint16_t>(at[0]));
         at += 2;
@@ -198,15 +213,22 @@ std::optional<std::int32_t> Session::decode(std::int32_t tick, std::int32_t base
             return std::nullopt;
         }
         const Items::Item* const there = next.find(key);
+        const Items::Item* const old = base.find(key);
+        if ((there != nullptr && there->size != size) || (old != nullptr && old->size != size)) {
+            return std::nullopt;
+        }
         std::int32_t* const out =
             there == nullptr ? next.add(key, size) : next.ints.data() + there->begin;
-        const Items::Item* const old = base.find(key);
         for (std::size_t i = 0; i < size; ++i) {
             const std::int32_t before = old == nullptr ? 0 : base.ints[old->begin + i];
             out[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(before) +
                                                static_cast<std::uint32_t>(at[i]));
         }
         at += size;
+    }
+    if (next.items.size() > snapshot::kMaxItems ||
+        8 + 8 * next.items.size() + 4 * next.ints.size() > snapshot::kMaxSnapshotBytes) {
+        return std::nullopt;
     }
     const std::int32_t checksum = next.checksum();
     snapshots_.insert_or_assign(tick, std::move(next));

@@ -61,6 +61,9 @@ class Session {
                                                      std::span<const std::byte> body);
     void repeat(std::int32_t tick, std::int32_t base_tick);
 
+    /// The snapshot of a tick; null when there is none.
+    [[nodiscard]] const Items* find(std::int32_t tick) const;
+
   private:
     void forget_old(std::int32_t tick);
 

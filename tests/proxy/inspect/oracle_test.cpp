@@ -1,0 +1,59 @@
+// Random worlds, and damage chosen at random, always the same: what comes out is held against what
+// was sent, and against a decoder that was written to be plain.
+
+#include "tests/support/snapshot_oracle.h"
+
+#include <cstdint>
+#include <random>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+
+namespace {
+
+/// The same numbers for the same seed, on every machine.
+Choose seeded(std::uint32_t seed) {
+    return [random = std::mt19937{seed}](std::size_t limit) mutable { return random() % limit; };
+}
+
+} // namespace
+
+TEST_CASE(
+    "what comes whole over a bad line is the world that was sent, the rest is accounted for") {
+    OraclePlay all;
+    for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+        CAPTURE(seed);
+        const OraclePlay play = play_worlds(seeded(seed), 60);
+        CAPTURE(play.difference.value_or("none"));
+        REQUIRE_FALSE(play.difference);
+        all.sent += play.sent;
+        all.rebuilt += play.rebuilt;
+        all.baseless += play.baseless;
+        all.incomplete += play.incomplete;
+        all.repeated += play.repeated;
+    }
+    MESSAGE(all.sent, " snapshots sent, ", all.rebuilt, " rebuilt, ", all.baseless,
+            " without their base, ", all.incomplete, " incomplete, ", all.repeated, " repeated");
+    CHECK(all.sent > 3000);
+    CHECK(all.rebuilt > 2000);
+    CHECK(all.baseless > 50);
+    CHECK(all.incomplete > 50);
+    CHECK(all.repeated > 100);
+}
+
+TEST_CASE("damaged Huffman data are to us what they are to a plain decoder") {
+    const OracleComparison comparison = compare_huffman(seeded(1), 10'000);
+    CAPTURE(comparison.difference.value_or("none"));
+    CHECK_FALSE(comparison.difference);
+    CHECK(comparison.accepted > 1000);
+    CHECK(comparison.rejected > 1000);
+}
+
+TEST_CASE("damaged deltas are to us what they are to a plain decoder") {
+    const OracleComparison comparison = compare_deltas(seeded(1), 3000);
+    CAPTURE(comparison.difference.value_or("none"));
+    CHECK_FALSE(comparison.difference);
+    CHECK(comparison.accepted > 500);
+    CHECK(comparison.rejected > 500);
+}
