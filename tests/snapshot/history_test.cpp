@@ -42,7 +42,8 @@ Snapshot largest() {
 
 TEST_CASE("a history finds what a map of the last 250 ticks would") {
     std::mt19937 random{5};
-    for (int run = 0; run < 8; ++run) {
+    for (int run = 0; run < 12; ++run) {
+        const unsigned repeats = run < 8 ? 10 : 2; // one of so many repeats another
         History history;
         std::map<Tick, Snapshot> wanted;
         Tick newest = 1000;
@@ -51,7 +52,7 @@ TEST_CASE("a history finds what a map of the last 250 ticks would") {
             // Mostly the newest tick; sometimes a late one, or one that is there already.
             const Tick tick =
                 random() % 8 == 0 ? newest - static_cast<Tick>(random() % 300) : newest;
-            const bool copies = random() % 10 == 0 && !wanted.empty();
+            const bool copies = random() % repeats == 0 && !wanted.empty();
             Snapshot snapshot = make(random, run % 4 == 0 ? 3 : 40);
             if (copies) {
                 const auto from = std::next(wanted.begin(),
@@ -66,6 +67,17 @@ TEST_CASE("a history finds what a map of the last 250 ticks would") {
             wanted[tick] = snapshot;
             wanted.erase(wanted.begin(),
                          wanted.lower_bound(wanted.rbegin()->first - kHistoryTicks));
+            if (random() % 100 == 0) {
+                const Tick oldest = wanted.rbegin()->first - static_cast<Tick>(random() % 20);
+                wanted.erase(wanted.begin(), wanted.lower_bound(oldest));
+                history.trim(oldest);
+                // Late ticks stand between younger ones and go with them.
+                for (Tick each = oldest - 300; each < oldest; ++each) {
+                    if (const auto late = history.find(each)) {
+                        wanted[each] = copy_of(*late);
+                    }
+                }
+            }
             REQUIRE(history.newest() == wanted.rbegin()->first);
             if (step % 40 != 0) {
                 continue;
@@ -125,6 +137,104 @@ TEST_CASE("a history never grows beyond its bound") {
     }
     CHECK(history.size() < 600);
     CHECK(history.contains(1002));
+}
+
+TEST_CASE("ticks that show the same take room once") {
+    struct Row {
+        const char* name;
+        std::size_t max_bytes;
+        Tick (*base)(Tick tick); ///< which the tick repeats; itself: it is stored
+    };
+
+    constexpr std::size_t kOne = kMaxSnapshotBytes;
+    const Row rows[] = {
+        {"all the first", 2 * kOne, [](Tick tick) { return tick < 1 ? tick : 0; }},
+        {"each the one before", 2 * kOne, [](Tick tick) { return tick < 1 ? tick : tick - 1; }},
+        {"two in turns", 4 * kOne, [](Tick tick) { return tick < 2 ? tick : tick - 2; }},
+        {"seven in turns", 14 * kOne, [](Tick tick) { return tick < 7 ? tick : tick - 7; }},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        History history;
+        for (Tick tick = 0; tick <= kHistoryTicks; ++tick) {
+            const Tick base = row.base(tick);
+            if (base != tick) {
+                REQUIRE(history.repeat(base, tick));
+                continue;
+            }
+            Snapshot snapshot = largest();
+            history.store(tick, snapshot.view());
+        }
+        CHECK(history.size() == std::size_t{kHistoryTicks} + 1);
+        CHECK(history.capacity_bytes() <= row.max_bytes);
+        CHECK(history.memory_bytes() <= row.max_bytes + 20000);
+    }
+}
+
+TEST_CASE("a snapshot that is repeated for ever keeps nothing else") {
+    History history;
+    const Snapshot large = largest();
+    Snapshot small;
+    small.append({7, 7}, std::vector<std::int32_t>{1, 2, 3});
+    history.store(0, small.view());
+    // What comes between goes again, also where its room lies behind what stays.
+    for (Tick tick = 1; tick < 4000; tick += 2) {
+        REQUIRE(history.repeat(tick - 1, tick + 1));
+        history.store(tick, tick % 4 == 1 ? large.view() : SnapshotView{});
+        REQUIRE(history.contains(tick));
+        REQUIRE(copy_of(*history.find(tick + 1)) == small);
+    }
+    CHECK(history.capacity_bytes() <= History::kMaxHistoryBytes);
+    CHECK(history.memory_bytes() <= History::kMaxHistoryBytes + 20000);
+}
+
+TEST_CASE("empty snapshots overwrite nothing in a full ring") {
+    std::mt19937 random{8};
+    History history;
+    std::map<Tick, Snapshot> wanted;
+    Snapshot small; // of one size, so that the end of one is the beginning of another
+    small.append({7, 7}, std::vector<std::int32_t>{1, 2});
+    for (Tick tick = 0; tick < 20000; ++tick) {
+        const Snapshot snapshot = random() % 2 == 0 ? small : Snapshot{};
+        history.store(tick, snapshot.view());
+        wanted[tick] = snapshot;
+        wanted.erase(wanted.begin(), wanted.lower_bound(tick - kHistoryTicks));
+        if (tick % 20 == 0) {
+            for (const auto& [each, expected] : wanted) {
+                REQUIRE(copy_of(*history.find(each)) == expected);
+            }
+        }
+        small = Snapshot{};
+        small.append({7, 7}, std::vector<std::int32_t>{tick, 2});
+    }
+}
+
+TEST_CASE("what is trimmed gives its memory back") {
+    const Snapshot snapshot = largest();
+    History history;
+    for (Tick tick = 0; tick < 200; ++tick) {
+        history.store(tick, snapshot.view());
+    }
+    const std::size_t full = history.memory_bytes();
+    CHECK(full > 200 * kMaxSnapshotBytes);
+    history.trim(190);
+    CHECK_FALSE(history.contains(189));
+    CHECK(history.contains(190));
+    CHECK(history.newest() == 199);
+    CHECK(history.memory_bytes() < 11 * kMaxSnapshotBytes);
+    history.trim(190);
+    CHECK(history.size() == 10);
+    for (Tick tick = 200; tick < 400; ++tick) {
+        history.store(tick, snapshot.view());
+    }
+    CHECK(history.contains(190));
+    CHECK(history.memory_bytes() <= full * 9 / 8);
+    history.trim(std::numeric_limits<Tick>::max());
+    CHECK(history.memory_bytes() == 0);
+    CHECK_FALSE(history.newest());
+    CHECK_FALSE(history.repeat(399, 400));
+    history.store(5, snapshot.view());
+    CHECK(history.contains(5));
 }
 
 TEST_CASE("extreme ticks overflow nothing") {
