@@ -68,10 +68,11 @@ Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_
 }
 
 // Appends one item of the new snapshot, as difference to what the old one has under its key.
-void encode_update(ItemView item, std::span<const std::int32_t> base, std::vector<std::byte>& out) {
+void encode_update(ItemView item, std::span<const std::int32_t> base, const AgreedSizes& sizes,
+                   std::vector<std::byte>& out) {
     encode_varint(item.key.type, out);
     encode_varint(item.key.id, out);
-    const std::size_t agreed = agreed_size(item.key.type);
+    const std::size_t agreed = agreed_size(item.key.type, sizes);
     assert(agreed == 0 || agreed == item.data.size());
     if (agreed == 0) {
         encode_varint(static_cast<std::int32_t>(item.data.size()), out);
@@ -116,7 +117,8 @@ Result<void> decode_delta(std::span<const std::byte> body, Delta& out, const Agr
     return {};
 }
 
-std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to) {
+std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to,
+                                    const AgreedSizes& sizes) {
     std::vector<std::byte> deleted;
     std::vector<std::byte> updated;
     std::int32_t num_deleted = 0;
@@ -140,7 +142,7 @@ std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView
                 continue;
             }
         }
-        encode_update(item, base, updated);
+        encode_update(item, base, sizes, updated);
         ++num_updated;
     }
     delete_before(std::uint64_t{1} << 32U);

@@ -73,7 +73,8 @@ struct DeltaWarnings {
 /// Layout:  varints: num_deleted, num_updated, 0, the deleted keys, then per update type, id, size
 ///          (only where objects.h knows no agreed size), ints.
 /// Errors:  offset is the index of the int that is wrong or missing; for `truncated` the byte.
-///          `key` names the item where it is known. On error the content of `out` is unspecified.
+///          `key` names the item where it is known. On error `out` holds nothing but the ints, all
+///          of them where what they say is wrong.
 /// Source:  protocol sheet, sections 6.3 and 6.4.
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes = kAgreedSizes);
@@ -101,8 +102,9 @@ struct DeltaWarnings {
 
 /// Makes the body of the delta that leads from one snapshot to the other; unchanged items are left
 /// out, deletions and updates stand in key order.
-/// Precondition: items have their agreed size, and the same size in both; deltas cannot say more.
-[[nodiscard]] std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to);
+/// Precondition: items have their size in `sizes`, and the same in both; deltas cannot say more.
+[[nodiscard]] std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to,
+                                                  const AgreedSizes& sizes = kAgreedSizes);
 
 /// Finds the bytes behind the ints of a delta body, front to back.
 class IntOffsets {

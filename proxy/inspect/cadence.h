@@ -41,11 +41,12 @@ class Cadence {
     /// `time` in nanoseconds. To be called for every complete snapshot that was not there before.
     [[nodiscard]] Arrival arrived(snapshot::Tick tick, std::int64_t time, bool full);
 
+    /// Ticks from one snapshot to the next, mostly; 0 while that is not known.
+    [[nodiscard]] std::uint64_t usual_step() const;
+
   private:
     /// Steps longer than this are pauses, not a cadence.
     static constexpr std::size_t kMaxStep = 8;
-
-    [[nodiscard]] std::uint64_t usual_step() const;
 
     std::array<std::uint64_t, kMaxStep + 1> steps_{};
     std::optional<snapshot::Tick> newest_;

@@ -15,7 +15,7 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
       reporter_{number, sink}, messages_{options.messages, *options.observers}, maps_{maps},
       snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
-                 *options.observers} {}
+                 *options.observers, options.learn_sizes} {}
 
 void Session::open(record::Timestamp time) {
     reporter_.begin(time, std::nullopt);
@@ -325,6 +325,7 @@ void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_vie
                        .lost = lost == 0 ? std::nullopt : std::optional{lost},
                        .name = reason});
     gate_.resynchronise();
+    snapshots_.on_gap();
     silence_.on_gap();
 }
 

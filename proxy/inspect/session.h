@@ -23,7 +23,8 @@ namespace tw::inspect {
 struct Options {
     /// What is known of items; null: the standard table.
     const snapshot::ObjectSet* objects = nullptr;
-    bool messages = true; ///< hand out a record for every message
+    bool messages = true;     ///< hand out a record for every message
+    bool learn_sizes = false; ///< decode with sizes that differ from the agreed ones, once found
     /// Who watches; has to outlive the sessions.
     const Observers* observers = &Observers::none();
 };

@@ -33,6 +33,7 @@ void check_descriptors(const record::SnapshotRecord& record, Reporter& reporter)
 
 void SnapshotChecks::look_at(const record::SnapshotRecord& record, Reporter& reporter) {
     check_limits(record, reporter);
+    budget_.look_at(record, reporter);
     check_descriptors(record, reporter);
     check_world(record, reporter);
 }
@@ -76,11 +77,13 @@ void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter&
     const auto first = std::lower_bound(keys.begin(), keys.end(), snapshot::kCharacterType << 16U);
     for (auto at = first; at != keys.end() && *at >> 16U == snapshot::kCharacterType; ++at) {
         const auto item = record.items[static_cast<std::size_t>(at - keys.begin())];
-        if (item.key.id >= kMaxClients || character == nullptr || !character->position) {
+        const auto position =
+            character == nullptr ? std::nullopt : snapshot::position_of(*character, item.data);
+        if (item.key.id >= kMaxClients || !position) {
             continue;
         }
-        const std::int32_t x = item.data[character->position->x];
-        const std::int32_t y = item.data[character->position->y];
+        const std::int32_t x = item.data[position->x];
+        const std::int32_t y = item.data[position->y];
         const record::Misplaced where = record.world->misplaced(x, y);
         if (where != record::Misplaced::no && !misplaced_.test(item.key.id)) {
             reporter.finding({.id = where == record::Misplaced::inside_solid

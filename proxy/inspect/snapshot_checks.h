@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/reporter.h"
+#include "proxy/inspect/snapshot_budget.h"
 
 #include <bitset>
 #include <cstddef>
@@ -23,6 +24,7 @@ class SnapshotChecks {
 
     std::bitset<kMaxClients> misplaced_;
     bool near_cap_ = false;
+    SnapshotBudget budget_;
 };
 
 } // namespace tw::inspect

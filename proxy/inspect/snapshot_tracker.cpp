@@ -164,14 +164,12 @@ PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporte
     return PartFate::stored;
 }
 
-std::optional<SnapshotView> SnapshotTracker::base_of(const record::SnapshotRecord& record,
-                                                     Reporter& reporter) {
+void SnapshotTracker::count_base(const record::SnapshotRecord& record, Reporter& reporter) {
     if (record.delta_tick == snapshot::kNoBase) {
         ++reporter.stats.full;
-        return SnapshotView{};
+    } else {
+        reporter.stats.delta_distance.add(std::int64_t{record.tick} - record.delta_tick);
     }
-    reporter.stats.delta_distance.add(std::int64_t{record.tick} - record.delta_tick);
-    return history_.find(record.delta_tick);
 }
 
 void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
@@ -183,7 +181,8 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     ++reporter.stats.empty;
     record::SnapshotRecord record{.head = reporter.head(), .tick = tick, .delta_tick = base_tick};
     note_arrival(record, reporter);
-    const auto base = base_of(record, reporter);
+    count_base(record, reporter);
+    const auto base = base_tick == snapshot::kNoBase ? SnapshotView{} : history_.find(base_tick);
     if (!base) {
         fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
         return;
@@ -207,74 +206,63 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
                                   .bytes = delta.body.size(),
                                   .parts = delta.num_parts};
     note_arrival(record, reporter);
-    const DeltaFate fate = rebuild(record, delta, reporter, workspace);
-    if (fate == DeltaFate::accepted) {
-        accept(record, reporter);
-    } else if (fate == DeltaFate::repeated) {
-        ++reporter.stats.repeated; // further behind the newest than the history reaches
-    }
-    return fate;
-}
-
-DeltaFate SnapshotTracker::rebuild(record::SnapshotRecord& record,
-                                   const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                   SnapshotWorkspace& workspace) {
-    const auto unknown_base = [&] {
+    count_base(record, reporter);
+    const Rebuilt rebuilt = diagnosis_.rebuild(delta, history_, workspace.delta,
+                                               {.right = previous_,
+                                                .types = &types_,
+                                                .searches = &workspace.searches,
+                                                .reporter = &reporter});
+    const DeltaFate fate = rebuilt.fate;
+    if (fate == DeltaFate::unknown_base) {
         fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
-        return DeltaFate::unknown_base;
-    };
-    const auto undecodable = [&](const snapshot::DecodeError& error) {
-        fail(record, decode_finding(error, delta.body, types_), reporter);
-        return DeltaFate::undecodable;
-    };
-    auto base = base_of(record, reporter);
-    if (!base) {
-        return unknown_base();
+        return fate;
     }
-    if (const auto decoded =
-            snapshot::decode_delta(delta.body, workspace.delta, types_.objects().sizes());
-        !decoded) {
-        return undecodable(decoded.error());
+    if (fate == DeltaFate::undecodable) {
+        fail(record, decode_finding(rebuilt.error, delta.body, types_), reporter);
+        return fate;
     }
-    // What is built lies behind the others already and is kept if its checksum is right. Making
-    // room can move the base, or push it out.
-    const auto room = history_.reserve(snapshot::room_for(*base, workspace.delta));
-    if (delta.delta_tick != snapshot::kNoBase) {
-        base = history_.find(delta.delta_tick);
-    }
-    if (!base) {
-        return unknown_base();
-    }
-    snapshot::DeltaWarnings warnings;
-    const auto built = snapshot::apply_delta(*base, workspace.delta, room, warnings);
-    if (!built) {
-        return undecodable(built.error());
-    }
-    report_warnings(delta, warnings, types_, reporter);
+    report_warnings(delta, rebuilt.warnings, types_, reporter);
     if (workspace.delta.surplus_ints != 0) {
         reporter.finding({.id = FindingId::snapshot_surplus_ints,
                           .tick = delta.tick,
                           .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
     }
-    record.crc_got = built->checksum();
-    if (record.crc_got != record.crc_wanted) {
-        const Mismatch mismatch{.body = delta.body,
-                                .delta = &workspace.delta,
-                                .base = *base,
-                                .previous =
-                                    previous_ ? history_.find(*previous_).value_or(*base) : *base,
-                                .result = *built,
-                                .warnings = &warnings,
-                                .wanted = delta.crc,
-                                .got = *record.crc_got};
-        fail(record, checksum_finding(mismatch, types_), reporter);
-        return DeltaFate::mismatched;
+    record.crc_got = rebuilt.result.checksum();
+    if (fate == DeltaFate::mismatched) {
+        refuse(record, delta, rebuilt, reporter, workspace);
+        return fate;
     }
-    const bool same =
-        delta.delta_tick != snapshot::kNoBase && leaves_as_is(*base, workspace.delta, *built);
-    const bool kept =
-        same ? history_.repeat(delta.delta_tick, delta.tick) : history_.commit(delta.tick, *built);
-    return kept ? DeltaFate::accepted : DeltaFate::repeated;
+    const bool same = delta.delta_tick != snapshot::kNoBase &&
+                      leaves_as_is(rebuilt.base, workspace.delta, rebuilt.result);
+    const bool kept = same ? history_.repeat(delta.delta_tick, delta.tick)
+                           : history_.commit(delta.tick, rebuilt.result);
+    if (!kept) {
+        ++reporter.stats.repeated; // further behind the newest than the history reaches
+        return DeltaFate::repeated;
+    }
+    accept(record, reporter);
+    return fate;
+}
+
+void SnapshotTracker::refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
+                             const Rebuilt& rebuilt, Reporter& reporter,
+                             const SnapshotWorkspace& workspace) {
+    const Mismatch mismatch{.body = delta.body,
+                            .delta = &workspace.delta,
+                            .base = rebuilt.base,
+                            .previous = newest_right().value_or(rebuilt.base),
+                            .result = rebuilt.result,
+                            .warnings = &rebuilt.warnings,
+                            .wanted = delta.crc,
+                            .got = *record.crc_got};
+    fail(record, checksum_finding(mismatch, types_), reporter);
+    diagnosis_.on_refused({.tick = delta.tick,
+                           .delta = &workspace.delta,
+                           .result = rebuilt.result,
+                           .before = mismatch.previous,
+                           .before_tick = previous_.value_or(delta.tick),
+                           .wanted = mismatch.wanted,
+                           .got = mismatch.got});
 }
 
 void SnapshotTracker::note_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -313,13 +301,15 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
 
     record.rebuilt = true;
     record.items = *stored;
-    record.previous = previous_ ? history_.find(*previous_) : std::nullopt;
+    record.previous = newest_right();
     types_.learn(record.items, record.previous.value_or(SnapshotView{}));
     record.ordinal = ordinal_++;
     record.types = &types_;
     record.world = world_.get();
     previous_ = record.tick;
     checks_.look_at(record, reporter);
+    client_.on_usable({.tick = record.tick, .delta_tick = record.delta_tick}, cadence_, reporter);
+    diagnosis_.on_right(record, reporter);
     reporter.emit(record);
 }
 
@@ -334,6 +324,7 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
         failure_ = Failure{.since = record.tick, .lost = 0, .why = finding.id};
     }
     ++failure_->lost;
+    client_.on_refused(finding.id);
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
     if (finding.id == FindingId::snapshot_unknown_base) {
@@ -365,7 +356,8 @@ void SnapshotTracker::report_lost(std::span<const snapshot::LostDelta> lost, Rep
     }
 }
 
-void SnapshotTracker::on_ack(Tick tick, Reporter& reporter) const {
+void SnapshotTracker::on_ack(Tick tick, Reporter& reporter) {
+    client_.on_ack(tick, cadence_, reporter);
     const auto newest = history_.newest();
     if (tick >= 0 && newest && *newest >= tick) {
         reporter.stats.ack_lag_ticks.add(std::int64_t{*newest} - tick);
@@ -381,6 +373,7 @@ void SnapshotTracker::change_map(Reporter& reporter) {
 }
 
 void SnapshotTracker::restart(Reporter& reporter) {
+    client_.finish(reporter);
     forget(reporter);
     ticks_.reset();
 }
@@ -395,12 +388,15 @@ void SnapshotTracker::forget(Reporter& reporter) {
     last_arrival_.reset();
     cadence_ = {};
     checks_ = {};
+    client_.restart();
+    diagnosis_.forget();
 }
 
 void SnapshotTracker::reset(Reporter& reporter) {
     restart(reporter);
     old_map_.reset();
     types_.clear();
+    diagnosis_.reset();
 }
 
 } // namespace tw::inspect

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "proxy/inspect/cadence.h"
+#include "proxy/inspect/client_view.h"
+#include "proxy/inspect/diagnosis.h"
 #include "proxy/inspect/observer.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/snapshot_checks.h"
@@ -22,20 +24,26 @@ namespace tw::inspect {
 /// Buffers that decoding needs for the time of one call: shared by all sessions of a worker.
 struct SnapshotWorkspace {
     snapshot::Delta delta;
+    SearchBudget searches;
 };
 
 /// A connection's snapshots: parts are reassembled, deltas applied, checksums compared, the world
 /// looked at. What the client would drop is dropped here too, and reported.
 class SnapshotTracker {
   public:
-    SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers)
-        : observers_{&observers}, types_{objects} {}
+    /// `learn_sizes`: sizes that are found to differ from the agreed ones are decoded with.
+    SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
+                    bool learn_sizes)
+        : observers_{&observers}, types_{objects}, diagnosis_{objects.sizes(), learn_sizes} {}
 
     /// A snap, snap_single or snap_empty message. `compressed`: its packet was.
     void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
                     SnapshotWorkspace& workspace);
     /// The client acknowledged this tick in an input.
-    void on_ack(snapshot::Tick tick, Reporter& reporter) const;
+    void on_ack(snapshot::Tick tick, Reporter& reporter);
+
+    /// Copies were lost: what the client has is not known.
+    void on_gap() { client_.restart(); }
 
     /// Map change: ticks and items start again, type numbers stay. What is under way of the old map
     /// is known for what it is for a while.
@@ -82,13 +90,15 @@ class SnapshotTracker {
     void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
     [[nodiscard]] DeltaFate on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
                                      SnapshotWorkspace& workspace);
-    /// Rebuilds the snapshot and keeps it if its checksum is right; what is wrong is reported.
-    [[nodiscard]] DeltaFate rebuild(record::SnapshotRecord& record,
-                                    const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                    SnapshotWorkspace& workspace);
-    /// The base's items; nothing when it did not pass by.
-    [[nodiscard]] std::optional<snapshot::SnapshotView>
-    base_of(const record::SnapshotRecord& record, Reporter& reporter);
+    void refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
+                const Rebuilt& rebuilt, Reporter& reporter, const SnapshotWorkspace& workspace);
+
+    /// The snapshot that was right last, while it is there.
+    [[nodiscard]] std::optional<snapshot::SnapshotView> newest_right() const {
+        return previous_ ? history_.find(*previous_) : std::nullopt;
+    }
+
+    static void count_base(const record::SnapshotRecord& record, Reporter& reporter);
     void note_arrival(const record::SnapshotRecord& record, Reporter& reporter);
     /// The history has it.
     void accept(record::SnapshotRecord& record, Reporter& reporter);
@@ -112,6 +122,8 @@ class SnapshotTracker {
     std::optional<record::Timestamp> last_arrival_;
     Cadence cadence_;
     SnapshotChecks checks_;
+    ClientView client_;
+    Diagnosis diagnosis_;
 };
 
 } // namespace tw::inspect

@@ -179,6 +179,20 @@ constexpr auto kTable = std::to_array<FindingInfo>({
     {session_server_silent, "session.server_silent", info,
      "The server does not answer the session's client (began), or answers again (ended).",
      "The server is down, restarting or frozen, or nobody listens at its address."},
+    {snapshot_size_differs, "snapshot.size_differs", error,
+     "Snapshots fit when a type has another size than servers and clients agreed on; clients drop "
+     "all that hold it.",
+     "A mod that added ints to an object of 0.6 or took some away. An object with a UUID may have "
+     "any size."},
+    {snapshot_explained, "snapshot.explained", info,
+     "The next right snapshot shows which value made the checksum of a refused one wrong.",
+     "Damage on the way, or a server that changes an item while it writes the snapshot."},
+    {snapshot_client_stalled, "snapshot.client_stalled", warning,
+     "A client had no usable snapshot for a while; its game stood still.",
+     "Snapshots that it had to refuse, loss, or a server that was late."},
+    {snapshot_budget, "snapshot.budget", warning,
+     "Snapshots grow towards a limit, beyond which servers drop items in silence.",
+     "A type whose items are made faster than they go."},
 });
 
 constexpr bool in_enum_order() {

@@ -77,6 +77,10 @@ enum class FindingId : std::uint8_t {
     message_unexpected,
     snapshot_leftover,
     session_server_silent,
+    snapshot_size_differs,
+    snapshot_explained,
+    snapshot_client_stalled,
+    snapshot_budget,
     count,
 };
 

@@ -29,7 +29,7 @@ std::optional<std::uint16_t> own_client(const snapshot::SnapshotView& items) {
     const auto first = std::lower_bound(keys.begin(), keys.end(), kPlayerInfoType << 16U);
     for (auto at = first; at != keys.end() && *at >> 16U == kPlayerInfoType; ++at) {
         const auto item = items[static_cast<std::size_t>(at - keys.begin())];
-        if (item.data.front() != 0) {
+        if (!item.data.empty() && item.data.front() != 0) {
             return item.key.id;
         }
     }

@@ -205,12 +205,17 @@ inline constexpr auto kFindingSchema = schema(
     object(
         "item", [](const FindingRecord& r) { return r.item ? &*r.item : nullptr; },
         "The item it is about.", kFindingItemSchema),
+    key(
+        "field", [](const FindingRecord& r) { return some(r.field); },
+        "The item's field; `int_4` for an int without a name, counted from 0."),
     key("crc_wanted", &FindingRecord::crc_wanted, "The server's checksum."),
     key("crc_got", &FindingRecord::crc_got, "The checksum of what was rebuilt."),
     key("since_tick", &FindingRecord::since_tick, "The first of the unusable snapshots in a row."),
     key("lost", &FindingRecord::lost, "How many of these there are by now."),
     key("value", &FindingRecord::value, "A number the finding is about."),
     key("limit", &FindingRecord::limit, "What that number may be."),
+    key("expected", &FindingRecord::expected, "What the value must have been."),
+    key("confirmed", &FindingRecord::confirmed, "How many snapshots say so."),
     key("ddnet_code", &FindingRecord::ddnet_code,
         "What a DDNet client prints for it (`delta unpack failed. error=-205`)."),
     key(

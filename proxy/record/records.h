@@ -97,6 +97,7 @@ struct FindingRecord {
     std::optional<snapshot::Tick> tick{};
     std::optional<std::size_t> offset{}; ///< bytes: in the datagram, message, part or body
     std::optional<FindingItem> item{};
+    std::string_view field{}; ///< of the item
     std::optional<snapshot::Tick> delta_tick{};
     std::optional<std::int32_t> crc_wanted{};
     std::optional<std::int32_t> crc_got{};
@@ -104,6 +105,8 @@ struct FindingRecord {
     std::optional<std::uint64_t> lost{};        ///< how many there are, this one included
     std::optional<std::int64_t> value{};
     std::optional<std::int64_t> limit{};
+    std::optional<std::int64_t> expected{};   ///< what that value must have been
+    std::optional<std::uint64_t> confirmed{}; ///< snapshots that say so
     std::optional<int> part{};
     std::optional<int> ddnet_code{};             ///< what a DDNet client prints for it
     std::string_view name{};                     ///< of a message, field, map, error

@@ -86,6 +86,7 @@ struct SnapshotCounters {
     Cell delta_bytes = counter<Cell>("delta_bytes", Topic::shape, "Bytes of the deltas.", "snapshot_delta_bytes_total");
     Cell missed = snapshot_counter<Cell>("missed", Topic::missing, "Snapshots that never came, by the cadence of the rest.", "missed_snapshots_total");
     Cell ticks_skipped = counter<Cell>("ticks_skipped", Topic::missing, "Ticks between snapshots beyond the usual step.");
+    Cell frozen_ms = counter<Cell>("frozen_ms", Topic::missing, "Milliseconds in which clients had nothing new to show: their next usable snapshot was overdue.");
 };
 
 template <typename Cell>
@@ -94,6 +95,7 @@ struct SnapshotSpreads {
     Cell snapshot_bytes = cell<Cell>(SpreadRow{"size_bytes", "Size of rebuilt snapshots.", "snapshot_size_bytes", 1, snapshot::kMaxSnapshotBytes});
     Cell delta_distance = cell<Cell>(SpreadRow{"delta_distance", "Ticks between a snapshot and its base."});
     Cell snapshot_interval_us = cell<Cell>(SpreadRow{"interval_us", "Time between two snapshots of a session.", "snapshot_interval_seconds", 1e-6});
+    Cell freeze_us = cell<Cell>(SpreadRow{"freeze_us", "How long clients had nothing new to show, each time.", "client_freeze_seconds", 1e-6});
 };
 
 template <typename Cell>

@@ -1,6 +1,7 @@
 #include "proxy/sink/json_items.h"
 
 #include "proxy/record/item_schema.h"
+#include "proxy/record/player_name.h"
 #include "proxy/record/record_schema.h"
 
 #include <algorithm>
@@ -148,8 +149,9 @@ void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t clie
         }
         info = *found;
     }
-    const auto name = record.items[info].data.first(player.ints.size());
+    const auto name = record::name_in(record.items[info].data).ints;
     if (player.text.size() == 0 || !equal(name, player.ints)) {
+        player.ints = {};
         std::ranges::copy(name, player.ints.begin());
         JsonBuffer text;
         text.append(record::kItemPlayer.key.json());

@@ -238,6 +238,37 @@ std::vector<Row> delta_rows() {
 std::vector<Row> snapshot_rows() {
     using enum FindingId;
     return {
+        {snapshot_size_differs, kDdnet,
+         [](auto& s) {
+             auto sizes = tw::snapshot::kAgreedSizes;
+             ++sizes[4];
+             s.enter();
+             for (std::int32_t tick = 10; tick <= 30; tick += 10) {
+                 const Items items{{{4, 1}, {10, 20, 3, tick, 5}}, {{10, 2}, {1, 2, 0, 0, 30}}};
+                 const Bytes body =
+                     tw::snapshot::encode_delta({}, to_snapshot(items).view(), sizes);
+                 s.tell(kS2c, {plain(snap_single(tick, kNoBase, checksum_of(items), body))});
+             }
+         }},
+        {snapshot_explained, kDdnet,
+         [](auto& s) {
+             delta({0, 1, 0, 4, 1, 90, 0, 0, 0}, 63)(s);
+             s.snap(14, 10, kBase);
+         }},
+        {snapshot_client_stalled, kDdnet,
+         [](auto& s) {
+             s.enter();
+             s.snap(10, kNoBase, kBase);
+             s.snap(12, 10, kBase);
+             s.pause(1'000'000'000);
+             s.snap(62, 12, kBase);
+         }},
+        {snapshot_budget, kDdnet,
+         [](auto& s) {
+             tell_parts(s, 12, kNoBase, 0, body_of(small_items(600)));
+             s.pause(6'000'000'000);
+             tell_parts(s, 312, kNoBase, 0, body_of(small_items(700)));
+         }},
         {snapshot_negative_base, kDdnet,
          [](auto& s) { s.tell(kS2c, {plain(snap_empty(12, -9))}); }},
         {snapshot_item_cap, kDdnet,

@@ -37,7 +37,7 @@ TEST_CASE(
     CHECK(json_text(object) ==
           R"({"items":{"count":2,"min":3,"mean":3.500,"max":4},"items_limit":1024,)"
           R"("size_bytes":{"count":0},"size_bytes_limit":65536,)"
-          R"("delta_distance":{"count":0},"interval_us":{"count":0}})");
+          R"("delta_distance":{"count":0},"interval_us":{"count":0},"freeze_us":{"count":0}})");
 }
 
 TEST_CASE("findings that did not occur are absent") {

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "proxy/inspect/look_back.h"
+#include "proxy/inspect/rebuild.h"
+#include "proxy/inspect/reporter.h"
+#include "proxy/inspect/size_learner.h"
+#include "proxy/record/records.h"
+
+#include <memory>
+#include <optional>
+
+namespace tw::inspect {
+
+/// What is tried where a connection's snapshots do not fit. While they do, it holds nothing and
+/// costs nothing.
+class Diagnosis {
+  public:
+    /// `agreed` outlives it. `learn`: what is found is decoded with.
+    Diagnosis(const snapshot::AgreedSizes& agreed, bool learn) : agreed_{&agreed}, learn_{learn} {}
+
+    struct Known {
+        std::optional<snapshot::Tick> right{}; ///< the last snapshot that was
+        const record::TypeNames* types = nullptr;
+        SearchBudget* searches = nullptr;
+        Reporter* reporter = nullptr;
+    };
+
+    /// Rebuilds a snapshot; where it does not fit, looks for sizes under which it does.
+    [[nodiscard]] Rebuilt rebuild(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                                  snapshot::Delta& decoded, const Known& known);
+
+    /// One has a wrong checksum.
+    void on_refused(const LookBack::Refused& refused);
+
+    /// One is right.
+    void on_right(const record::SnapshotRecord& record, Reporter& reporter) {
+        if (look_back_) [[unlikely]] {
+            look_back_->on_right(record.tick, record.items, *record.types, reporter);
+            if (!look_back_->waits()) {
+                look_back_.reset();
+            }
+        }
+    }
+
+    /// Another map: items start again, sizes stay.
+    void forget() { look_back_.reset(); }
+
+    /// Another connection.
+    void reset() {
+        forget();
+        learner_.reset();
+    }
+
+  private:
+    const snapshot::AgreedSizes* agreed_;
+    bool learn_;
+    std::unique_ptr<SizeLearner> learner_; ///< none while everything fits
+    std::unique_ptr<LookBack> look_back_;  ///< while a refused snapshot waits for a right one
+};
+
+} // namespace tw::inspect

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "proxy/inspect/observer.h"
+#include "snapshot/delta.h"
+#include "snapshot/history.h"
+#include "snapshot/parts.h"
+
+#include <optional>
+
+namespace tw::inspect {
+
+/// What came of applying a delta to its base. Views are valid until the history changes.
+struct Rebuilt {
+    DeltaFate fate = DeltaFate::accepted; ///< or mismatched, undecodable, unknown_base
+    snapshot::SnapshotView base{};
+    snapshot::SnapshotView result{}; ///< accepted or mismatched: lies in the history's room
+    snapshot::DecodeError error{};   ///< why it is undecodable
+    snapshot::DeltaWarnings warnings{};
+};
+
+/// Rebuilds the snapshot of a delta behind those that the history has; it is for the caller to keep
+/// it. Of what the delta was read with, `decoded` holds the ints in any case but an unknown base.
+[[nodiscard]] Rebuilt rebuild(const snapshot::AssembledDelta& delta,
+                              const snapshot::AgreedSizes& sizes, snapshot::History& history,
+                              snapshot::Delta& decoded);
+
+} // namespace tw::inspect

@@ -1,0 +1,321 @@
+// Servers whose objects are longer or shorter than agreed, put together from the snapshots of real
+// ones: the type and the size are named, and nothing else ever is.
+
+#include "proxy/inspect/size_learner.h"
+#include "snapshot/delta.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/damage.h"
+#include "tests/support/rounds.h"
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+using snapshot::AgreedSizes;
+using snapshot::kAgreedSizes;
+using snapshot::kNoBase;
+
+namespace {
+
+constexpr auto kS2c = wire::Direction::s2c;
+constexpr std::uint16_t kLastAgreed = 20;
+
+/// Every so many of a capture's snapshots, and how many findings of one kind there were.
+class SomeSnapshots final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        constexpr std::uint64_t kEvery = 97;
+        if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
+            if ((*each)->rebuilt && seen_++ % kEvery == 0) {
+                Items items;
+                for (std::size_t i = 0; i < (*each)->items.size(); ++i) {
+                    const snapshot::ItemView item = (*each)->items[i];
+                    items[item.key] = {item.data.begin(), item.data.end()};
+                }
+                snapshots.push_back(std::move(items));
+            }
+        } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
+            named += (*found)->id == record::FindingId::snapshot_size_differs ? 1U : 0U;
+        }
+    }
+
+    std::vector<Items> snapshots;
+    std::uint64_t named = 0;
+
+  private:
+    std::uint64_t seen_ = 0;
+};
+
+const std::vector<std::string> kCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
+                                         "vanilla-0.6.5-ctf.pcap.gz"};
+
+const std::vector<Items>& real_snapshots() {
+    static const std::vector<Items> all = [] {
+        SomeSnapshots sink;
+        for (const std::string& name : kCaptures) {
+            TrafficInspector run{{.messages = false}, sink};
+            for (const TrafficDatagram& datagram : read_traffic(name)) {
+                run.on_datagram(datagram);
+            }
+            run.finish();
+        }
+        return std::move(sink.snapshots);
+    }();
+    return all;
+}
+
+std::int32_t any_value(std::mt19937& random) {
+    switch (below(random, 3)) {
+    case 0:
+        return static_cast<std::int32_t>(below(random, 4));
+    case 1:
+        return static_cast<std::int32_t>(below(random, 6000));
+    default:
+        return static_cast<std::int32_t>(random());
+    }
+}
+
+/// A server whose mod changed the sizes of some types.
+class ModServer {
+  public:
+    ModServer(std::mt19937& random, const std::vector<std::uint16_t>& types) : random_{&random} {
+        for (const std::uint16_t type : types) {
+            const int agreed = kAgreedSizes[type];
+            int size = agreed;
+            while (size == agreed || size < 1) {
+                size = agreed - 3 + static_cast<int>(below(random, 7));
+            }
+            sizes[type] = static_cast<std::uint8_t>(size);
+        }
+    }
+
+    /// A real snapshot as this server would have sent it: each type it changed is in it.
+    [[nodiscard]] Items next() {
+        Items items = real_snapshots()[below(*random_, real_snapshots().size())];
+        for (std::uint16_t type = 1; type <= kLastAgreed; ++type) {
+            if (sizes[type] != kAgreedSizes[type] &&
+                std::none_of(items.begin(), items.end(),
+                             [&](const auto& item) { return item.first.type == type; })) {
+                std::vector<std::int32_t> data(kAgreedSizes[type]);
+                for (std::size_t i = 0; i < 1 + below(*random_, 3); ++i) {
+                    std::generate(data.begin(), data.end(), [&] { return any_value(*random_); });
+                    items[{type, static_cast<std::uint16_t>(below(*random_, 64))}] = data;
+                }
+            }
+        }
+        for (auto& [key, data] : items) {
+            const std::size_t size = snapshot::agreed_size(key.type, sizes);
+            while (size != 0 && data.size() < size) {
+                data.push_back(any_value(*random_));
+            }
+            data.resize(size == 0 ? data.size() : size);
+        }
+        return items;
+    }
+
+    void send(SessionScript& script, snapshot::Tick tick, snapshot::Tick base, const Items& from,
+              const Items& to) const {
+        const Bytes body =
+            snapshot::encode_delta(to_snapshot(from).view(), to_snapshot(to).view(), sizes);
+        for (const Bytes& part : snap_parts(tick, base, checksum_of(to), body)) {
+            script.tell(kS2c, {plain(part)});
+        }
+    }
+
+    AgreedSizes sizes = kAgreedSizes;
+
+  private:
+    std::mt19937* random_;
+};
+
+/// The types that were named, and their sizes.
+class Named final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
+            found != nullptr && (*found)->id == record::FindingId::snapshot_size_differs) {
+            sizes[(*found)->item->type_id] = static_cast<std::uint8_t>(*(*found)->value);
+            agreed = agreed && (*found)->limit == kAgreedSizes[(*found)->item->type_id];
+        }
+    }
+
+    AgreedSizes sizes = kAgreedSizes;
+    bool agreed = true;
+};
+
+/// Whether three full snapshots are enough to name all sizes, and only those that differ.
+bool names_all(ModServer& server) {
+    inspect::SearchBudget budget;
+    inspect::SizeLearner learner{kAgreedSizes};
+    const record::TypeNames types;
+    Named named;
+    inspect::Reporter reporter{1, named};
+    snapshot::Delta decoded;
+    for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
+        reporter.begin(std::int64_t{tick} * 20'000'000, kS2c);
+        const Items items = server.next();
+        const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), server.sizes);
+        static_cast<void>(snapshot::decode_delta(body, decoded));
+        static_cast<void>(learner.on_misfit(
+            {.delta = {.ints = decoded.ints, .base = {}, .crc = checksum_of(items)},
+             .tick = tick,
+             .right = {},
+             .types = &types},
+            reporter, budget));
+    }
+    return named.sizes == server.sizes && named.agreed;
+}
+
+} // namespace
+
+TEST_CASE("each agreed type, longer or shorter, is named within three full snapshots") {
+    std::mt19937 random{20};
+    std::size_t runs = 0;
+    std::size_t named = 0;
+    for (std::size_t round = 0; round < 3 * rounds(); ++round) {
+        for (std::uint16_t type = 1; type <= kLastAgreed; ++type) {
+            ModServer server{random, {type}};
+            ++runs;
+            const bool all = names_all(server);
+            named += all ? 1U : 0U;
+            CAPTURE(type);
+            CAPTURE(int{server.sizes[type]});
+            WARN(all);
+        }
+    }
+    MESSAGE(named, " of ", runs, " servers with one type changed were named");
+    CHECK(100 * named >= 99 * runs);
+}
+
+TEST_CASE("several types at once are named within three full snapshots") {
+    std::mt19937 random{21};
+    std::size_t runs = 0;
+    std::size_t named = 0;
+    for (std::size_t round = 0; round < 40 * rounds(); ++round) {
+        std::vector<std::uint16_t> types;
+        for (std::size_t i = 0; i < 2 + round % 4; ++i) {
+            types.push_back(static_cast<std::uint16_t>(1 + below(random, kLastAgreed)));
+        }
+        ModServer server{random, types};
+        ++runs;
+        const bool all = names_all(server);
+        named += all ? 1U : 0U;
+        WARN(all);
+    }
+    MESSAGE(named, " of ", runs, " servers with several types changed were named");
+    CHECK(100 * named >= 99 * runs);
+}
+
+TEST_CASE("what was learned reads every snapshot that follows") {
+    std::mt19937 random{22};
+    for (std::size_t round = 0; round < 10 * rounds(); ++round) {
+        ModServer server{random, {9, static_cast<std::uint16_t>(1 + below(random, kLastAgreed))}};
+        SessionScript script{{.learn_sizes = true}};
+        script.join_ddnet();
+        script.enter();
+        Items base;
+        snapshot::Tick base_tick = kNoBase;
+        constexpr snapshot::Tick kTicks = 60;
+        for (snapshot::Tick tick = 2; tick <= kTicks; tick += 2) {
+            Items items = tick <= 6 ? server.next() : base;
+            for (auto& [key, data] : items) {
+                data[below(random, data.size())] = any_value(random);
+            }
+            if (tick == 30) {
+                items = server.next();
+            }
+            const bool full = tick <= 6 || tick == 30;
+            server.send(script, tick, full ? kNoBase : base_tick, full ? Items{} : base, items);
+            base = items;
+            base_tick = tick;
+            if (tick == 6) {
+                script.log().clear(); // until here two sizes may explain what came
+            }
+        }
+        CAPTURE(round);
+        const auto lines = script.log().lines({"snapshot"});
+        CHECK(lines.size() == (kTicks - 6) / 2);
+        CHECK(std::all_of(lines.begin(), lines.end(), [](const std::string& line) {
+            return line.find(" ok ") != std::string::npos;
+        }));
+    }
+}
+
+TEST_CASE("without leave to learn the client's view is kept, and the size is told all the same") {
+    std::mt19937 random{23};
+    ModServer server{random, {9}};
+    SessionScript script;
+    script.join_ddnet();
+    script.enter();
+    for (snapshot::Tick tick = 10; tick <= 50; tick += 10) {
+        server.send(script, tick, kNoBase, {}, server.next());
+    }
+    CHECK(script.stats().verified == 0);
+    CHECK(script.log().count_of("snapshot.size_differs") == 1);
+}
+
+TEST_CASE("a server that sends items twice has no sizes named") {
+    std::mt19937 random{25};
+    Named named;
+    inspect::Reporter reporter{1, named};
+    const record::TypeNames types;
+    for (std::size_t round = 0; round < 10 * rounds(); ++round) {
+        inspect::SearchBudget budget;
+        inspect::SizeLearner learner{kAgreedSizes};
+        ModServer server{random, {}};
+        for (snapshot::Tick tick = 10; tick <= 100; tick += 10) {
+            reporter.begin(std::int64_t{tick} * 20'000'000, kS2c);
+            const Items items = server.next();
+            snapshot::Delta decoded;
+            static_cast<void>(snapshot::decode_delta(delta_body({}, items), decoded));
+            std::vector<std::int32_t> ints{decoded.ints.begin(), decoded.ints.end()};
+            auto crc = static_cast<std::uint32_t>(checksum_of(items));
+            const snapshot::DeltaUpdate& twice =
+                decoded.updates[below(random, decoded.updates.size())];
+            ints.insert(ints.end(), {twice.key.type, twice.key.id});
+            if (snapshot::agreed_size(twice.key.type) == 0) {
+                ints.push_back(static_cast<std::int32_t>(twice.size));
+            }
+            for (std::size_t i = 0; i < twice.size; ++i) {
+                ints.push_back(any_value(random));
+                crc += static_cast<std::uint32_t>(ints.back());
+            }
+            ++ints[1];
+            static_cast<void>(learner.on_misfit(
+                {.delta = {.ints = ints, .base = {}, .crc = static_cast<std::int32_t>(crc)},
+                 .tick = tick,
+                 .right = {},
+                 .types = &types},
+                reporter, budget));
+        }
+    }
+    CHECK(named.sizes == kAgreedSizes);
+}
+
+TEST_CASE("honest traffic has nothing named, and damaged traffic neither") {
+    std::mt19937 random{24};
+    for (const std::string& name : kCaptures) {
+        const auto traffic = read_traffic(name);
+        for (const bool damaged : {false, true}) {
+            SomeSnapshots sink;
+            TrafficInspector run{{.messages = false, .learn_sizes = true}, sink};
+            for (TrafficDatagram datagram : traffic) {
+                if (damaged && datagram.bytes.size() > 20 && below(random, 20) == 0) {
+                    datagram.bytes[10 + below(random, datagram.bytes.size() - 10)] ^= std::byte{8};
+                }
+                run.on_datagram(datagram);
+            }
+            run.finish();
+            CAPTURE(name);
+            CAPTURE(damaged);
+            CHECK(sink.named == 0);
+        }
+    }
+}

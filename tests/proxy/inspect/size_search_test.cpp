@@ -1,0 +1,179 @@
+#include "proxy/inspect/size_search.h"
+#include "snapshot/delta.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::inspect;
+using snapshot::AgreedSizes;
+using snapshot::kAgreedSizes;
+using test::Items;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+/// What a server with these sizes writes, as ints.
+struct Written {
+    std::vector<std::int32_t> ints;
+    snapshot::Snapshot base;
+    std::int32_t crc = 0;
+
+    [[nodiscard]] DeltaInts delta() const { return {ints, base.view(), crc}; }
+};
+
+Written written(const Items& from, const Items& to, const AgreedSizes& sizes = kAgreedSizes) {
+    Written result{.ints = {}, .base = test::to_snapshot(from), .crc = test::checksum_of(to)};
+    const auto body =
+        snapshot::encode_delta(result.base.view(), test::to_snapshot(to).view(), sizes);
+    snapshot::Delta decoded;
+    static_cast<void>(snapshot::decode_delta(body, decoded, sizes));
+    result.ints.assign(decoded.ints.begin(), decoded.ints.end());
+    return result;
+}
+
+AgreedSizes with(std::uint16_t type, std::uint8_t size, AgreedSizes sizes = kAgreedSizes) {
+    sizes[type] = size;
+    return sizes;
+}
+
+/// A tee with one int more than agreed, and what stands around it.
+Items longer_tee() {
+    std::vector<std::int32_t> tee(23, 7);
+    return {{{4, 1}, {10, 20, 0, 0}}, {{9, 0}, tee}, {{10, 0}, {1, 2, 0, 0, 30}}};
+}
+
+std::vector<AgreedSizes> search(const Written& snapshot, const SizesKnown& known = {}) {
+    SearchBudget budget;
+    budget.begin(kSecond);
+    return find_sizes(snapshot.delta(), known, budget);
+}
+
+} // namespace
+
+TEST_CASE("a delta reads strictly only as its server wrote it") {
+    const AgreedSizes sizes = with(9, 23);
+    const Written good = written({}, longer_tee(), sizes);
+    const auto seen = read_strictly(good.delta(), sizes);
+    REQUIRE(seen);
+    CHECK(seen->types.count() == 3);
+    CHECK(seen->types.test(9));
+    CHECK_FALSE(read_strictly(good.delta(), kAgreedSizes));
+    for (std::size_t i = 0; i < good.ints.size(); ++i) {
+        CAPTURE(i);
+        Written cut = good;
+        cut.ints.resize(i);
+        CHECK_FALSE(read_strictly(cut.delta(), sizes));
+        Written odd = good;
+        odd.ints[i] += 1;
+        const bool ignored = i == 2;                   // the header's third int
+        const bool key = i == 4 || i == 10 || i == 35; // an id: no other item has the next one
+        CHECK(read_strictly(odd.delta(), sizes).has_value() == (ignored || key));
+    }
+}
+
+TEST_CASE("what no honest server writes is no reading") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::int32_t> ints;
+        std::int32_t crc;
+    };
+
+    const Items base{{{4, 1}, {10, 20, 0, 0}}};
+    const Row rows[] = {
+        {"one key twice", {0, 2, 0, 4, 9, 1, 1, 1, 1, 4, 9, 2, 2, 2, 2}, 42},
+        {"a key deleted twice", {2, 0, 0, 262145, 262145}, 0},
+        {"a key deleted that is not there", {1, 0, 0, 262221}, 30},
+        {"a key deleted and updated", {1, 1, 0, 262145, 4, 1, 1, 1, 1, 1}, 34},
+        {"surplus ints", {0, 0, 0, 1}, 30},
+        {"a negative count", {0, -1, 0}, 30},
+        {"more deletions than ints", {9, 0, 0}, 30},
+        {"more updates than ints", {0, 1024, 0}, 30},
+        {"a type out of range", {0, 1, 0, 32768, 0, 0}, 30},
+        {"an id out of range", {0, 1, 0, 4, 65536, 0, 0, 0, 0}, 30},
+        {"a descriptor of no type", {0, 1, 0, 0, 5, 4, 0, 0, 0, 0}, 30},
+        {"a descriptor of another size", {0, 1, 0, 0, 32767, 1, 0}, 30},
+        {"a negative size", {0, 1, 0, 40, 0, -1}, 30},
+        {"nothing", {}, 30},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Written snapshot{row.ints, test::to_snapshot(base), row.crc};
+        CHECK_FALSE(read_strictly(snapshot.delta(), kAgreedSizes));
+    }
+}
+
+TEST_CASE("the size that a full snapshot was written with is found") {
+    struct Row {
+        std::string_view name;
+        AgreedSizes sizes;
+        Items items;
+    };
+
+    Items shorter = longer_tee();
+    shorter[{4, 1}] = {10, 20};
+    Items fresh = longer_tee();
+    fresh[{9, 0}].pop_back();
+    fresh[{33, 5}] = {1, 2, 3};
+    fresh[{33, 6}] = {1, 2, 3};
+    Items explicit_size = fresh;
+    explicit_size.erase({33, 5});
+    explicit_size.erase({33, 6});
+    const Row rows[] = {
+        {"longer", with(9, 23), longer_tee()},
+        {"longer and shorter", with(4, 2, with(9, 23)), shorter},
+        {"a type of a mod with an agreed size", with(33, 3), fresh},
+        {"a size that is written", with(9, 0), explicit_size},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto found = search(written({}, row.items, row.sizes));
+        REQUIRE(found.size() == 1);
+        CHECK(found.front() == row.sizes);
+    }
+}
+
+TEST_CASE("a delta tells the size of a type that its base does not have") {
+    Items base = longer_tee();
+    base[{9, 0}].pop_back();
+    Items next = base;
+    next.erase({4, 1});
+    next[{10, 0}][2] = 9;
+    next[{2, 8}] = {1, 2, 3, 4, 5, 6, 7};
+    next[{2, 9}] = {1, 2, 3, 4, 5, 6, 8};
+    const auto found = search(written(base, next, with(2, 7)));
+    REQUIRE(found.size() == 1);
+    CHECK(found.front() == with(2, 7));
+}
+
+TEST_CASE("settled sizes are not doubted") {
+    SizesKnown known;
+    known.settled.set(9);
+    CHECK(search(written({}, longer_tee(), with(9, 23)), known).empty());
+}
+
+TEST_CASE("searches cost what they may and no more, and time gives it back") {
+    SearchBudget budget;
+    std::int64_t taken = 0;
+    const auto spend = [&](std::int64_t time) {
+        budget.begin(time);
+        std::int64_t count = 0;
+        for (; budget.take(); ++count) {
+        }
+        budget.end();
+        return count;
+    };
+    for (int i = 0; i < 10; ++i) {
+        taken += spend(kSecond);
+    }
+    CHECK(taken == SearchBudget::kASecond);
+    CHECK(spend(kSecond) == 0);
+    CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kASecond / 10);
+    CHECK(spend(kSecond) == 0); // a clock that goes back gives nothing
+    budget.begin(9 * kSecond);
+    budget.end(); // what was not taken stays
+    CHECK(spend(9 * kSecond) == SearchBudget::kASearch);
+}

@@ -1,0 +1,124 @@
+#include "proxy/inspect/snapshot_budget.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+
+namespace {
+
+struct Told {
+    std::string name;
+    std::string item;
+    std::string detail;
+    std::int64_t value = 0;
+    std::uint64_t lost = 0;
+};
+
+/// Shows snapshots to a budget, one every two ticks.
+class Watched final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        const record::FindingRecord& each = **std::get_if<const record::FindingRecord*>(&record);
+        told.push_back(
+            {.name = std::string{each.name},
+             .item = each.item ? std::string{each.item->type} + ' ' + std::to_string(each.item->id)
+                               : "",
+             .detail = std::string{each.detail},
+             .value = *each.value,
+             .lost = each.lost.value_or(0)});
+    }
+
+    void show(const Items& items) {
+        tick_ += 2;
+        const auto snapshot = to_snapshot(items);
+        budget_.look_at(
+            {.tick = tick_, .rebuilt = true, .items = snapshot.view(), .types = &types_},
+            reporter_);
+    }
+
+    std::vector<Told> told;
+
+  private:
+    snapshot::Tick tick_ = 100;
+    record::TypeNames types_;
+    inspect::SnapshotBudget budget_;
+    inspect::Reporter reporter_{1, *this};
+};
+
+/// Lasers beside some pickups.
+Items lasers(std::size_t count) {
+    Items items;
+    for (std::size_t i = 0; i < count; ++i) {
+        items[{3, static_cast<std::uint16_t>(i)}] = {1, 2, 3, 4, 5};
+    }
+    for (std::uint16_t i = 0; i < 100; ++i) {
+        items[{4, i}] = {1, 2, 3, 4};
+    }
+    return items;
+}
+
+} // namespace
+
+TEST_CASE("snapshots that stay as they are have no trend, however large") {
+    Watched watched;
+    for (int i = 0; i < 3000; ++i) {
+        watched.show(lasers(800));
+    }
+    CHECK(watched.told.empty());
+}
+
+TEST_CASE("small snapshots may grow") {
+    Watched watched;
+    for (std::size_t i = 0; i < 400; ++i) {
+        watched.show(lasers(i));
+    }
+    CHECK(watched.told.empty());
+}
+
+TEST_CASE("a type that fills the snapshots is told before they are full, once") {
+    Watched watched;
+    for (std::size_t i = 0; i < 600; ++i) {
+        watched.show(lasers(500 + i / 2));
+    }
+    REQUIRE(watched.told.size() == 1);
+    CHECK(watched.told[0].name == "items");
+    CHECK(watched.told[0].item == "laser 561");
+    CHECK(watched.told[0].detail == "62 more in 5 s: full in 29 s");
+    CHECK(watched.told[0].value == 662);
+}
+
+TEST_CASE("bytes are watched as items are") {
+    Watched watched;
+    for (std::size_t i = 0; i < 600; ++i) {
+        Items items;
+        for (std::uint16_t id = 0; id < 40 + i / 50; ++id) {
+            items[{33, id}] = std::vector<std::int32_t>(280, 1);
+        }
+        watched.show(items);
+    }
+    REQUIRE(watched.told.size() == 1);
+    CHECK(watched.told[0].name == "bytes");
+}
+
+TEST_CASE("what vanished when the snapshots were full is listed") {
+    Watched watched;
+    watched.show(lasers(900));
+    Items full = lasers(940);
+    for (std::uint16_t id = 84; id < 100; ++id) {
+        full.erase({4, id}); // 1024 are left
+    }
+    full[{13, 5}] = {1, 2};
+    full.erase({3, 939});
+    watched.show(full);
+    watched.show(full);
+    REQUIRE(watched.told.size() == 1);
+    CHECK(watched.told[0].lost == 16);
+    CHECK(watched.told[0].detail == "gone: pickup 84, pickup 85, pickup 86, pickup 87, pickup 88, "
+                                    "pickup 89, pickup 90, pickup 91, and 8 more");
+    CHECK(watched.told[0].value == 1024);
+}
