@@ -23,6 +23,54 @@ constexpr AdmissionRow kAdmission[]{
     {"rate", kDatagrams, "too many of one session", &Sum::rate, &Live::rate},
 };
 
+const std::uint64_t& of(const AdmissionRow& row, const Sum& totals) {
+    return totals.*row.value;
+}
+
+std::uint64_t& of(const AdmissionRow& row, Sum& totals) {
+    return totals.*row.value;
+}
+
+const Counter& of(const AdmissionRow& row, const Live& totals) {
+    return totals.*row.live;
+}
+
+Counter& of(const AdmissionRow& row, Live& totals) {
+    return totals.*row.live;
+}
+
+/// Shows each counter of `to` with the same one of `from`.
+template <typename Visit, typename To, typename From>
+void for_each_counter(Visit&& visit, To& to, const From& from) {
+    for (std::size_t i = 0; i < to.directions.size(); ++i) {
+        visit(to.directions[i].datagrams, from.directions[i].datagrams);
+        visit(to.directions[i].bytes, from.directions[i].bytes);
+        visit(to.directions[i].dropped, from.directions[i].dropped);
+        visit(to.directions[i].send_errors, from.directions[i].send_errors);
+        visit(to.directions[i].copies_lost, from.directions[i].copies_lost);
+    }
+    for (std::size_t i = 0; i < to.fates.size(); ++i) {
+        visit(to.fates[i].datagrams, from.fates[i].datagrams);
+        visit(to.fates[i].lost, from.fates[i].lost);
+        visit(to.fates[i].rate_dropped, from.fates[i].rate_dropped);
+        visit(to.fates[i].queue_full, from.fates[i].queue_full);
+        visit(to.fates[i].duplicated, from.fates[i].duplicated);
+        visit(to.fates[i].reordered, from.fates[i].reordered);
+    }
+    for (const AdmissionRow& row : kAdmission) {
+        visit(of(row, to.admission), of(row, from.admission));
+    }
+    visit(to.sessions_opened, from.sessions_opened);
+    visit(to.sessions_closed, from.sessions_closed);
+    visit(to.sessions_refused, from.sessions_refused);
+    visit(to.sessions_failed, from.sessions_failed);
+    visit(to.icmp_refused, from.icmp_refused);
+    visit(to.receive_errors, from.receive_errors);
+    visit(to.truncated, from.truncated);
+    visit(to.kernel_dropped, from.kernel_dropped);
+    visit(to.turns, from.turns);
+}
+
 } // namespace
 
 std::span<const AdmissionRow> admission_rows() noexcept {
@@ -30,37 +78,11 @@ std::span<const AdmissionRow> admission_rows() noexcept {
 }
 
 void accumulate(Counters& sum, const LiveCounters& live) noexcept {
-    for (std::size_t i = 0; i < sum.directions.size(); ++i) {
-        auto& to = sum.directions[i];
-        const auto& from = live.directions[i];
-        to.datagrams += from.datagrams.value();
-        to.bytes += from.bytes.value();
-        to.dropped += from.dropped.value();
-        to.send_errors += from.send_errors.value();
-        to.copies_lost += from.copies_lost.value();
-    }
-    for (std::size_t i = 0; i < sum.fates.size(); ++i) {
-        auto& to = sum.fates[i];
-        const auto& from = live.fates[i];
-        to.datagrams += from.datagrams.value();
-        to.lost += from.lost.value();
-        to.rate_dropped += from.rate_dropped.value();
-        to.queue_full += from.queue_full.value();
-        to.duplicated += from.duplicated.value();
-        to.reordered += from.reordered.value();
-    }
-    for (const AdmissionRow& row : kAdmission) {
-        sum.admission.*row.value += (live.admission.*row.live).value();
-    }
-    sum.sessions_opened += live.sessions_opened.value();
-    sum.sessions_closed += live.sessions_closed.value();
-    sum.sessions_refused += live.sessions_refused.value();
-    sum.sessions_failed += live.sessions_failed.value();
-    sum.icmp_refused += live.icmp_refused.value();
-    sum.receive_errors += live.receive_errors.value();
-    sum.truncated += live.truncated.value();
-    sum.kernel_dropped += live.kernel_dropped.value();
-    sum.turns += live.turns.value();
+    for_each_counter([](std::uint64_t& to, const Counter& from) { to += from.value(); }, sum, live);
+}
+
+void add(LiveCounters& live, const Counters& counters) noexcept {
+    for_each_counter([](Counter& to, std::uint64_t from) { to.add(from); }, live, counters);
 }
 
 } // namespace tw::relay

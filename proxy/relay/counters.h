@@ -98,4 +98,7 @@ struct AdmissionRow {
 /// Adds a thread's totals as they are now.
 void accumulate(Counters& sum, const LiveCounters& live) noexcept;
 
+/// Counts on from what another relay counted.
+void add(LiveCounters& live, const Counters& counters) noexcept;
+
 } // namespace tw::relay

@@ -59,7 +59,7 @@ Timestamp Door::begin_batch(Time now) noexcept {
     return utc_;
 }
 
-Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, std::uint8_t listener) {
+Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, ListenerIndex listener) {
     const Endpoint client = endpoint_from(static_cast<const sockaddr*>(header.msg_name));
     Session* const known = sessions_.find(client, listener);
     if (known == nullptr) {
@@ -74,7 +74,7 @@ Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, std::u
 }
 
 Session* Door::let_in(const Endpoint& client, msghdr& header, std::span<const std::byte> datagram,
-                      std::uint8_t listener) {
+                      ListenerIndex listener) {
     ProofMemory proof;
     Standing standing = Standing::proven;
     if (shared_.prove != nullptr) {
@@ -172,7 +172,7 @@ Session* Door::silent_weak() const noexcept {
     return most_silent;
 }
 
-Session* Door::open(const Endpoint& client, msghdr& header, std::uint8_t listener,
+Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listener,
                     Standing standing, const ProofMemory& proof) {
     const bool has_place = standing != Standing::connless;
     auto made = make_session(client);
@@ -381,10 +381,10 @@ bool Door::sweep(Time now) {
     return all;
 }
 
-void Door::close_all() {
+void Door::close_all(CloseReason reason) {
     begin_batch();
     while (Session* const session = sessions_.any()) {
-        leave(*session, CloseReason::shutdown);
+        leave(*session, reason);
     }
     for (const auto& session : leaving_) {
         shared_.upstreams.close(session->upstream);

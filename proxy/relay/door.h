@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/gate.h"
+#include "proxy/relay/handover.h"
 #include "proxy/relay/listener.h"
 #include "proxy/relay/observation.h"
 #include "proxy/relay/session.h"
@@ -55,7 +56,7 @@ class Door {
     /// The session that a client's datagram belongs to or begins; null when it is to be dropped.
     /// `header` is the message it came in.
     [[nodiscard]] Session* admit(msghdr& header, std::span<const std::byte> datagram,
-                                 std::uint8_t listener);
+                                 ListenerIndex listener);
 
     /// Looks at a datagram of a session that is passed on: it may rise.
     void look(Session& session, Direction direction, std::span<const std::byte> datagram) {
@@ -88,7 +89,14 @@ class Door {
     bool sweep(Time now);
 
     /// Closes all.
-    void close_all();
+    void close_all(CloseReason reason);
+
+    /// All of a session that makes it go on in another relay, as of the batch's time.
+    [[nodiscard]] SessionState state_of(const Session& session) const;
+
+    /// Goes on with another relay's session.
+    /// Errors: HandoverError for one that is here already, or whose socket is not as it has to be.
+    void take_over(const SessionState& state, UniqueFd socket);
 
     [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
 
@@ -97,12 +105,12 @@ class Door {
 
   private:
     [[nodiscard]] Session* let_in(const Endpoint& client, msghdr& header,
-                                  std::span<const std::byte> datagram, std::uint8_t listener);
+                                  std::span<const std::byte> datagram, ListenerIndex listener);
     [[nodiscard]] bool make_room(const Endpoint& client, Standing standing);
     [[nodiscard]] bool make_room_of(const Source& source);
     [[nodiscard]] bool take_place();
     [[nodiscard]] Session* silent_weak() const noexcept;
-    [[nodiscard]] Session* open(const Endpoint& client, msghdr& header, std::uint8_t listener,
+    [[nodiscard]] Session* open(const Endpoint& client, msghdr& header, ListenerIndex listener,
                                 Standing standing, const ProofMemory& proof);
     [[nodiscard]] std::unique_ptr<Session> make_session(const Endpoint& client);
     void judge(Session& session, Direction direction, std::span<const std::byte> datagram);

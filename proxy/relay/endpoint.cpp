@@ -55,6 +55,28 @@ boost::asio::ip::udp::endpoint to_asio(const Endpoint& endpoint) {
     return {ip::address_v4{bytes}, endpoint.port};
 }
 
+SocketAddress to_socket_address(const Endpoint& endpoint, bool v6, socklen_t& length) noexcept {
+    SocketAddress name{};
+    if (!v6) {
+        name.v4.sin_family = AF_INET;
+        name.v4.sin_port = htons(endpoint.port);
+        std::memcpy(&name.v4.sin_addr, endpoint.address.data(), sizeof name.v4.sin_addr);
+        length = sizeof name.v4;
+        return name;
+    }
+    name.v6.sin6_family = AF_INET6;
+    name.v6.sin6_port = htons(endpoint.port);
+    name.v6.sin6_scope_id = endpoint.scope;
+    if (endpoint.v6) {
+        std::memcpy(&name.v6.sin6_addr, endpoint.address.data(), sizeof name.v6.sin6_addr);
+    } else {
+        name.v6.sin6_addr.s6_addr[10] = name.v6.sin6_addr.s6_addr[11] = 0xff;
+        std::memcpy(&name.v6.sin6_addr.s6_addr[12], endpoint.address.data(), 4);
+    }
+    length = sizeof name.v6;
+    return name;
+}
+
 bool is_loopback(const Endpoint& endpoint) noexcept {
     if (!endpoint.v6) {
         return endpoint.address[0] == std::byte{127};

@@ -40,6 +40,11 @@ union SocketAddress {
     sockaddr_in6 v6;
 };
 
+/// The socket address that a socket of a family knows it by: one of IPv6 knows IPv4 addresses as
+/// mapped ones. `length` becomes its length.
+[[nodiscard]] SocketAddress to_socket_address(const Endpoint& endpoint, bool v6,
+                                              socklen_t& length) noexcept;
+
 /// Whether the address is 127.0.0.0/8 or ::1.
 [[nodiscard]] bool is_loopback(const Endpoint& endpoint) noexcept;
 

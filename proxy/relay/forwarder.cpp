@@ -32,12 +32,12 @@ Forwarder::Forwarder(Shared& shared, unsigned thread, std::span<const Listener> 
 std::size_t Forwarder::read_clients() {
     std::size_t count = 0;
     for (std::size_t i = 0; i < listeners_.size(); ++i) {
-        count += read_listener(static_cast<std::uint8_t>(i));
+        count += read_listener(static_cast<ListenerIndex>(i));
     }
     return count;
 }
 
-std::size_t Forwarder::read_listener(std::uint8_t index) {
+std::size_t Forwarder::read_listener(ListenerIndex index) {
     const Listener& listener = listeners_[index];
     const int received =
         batch_.receive(listener.socket, 0, Batch::kDatagrams, true, listener.any_address);
@@ -146,7 +146,7 @@ void Forwarder::send_to_clients(std::size_t count) {
     }
     auto& totals = counters_.directions[static_cast<std::size_t>(Direction::s2c)];
     for (std::size_t begin = 0; begin < count;) {
-        const std::uint8_t listener = owner_[begin]->listener;
+        const ListenerIndex listener = owner_[begin]->listener;
         std::size_t end = begin + 1;
         while (end < count && owner_[end]->listener == listener) {
             ++end;
@@ -212,8 +212,20 @@ bool Forwarder::sweep(Clock::time_point now) {
     return all;
 }
 
-void Forwarder::close_all() {
-    door_.close_all();
+void Forwarder::settle() {
+    impaired_.set({}, door_.sessions());
+    door_.end_batch();
+}
+
+void Forwarder::for_each_session(const std::function<void(const SessionState&, int)>& use) {
+    static_cast<void>(door_.begin_batch());
+    door_.sessions().for_each([&](const Session& session) {
+        use(door_.state_of(session), session.upstream.socket.get());
+    });
+}
+
+void Forwarder::close_all(CloseReason reason) {
+    door_.close_all(reason);
     const Timestamp utc = now_utc();
     const auto deadline = Clock::now() + kSettleTime;
     while (!tap_.settle(utc) && Clock::now() < deadline) {

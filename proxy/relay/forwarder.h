@@ -6,6 +6,7 @@
 #include "proxy/relay/observation.h"
 #include "proxy/relay/session.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,7 +54,23 @@ class Forwarder {
     [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept { return door_.tick(); }
 
     /// Closes all sessions and reports it to the observer; waits for room in its ring up to a time limit.
-    void close_all();
+    void close_all(CloseReason reason);
+
+    /// Lets nothing wait here: what bad lines hold back is sent on.
+    void settle();
+
+    /// Shows each session, and its socket, for another relay to go on with.
+    void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
+
+    /// See Door::take_over.
+    void take_over(const SessionState& state, UniqueFd socket) {
+        door_.take_over(state, std::move(socket));
+    }
+
+    [[nodiscard]] std::span<const Listener> listeners() const noexcept { return listeners_; }
+
+    /// What the kernel has dropped of each listener's, as last read.
+    [[nodiscard]] std::vector<std::uint32_t>& listener_drops() noexcept { return listener_drops_; }
 
   private:
     /// Upstream sockets taken from one look at the set; the rest stay ready.
@@ -63,7 +80,7 @@ class Forwarder {
     /// Between two looks at what the kernel dropped of a listener's.
     static constexpr std::chrono::milliseconds kListenerLooks{500};
 
-    std::size_t read_listener(std::uint8_t index);
+    std::size_t read_listener(ListenerIndex index);
     void chain(Session& session, std::size_t i) noexcept;
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);

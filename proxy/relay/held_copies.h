@@ -46,6 +46,12 @@ class HeldCopies {
         }
     }
 
+    /// Counts on behind so many that did not fit.
+    void lose(const std::array<std::uint64_t, 2>& lost) noexcept {
+        lost_[0] += lost[0];
+        lost_[1] += lost[1];
+    }
+
     /// How many did not fit, by direction.
     [[nodiscard]] const std::array<std::uint64_t, 2>& lost() const noexcept { return lost_; }
 

@@ -13,7 +13,11 @@ namespace tw::relay {
 struct Listener {
     int socket = 0;
     bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must name their address
+    bool v6 = false;          ///< of that family; its clients may be of both
 };
+
+/// Its place among those of its thread, of which there may be kMaxListeningSockets.
+using ListenerIndex = std::uint16_t;
 
 /// Turns the control message of a datagram into one that makes the reply leave from the address it
 /// came to. Returns its length, 0 when there is none.

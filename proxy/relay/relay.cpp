@@ -1,11 +1,15 @@
 #include "proxy/relay/relay.h"
 
+#include "proxy/relay/listen_socket.h"
 #include "proxy/relay/shard.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <mutex>
 #include <thread>
+#include <unordered_set>
+#include <utility>
 
 namespace tw::relay {
 
@@ -120,16 +124,25 @@ struct Relay::State {
                  .pools = AdmissionPools{options.max_sessions, options.threads}},
           impairment{options.impairment} {}
 
+    /// Which thread has a listening socket, and as which of its own.
+    [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(std::size_t socket) const {
+        const std::size_t set = socket / listen.size();
+        return {set % shards.size(), set / shards.size() * listen.size() + socket % listen.size()};
+    }
+
     Observation own{.observer{1}};
     Shared shared;
     mutable std::mutex impairment_mutex;
     Impairment impairment;
     std::vector<Udp::endpoint> listen;
+    std::size_t sets = 0;                         ///< of listening sockets, one for each address
+    std::unordered_set<std::uint32_t> taken_over; ///< ids of sessions
     std::vector<std::unique_ptr<Shard>> shards;
     std::vector<std::thread> threads;
 };
 
-Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* observation) {
+Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* observation,
+             std::vector<UniqueFd> listening) {
     check(options, rings);
     const Udp::endpoint server = resolve_server(options.server_host, options.server_port);
     const ClientAddress mode = choose_mode(options, endpoint_from(server.data()));
@@ -138,12 +151,25 @@ Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* 
     }
     state_ = std::make_unique<State>(server, mode, options, observation);
     state_->listen = options.listen;
-    for (unsigned i = 0; i < options.threads; ++i) {
-        Ring* const ring = rings.empty() ? nullptr : rings[i];
-        state_->shards.push_back(
-            std::make_unique<Shard>(options, i, state_->listen, state_->shared, ring));
+    if (listening.empty()) {
+        for (unsigned i = 0; i < options.threads; ++i) {
+            std::ranges::move(open_listeners(options, state_->listen),
+                              std::back_inserter(listening));
+        }
     }
     check_not_own(server, state_->listen);
+    state_->sets = check_listeners(listening, state_->listen);
+    // Set by set, so that those of an earlier relay with more threads or fewer have a thread each.
+    std::vector<std::vector<UniqueFd>> shares(options.threads);
+    for (std::size_t i = 0; i < listening.size(); ++i) {
+        const std::size_t set = i / state_->listen.size();
+        shares[set % options.threads].push_back(std::move(listening[i]));
+    }
+    for (unsigned i = 0; i < options.threads; ++i) {
+        Ring* const ring = rings.empty() ? nullptr : rings[i];
+        state_->shards.push_back(std::make_unique<Shard>(
+            options, i, state_->listen, std::move(shares[i]), state_->shared, ring));
+    }
 }
 
 Relay::~Relay() {
@@ -168,6 +194,98 @@ void Relay::join() {
         thread.join();
     }
     state_->threads.clear();
+}
+
+bool Relay::hold(std::chrono::milliseconds patience) {
+    const auto deadline = Clock::now() + patience;
+    for (auto& shard : state_->shards) {
+        shard->ask_to_hold();
+    }
+    const bool all = std::ranges::all_of(state_->shards,
+                                         [&](auto& shard) { return shard->holds_until(deadline); });
+    if (!all) {
+        resume();
+    }
+    return all;
+}
+
+void Relay::resume() {
+    for (auto& shard : state_->shards) {
+        shard->resume();
+    }
+    set_impairment(impairment()); // which does not stand while they hold
+}
+
+void Relay::leave() {
+    for (auto& shard : state_->shards) {
+        shard->leave();
+    }
+}
+
+std::vector<int> Relay::listening_sockets() const {
+    std::vector<int> sockets;
+    for (std::size_t i = 0; i < state_->sets * state_->listen.size(); ++i) {
+        const auto [thread, index] = state_->place_of(i);
+        sockets.push_back(state_->shards[thread]->listeners()[index].socket);
+    }
+    return sockets;
+}
+
+void Relay::for_each_session(const std::function<void(const SessionState&, int)>& use) {
+    const std::size_t addresses = state_->listen.size();
+    for (std::size_t thread = 0; thread < state_->shards.size(); ++thread) {
+        state_->shards[thread]->forwarder().for_each_session([&](SessionState state, int socket) {
+            const std::size_t set = state.listener / addresses * state_->shards.size() + thread;
+            state.listener =
+                static_cast<std::uint32_t>(set * addresses + state.listener % addresses);
+            use(state, socket);
+        });
+    }
+}
+
+RelayState Relay::handover_state() {
+    RelayState state{.counters = counters(),
+                     .last_session = state_->shared.last_session.load(),
+                     .last_number = state_->shared.last_number.load(),
+                     .impairment = impairment(),
+                     .listener_drops = {}};
+    for (std::size_t i = 0; i < state_->sets * state_->listen.size(); ++i) {
+        const auto [thread, index] = state_->place_of(i);
+        state.listener_drops.push_back(state_->shards[thread]->forwarder().listener_drops()[index]);
+    }
+    return state;
+}
+
+void Relay::take_over(const SessionState& state, UniqueFd socket) {
+    const bool known = state.listener < state_->sets * state_->listen.size();
+    if (!known || (state.id != 0 && !state_->taken_over.insert(state.id).second)) {
+        throw HandoverError{"the session of " + to_string(state.client) +
+                            " was handed over twice, or belongs to no listening socket"};
+    }
+    const auto [thread, index] = state_->place_of(state.listener);
+    SessionState own = state;
+    own.listener = static_cast<std::uint32_t>(index);
+    state_->shards[thread]->forwarder().take_over(own, std::move(socket));
+}
+
+void Relay::take_over(const RelayState& state) {
+    const auto newest = std::ranges::max_element(state_->taken_over);
+    if (state.listener_drops.size() != state_->sets * state_->listen.size() ||
+        (newest != state_->taken_over.end() && *newest > state.last_session)) {
+        throw HandoverError{"the totals that were handed over do not fit the sessions"};
+    }
+    state_->taken_over.clear();
+    state_->shared.last_session = state.last_session;
+    state_->shared.last_number = state.last_number;
+    state_->impairment = state.impairment;
+    add(state_->shared.observation->counters[0], state.counters);
+    for (std::size_t i = 0; i < state.listener_drops.size(); ++i) {
+        const auto [thread, index] = state_->place_of(i);
+        state_->shards[thread]->forwarder().listener_drops()[index] = state.listener_drops[i];
+    }
+    for (auto& shard : state_->shards) {
+        shard->forwarder().set_impairment(state.impairment);
+    }
 }
 
 const std::vector<Udp::endpoint>& Relay::listen_endpoints() const noexcept {

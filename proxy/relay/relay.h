@@ -1,10 +1,14 @@
 #pragma once
 
+#include "proxy/relay/handover.h"
 #include "proxy/relay/observation.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
 #include "proxy/relay/start_error.h"
+#include "proxy/relay/unique_fd.h"
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,11 +34,13 @@ class Relay {
     ///          must outlive the relay.
     /// `observation`: what the observer sees beside them, when it is another process's; has to
     ///          outlive the relay. Null: observer 1 looks all the time, in this one.
+    /// `listening`: what another relay listened on (see listening_sockets()), whose addresses
+    ///          options.listen has; none: it opens its own.
     /// Errors:  throws StartError: a name that does not resolve, a port in use, a server address
     ///          that is the relay's own, a client_address mode the system or the server's address
-    ///          does not allow; SharedAddressError.
+    ///          does not allow; SharedAddressError; HandoverError.
     explicit Relay(const Options& options, std::span<Ring* const> rings = {},
-                   Observation* observation = nullptr);
+                   Observation* observation = nullptr, std::vector<UniqueFd> listening = {});
     /// Stops and joins.
     ~Relay();
     Relay(const Relay&) = delete;
@@ -70,6 +76,32 @@ class Relay {
 
     /// As last set.
     [[nodiscard]] Impairment impairment() const;
+
+    // To hand over to another relay, of another process: hold(), tell it all, then leave() or resume().
+
+    /// Makes all threads hold between two batches. False when one does not in time; then all go on.
+    [[nodiscard]] bool hold(std::chrono::milliseconds patience);
+
+    /// Sockets it listens on: sets of one for each address, in their order, one set after the other.
+    [[nodiscard]] std::vector<int> listening_sockets() const;
+
+    /// While it holds: each session with its socket.
+    void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
+
+    /// While it holds: what else the other one has to know.
+    [[nodiscard]] RelayState handover_state();
+
+    /// All threads go on, as if nothing had been.
+    void resume();
+
+    /// After hold(): the threads end, and their sessions go on elsewhere. See join().
+    void leave();
+
+    // To take over, before start().
+
+    /// Errors: HandoverError.
+    void take_over(const SessionState& state, UniqueFd socket);
+    void take_over(const RelayState& state);
 
     /// Sessions open now.
     [[nodiscard]] std::size_t num_sessions() const noexcept;

@@ -17,7 +17,11 @@ namespace tw::relay {
 /// c2s: from the game client to the server; s2c: the other way.
 enum class Direction : std::uint8_t { c2s, s2c };
 
-enum class CloseReason : std::uint8_t { idle, shutdown };
+enum class CloseReason : std::uint8_t {
+    idle,
+    shutdown,
+    handed_over, ///< it goes on in another relay
+};
 
 /// Why copies are missing.
 enum class GapReason : std::uint8_t {

@@ -19,12 +19,12 @@ void RankList::remove(Session& session) noexcept {
     --size_;
 }
 
-Sessions::Key Sessions::key_of(const Endpoint& client, std::uint8_t listener) noexcept {
+Sessions::Key Sessions::key_of(const Endpoint& client, ListenerIndex listener) noexcept {
     Key key{};
     std::memcpy(&key.high, client.address.data(), sizeof key.high);
     std::memcpy(&key.low, client.address.data() + sizeof key.high, sizeof key.low);
     key.rest = std::uint64_t{client.scope} << 32U | std::uint64_t{client.port} << 16U |
-               std::uint64_t{listener} << 8U | std::uint64_t{client.v6 ? 1U : 0U};
+               std::uint64_t{listener} << 1U | std::uint64_t{client.v6 ? 1U : 0U};
     return key;
 }
 
@@ -34,7 +34,7 @@ Sessions::Sessions(std::size_t expected)
     all_.reserve(expected);
 }
 
-Session* Sessions::find(const Endpoint& client, std::uint8_t listener) noexcept {
+Session* Sessions::find(const Endpoint& client, ListenerIndex listener) noexcept {
     const auto found = by_client_.find(key_of(client, listener));
     return found == by_client_.end() ? nullptr : found->second;
 }

@@ -7,6 +7,7 @@
 #include "proxy/relay/held_copies.h"
 #include "proxy/relay/impairer.h"
 #include "proxy/relay/keyed_hash.h"
+#include "proxy/relay/listener.h"
 #include "proxy/relay/tap.h"
 #include "proxy/relay/timer_wheel.h"
 #include "proxy/relay/upstream.h"
@@ -34,7 +35,7 @@ struct Session {
     TapSession tap;
     SocketAddress client{}; ///< where replies go
     socklen_t client_length = 0;
-    std::uint8_t listener = 0; ///< by which socket
+    ListenerIndex listener = 0; ///< by which socket
     std::uint8_t control_length = 0;
     Control control{}; ///< from which of our addresses, where a socket has several
 
@@ -96,7 +97,7 @@ class Sessions {
   public:
     explicit Sessions(std::size_t expected);
 
-    [[nodiscard]] Session* find(const Endpoint& client, std::uint8_t listener) noexcept;
+    [[nodiscard]] Session* find(const Endpoint& client, ListenerIndex listener) noexcept;
     Session& insert(std::unique_ptr<Session> session);
     /// Takes one out.
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
@@ -144,7 +145,7 @@ class Sessions {
         }
     };
 
-    [[nodiscard]] static Key key_of(const Endpoint& client, std::uint8_t listener) noexcept;
+    [[nodiscard]] static Key key_of(const Endpoint& client, ListenerIndex listener) noexcept;
 
     [[nodiscard]] static std::size_t place_of(Standing standing) noexcept {
         return static_cast<std::size_t>(standing == Standing::stray ? Standing::unproven

@@ -1,47 +1,12 @@
 #include "proxy/relay/shard.h"
 
-#include "proxy/relay/start_error.h"
+#include <utility>
 
-#include <algorithm>
-
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 
 namespace tw::relay {
 
 namespace {
-
-/// A socket option that is switched on, as Asio takes it (its SettableSocketOption).
-template <int kLevel, int kName>
-class SwitchedOn {
-  public:
-    template <typename Protocol>
-    [[nodiscard]] int level(const Protocol& /*protocol*/) const noexcept {
-        return kLevel;
-    }
-
-    template <typename Protocol>
-    [[nodiscard]] int name(const Protocol& /*protocol*/) const noexcept {
-        return kName;
-    }
-
-    template <typename Protocol>
-    [[nodiscard]] const void* data(const Protocol& /*protocol*/) const noexcept {
-        return &on_;
-    }
-
-    template <typename Protocol>
-    [[nodiscard]] std::size_t size(const Protocol& /*protocol*/) const noexcept {
-        return sizeof on_;
-    }
-
-  private:
-    int on_ = 1;
-};
-
-using ReusePort = SwitchedOn<SOL_SOCKET, SO_REUSEPORT>;
-using PacketInfo4 = SwitchedOn<IPPROTO_IP, IP_PKTINFO>;
-using PacketInfo6 = SwitchedOn<IPPROTO_IPV6, IPV6_RECVPKTINFO>;
 
 /// Between two sweeps when one has not seen all sessions that were due.
 constexpr std::chrono::milliseconds kNextSweep{1};
@@ -62,58 +27,21 @@ constexpr std::chrono::milliseconds kDrainTime{100};
 
 } // namespace
 
-Shard::Shard(const Options& options, unsigned thread, std::vector<Udp::endpoint>& listen,
-             Shared& shared, Ring* ring)
+Shard::Shard(const Options& options, unsigned thread, std::span<const Udp::endpoint> listen,
+             std::vector<UniqueFd> sockets, Shared& shared, Ring* ring)
     : busy_poll_{options.busy_poll} {
-    const bool v6_only = std::any_of(listen.begin(), listen.end(),
-                                     [](const auto& e) { return e.address().is_v4(); });
     std::vector<Listener> listeners;
-    for (auto& endpoint : listen) {
-        open_listener(options, endpoint, v6_only);
-        listeners.push_back({sockets_.back().native_handle(), endpoint.address().is_unspecified()});
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+        const Udp::endpoint& endpoint = listen[i % listen.size()];
+        const int socket =
+            sockets_.emplace_back(io_, endpoint.protocol(), sockets[i].release()).native_handle();
+        listeners.push_back({.socket = socket,
+                             .any_address = endpoint.address().is_unspecified(),
+                             .v6 = endpoint.address().is_v6()});
     }
     forwarder_ = std::make_unique<Forwarder>(shared, thread, listeners, ring);
     forwarder_->set_impairment(options.impairment);
     upstream_set_.assign(::dup(forwarder_->upstream_set()));
-}
-
-void Shard::open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only) {
-    boost::system::error_code error;
-    const auto check = [&](const char* what) {
-        if (!error) {
-            return;
-        }
-        const std::string text =
-            std::string{"cannot "} + what + ' ' + to_string(endpoint) + ": " + error.message();
-        if (error == boost::asio::error::address_in_use ||
-            error == boost::system::errc::address_not_available) {
-            throw NotYetError{text};
-        }
-        throw StartError{text};
-    };
-    Udp::socket& socket = sockets_.emplace_back(io_);
-    socket.open(endpoint.protocol(), error);
-    check("open a socket for");
-    if (endpoint.address().is_v6()) {
-        socket.set_option(boost::asio::ip::v6_only{v6_only}, error);
-        check("set up");
-    }
-    if (options.threads > 1) {
-        socket.set_option(ReusePort{}, error);
-        check("share between threads");
-    }
-    if (endpoint.address().is_unspecified()) {
-        // A socket for both families takes both options; one of them is enough for either.
-        endpoint.address().is_v6() ? socket.set_option(PacketInfo6{}, error)
-                                   : socket.set_option(PacketInfo4{}, error);
-        check("set up");
-    }
-    set_socket_buffers(socket.native_handle(), options.socket_buffer_bytes);
-    socket.bind(endpoint, error);
-    check("listen on");
-    socket.native_non_blocking(true, error);
-    check("set up");
-    endpoint = socket.local_endpoint();
 }
 
 void Shard::wait_for_clients(std::size_t listener) {
@@ -242,14 +170,64 @@ void Shard::run() {
     } else {
         io_.run();
     }
-    drain();
-    forwarder_->set_impairment({}); // sends on what still waits
-    forwarder_->close_all();
+    const bool leaving = leaves();
+    if (!leaving) {
+        drain();
+    }
+    forwarder_->settle();
+    forwarder_->close_all(leaving ? CloseReason::handed_over : CloseReason::shutdown);
+}
+
+void Shard::ask_to_hold() {
+    const std::scoped_lock lock{hold_mutex_};
+    hold_ = Hold::asked;
+    boost::asio::post(io_, [this] { hold(); });
+}
+
+void Shard::hold() {
+    std::unique_lock lock{hold_mutex_};
+    if (hold_ != Hold::asked) {
+        return; // too late: who asked waits no longer
+    }
+    forwarder_->settle();
+    hold_ = Hold::holding;
+    hold_changed_.notify_all();
+    hold_changed_.wait(lock, [this] { return hold_ != Hold::holding; });
+}
+
+bool Shard::holds_until(Clock::time_point deadline) {
+    std::unique_lock lock{hold_mutex_};
+    return hold_changed_.wait_until(lock, deadline, [this] { return hold_ == Hold::holding; });
+}
+
+void Shard::resume() {
+    const std::scoped_lock lock{hold_mutex_};
+    hold_ = Hold::none;
+    hold_changed_.notify_all();
+}
+
+void Shard::leave() {
+    // First, so that it reads nothing once it is let go.
+    stopping_.store(true, std::memory_order_relaxed);
+    io_.stop();
+    const std::scoped_lock lock{hold_mutex_};
+    hold_ = Hold::leaving;
+    hold_changed_.notify_all();
+}
+
+bool Shard::leaves() {
+    const std::scoped_lock lock{hold_mutex_};
+    return hold_ == Hold::leaving;
 }
 
 void Shard::stop() {
     stopping_.store(true, std::memory_order_relaxed);
     io_.stop();
+    const std::scoped_lock lock{hold_mutex_};
+    if (hold_ == Hold::asked || hold_ == Hold::holding) {
+        hold_ = Hold::none;
+        hold_changed_.notify_all();
+    }
 }
 
 } // namespace tw::relay

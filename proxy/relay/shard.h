@@ -3,6 +3,12 @@
 #include "proxy/relay/forwarder.h"
 
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/udp.hpp>
@@ -14,10 +20,12 @@ namespace tw::relay {
 /// One relay thread: waits on its sockets with Asio and lets the forwarder work when there is work.
 class Shard {
   public:
-    /// Opens and binds the listening sockets. Throws StartError when that fails.
-    /// `listen` has its ports filled in: the other shards bind to the same ones.
-    Shard(const Options& options, unsigned thread,
-          std::vector<boost::asio::ip::udp::endpoint>& listen, Shared& shared, Ring* ring);
+    using Udp = boost::asio::ip::udp;
+
+    /// `listen`: the addresses; `sockets`: sets of sockets bound to them, one set after the other, or
+    /// none where another thread has them all.
+    Shard(const Options& options, unsigned thread, std::span<const Udp::endpoint> listen,
+          std::vector<UniqueFd> sockets, Shared& shared, Ring* ring);
 
     /// Works until stopped; then passes on what has already come and closes the sessions.
     void run();
@@ -28,10 +36,26 @@ class Shard {
     /// From any thread; done as soon as the thread gets to it.
     void set_impairment(const Impairment& impairment);
 
-  private:
-    using Udp = boost::asio::ip::udp;
+    // To hand over. From one thread.
 
-    void open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only);
+    /// Asks the thread to hold between two batches, with nothing that waits to be sent on.
+    void ask_to_hold();
+    /// Waits until it does; false at the deadline.
+    [[nodiscard]] bool holds_until(Clock::time_point deadline);
+    /// It goes on.
+    void resume();
+    /// It ends, reads nothing more, and tells the observer that its sessions go on elsewhere.
+    void leave();
+
+    /// What it forwards with: while it holds or before it runs.
+    [[nodiscard]] Forwarder& forwarder() noexcept { return *forwarder_; }
+
+    /// Its listening sockets.
+    [[nodiscard]] std::span<const Listener> listeners() const noexcept {
+        return forwarder_->listeners();
+    }
+
+  private:
     void wait_for_clients(std::size_t listener);
     void wait_for_servers();
     void wait_for_sweep(std::chrono::milliseconds time);
@@ -40,6 +64,8 @@ class Shard {
     void spin();
     void sleep();
     void drain();
+    void hold();
+    [[nodiscard]] bool leaves();
 
     boost::asio::io_context io_{1};
     std::vector<Udp::socket> sockets_;
@@ -51,6 +77,12 @@ class Shard {
     bool busy_poll_;
     bool woken_ = false; ///< a socket was ready since sleep() began
     std::atomic<bool> stopping_{false};
+
+    /// Of a handover.
+    enum class Hold : std::uint8_t { none, asked, holding, leaving };
+    std::mutex hold_mutex_;
+    std::condition_variable hold_changed_;
+    Hold hold_ = Hold::none;
 };
 
 } // namespace tw::relay

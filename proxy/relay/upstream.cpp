@@ -1,9 +1,12 @@
 #include "proxy/relay/upstream.h"
 
+#include "proxy/relay/handover.h"
+
 #include <array>
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -18,23 +21,6 @@ constexpr std::uint32_t kLastOctet = 0xff;
 /// A last octet of 0 or 255 looks like a network to some tools that read the server's log.
 bool is_usable(std::uint32_t address) {
     return (address & kLastOctet) != 0 && (address & kLastOctet) != kLastOctet;
-}
-
-SocketAddress name_of(const Endpoint& endpoint, socklen_t& length) {
-    SocketAddress name{};
-    if (endpoint.v6) {
-        name.v6.sin6_family = AF_INET6;
-        name.v6.sin6_port = htons(endpoint.port);
-        name.v6.sin6_scope_id = endpoint.scope;
-        std::memcpy(&name.v6.sin6_addr, endpoint.address.data(), sizeof name.v6.sin6_addr);
-        length = sizeof name.v6;
-    } else {
-        name.v4.sin_family = AF_INET;
-        name.v4.sin_port = htons(endpoint.port);
-        std::memcpy(&name.v4.sin_addr, endpoint.address.data(), sizeof name.v4.sin_addr);
-        length = sizeof name.v4;
-    }
-    return name;
 }
 
 std::error_code last_error() {
@@ -54,7 +40,7 @@ bool bind_transparent(int socket, const Endpoint& client) {
         return false;
     }
     socklen_t length = 0;
-    const SocketAddress name = name_of(client, length);
+    const SocketAddress name = to_socket_address(client, client.v6, length);
     return ::bind(socket, &name.base, length) == 0;
 }
 
@@ -80,6 +66,13 @@ void set_socket_buffers(int socket, int bytes) noexcept {
     ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
+bool is_udp_socket(int descriptor) noexcept {
+    int protocol = 0;
+    socklen_t length = sizeof protocol;
+    return ::getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 &&
+           protocol == IPPROTO_UDP;
+}
+
 std::optional<std::uint32_t> LoopbackAddresses::take(const Endpoint& client) {
     const Source source = source_of(client);
     const std::scoped_lock lock{mutex_};
@@ -97,6 +90,21 @@ std::optional<std::uint32_t> LoopbackAddresses::take(const Endpoint& client) {
         }
     }
     return std::nullopt;
+}
+
+bool LoopbackAddresses::take_over(const Endpoint& client, std::uint32_t address) {
+    const std::scoped_lock lock{mutex_};
+    const bool in_range = address - kFirstLoopback < kLoopbackCount && is_usable(address);
+    const auto [known, added] =
+        given_.try_emplace(source_of(client), Given{.address = address, .sessions = 0});
+    const bool fits =
+        in_range && (added ? taken_.insert(address).second : known->second.address == address);
+    if (fits) {
+        ++known->second.sessions;
+    } else if (added) {
+        given_.erase(known);
+    }
+    return fits;
 }
 
 void LoopbackAddresses::give_back(const Endpoint& client) {
@@ -146,6 +154,34 @@ Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
     socklen_t local_length = sizeof local;
     ::getsockname(socket, &local.base, &local_length);
     upstream.local = endpoint_from(&local.base);
+    return upstream;
+}
+
+Upstream UpstreamFactory::take_over(UniqueFd socket, const Endpoint& client, bool own_loopback) {
+    SocketAddress peer{};
+    SocketAddress local{};
+    socklen_t peer_length = sizeof peer;
+    socklen_t local_length = sizeof local;
+    const int descriptor = socket.get();
+    const bool fits = is_udp_socket(descriptor) &&
+                      ::getpeername(descriptor, &peer.base, &peer_length) == 0 &&
+                      ::getsockname(descriptor, &local.base, &local_length) == 0 &&
+                      endpoint_from(&peer.base) == server_ &&
+                      own_loopback == (mode_ == ClientAddress::loopback) &&
+                      ::fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0;
+    if (!fits) {
+        throw HandoverError{"a socket that was handed over does not lead to " + to_string(server_)};
+    }
+    Upstream upstream;
+    upstream.local = endpoint_from(&local.base);
+    if (own_loopback) {
+        if (upstream.local.v6 || !addresses_.take_over(client, ntohl(local.v4.sin_addr.s_addr))) {
+            throw HandoverError{"the address " + to_string(upstream.local) +
+                                " that was handed over is another client's, or none of ours"};
+        }
+        upstream.loopback_of = client;
+    }
+    upstream.socket = std::move(socket);
     return upstream;
 }
 

@@ -29,6 +29,9 @@ class LoopbackAddresses {
 
     /// An address in host byte order; nothing when all are taken.
     [[nodiscard]] std::optional<std::uint32_t> take(const Endpoint& client);
+    /// As take, where the address was given by another relay. False: it is no address of these, or
+    /// another client's.
+    [[nodiscard]] bool take_over(const Endpoint& client, std::uint32_t address);
     void give_back(const Endpoint& client);
 
   private:
@@ -58,6 +61,9 @@ class UpstreamFactory {
 
     /// Errors: what the system says; address_not_available when no loopback address is left.
     [[nodiscard]] Upstream open(const Endpoint& client, std::error_code& error);
+    /// One that another relay opened. `own_loopback`: with an address of LoopbackAddresses.
+    /// Errors: HandoverError for a socket that this relay would not have opened.
+    [[nodiscard]] Upstream take_over(UniqueFd socket, const Endpoint& client, bool own_loopback);
     void close(Upstream& upstream);
 
     [[nodiscard]] const Endpoint& server() const noexcept { return server_; }
@@ -74,5 +80,8 @@ class UpstreamFactory {
 
 /// Asks for the buffers; granting less than asked is the system's right and no error.
 void set_socket_buffers(int socket, int bytes) noexcept;
+
+/// Whether a descriptor is a UDP socket.
+[[nodiscard]] bool is_udp_socket(int descriptor) noexcept;
 
 } // namespace tw::relay

@@ -35,6 +35,17 @@ std::string_view reason_of(relay::GapReason reason) {
     return reason == relay::GapReason::ring_full ? "ring_full" : "new_observer";
 }
 
+std::string_view reason_of(relay::CloseReason reason) {
+    switch (reason) {
+    case relay::CloseReason::idle:
+        return "idle";
+    case relay::CloseReason::handed_over:
+        return "handed over";
+    default:
+        return "shutdown";
+    }
+}
+
 } // namespace
 
 Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const Post& post,
@@ -146,8 +157,7 @@ void Worker::look_at(const relay::Event& event) {
         inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes);
         break;
     case relay::EventKind::close:
-        inspector_.on_close(event.session, event.time,
-                            event.reason == relay::CloseReason::idle ? "idle" : "shutdown");
+        inspector_.on_close(event.session, event.time, reason_of(event.reason));
         break;
     case relay::EventKind::gap:
         inspector_.on_gap(event.session, event.time, event.lost, reason_of(event.gap));
