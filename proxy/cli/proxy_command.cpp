@@ -3,6 +3,7 @@
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/relay_flags.h"
+#include "proxy/cli/reload.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/run/confinement.h"
@@ -113,11 +114,8 @@ void confine_observer(const ProxyFlags& flags, std::uint32_t number) {
 }
 
 /// The process that looks: the relay's child.
-int observe(const ProxyFlags& flags, std::uint32_t number) {
+int observe(const ProxyFlags& flags, Settings& settings, std::uint32_t number) {
     using Begin = sink::FileOutput::Begin;
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
-        std::signal(signal, SIG_IGN); // they are for the relay, which says what to do
-    }
     run::ObserverPost post{.number = number,
                            .link = run::ProcessLink{relay::UniqueFd{run::ObserverProcess::kLink}},
                            .memory = relay::UniqueFd{run::ObserverProcess::kMemory}};
@@ -125,6 +123,8 @@ int observe(const ProxyFlags& flags, std::uint32_t number) {
     if (!greeting) {
         return kExitFailed; // the relay has ended
     }
+    settings.complete(std::move(greeting->settings));
+    open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
     const auto objects = flags.records.objects();
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.records.summary, summary);
@@ -134,6 +134,7 @@ int observe(const ProxyFlags& flags, std::uint32_t number) {
     sink::PromptStream console{console_of(flags)};
     run::ObserverOptions options =
         observer_options(flags, *objects, file ? &*file : nullptr, console);
+    options.summary = summary ? &*summary : nullptr;
     if (flags.http.on()) {
         options.page = run::PageOptions{.listening = flags.http.listen(),
                                         .admin = flags.http.options(),
@@ -189,18 +190,6 @@ int exit_code(const run::RelayRunResult& result) {
                                                                        : result.observer->code;
 }
 
-/// What the observer will read, too: whoever mistyped it is to hear of it once, and at once.
-void check_flags(const ProxyFlags& flags) {
-    const auto objects = flags.records.objects();
-    std::ignore = flags.records.failing();
-    std::ignore = flags.records.map_folders();
-    std::ignore = flags.records.parse_filter("--filter", flags.records.filter, *objects);
-    std::ignore =
-        flags.records.parse_filter("--console-filter", flags.records.console_filter, *objects);
-    std::ignore = flags.records.expectations(*objects);
-    std::ignore = flags.http.where();
-}
-
 /// Each session and each address to listen on takes a descriptor of this process.
 void raise_descriptor_limit(const relay::Options& options) {
     constexpr std::size_t kOthers = 64;
@@ -250,9 +239,12 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
     }
 }
 
-int run_relay(const ProxyFlags& flags, const Invocation& invocation) {
-    check_flags(flags);
+int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation) {
+    flags.check(); // the observer's part, too: whoever mistyped it is to hear of it once, at once
     run::RelayRunOptions options = relay_run_options(flags, invocation);
+    options.greeting.settings = settings.text();
+    options.reload = Reloading{invocation, flags, settings};
+    std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is heard
     const run::KeptKey key = run::keep_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
     if (flags.http.on()) {
@@ -296,11 +288,18 @@ int print_routes(const ProxyFlags& flags) {
     return 0;
 }
 
-int run_command(const ProxyFlags& flags, const Invocation& invocation) {
+int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& invocation) {
     std::signal(SIGUSR1, SIG_IGN); // who asks for totals before there are any
     std::signal(SIGPIPE, SIG_IGN); // a reader that leaves costs its own lines
     std::signal(SIGXFSZ, SIG_IGN); // and so does a file that may not grow
     std::signal(SIGCHLD, SIG_DFL); // else nobody could say how the observer ended
+    if (invocation.observer != 0) {
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+            std::signal(signal, SIG_IGN); // they are for the relay, which says what to do
+        }
+        return observe(flags, settings, invocation.observer);
+    }
+    settings.complete();
     if (flags.server.empty()) {
         throw UsageError{
             "proxy needs the game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
@@ -309,8 +308,7 @@ int run_command(const ProxyFlags& flags, const Invocation& invocation) {
     if (flags.relay.print_routes) {
         return print_routes(flags);
     }
-    return invocation.observer != 0 ? observe(flags, invocation.observer)
-                                    : run_relay(flags, invocation);
+    return run_relay(flags, settings, invocation);
 }
 
 } // namespace
@@ -322,8 +320,7 @@ Action add_proxy_command(CLI::App& app, Invocation invocation) {
     auto settings = std::make_shared<Settings>(*command);
     flags->add_to(*command);
     return [flags, settings, invocation = std::move(invocation)] {
-        settings->complete();
-        return run_command(*flags, invocation);
+        return run_command(*flags, *settings, invocation);
     };
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <tuple>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/ip/udp.hpp>
@@ -106,6 +107,17 @@ void ProxyFlags::add_to(CLI::App& command) {
                     "How much twscope logs about itself on standard error")
         ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
         ->capture_default_str();
+}
+
+void ProxyFlags::check() const {
+    const auto objects = records.objects();
+    std::ignore = records.failing();
+    std::ignore = records.map_folders();
+    std::ignore = records.parse_filter("--filter", records.filter, *objects);
+    std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
+    std::ignore = records.expectations(*objects);
+    std::ignore = http.where();
+    std::ignore = relay_options();
 }
 
 relay::Options ProxyFlags::relay_options() const {

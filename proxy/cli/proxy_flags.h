@@ -36,6 +36,8 @@ struct ProxyFlags {
     std::string log_level = "info";
 
     void add_to(CLI::App& command);
+    /// Reads all that is in them, for whoever mistyped it. Errors: UsageError.
+    void check() const;
     /// What the relay needs to know of them. Errors: UsageError.
     [[nodiscard]] relay::Options relay_options() const;
 };

@@ -1,9 +1,12 @@
 #include "proxy/cli/settings.h"
 
+#include "proxy/run/greeting.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +25,12 @@ std::string variable_name(const CLI::Option& option) {
     return name;
 }
 
+std::vector<CLI::Option*> options_of(CLI::App& command) {
+    return command.get_options([](const CLI::Option* option) {
+        return !option->get_lnames().empty() && option->get_lnames().front() != "help";
+    });
+}
+
 void take(CLI::Option& option, const std::vector<std::string>& values, const std::string& source) {
     try {
         for (const std::string& value : values) {
@@ -35,16 +44,28 @@ void take(CLI::Option& option, const std::vector<std::string>& values, const std
     }
 }
 
-std::vector<CLI::ConfigItem> read_config(const std::string& path) {
+std::string read_file(const std::string& path) {
     std::ifstream file{path};
-    if (!file) {
+    std::ostringstream text;
+    if (file && file.peek() != std::ifstream::traits_type::eof()) {
+        text << file.rdbuf();
+    }
+    if (file.bad() || !file.is_open() || std::filesystem::is_directory(path)) {
         throw UsageError{
             fmt::format("--config {}: cannot be read; name a file with lines like 'server = "
                         "\"127.0.0.1:8304\"'",
                         path)};
     }
+    return text.str();
+}
+
+std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string& path) {
+    if (text.size() > run::kMaxSettings) {
+        throw UsageError{fmt::format("--config {}: longer than {} bytes", path, run::kMaxSettings)};
+    }
     try {
-        return CLI::ConfigTOML{}.from_config(file);
+        std::istringstream in{text};
+        return CLI::ConfigTOML{}.from_config(in);
     } catch (const CLI::Error& error) {
         throw UsageError{fmt::format("--config {}: {}", path, error.what())};
     }
@@ -57,10 +78,16 @@ Settings::Settings(CLI::App& command) : command_{&command} {
                        "Read flags from this file: one 'flag-name = value' per line");
 }
 
-void Settings::complete() {
-    const auto options = command_->get_options([](const CLI::Option* option) {
-        return !option->get_lnames().empty() && option->get_lnames().front() != "help";
-    });
+std::map<std::string, std::vector<std::string>> Settings::values() const {
+    std::map<std::string, std::vector<std::string>> values;
+    for (const CLI::Option* option : options_of(*command_)) {
+        values[option->get_lnames().front()] = option->results();
+    }
+    return values;
+}
+
+void Settings::complete(std::optional<std::string> text) {
+    const auto options = options_of(*command_);
     for (CLI::Option* option : options) {
         const std::string variable = variable_name(*option);
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
@@ -72,7 +99,8 @@ void Settings::complete() {
     if (file_.empty()) {
         return;
     }
-    for (const CLI::ConfigItem& item : read_config(file_)) {
+    text_ = text ? *std::move(text) : read_file(file_);
+    for (const CLI::ConfigItem& item : items_of(text_, file_)) {
         if (item.name == "++" || item.name == "--") {
             continue; // how the reader marks where a section begins and ends
         }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -26,13 +27,20 @@ class Settings {
     /// Adds --config to the command.
     explicit Settings(CLI::App& command);
 
-    /// To be called after the command line was parsed.
+    /// To be called after the command line was parsed. `text`: taken for the file's.
     /// Errors: UsageError.
-    void complete();
+    void complete(std::optional<std::string> text = std::nullopt);
+
+    /// Of the file, once complete; empty where there is none.
+    [[nodiscard]] const std::string& text() const { return text_; }
+
+    /// What each flag was given, by whomever, by the flag's name.
+    [[nodiscard]] std::map<std::string, std::vector<std::string>> values() const;
 
   private:
     CLI::App* command_;
     std::string file_;
+    std::string text_;
 };
 
 /// The folders that a flag names. Errors: UsageError for what is no folder.

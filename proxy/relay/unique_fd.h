@@ -31,6 +31,9 @@ class UniqueFd {
 
     [[nodiscard]] int get() const noexcept { return fd_; }
 
+    /// Gives it away.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, kNone); }
+
     [[nodiscard]] bool valid() const noexcept { return fd_ != kNone; }
 
     /// From now on somebody else's.

@@ -18,7 +18,16 @@ PageToken token_from(std::string_view text) {
 }
 
 bool send_greeting(const ProcessLink& link, const Greeting& greeting) {
-    return send_token(link, greeting.token) && link.send(Word::begin);
+    std::string_view rest = greeting.settings;
+    while (!rest.empty()) {
+        const std::string_view piece = rest.substr(0, ProcessLink::kMaxText);
+        if (!link.send(Word::settings, piece)) {
+            return false;
+        }
+        rest.remove_prefix(piece.size());
+    }
+    return link.send(Word::log_level, greeting.log_level) && send_token(link, greeting.token) &&
+           link.send(Word::begin);
 }
 
 std::optional<Greeting> await_greeting(ProcessLink& link) {
@@ -27,10 +36,20 @@ std::optional<Greeting> await_greeting(ProcessLink& link) {
         pollfd said{.fd = link.descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&said, 1, -1);
         while (const auto message = link.receive()) {
-            if (message->word == Word::token) {
+            switch (message->word) {
+            case Word::settings:
+                greeting.settings += message->text;
+                break;
+            case Word::log_level:
+                greeting.log_level = message->text;
+                break;
+            case Word::token:
                 greeting.token = token_from(message->text);
-            } else if (message->word == Word::begin) {
+                break;
+            case Word::begin:
                 return greeting;
+            default:
+                break; // of no greeting
             }
         }
     }

@@ -12,6 +12,16 @@
 
 namespace tw::run {
 
+namespace {
+
+void go_on_in(sink::FileOutput* file, relay::UniqueFd& descriptor) {
+    if (file != nullptr && descriptor.valid()) {
+        file->go_on_in(descriptor.release());
+    }
+}
+
+} // namespace
+
 ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
     : options_{std::move(options)}, number_{post.number}, link_{std::move(post.link)},
       shared_{std::move(post.memory)}, relay_{shared_.block(),
@@ -87,7 +97,7 @@ void ObserverRun::await_word() {
         if (error || stopping_) {
             return;
         }
-        while (const auto message = link_.receive()) {
+        while (auto message = link_.receive()) {
             obey(*message);
         }
         if (link_.closed()) {
@@ -100,8 +110,23 @@ void ObserverRun::await_word() {
     });
 }
 
-void ObserverRun::obey(const ProcessLink::Message& message) {
+void ObserverRun::obey(ProcessLink::Message& message) {
     switch (message.word) {
+    case Word::records:
+        go_on_in(options_.file, message.descriptor);
+        disk_error_reported_ = false;
+        break;
+    case Word::summary:
+        go_on_in(options_.summary, message.descriptor);
+        break;
+    case Word::impair:
+        if (const auto done = impairment_->set(message.text); !done) {
+            spdlog::warn("the line stays as it is: {}", done.error());
+        }
+        break;
+    case Word::log_level:
+        spdlog::set_level(spdlog::level::from_str(message.text));
+        break;
     case Word::token:
         if (page_) {
             page_->set_token(token_from(message.text));
@@ -115,9 +140,9 @@ void ObserverRun::obey(const ProcessLink::Message& message) {
     case Word::finish:
         stop();
         break;
+    case Word::settings:
     case Word::begin:
     case Word::ready:
-    case Word::impair:
         break; // of the greeting, and the observer's own
     }
 }

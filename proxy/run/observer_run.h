@@ -44,6 +44,8 @@ struct ObserverOptions {
     bool messages = true;             ///< a record for each message
     bool ledger = false;              ///< book where every byte goes
     sink::FileOutput* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run
+    sink::FileOutput* summary =
+        nullptr; ///< what else is open; null: nothing. Has to outlive the run
     sink::JsonOptions json{};
     sink::PromptStream* console = nullptr; ///< what happens, a line a second; null: nothing
     std::optional<filter::Filter> filter{};
@@ -85,7 +87,7 @@ class ObserverRun {
     [[nodiscard]] PipelineOptions pipeline();
     void open_page();
     void await_word();
-    void obey(const ProcessLink::Message& message);
+    void obey(ProcessLink::Message& message);
     void every_second(const boost::system::error_code& error);
     void show(bool last);
     void check_disk();

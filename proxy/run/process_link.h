@@ -15,12 +15,18 @@ namespace tw::run {
 enum class Word : std::uint8_t {
     // from the observer
     ready = 1, ///< everything is open, it looks from now on
-    impair,    ///< make the lines as bad as the text says (relay::parse_impairment)
+    /// From either: make the lines as bad as the text says (relay::parse_impairment). An observer
+    /// that is told so asks the relay for it, and writes it down.
+    impair,
     // from the relay, in a greeting (see there) or later
-    token,  ///< the live page's, as PageToken has it
-    begin,  ///< the greeting is over
-    report, ///< write the totals so far
-    finish, ///< the relay has ended: read what is left, write, end
+    settings,  ///< the next piece of the configuration's text
+    log_level, ///< how much to log from now on
+    token,     ///< the live page's, as PageToken has it
+    begin,     ///< the greeting is over
+    records,   ///< go on in the file of this descriptor
+    summary,   ///< write the summary to the file of this descriptor
+    report,    ///< write the totals so far
+    finish,    ///< the relay has ended: read what is left, write, end
 };
 
 /// One end of the line between the relay's process and the observer's: whole messages, in order.
@@ -32,6 +38,7 @@ class ProcessLink {
     struct Message {
         Word word{};
         std::string text;
+        relay::UniqueFd descriptor{}; ///< that came with it, if any
     };
 
     explicit ProcessLink(relay::UniqueFd socket) : socket_{std::move(socket)} {}
@@ -39,9 +46,10 @@ class ProcessLink {
     /// Both ends. Errors: throws std::system_error.
     [[nodiscard]] static std::pair<ProcessLink, ProcessLink> pair();
 
-    /// False when the other end is gone or takes nothing, or the text is too long.
+    /// False when the other end is gone or takes nothing, or the text is too long. The other end
+    /// gets a copy of the descriptor, where one is given.
     // NOLINTNEXTLINE(modernize-use-nodiscard): to whom the other end is gone, receive() tells it
-    bool send(Word word, std::string_view text = {}) const noexcept;
+    bool send(Word word, std::string_view text = {}, int descriptor = -1) const noexcept;
 
     /// The next message; nothing when none is there, or when the other end is gone (see closed()).
     /// What makes no message counts as none.

@@ -17,7 +17,7 @@ namespace {
 void hold_signals() {
     sigset_t held;
     sigemptyset(&held);
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
         sigaddset(&held, signal);
     }
     ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
@@ -28,7 +28,8 @@ void hold_signals() {
 RelayRun::RelayRun(RelayRunOptions options)
     : options_{std::move(options)}, shared_{options_.relay.threads,
                                             options_.inspected ? options_.ring_bytes : 0},
-      end_signals_{io_, SIGINT, SIGTERM}, report_signal_{io_, SIGUSR1} {
+      end_signals_{io_, SIGINT, SIGTERM}, report_signal_{io_, SIGUSR1}, reload_signal_{io_,
+                                                                                       SIGHUP} {
     std::vector<relay::Ring*> rings;
     rings_.reserve(options_.relay.threads);
     for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
@@ -71,6 +72,7 @@ RelayRunResult RelayRun::run() {
     started_ = std::chrono::steady_clock::now();
     await_end();
     await_report_signal();
+    await_reload_signal();
     second_timer_.expires_after(std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& error) { every_second(error); });
     io_.run();
@@ -109,6 +111,49 @@ void RelayRun::await_report_signal() {
     });
 }
 
+void RelayRun::await_reload_signal() {
+    reload_signal_.async_wait([this](const boost::system::error_code& error, int) {
+        if (error || stopping_) {
+            return;
+        }
+        if (options_.terminal.gone()) {
+            return stop("the terminal is gone");
+        }
+        if (options_.reload) {
+            reload();
+        }
+        await_reload_signal();
+    });
+}
+
+void RelayRun::reload() {
+    const Reload changes = options_.reload();
+    const ProcessLink* const link = keeper_ ? keeper_->link() : nullptr;
+    for (const auto& [word, file] : changes.files) {
+        if (link != nullptr) { // else the next observer opens it by its name
+            link->send(word, {}, file.get());
+        }
+    }
+    if (changes.log_level) {
+        spdlog::set_level(spdlog::level::from_str(*changes.log_level));
+        options_.greeting.log_level = *changes.log_level;
+        if (link != nullptr) {
+            link->send(Word::log_level, *changes.log_level);
+        }
+    }
+    if (changes.token && *changes.token != options_.greeting.token) {
+        options_.greeting.token = *changes.token;
+        if (link != nullptr) {
+            send_token(*link, *changes.token);
+        }
+    }
+    // Who looks writes down how bad the line is: it is to ask for it.
+    if (changes.impairment &&
+        (link == nullptr || !link->send(Word::impair, relay::to_string(*changes.impairment)))) {
+        change_impairment(*changes.impairment);
+    }
+}
+
 void RelayRun::every_second(const boost::system::error_code& error) {
     if (error || stopping_) {
         return;
@@ -142,9 +187,13 @@ void RelayRun::impair(const std::string& settings) {
     // Checked by the observer, which may have gone mad since.
     const auto impairment = relay::parse_impairment(settings, relay_->impairment().seed);
     if (impairment) {
-        relay_->set_impairment(*impairment);
-        shared_.block().facts.impairment = *impairment;
+        change_impairment(*impairment);
     }
+}
+
+void RelayRun::change_impairment(const relay::Impairment& impairment) {
+    relay_->set_impairment(impairment);
+    shared_.block().facts.impairment = impairment;
 }
 
 void RelayRun::stop(std::string_view why) {

@@ -6,6 +6,7 @@
 #include "proxy/run/observer_keeper.h"
 #include "proxy/run/server_report.h"
 #include "proxy/run/shared_block.h"
+#include "proxy/run/terminal.h"
 
 #include <chrono>
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -28,6 +30,15 @@ struct TimeLimit {
     std::string reason; ///< what the log says then
 };
 
+/// What changes while a run goes on.
+struct Reload {
+    std::optional<relay::Impairment> impairment{};
+    std::optional<std::string> log_level{}; ///< as spdlog names it
+    std::optional<PageToken> token{};
+    /// Word::records and Word::summary, and what to go on in.
+    std::vector<std::pair<Word, relay::UniqueFd>> files{};
+};
+
 /// What a run of the relay is to do.
 struct RelayRunOptions {
     relay::Options relay;       ///< `prove` is filled in
@@ -38,6 +49,8 @@ struct RelayRunOptions {
     std::function<std::vector<std::string>(std::uint32_t number)> observer{};
     Greeting greeting{}; ///< what each observer is told first
     std::optional<TimeLimit> time_limit{};
+    std::function<Reload()> reload{}; ///< on SIGHUP; none: there is nothing to change
+    Terminal terminal{};
 };
 
 /// What came of a run.
@@ -48,7 +61,8 @@ struct RelayRunResult {
 
 /// The relay's process of a live run: forwards, keeps an observer, obeys signals.
 ///
-/// SIGINT and SIGTERM end it; SIGUSR1 asks for the totals so far.
+/// SIGINT and SIGTERM end it; SIGUSR1 asks for the totals so far; SIGHUP reads the configuration
+/// and opens the files again, or ends it where its terminal is gone.
 class RelayRun {
   public:
     /// Binds everything; clients' datagrams wait until run().
@@ -68,6 +82,9 @@ class RelayRun {
   private:
     void await_end();
     void await_report_signal();
+    void await_reload_signal();
+    void reload();
+    void change_impairment(const relay::Impairment& impairment);
     void every_second(const boost::system::error_code& error);
     void check_sessions();
     void impair(const std::string& settings);
@@ -84,6 +101,7 @@ class RelayRun {
     boost::asio::steady_timer end_timer_{io_};
     boost::asio::signal_set end_signals_;
     boost::asio::signal_set report_signal_;
+    boost::asio::signal_set reload_signal_;
     std::chrono::steady_clock::time_point started_;
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;

@@ -20,13 +20,15 @@ constexpr std::chrono::milliseconds kLook{100};
 /// How long a reader may take nothing once there is a hurry.
 constexpr int kLooksInHurry = 8;
 
+constexpr mode_t kReadableByAll = 0644;
+
 int open_for(const std::string& path, FileOutput::Begin begin) {
-    constexpr mode_t kReadableByAll = 0644;
     if (path == "-") {
         return ::dup(STDOUT_FILENO);
     }
+    // Behind what is there, for whoever empties the file while it is open.
     const int access = begin == FileOutput::Begin::behind ? O_RDWR : O_WRONLY | O_TRUNC;
-    return ::open(path.c_str(), access | O_CREAT | O_CLOEXEC, kReadableByAll);
+    return ::open(path.c_str(), access | O_APPEND | O_CREAT | O_CLOEXEC, kReadableByAll);
 }
 
 /// Cuts off a line that was never finished, and goes to the end.
@@ -70,6 +72,28 @@ FileOutput::FileOutput(const std::string& path, Begin begin)
 
 FileOutput::~FileOutput() {
     ::close(descriptor_);
+    go_on_in(-1);
+}
+
+int FileOutput::open_again(const std::string& path) {
+    return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kReadableByAll);
+}
+
+void FileOutput::go_on_in(int descriptor) {
+    const int other = next_.exchange(descriptor);
+    if (other >= 0) {
+        ::close(other);
+    }
+}
+
+void FileOutput::change_file() {
+    struct stat found {};
+
+    const int next = next_.exchange(-1);
+    ::close(descriptor_);
+    descriptor_ = next;
+    regular_ = ::fstat(next, &found) == 0 && S_ISREG(found.st_mode);
+    error_ = 0;
 }
 
 /// False: there is a hurry, and it takes nothing.
@@ -84,6 +108,22 @@ bool FileOutput::wait_for_reader() const {
 }
 
 void FileOutput::write(std::string_view block) {
+    if (next_ >= 0) {
+        const auto end = block.find('\n');
+        const std::size_t rest = whole_                          ? 0
+                                 : end == std::string_view::npos ? block.size()
+                                                                 : end + 1;
+        put(block.substr(0, rest));
+        block.remove_prefix(rest);
+        if (whole_) {
+            change_file();
+        }
+    }
+    put(block);
+}
+
+void FileOutput::put(std::string_view block) {
+    whole_ = block.empty() ? whole_ : block.ends_with('\n');
     while (!block.empty() && !failed()) {
         if (!regular_ && !wait_for_reader()) {
             error_ = ETIMEDOUT;

@@ -9,8 +9,9 @@
 
 namespace tw::sink {
 
-/// A file, or standard output for "-". Open once, write, and on the first error stop for good: what
-/// could not be written is counted. A pipe whose reader stalls is waited for until `hurry`.
+/// A file, or standard output for "-". Opened once and written to, behind whatever else is written
+/// there; on the first error it stops, until it goes on in another one: what could not be written is
+/// counted. A pipe whose reader stalls is waited for until `hurry`.
 class FileOutput final : public Output {
   public:
     enum class Begin : std::uint8_t {
@@ -28,6 +29,14 @@ class FileOutput final : public Output {
 
     void write(std::string_view block) override;
 
+    /// Goes on in another file, which it takes over, from the next line on: what was wrong with the
+    /// one before is forgotten, but not what was lost. From any thread.
+    void go_on_in(int descriptor);
+
+    /// What go_on_in takes: the file of this name behind what is in it, made when it is not there.
+    /// Negative, with errno, when it cannot be opened.
+    [[nodiscard]] static int open_again(const std::string& path);
+
     /// From now on a reader that takes nothing for a while has left. From any thread.
     void hurry() { hurried_ = true; }
 
@@ -43,10 +52,14 @@ class FileOutput final : public Output {
 
   private:
     [[nodiscard]] bool wait_for_reader() const;
+    void put(std::string_view block);
+    void change_file();
 
     std::string path_;
     int descriptor_ = -1;
-    bool regular_ = true; ///< a file on a disk: nobody reads it as it is written
+    bool regular_ = true;       ///< a file on a disk: nobody reads it as it is written
+    bool whole_ = true;         ///< what was written ends with a line's end
+    std::atomic<int> next_{-1}; ///< to go on in; negative: none
     std::atomic<bool> hurried_{false};
     std::atomic<int> error_{0};
     std::atomic<std::uint64_t> lost_lines_{0};

@@ -8,7 +8,9 @@ using namespace tw::run;
 
 TEST_CASE("an observer hears all of its greeting, and what is said later stays on the line") {
     auto [relay, observer] = ProcessLink::pair();
-    const Greeting said{.token = {.value = "correct-horse-battery", .file = "/a b/http.token"}};
+    const Greeting said{.settings = std::string(kMaxSettings, 's'),
+                        .log_level = "debug",
+                        .token = {.value = "correct-horse-battery", .file = "/a b/http.token"}};
     CHECK(send_greeting(relay, said));
     CHECK(relay.send(Word::report));
     CHECK(await_greeting(observer) == said);

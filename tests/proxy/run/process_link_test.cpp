@@ -74,3 +74,27 @@ TEST_CASE("what is no message of ours ends nothing") {
     CHECK(message->text.size() <= ProcessLink::kMaxText);
     CHECK_FALSE(relay.closed());
 }
+
+TEST_CASE("a descriptor goes with a word, and only with that one") {
+    auto [relay, observer] = ProcessLink::pair();
+    std::array<int, 2> pipe{};
+    REQUIRE(::pipe(pipe.data()) == 0);
+    CHECK(relay.send(Word::records, "with it", pipe[1]));
+    CHECK(relay.send(Word::report));
+    ::close(pipe[1]);
+    {
+        const auto with = observer.receive();
+        REQUIRE(with);
+        CHECK(with->text == "with it");
+        REQUIRE(with->descriptor.valid());
+        CHECK(::write(with->descriptor.get(), "x", 1) == 1);
+        const auto without = observer.receive();
+        REQUIRE(without);
+        CHECK_FALSE(without->descriptor.valid());
+    }
+    std::array<char, 4> read{};
+    CHECK(::read(pipe[0], read.data(), read.size()) == 1);
+    CHECK(::read(pipe[0], read.data(), read.size()) == 0); // the copy is closed
+    ::close(pipe[0]);
+    CHECK_FALSE(relay.send(Word::records, "", pipe[0])); // closed
+}

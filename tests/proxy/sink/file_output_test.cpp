@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -195,4 +196,69 @@ TEST_CASE("a reader that left costs lines and no signal") {
     CHECK(file.lost_lines() == 2);
     ::close(ends[1]);
     std::signal(SIGPIPE, handler);
+}
+
+TEST_CASE("a file that is changed for another ends with a whole line, and so does the next begin") {
+    struct Row {
+        const char* name;
+        std::vector<std::string> before;
+        std::vector<std::string> after;
+        std::string first;
+        std::string second;
+    };
+
+    const Row rows[] = {
+        {"between lines", {"one\n"}, {"two\n"}, "one\n", "two\n"},
+        {"within a line", {"one\ntw"}, {"o\nthree\n", "four\n"}, "one\ntwo\n", "three\nfour\n"},
+        {"within a long line", {"o"}, {"n", "e", "\n", "two\n"}, "one\n", "two\n"},
+        {"with a line's end to come", {"one"}, {"\ntwo\n"}, "one\n", "two\n"},
+        {"before anything", {}, {"one\n"}, "", "one\n"},
+        {"and nothing more", {"one\n"}, {""}, "one\n", "what was there\n"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        FileOutput file{folder.file("first")};
+        for (const std::string& block : row.before) {
+            file.write(block);
+        }
+        const bool whole = row.after.front().empty();
+        write_text(folder.file("second"), whole ? "what was there\n" : "");
+        file.go_on_in(FileOutput::open_again(folder.file("gone before it is used")));
+        file.go_on_in(FileOutput::open_again(folder.file("second")));
+        for (const std::string& block : row.after) {
+            file.write(block);
+        }
+        CHECK(read_text(folder.file("first")) == row.first);
+        CHECK(read_text(folder.file("second")) == row.second);
+        CHECK(read_text(folder.file("gone before it is used")).empty());
+    }
+}
+
+TEST_CASE("after a failure it goes on in another file, and what was lost stays counted") {
+    const TemporaryFolder folder;
+    FileOutput file{"/dev/full"};
+    file.write("one\ntwo\nthr");
+    CHECK(file.failed());
+    file.write("ee\n");
+    file.write("four\nfi");
+    CHECK(file.lost_lines() == 4);
+    file.go_on_in(FileOutput::open_again(folder.file("second")));
+    file.write("ve\nsix\n");
+    CHECK_FALSE(file.failed());
+    CHECK(file.lost_lines() == 5);
+    CHECK(read_text(folder.file("second")) == "six\n");
+    CHECK(FileOutput::open_again(folder.file("no/folder")) < 0);
+}
+
+TEST_CASE("who empties the file while it is open finds what comes at its beginning") {
+    const TemporaryFolder folder;
+    for (const auto begin : {FileOutput::Begin::empty, FileOutput::Begin::behind}) {
+        FileOutput file{folder.file("records"), begin};
+        file.write("one\n");
+        std::filesystem::resize_file(folder.file("records"), 0);
+        file.write("two\n");
+        CHECK(read_text(folder.file("records")) == "two\n");
+        std::filesystem::remove(folder.file("records"));
+    }
 }

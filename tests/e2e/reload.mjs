@@ -1,0 +1,128 @@
+// SIGHUP: files are opened again, the configuration is read again, and the game goes on.
+//   node reload.mjs TWSCOPE
+// Covers: proxy/cli/reload.cpp, proxy/run/terminal.cpp
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { Bot, endPeers } from './bot.mjs';
+import { Child, freePort, isBound, temporaryFolder, waitUntil } from './process.mjs';
+import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+
+const SNAPSHOTS = 25; // about one second of play
+const WAIT_MS = 15000;
+
+after(endPeers);
+
+async function plays(bot, count = SNAPSHOTS) {
+    const before = bot.snapshots.length;
+    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+}
+
+/** How often the log has said it so far. */
+const times = (proxy, pattern) => (proxy.child.errors.match(new RegExp(pattern, 'g')) ?? []).length;
+
+async function says(proxy, pattern, count = 1) {
+    await waitUntil(`the log to say ${count} times: ${pattern}`, () => times(proxy, pattern) >= count, WAIT_MS);
+}
+
+async function hangUp(proxy, count) {
+    proxy.child.signal('SIGHUP');
+    await says(proxy, 'the configuration (was read again|is left as it was)', count);
+}
+
+test('files that were moved away are opened again, and no record is lost or cut', async () => {
+    const folder = temporaryFolder();
+    const records = join(folder, 'game.jsonl');
+    const summary = join(folder, 'summary.txt');
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const proxy = await startProxy({ server: server.port, records, args: ['--maps', MAPS, '--items', 'all', '--summary', summary,
+        '--expect', 'never snapshot and not ok'] });
+    const bot = await new Bot(proxy.port, 'anna', { keep: true }).join();
+    await plays(bot.walk());
+    for (let turn = 1; turn <= 3; turn += 1) {
+        renameSync(records, `${records}.${turn}`);
+        renameSync(summary, `${summary}.${turn}`);
+        await hangUp(proxy, turn);
+        await plays(bot);
+        await waitUntil('the new file to fill', () => readRecords(records).length > 0, WAIT_MS);
+    }
+    await bot.leave();
+    assert.equal(await proxy.drain(), 0);
+    const parts = [1, 2, 3].map((turn) => `${records}.${turn}`).concat(records);
+    for (const part of parts) assert.match(readFileSync(part, 'utf8'), /^\{[^]*\}\n$/);
+    const all = parts.flatMap(readRecords);
+    const seen = all.filter(({ type }) => type === 'snapshot').map(({ tick }) => tick);
+    assert.deepEqual(seen, [...new Set(seen)].sort((a, b) => a - b));
+    assert.ok(bot.snapshots.every(({ tick }) => seen.includes(tick)), 'what the client saw is there');
+    assert.equal(all.at(-1).type, 'summary');
+    assert.equal(readFileSync(`${summary}.3`, 'utf8'), '');
+    assert.match(readFileSync(summary, 'utf8'), /never snapshot/);
+    await server.stop();
+});
+
+test('what can change while the run goes on changes, the rest is named, and a broken file changes nothing', async () => {
+    const folder = temporaryFolder();
+    const config = join(folder, 'game.conf');
+    const write = (...lines) => writeFileSync(config, lines.map((line) => `${line}\n`).join(''));
+    const token = `http-token-file = "${join(folder, 'token')}"`;
+    write('log-level = "info"', 'max-sessions = 64', token);
+    writeFileSync(join(folder, 'token'), 'correct-horse-battery\n');
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'records.jsonl'),
+        args: ['--maps', MAPS, '--http', '0', '--config', config] });
+    const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
+    const impairment = async () => (await fetch(`http://127.0.0.1:${port}/api/impairment`)).text();
+    const put = async (token) => (await fetch(`http://127.0.0.1:${port}/api/impairment`,
+        { method: 'PUT', body: 'none', headers: { 'Content-Type': 'text/plain', Authorization: `Bearer ${token}` } })).status;
+    assert.equal(await put('correct-horse-battery'), 200);
+
+    write('log-level = "debug"', 'max-sessions = 32', 'impair = "s2c:delay=10ms"', 'idle-timeout = 30', token);
+    writeFileSync(join(folder, 'token'), 'another-horse-battery\n');
+    await hangUp(proxy, 1);
+    await says(proxy, 'changed, but only after a restart: idle-timeout, max-sessions');
+    await says(proxy, 'the line is impaired: s2c:delay=10ms');
+    await waitUntil('the page to show it', async () => await impairment() === 's2c:delay=10ms\n', WAIT_MS);
+    assert.equal(await put('correct-horse-battery'), 401);
+    assert.equal(await put('another-horse-battery'), 200);
+    assert.equal(await impairment(), 'none\n');
+
+    for (const [turn, broken] of ['impair = "s2c:delay=1"', 'no-such-key = 1', 'max-sessions = "many"', '= = ='].entries()) {
+        write('log-level = "error"', 'impair = "c2s:loss=1%"', broken, token);
+        await hangUp(proxy, turn + 2);
+        assert.equal(times(proxy, 'the configuration is left as it was'), turn + 1);
+        assert.equal(await impairment(), 'none\n');
+    }
+
+    // Another observer begins with the settings of the run, whatever stands in the file by now.
+    const pid = proxy.child.process.pid;
+    const observer = () => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
+    const first = observer();
+    process.kill(first, 'SIGKILL');
+    await says(proxy, 'the observer is running again');
+    const bot = await new Bot(proxy.port, 'anna', { keep: true }).join();
+    await plays(bot.walk());
+    await bot.leave();
+    assert.equal(await proxy.drain(), 3, 'an observer was lost');
+    await server.stop();
+});
+
+test('a terminal that goes takes the run with it, and after nohup it does not', async () => {
+    for (const [before, stays] of [['', false], ['nohup ', true]]) {
+        const folder = temporaryFolder();
+        const port = await freePort();
+        const command = `echo $$ >'${folder}/pid'; exec ${before}'${TWSCOPE}' proxy -s 127.0.0.1:1 -l 127.0.0.1:${port} -q --no-inspect`
+            + ` </dev/null >'${folder}/log' 2>&1`;
+        const terminal = new Child('a terminal', 'script', ['-qfc', command, '/dev/null'], { cwd: folder });
+        const log = () => (existsSync(join(folder, 'log')) ? readFileSync(join(folder, 'log'), 'utf8') : '');
+        await waitUntil('twscope to listen', () => isBound(port) && /listening/.test(log()), WAIT_MS);
+        await terminal.stop('SIGKILL');
+        await waitUntil('it to hear of that', () => (stays ? /read again/.test(log()) : !isBound(port)), WAIT_MS);
+        assert.equal(/the terminal is gone/.test(log()), !stays, log());
+        if (stays) {
+            process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')), 'SIGTERM');
+            await waitUntil('it to end', () => !isBound(port), WAIT_MS);
+        }
+    }
+});
