@@ -113,6 +113,23 @@ void confine_observer(const ProxyFlags& flags, std::uint32_t number) {
     }
 }
 
+/// Looks until the relay has ended. Returns the exit code.
+int look(const ProxyFlags& flags, run::ObserverRun& run, sink::PromptStream& console,
+         std::optional<sink::FileOutput>& summary) {
+    try {
+        const run::ObserverResult result = run.run();
+        constexpr std::chrono::milliseconds kLastWords{500};
+        console.set_patience(kLastWords);
+        if (flags.stats) {
+            print_stats(console, result);
+        }
+        return conclude_run(flags, result, summary);
+    } catch (const std::exception& error) {
+        spdlog::error("{}", error.what());
+        return kExitFailed;
+    }
+}
+
 /// The process that looks: the relay's child.
 int observe(const ProxyFlags& flags, Settings& settings, std::uint32_t number) {
     using Begin = sink::FileOutput::Begin;
@@ -121,7 +138,8 @@ int observe(const ProxyFlags& flags, Settings& settings, std::uint32_t number) {
                            .memory = relay::UniqueFd{run::ObserverProcess::kMemory}};
     auto greeting = run::await_greeting(post.link);
     if (!greeting) {
-        return kExitFailed; // the relay has ended
+        spdlog::error("the relay did not say how to begin");
+        return kExitFailed;
     }
     settings.complete(std::move(greeting->settings));
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
@@ -143,13 +161,7 @@ int observe(const ProxyFlags& flags, Settings& settings, std::uint32_t number) {
     }
     confine_observer(flags, number);
     run::ObserverRun run{std::move(options), std::move(post)};
-    const run::ObserverResult result = run.run();
-    constexpr std::chrono::milliseconds kLastWords{500};
-    console.set_patience(kLastWords);
-    if (flags.stats) {
-        print_stats(console, result);
-    }
-    return conclude_run(flags, result, summary);
+    return look(flags, run, console, summary);
 }
 
 /// The command that starts this program again, as observer.

@@ -41,14 +41,11 @@ Door::Door(Shared& shared, std::span<const Listener> listeners, int ready_set, T
       sessions_{shared.max_sessions}, started_{started}, tick_{tick_for(shared)} {}
 
 Door::~Door() {
-    const auto close = [&](Session& session) {
+    sessions_.for_each([&](Session& session) {
         shared_.upstreams.close(session.upstream);
         shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
-    };
-    sessions_.for_each(close);
-    for (const auto& session : leaving_) {
-        shared_.upstreams.close(session->upstream);
-    }
+    });
+    free_left(true);
 }
 
 Timestamp Door::begin_batch(Time now) noexcept {
@@ -314,17 +311,21 @@ void Door::leave(Session& session, CloseReason reason) {
     session.has_place = false;
     session.leaving = true;
     wheel_.remove(session);
-    leaving_.push_back(sessions_.remove(session));
+    session.next_leaving = std::move(leaving_); // a list within, so that leaving takes no memory
+    leaving_ = sessions_.remove(session);
 }
 
-void Door::free_left() {
-    std::erase_if(leaving_, [&](const std::unique_ptr<Session>& session) {
-        if (has_waiting_datagrams(*session)) {
-            return false;
+/// Frees those that left and that no datagram waits for, or all.
+void Door::free_left(bool all) {
+    for (auto* place = &leaving_; *place != nullptr;) {
+        Session& session = **place;
+        if (!all && has_waiting_datagrams(session)) {
+            place = &session.next_leaving;
+            continue;
         }
-        shared_.upstreams.close(session->upstream);
-        return true;
-    });
+        shared_.upstreams.close(session.upstream);
+        *place = std::move(session.next_leaving);
+    }
 }
 
 /// A client that still repeats itself before a server that says nothing: the observer is to hear of
@@ -386,10 +387,7 @@ void Door::close_all(CloseReason reason) {
     while (Session* const session = sessions_.any()) {
         leave(*session, reason);
     }
-    for (const auto& session : leaving_) {
-        shared_.upstreams.close(session->upstream);
-    }
-    leaving_.clear();
+    free_left(true);
 }
 
 } // namespace tw::relay

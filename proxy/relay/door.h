@@ -9,7 +9,6 @@
 #include <atomic>
 #include <memory>
 #include <span>
-#include <vector>
 
 namespace tw::relay {
 
@@ -80,8 +79,8 @@ class Door {
 
     /// Ends a batch: frees what has left.
     void end_batch() {
-        if (!leaving_.empty()) {
-            free_left();
+        if (leaving_ != nullptr) {
+            free_left(false);
         }
     }
 
@@ -121,7 +120,7 @@ class Door {
     void look_after(Session& session, Time now);
     void displace(Session& session);
     void leave(Session& session, CloseReason reason);
-    void free_left();
+    void free_left(bool all);
     [[nodiscard]] std::uint64_t ticks_at(Time time) const noexcept;
     [[nodiscard]] std::uint64_t ticks_until_look(const Session& session) const noexcept;
 
@@ -135,7 +134,7 @@ class Door {
     Time started_;
     std::chrono::milliseconds tick_;
     TimerWheel<Session> wheel_{0};
-    std::vector<std::unique_ptr<Session>> leaving_;
+    std::unique_ptr<Session> leaving_; ///< those that left, until nothing points at them
     Time now_ = started_;
     std::uint32_t now_ms_ = 0;
     Timestamp utc_ = 0;

@@ -57,7 +57,8 @@ struct Session {
 
     WheelLink<Session> timer;
     RankLink rank;
-    std::size_t index = 0; ///< in the table
+    std::size_t index = 0;                   ///< in the table
+    std::unique_ptr<Session> next_leaving{}; ///< behind it in the list of those that left
 
     /// The session's datagrams in the batch at hand: a chain through Forwarder::next_.
     std::uint8_t first = 0;

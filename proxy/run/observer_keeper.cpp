@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <stdexcept>
 #include <tuple>
 #include <utility>
 
@@ -40,7 +41,9 @@ void ObserverKeeper::spawn() {
     ++number_;
     started_ = Clock::now();
     idle_checks_ = 0;
-    parts_.greet(own);
+    if (!parts_.greet(own)) {
+        throw std::runtime_error{"the observer cannot be told how to begin"};
+    }
     process_.emplace(parts_.command(number_), other.descriptor(), parts_.shared->descriptor());
     link_.emplace(std::move(own));
 }

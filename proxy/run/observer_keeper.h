@@ -30,8 +30,8 @@ class ObserverKeeper {
         std::span<const relay::Ring> rings;
         /// Makes the command that starts the observer with this number.
         std::function<std::vector<std::string>(std::uint32_t number)> command;
-        /// Says to an observer what it has to know before it begins.
-        std::function<void(const ProcessLink& link)> greet;
+        /// Says to an observer what it has to know before it begins; false when that failed.
+        std::function<bool(const ProcessLink& link)> greet;
         /// What the observer asks for, as relay::parse_impairment reads it.
         std::function<void(const std::string& settings)> impair;
     };

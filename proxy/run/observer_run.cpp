@@ -3,6 +3,7 @@
 #include "proxy/run/greeting.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -77,6 +78,9 @@ void ObserverRun::open_page() {
 }
 
 ObserverResult ObserverRun::run() {
+    if (!link_.send(Word::ready)) {
+        throw std::runtime_error{"the relay cannot be told that all is open"};
+    }
     for (const auto& worker : workers_) {
         worker->start();
     }
@@ -87,7 +91,6 @@ ObserverResult ObserverRun::run() {
     await_word();
     second_timer_.expires_after(std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& error) { every_second(error); });
-    link_.send(Word::ready);
     io_.run();
     return finish();
 }

@@ -10,26 +10,9 @@
 
 namespace tw::run {
 
-namespace {
-
-/// From now on signals wait for the end of the process: it is near, and its exit code is to say how
-/// the run went. While a signal_set is taken down, a signal would end the process by itself.
-void hold_signals() {
-    sigset_t held;
-    sigemptyset(&held);
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
-        sigaddset(&held, signal);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
-}
-
-} // namespace
-
 RelayRun::RelayRun(RelayRunOptions options)
     : options_{std::move(options)}, shared_{options_.relay.threads,
-                                            options_.inspected ? options_.ring_bytes : 0},
-      end_signals_{io_, SIGINT, SIGTERM}, report_signal_{io_, SIGUSR1}, reload_signal_{io_,
-                                                                                       SIGHUP} {
+                                            options_.inspected ? options_.ring_bytes : 0} {
     std::vector<relay::Ring*> rings;
     rings_.reserve(options_.relay.threads);
     for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
@@ -49,9 +32,11 @@ RelayRun::RelayRun(RelayRunOptions options)
             .shared = &shared_,
             .rings = rings_,
             .command = options_.observer,
-            .greet = [this](const ProcessLink& link) { send_greeting(link, options_.greeting); },
+            .greet =
+                [this](const ProcessLink& link) { return send_greeting(link, options_.greeting); },
             .impair = [this](const std::string& settings) { impair(settings); }});
     }
+    signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGHUP});
 }
 
 std::optional<Ending> RelayRun::open() {
@@ -71,22 +56,14 @@ RelayRunResult RelayRun::run() {
     relay_->start();
     started_ = std::chrono::steady_clock::now();
     await_end();
-    await_report_signal();
-    await_reload_signal();
+    signals_->listen([this](int signal) { on_signal(signal); });
     second_timer_.expires_after(std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& error) { every_second(error); });
     io_.run();
-    const RelayRunResult result = finish();
-    hold_signals();
-    return result;
+    return finish();
 }
 
 void RelayRun::await_end() {
-    end_signals_.async_wait([this](const boost::system::error_code& error, int signal) {
-        if (!error) {
-            stop(signal == SIGINT ? "interrupted" : "terminated");
-        }
-    });
     if (options_.time_limit) {
         end_timer_.expires_at(started_ +
                               std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -99,31 +76,21 @@ void RelayRun::await_end() {
     }
 }
 
-void RelayRun::await_report_signal() {
-    report_signal_.async_wait([this](const boost::system::error_code& error, int) {
-        if (error || stopping_) {
-            return;
-        }
+void RelayRun::on_signal(int signal) {
+    if (stopping_) {
+        return;
+    }
+    if (signal == SIGUSR1) {
         if (keeper_) {
             keeper_->tell(Word::report);
         }
-        await_report_signal();
-    });
-}
-
-void RelayRun::await_reload_signal() {
-    reload_signal_.async_wait([this](const boost::system::error_code& error, int) {
-        if (error || stopping_) {
-            return;
-        }
-        if (options_.terminal.gone()) {
-            return stop("the terminal is gone");
-        }
-        if (options_.reload) {
-            reload();
-        }
-        await_reload_signal();
-    });
+    } else if (signal != SIGHUP) {
+        stop(signal == SIGINT ? "interrupted" : "terminated");
+    } else if (options_.terminal.gone()) {
+        stop("the terminal is gone");
+    } else if (options_.reload) {
+        reload();
+    }
 }
 
 void RelayRun::reload() {

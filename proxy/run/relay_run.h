@@ -6,6 +6,7 @@
 #include "proxy/run/observer_keeper.h"
 #include "proxy/run/server_report.h"
 #include "proxy/run/shared_block.h"
+#include "proxy/run/signals.h"
 #include "proxy/run/terminal.h"
 
 #include <chrono>
@@ -19,7 +20,6 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace tw::run {
@@ -76,13 +76,12 @@ class RelayRun {
     [[nodiscard]] std::optional<Ending> open();
 
     /// Forwards until a signal comes or the time is over, and the observer has written what is left.
-    /// From its end on signals wait for the end of the process. Once.
+    /// From the constructor on signals wait for it, or for the end of the process. Once.
     [[nodiscard]] RelayRunResult run();
 
   private:
     void await_end();
-    void await_report_signal();
-    void await_reload_signal();
+    void on_signal(int signal);
     void reload();
     void change_impairment(const relay::Impairment& impairment);
     void every_second(const boost::system::error_code& error);
@@ -99,9 +98,7 @@ class RelayRun {
     std::optional<ObserverKeeper> keeper_;
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
-    boost::asio::signal_set end_signals_;
-    boost::asio::signal_set report_signal_;
-    boost::asio::signal_set reload_signal_;
+    std::optional<Signals> signals_; ///< last: where this cannot start, they end the process
     std::chrono::steady_clock::time_point started_;
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;

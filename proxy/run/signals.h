@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+namespace tw::run {
+
+/// Signals, taken one after the other on an io_context's thread. From now on they wait for that, in
+/// this thread and those it starts, and still do when this is gone: the end of the process is near
+/// then, and its exit code is to say how the run went.
+///
+/// By a descriptor of the kernel, because boost::asio::signal_set does not tell when it could not
+/// register with the io_context, and then nothing would ever be heard.
+class Signals {
+  public:
+    /// Errors: throws std::system_error, or that of Boost.
+    Signals(boost::asio::io_context& io, std::initializer_list<int> signals);
+
+    /// Calls `take` with each signal that comes.
+    void listen(std::function<void(int signal)> take);
+
+  private:
+    void wait();
+
+    boost::asio::posix::stream_descriptor descriptor_;
+    std::function<void(int signal)> take_;
+};
+
+} // namespace tw::run
