@@ -30,6 +30,15 @@ int udp_socket() {
     return fd;
 }
 
+int client_socket(std::size_t index) {
+    const int fd = udp_socket();
+    auto name = loopback(0);
+    // 127.200.0.1 and on: far from those that a proxy on loopback gives its sessions at the server.
+    name.sin_addr.s_addr = htonl(0x7fc80001U + static_cast<std::uint32_t>(index));
+    ::bind(fd, as_sockaddr(&name), sizeof name);
+    return fd;
+}
+
 std::int64_t cpu_time(const std::vector<int>& pids) {
     std::int64_t sum = 0;
     for (const int pid : pids) {
@@ -39,6 +48,9 @@ std::int64_t cpu_time(const std::vector<int>& pids) {
             continue;
         }
         while (const dirent* entry = ::readdir(dir)) {
+            if (entry->d_name[0] == '.') {
+                continue; // `..` is the process, whose figures are its main thread's once more
+            }
             std::ifstream stat{fmt::format("{}/{}/schedstat", tasks, entry->d_name)};
             std::int64_t on_cpu = 0;
             sum += stat >> on_cpu ? on_cpu : 0;

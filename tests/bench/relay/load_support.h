@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,6 +20,9 @@ inline constexpr int kSocketBuffer = 4 * 1024 * 1024;
 
 /// Does not block; with large buffers.
 [[nodiscard]] int udp_socket();
+
+/// The same, bound to an address of 127.0.0.0/8 of its own: players come from all over the world.
+[[nodiscard]] int client_socket(std::size_t index);
 
 /// Time on a processor of the processes and all their threads, in ns.
 [[nodiscard]] std::int64_t cpu_time(const std::vector<int>& pids);

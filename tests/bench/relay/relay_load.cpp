@@ -3,6 +3,10 @@
 //
 // Without --rate every client keeps --window datagrams on their way: as fast as it goes without
 // loss. With --rate every client sends so many a second, evenly spread over time and clients.
+//
+// First each client proves to a proxy with admission that it receives at its address: it sends what
+// reads as a server's CONNECTACCEPT with a token; the echo tells the proxy that token, and the same
+// again returns it.
 
 #include "tests/bench/relay/histogram.h"
 #include "tests/bench/relay/load_support.h"
@@ -10,11 +14,13 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,6 +33,10 @@ constexpr std::size_t kBatch = 64;
 constexpr std::size_t kMaxDatagram = 2048;
 /// A round trip that takes longer is lost; only then a window opens again.
 constexpr std::int64_t kGiveUp = kSecond / 2;
+/// CONNECTACCEPT of DDNet: control packet, no acknowledgement, no chunks; its number, magic, token.
+constexpr std::array<unsigned char, 12> kAccept{0x10, 0, 0, 2, 'T', 'K', 'E', 'N', 1, 2, 3, 4};
+/// New clients come no faster than a game's proxy lets them in.
+constexpr std::chrono::milliseconds kBetweenClients{1};
 
 struct Settings {
     std::uint16_t server_port = 0;
@@ -113,12 +123,13 @@ class Load {
         : settings_{settings}, clients_(settings.clients), epoll_{::epoll_create1(0)} {
         for (std::size_t i = 0; i < clients_.size(); ++i) {
             auto name = loopback(settings_.target_port);
-            clients_[i].fd = udp_socket();
+            clients_[i].fd = client_socket(i);
             ::connect(clients_[i].fd, as_sockaddr(&name), sizeof name);
             epoll_event event{};
             event.events = EPOLLIN;
             event.data.u64 = i;
             ::epoll_ctl(epoll_, EPOLL_CTL_ADD, clients_[i].fd, &event);
+            prove(clients_[i].fd);
         }
     }
 
@@ -157,6 +168,18 @@ class Load {
     }
 
   private:
+    static void prove(int fd) {
+        for (int times = 0; times < 2; ++times) {
+            pollfd answer{.fd = fd, .events = POLLIN, .revents = 0};
+            std::array<char, kMaxDatagram> echoed{};
+            do { // whoever is not heard tries again
+                ::send(fd, kAccept.data(), kAccept.size(), 0);
+            } while (::poll(&answer, 1, static_cast<int>(kGiveUp / 1'000'000)) == 0);
+            ::recv(fd, echoed.data(), echoed.size(), 0);
+        }
+        std::this_thread::sleep_for(kBetweenClients);
+    }
+
     void send(Client& client, unsigned count, std::int64_t now) {
         count = std::min<unsigned>(count, kBatch);
         for (std::size_t i = 0; i < count; ++i) {

@@ -189,7 +189,7 @@ class Load {
     void introduce(std::size_t index) {
         Session& session = sessions_[index];
         auto name = bench::loopback(settings_.target_port);
-        session.fd = bench::udp_socket();
+        session.fd = bench::client_socket(index);
         if (::connect(session.fd, bench::as_sockaddr(&name), sizeof name) != 0) {
             throw std::runtime_error{"cannot make a client's socket"};
         }

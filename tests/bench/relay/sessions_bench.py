@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from relay_bench import free_port
+from relay_bench import family_of, free_port
 
 CAPTURES = {4: "bench-4.pcap.gz", 64: "bench-64.pcap.gz"}
 SPEED_OF_50 = 2  # the capture of 4 players holds 25 snapshots a second
@@ -25,9 +25,12 @@ MIB = 1 << 20
 
 
 def rss(pid):
-    """Resident bytes of a process."""
-    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
-        return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) * 1024
+    """Resident bytes of a process and its children; what they share counts once."""
+    total = 0
+    for each in family_of(pid):
+        with open(f"/proc/{each}/smaps_rollup", encoding="utf-8") as rollup:
+            total += int(re.search(r"Pss:\s+(\d+)", rollup.read()).group(1)) * 1024
+    return total
 
 
 def kernel_drops():
@@ -38,6 +41,12 @@ def kernel_drops():
     return int(counts["RcvbufErrors"]) + int(counts["SndbufErrors"])
 
 
+def proxy_flags(program):
+    """A thousand clients that come in one go and take their time are a crowd of strangers to a proxy that knows admission."""
+    helped = subprocess.run([program, "proxy", "--help"], check=True, capture_output=True, text=True).stdout
+    return [flag for flag in ("--no-admission",) if flag in helped]
+
+
 class Proxy:
     """A running `twscope proxy`, and what it said when it ended."""
 
@@ -45,9 +54,9 @@ class Proxy:
         self.listen, self.server = free_port(), free_port()
         self.process = subprocess.Popen(
             [program, "proxy", "-l", f"127.0.0.1:{self.listen}", "-s", f"127.0.0.1:{self.server}", "-q", "--max-sessions", "4096",
-             *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+             *proxy_flags(program), *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.said = ""
-        while "own 127" not in self.said and "shared" not in self.said:
+        while "the server sees" not in self.said:  # the last line of its start, in every version
             line = self.process.stderr.readline()
             if not line:
                 sys.exit(f"sessions_bench: the proxy did not start: {self.said}")
@@ -56,7 +65,9 @@ class Proxy:
         self.pid = self.process.pid
 
     def load(self, program, **options):
-        command = [program, "--server-port", str(self.server), "--target-port", str(self.listen), "--pid", str(self.pid)]
+        command = [program, "--server-port", str(self.server), "--target-port", str(self.listen)]
+        for pid in family_of(self.pid):
+            command += ["--pid", str(pid)]
         for key, value in options.items():
             command += [f"--{key.replace('_', '-')}", str(value)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -168,6 +179,7 @@ def full_rows(tools, work, quick):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the preset `bench`'s folder")
+    parser.add_argument("--twscope", help="another program to measure than the build's")
     parser.add_argument("--quick", action="store_true", help="about half a minute")
     parser.add_argument("--only", default="", help="some of memory, growth, full; default: all, with --quick no growth")
     parser.add_argument("--json", help="write the rows to this file")
@@ -176,6 +188,7 @@ def main():
         ("twscope", "proxy/twscope"), ("session_load", "tests/bench/relay/session_load"),
         ("relay_load", "tests/bench/relay/relay_load"),
         ("history_floor", "tests/bench/history_floor"))}
+    tools["twscope"] = args.twscope or tools["twscope"]
     # Every session takes a socket at each end.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
