@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <system_error>
 
 #include <sys/epoll.h>
 
@@ -21,6 +23,8 @@ constexpr milliseconds kLongestBetweenLooks{1000};
 constexpr std::size_t kLooksPerSweep = 32;
 /// A weak session that is displaced has to have been silent this long; a player never is.
 constexpr std::uint32_t kSilentMs = 2000;
+/// A server that has said nothing for so long, and has another address by now, is not there any more.
+constexpr std::uint32_t kLeftBehindMs = 5000;
 
 milliseconds tick_for(const Shared& shared) {
     const auto shortest =
@@ -171,11 +175,28 @@ Session* Door::silent_weak() const noexcept {
 
 Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listener,
                     Standing standing, const ProofMemory& proof) {
-    const bool has_place = standing != Standing::connless;
-    auto made = make_session(client);
+    std::unique_ptr<Session> made;
+    try {
+        made = make_session(client, header, listener, standing, proof);
+        if (made != nullptr) {
+            return begin(std::move(made));
+        }
+    } catch (const std::bad_alloc&) {
+        shared_.session_error.store(ENOMEM, std::memory_order_relaxed);
+        if (made != nullptr) {
+            shared_.upstreams.close(made->upstream);
+        }
+    }
+    shared_.sessions.fetch_sub(standing == Standing::connless ? 0 : 1);
+    counters_->sessions_failed.add(1);
+    return nullptr;
+}
+
+std::unique_ptr<Session> Door::make_session(const Endpoint& client, msghdr& header,
+                                            ListenerIndex listener, Standing standing,
+                                            const ProofMemory& proof) {
+    auto made = open_session(client);
     if (made == nullptr) {
-        shared_.sessions.fetch_sub(has_place ? 1 : 0);
-        counters_->sessions_failed.add(1);
         return nullptr;
     }
     std::memcpy(&made->client, header.msg_name, header.msg_namelen);
@@ -185,12 +206,20 @@ Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listen
         made->control_length = static_cast<std::uint8_t>(make_reply_control(header, made->control));
     }
     made->standing = standing;
-    made->has_place = has_place;
+    made->has_place = standing != Standing::connless;
     made->proof = proof;
     made->number = shared_.last_number.fetch_add(1) + 1;
     made->opened = utc_;
     made->begun = made->last_active = now_;
-    made->last_heard_ms = now_ms_;
+    made->last_heard_ms = made->last_answer_ms = now_ms_;
+    return made;
+}
+
+/// All that takes memory comes first: what is in the table has all it needs.
+Session* Door::begin(std::unique_ptr<Session>&& made) {
+    if (made->has_place && !made->is_told()) {
+        made->held = std::make_unique<HeldCopies>();
+    }
     Session& session = sessions_.insert(std::move(made));
     set_budget(session);
     wheel_.add(session, ticks_until_look(session));
@@ -199,17 +228,18 @@ Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listen
         return &session;
     }
     auto& totals = counters_->admission;
-    (has_place ? totals.begun : totals.connless).add(1);
-    if (has_place) {
-        session.held = std::make_unique<HeldCopies>();
-    }
+    (session.has_place ? totals.begun : totals.connless).add(1);
     return &session;
 }
 
-std::unique_ptr<Session> Door::make_session(const Endpoint& client) {
+std::unique_ptr<Session> Door::open_session(const Endpoint& client) {
     auto session = std::make_unique<Session>();
     std::error_code error;
-    session->upstream = shared_.upstreams.open(client, error);
+    try {
+        session->upstream = shared_.upstreams.open(client, error);
+    } catch (const std::bad_alloc&) {
+        error = std::make_error_code(std::errc::not_enough_memory);
+    }
     if (error) {
         shared_.session_error.store(error.value(), std::memory_order_relaxed);
         return nullptr;
@@ -225,7 +255,7 @@ std::unique_ptr<Session> Door::make_session(const Endpoint& client) {
     }
     session->tap.client = client;
     session->tap.upstream = session->upstream.local;
-    session->tap.server = shared_.upstreams.server();
+    session->tap.server = session->upstream.server;
     return session;
 }
 
@@ -245,15 +275,26 @@ void Door::judge(Session& session, Direction direction, std::span<const std::byt
     }
 }
 
+/// Without memory it stays where it is, and may rise by its next datagram.
 void Door::rise(Session& session, Standing standing) {
+    try {
+        try_rise(session, standing);
+    } catch (const std::bad_alloc&) {
+        shared_.session_error.store(ENOMEM, std::memory_order_relaxed);
+        counters_->sessions_failed.add(1);
+    }
+}
+
+void Door::try_rise(Session& session, Standing standing) {
     if (!session.has_place) {
+        auto held = std::make_unique<HeldCopies>();
         if (!make_room(session.tap.client, standing)) {
             return;
         }
         session.has_place = true;
         session.begun = now_;
         session.opened = utc_;
-        session.held = std::make_unique<HeldCopies>();
+        session.held = std::move(held);
         counters_->admission.begun.add(1);
     }
     if (standing == Standing::weak && sessions_.of(standing).size() >= shared_.pools.weak) {
@@ -328,6 +369,13 @@ void Door::free_left(bool all) {
     }
 }
 
+/// The server has moved, and where it was nobody answers any more: the client's next datagram is to
+/// begin a session with the one there is now.
+bool Door::is_left_behind(const Session& session) const noexcept {
+    return session.upstream.generation != shared_.upstreams.generation() &&
+           now_ms_ - session.last_answer_ms >= kLeftBehindMs;
+}
+
 /// A client that still repeats itself before a server that says nothing: the observer is to hear of
 /// that, and the client could not have proved anything.
 bool Door::waits_for_server(Session& session) {
@@ -345,7 +393,7 @@ void Door::look_after(Session& session, Time now) {
     }
     const AdmissionLimits& limits = shared_.limits;
     const auto idle = now - session.last_active;
-    bool over = idle >= shared_.idle_timeout;
+    bool over = idle >= shared_.idle_timeout || is_left_behind(session);
     if (session.standing == Standing::connless) {
         over = over || idle >= limits.connless_time;
     } else if (!session.is_told() && now - session.begun >= limits.unproven_time) {

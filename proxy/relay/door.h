@@ -28,7 +28,8 @@ struct Shared {
 };
 
 /// Where the sessions of one relay thread begin, rise and end: who gets a place, who has to leave
-/// for whom, and when. It allocates for a session, never for a datagram.
+/// for whom, and when. It allocates for a session, never for a datagram; where there is no memory
+/// for one, that one is lost and counted, and no other.
 ///
 /// - Who proves itself is never displaced. An unproven session leaves for the next one when there
 ///   are too many of them, of its address first; a weak one when it is silent and its place is
@@ -62,6 +63,13 @@ class Door {
         if (session.standing != Standing::proven && !session.leaving) {
             judge(session, direction, datagram);
         }
+    }
+
+    /// The server said something to it, in the batch at hand.
+    void note_answer(Session& session) const noexcept {
+        session.active = true;
+        session.answered = true;
+        session.last_answer_ms = now_ms_;
     }
 
     /// Shows a datagram to the observer, or keeps a copy until it hears of the session.
@@ -111,9 +119,15 @@ class Door {
     [[nodiscard]] Session* silent_weak() const noexcept;
     [[nodiscard]] Session* open(const Endpoint& client, msghdr& header, ListenerIndex listener,
                                 Standing standing, const ProofMemory& proof);
-    [[nodiscard]] std::unique_ptr<Session> make_session(const Endpoint& client);
+    [[nodiscard]] std::unique_ptr<Session> open_session(const Endpoint& client);
+    [[nodiscard]] std::unique_ptr<Session> make_session(const Endpoint& client, msghdr& header,
+                                                        ListenerIndex listener, Standing standing,
+                                                        const ProofMemory& proof);
+    [[nodiscard]] Session* begin(std::unique_ptr<Session>&& made);
     void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
     void rise(Session& session, Standing standing);
+    void try_rise(Session& session, Standing standing);
+    [[nodiscard]] bool is_left_behind(const Session& session) const noexcept;
     void tell(Session& session);
     void set_budget(Session& session) const noexcept;
     [[nodiscard]] bool waits_for_server(Session& session);

@@ -83,7 +83,7 @@ void Door::take_over(const SessionState& state, UniqueFd socket) {
     made->tap.opened = state.told;
     made->tap.client = state.client;
     made->tap.upstream = made->upstream.local;
-    made->tap.server = shared_.upstreams.server();
+    made->tap.server = made->upstream.server;
     made->client = to_socket_address(state.client, listeners_[listener].v6, made->client_length);
     made->listener = listener;
     made->control_length =
@@ -99,6 +99,7 @@ void Door::take_over(const SessionState& state, UniqueFd socket) {
     made->begun = now_ - limited(state.begun_ns);
     made->last_active = now_ - limited(state.active_ns);
     made->last_heard_ms = now_ms_ - state.heard_ms;
+    made->last_answer_ms = now_ms_;
     made->kernel_drops = state.kernel_drops;
     if (state.has_place && !made->is_told()) {
         made->held = held_copies(state);

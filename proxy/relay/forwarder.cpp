@@ -3,6 +3,7 @@
 #include "proxy/relay/sender.h"
 
 #include <cerrno>
+#include <new>
 #include <thread>
 
 #include <sys/epoll.h>
@@ -115,8 +116,7 @@ std::size_t Forwarder::read_servers() {
             note_receive_error(-received);
             continue;
         }
-        session->active = true;
-        session->answered = true;
+        door_.note_answer(*session);
         for (const auto end = held + static_cast<std::size_t>(received); held < end; ++held) {
             owner_[held] = session;
         }
@@ -164,7 +164,11 @@ void Forwarder::impair(std::size_t count, Direction direction) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
             door_.look(*owner_[i], direction, batch_.bytes(i));
-            impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
+            try {
+                impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
+            } catch (const std::bad_alloc&) { // it is lost, and no other
+                counters_.directions[static_cast<std::size_t>(direction)].dropped.add(1);
+            }
         }
     }
 }

@@ -91,7 +91,7 @@ void check(const Options& options, std::span<Ring* const> rings) {
 
 } // namespace
 
-Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
+std::vector<Udp::endpoint> resolve_all(const std::string& host, std::uint16_t port) {
     boost::asio::io_context io;
     boost::system::error_code error;
     Udp::resolver resolver{io};
@@ -100,10 +100,14 @@ Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
     if (error || found.empty()) {
         throw NotYetError{"cannot resolve the server's name '" + host + "': " + error.message()};
     }
-    const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& entry) {
-        return entry.endpoint().address().is_v4();
-    });
-    return v4 != found.end() ? v4->endpoint() : found.begin()->endpoint();
+    std::vector<Udp::endpoint> all{found.begin(), found.end()};
+    std::stable_partition(all.begin(), all.end(),
+                          [](const Udp::endpoint& each) { return each.address().is_v4(); });
+    return all;
+}
+
+Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
+    return resolve_all(host, port).front();
 }
 
 bool is_own_address(const Udp::endpoint& endpoint) {
@@ -292,8 +296,23 @@ const std::vector<Udp::endpoint>& Relay::listen_endpoints() const noexcept {
     return state_->listen;
 }
 
-Endpoint Relay::server_endpoint() const noexcept {
+Endpoint Relay::server_endpoint() const {
     return state_->shared.upstreams.server();
+}
+
+void Relay::set_server(const Udp::endpoint& server) {
+    const ClientAddress mode = client_address();
+    const Endpoint endpoint = endpoint_from(server.data());
+    if (mode == ClientAddress::loopback && (endpoint.v6 || !is_loopback(endpoint))) {
+        throw StartError{"clients have loopback addresses of their own at the server, which needs "
+                         "one on 127.0.0.0/8, not " +
+                         to_string(endpoint)};
+    }
+    if (mode == ClientAddress::transparent) {
+        check_transparent(server, state_->listen);
+    }
+    check_not_own(server, state_->listen);
+    state_->shared.upstreams.set_server(server);
 }
 
 ClientAddress Relay::client_address() const noexcept {

@@ -17,6 +17,10 @@
 
 namespace tw::relay {
 
+/// All addresses of the server, the IPv4 ones first. Errors: StartError.
+[[nodiscard]] std::vector<boost::asio::ip::udp::endpoint> resolve_all(const std::string& host,
+                                                                      std::uint16_t port);
+
 /// The server's address: of several the first IPv4 one. Errors: StartError.
 [[nodiscard]] boost::asio::ip::udp::endpoint resolve_server(const std::string& host,
                                                             std::uint16_t port);
@@ -62,7 +66,13 @@ class Relay {
     [[nodiscard]] const std::vector<boost::asio::ip::udp::endpoint>&
     listen_endpoints() const noexcept;
 
-    [[nodiscard]] Endpoint server_endpoint() const noexcept;
+    /// Where sessions lead that begin now.
+    [[nodiscard]] Endpoint server_endpoint() const;
+
+    /// From now on sessions begin with the server at this address; those there are stay where they
+    /// are for as long as they are answered there. From any thread.
+    /// Errors: throws StartError for an address that the relay's mode does not allow.
+    void set_server(const boost::asio::ip::udp::endpoint& server);
 
     /// The mode in use: never `automatic`.
     [[nodiscard]] ClientAddress client_address() const noexcept;

@@ -39,12 +39,20 @@ Session* Sessions::find(const Endpoint& client, ListenerIndex listener) noexcept
     return found == by_client_.end() ? nullptr : found->second;
 }
 
-Session& Sessions::insert(std::unique_ptr<Session> session) {
+Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     Session& inserted = *session;
-    by_client_.emplace(key_of(session->tap.client, session->listener), session.get());
-    ++by_source_[source_of(session->tap.client)];
-    session->index = all_.size();
-    all_.push_back(std::move(session));
+    const Key key = key_of(session->tap.client, session->listener);
+    all_.emplace_back();
+    try {
+        by_client_.emplace(key, session.get());
+        ++by_source_[source_of(session->tap.client)];
+    } catch (...) {
+        by_client_.erase(key);
+        all_.pop_back();
+        throw;
+    }
+    session->index = all_.size() - 1;
+    all_.back() = std::move(session);
     ranks_[place_of(inserted.standing)].push(inserted);
     return inserted;
 }

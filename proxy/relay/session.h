@@ -51,6 +51,7 @@ struct Session {
     Clock::time_point begun;               ///< the same, and with a rise above `connless`
     Clock::time_point last_active;         ///< as of the look that saw it
     std::uint32_t last_heard_ms = 0;       ///< the client's last datagram
+    std::uint32_t last_answer_ms = 0;      ///< the server's last, or when it began
     std::uint32_t kernel_drops = 0;        ///< as last read
     std::unique_ptr<HeldCopies> held;      ///< until the observer hears of it
     std::unique_ptr<SessionLines> lines{}; ///< while lines are impaired
@@ -99,7 +100,8 @@ class Sessions {
     explicit Sessions(std::size_t expected);
 
     [[nodiscard]] Session* find(const Endpoint& client, ListenerIndex listener) noexcept;
-    Session& insert(std::unique_ptr<Session> session);
+    /// Where there is no memory for it, it stays with the caller.
+    Session& insert(std::unique_ptr<Session>&& session);
     /// Takes one out.
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
     /// Moves one to the list of that standing.

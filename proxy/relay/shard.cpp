@@ -1,5 +1,7 @@
 #include "proxy/relay/shard.h"
 
+#include <new>
+#include <thread>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -24,6 +26,9 @@ constexpr int kSpinsPerLook = 256;
 
 /// What has come before a stop is passed on, but a flood shall not keep us from ending.
 constexpr std::chrono::milliseconds kDrainTime{100};
+
+/// When there was no memory, until it is asked for again.
+constexpr std::chrono::milliseconds kMemoryPause{1};
 
 } // namespace
 
@@ -159,16 +164,36 @@ void Shard::drain() {
     }
 }
 
-void Shard::run() {
+void Shard::wait_for_all() {
     for (std::size_t i = 0; i < sockets_.size(); ++i) {
         wait_for_clients(i);
     }
     wait_for_servers();
     wait_for_sweep(forwarder_->sweep_interval());
-    if (busy_poll_) {
-        spin();
-    } else {
-        io_.run();
+    send_due();
+}
+
+void Shard::stop_waiting() {
+    boost::system::error_code ignored;
+    for (Udp::socket& socket : sockets_) {
+        socket.cancel(ignored);
+    }
+    upstream_set_.cancel(ignored);
+    sweep_timer_.cancel(ignored);
+    due_timer_.cancel(ignored);
+    due_.reset();
+}
+
+void Shard::run() {
+    while (!stopping_.load(std::memory_order_relaxed)) {
+        try {
+            wait_for_all();
+            busy_poll_ ? spin() : static_cast<void>(io_.run());
+        } catch (const std::bad_alloc&) {
+            // What there was no memory for is lost. What was waited for may be no longer: anew.
+            stop_waiting();
+            std::this_thread::sleep_for(kMemoryPause);
+        }
     }
     const bool leaving = leaves();
     if (!leaving) {

@@ -56,6 +56,8 @@ class Shard {
     }
 
   private:
+    void wait_for_all();
+    void stop_waiting();
     void wait_for_clients(std::size_t listener);
     void wait_for_servers();
     void wait_for_sweep(std::chrono::milliseconds time);

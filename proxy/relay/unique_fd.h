@@ -36,9 +36,6 @@ class UniqueFd {
 
     [[nodiscard]] bool valid() const noexcept { return fd_ != kNone; }
 
-    /// From now on somebody else's.
-    [[nodiscard]] int release() noexcept { return std::exchange(fd_, kNone); }
-
   private:
     static constexpr int kNone = -1;
     int fd_ = kNone;

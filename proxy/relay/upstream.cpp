@@ -85,7 +85,12 @@ std::optional<std::uint32_t> LoopbackAddresses::take(const Endpoint& client) {
     for (std::uint32_t step = 0; step < kLoopbackCount; ++step) {
         const std::uint32_t address = kFirstLoopback + (start + step) % kLoopbackCount;
         if (is_usable(address) && taken_.insert(address).second) {
-            given_.emplace(source, Given{.address = address, .sessions = 1});
+            try {
+                given_.emplace(source, Given{.address = address, .sessions = 1});
+            } catch (...) {
+                taken_.erase(address); // nobody got it
+                throw;
+            }
             return address;
         }
     }
@@ -118,13 +123,31 @@ void LoopbackAddresses::give_back(const Endpoint& client) {
 
 UpstreamFactory::UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode,
                                  int buffer_bytes, const SipKey& address_key)
-    : server_name_{std::move(server)}, server_{endpoint_from(server_name_.data())}, mode_{mode},
-      buffer_bytes_{buffer_bytes}, addresses_{address_key} {}
+    : server_{std::move(server)}, mode_{mode}, buffer_bytes_{buffer_bytes}, addresses_{
+                                                                                address_key} {}
+
+void UpstreamFactory::set_server(const boost::asio::ip::udp::endpoint& server) {
+    const std::scoped_lock lock{server_mutex_};
+    server_ = server;
+    generation_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Endpoint UpstreamFactory::server() const {
+    const std::scoped_lock lock{server_mutex_};
+    return endpoint_from(server_.data());
+}
 
 Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
     error.clear();
     Upstream upstream;
-    const int family = server_name_.protocol().family();
+    boost::asio::ip::udp::endpoint server;
+    {
+        const std::scoped_lock lock{server_mutex_};
+        server = server_;
+        upstream.generation = generation();
+    }
+    upstream.server = endpoint_from(server.data());
+    const int family = server.protocol().family();
     upstream.socket = UniqueFd{::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     if (!upstream.socket.valid()) {
         error = last_error();
@@ -144,8 +167,8 @@ Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
         upstream.loopback_of = client;
         bound = bind_loopback(socket, *address);
     }
-    const auto length = static_cast<socklen_t>(server_name_.size());
-    if (!bound || ::connect(socket, server_name_.data(), length) != 0) {
+    const auto length = static_cast<socklen_t>(server.size());
+    if (!bound || ::connect(socket, server.data(), length) != 0) {
         error = last_error();
         close(upstream);
         return upstream;
@@ -166,14 +189,17 @@ Upstream UpstreamFactory::take_over(UniqueFd socket, const Endpoint& client, boo
     const bool fits = is_udp_socket(descriptor) &&
                       ::getpeername(descriptor, &peer.base, &peer_length) == 0 &&
                       ::getsockname(descriptor, &local.base, &local_length) == 0 &&
-                      endpoint_from(&peer.base) == server_ &&
+                      endpoint_from(&peer.base) == server() &&
                       own_loopback == (mode_ == ClientAddress::loopback) &&
                       ::fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0;
     if (!fits) {
-        throw HandoverError{"a socket that was handed over does not lead to " + to_string(server_)};
+        throw HandoverError{"a socket that was handed over does not lead to " +
+                            to_string(server())};
     }
     Upstream upstream;
     upstream.local = endpoint_from(&local.base);
+    upstream.server = endpoint_from(&peer.base);
+    upstream.generation = generation();
     if (own_loopback) {
         if (upstream.local.v6 || !addresses_.take_over(client, ntohl(local.v4.sin_addr.s_addr))) {
             throw HandoverError{"the address " + to_string(upstream.local) +

@@ -6,6 +6,7 @@
 #include "proxy/relay/sip_hash.h"
 #include "proxy/relay/unique_fd.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -50,10 +51,13 @@ class LoopbackAddresses {
 struct Upstream {
     UniqueFd socket;
     Endpoint local;                      ///< what the server sees as the sender
+    Endpoint server;                     ///< whom it reaches
+    std::uint32_t generation = 0;        ///< of that (see UpstreamFactory)
     std::optional<Endpoint> loopback_of; ///< whose loopback address is to be given back
 };
 
-/// Opens upstream sockets: non-blocking, connected to the server, bound as `mode` says.
+/// Opens upstream sockets: non-blocking, connected to the server, bound as `mode` says. Safe for
+/// several threads.
 class UpstreamFactory {
   public:
     UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode, int buffer_bytes,
@@ -66,13 +70,22 @@ class UpstreamFactory {
     [[nodiscard]] Upstream take_over(UniqueFd socket, const Endpoint& client, bool own_loopback);
     void close(Upstream& upstream);
 
-    [[nodiscard]] const Endpoint& server() const noexcept { return server_; }
+    /// Where the sockets lead that are opened from now on; those there are stay as they are.
+    void set_server(const boost::asio::ip::udp::endpoint& server);
+
+    [[nodiscard]] Endpoint server() const;
+
+    /// How often the server has moved.
+    [[nodiscard]] std::uint32_t generation() const noexcept {
+        return generation_.load(std::memory_order_relaxed);
+    }
 
     [[nodiscard]] ClientAddress mode() const noexcept { return mode_; }
 
   private:
-    boost::asio::ip::udp::endpoint server_name_;
-    Endpoint server_;
+    mutable std::mutex server_mutex_;
+    boost::asio::ip::udp::endpoint server_;
+    std::atomic<std::uint32_t> generation_{0};
     ClientAddress mode_;
     int buffer_bytes_;
     LoopbackAddresses addresses_;

@@ -130,7 +130,7 @@ admin::State AdminRun::state() const {
                        .now_ms = now_ms(),
                        .started_ms = started_ms_,
                        .listen = {},
-                       .server = relay::to_string(parts_.relay->server_endpoint()),
+                       .server = parts_.relay->server(),
                        .impairment = parts_.impairment->settings(),
                        .inspecting = parts_.inspecting,
                        .relay = relay_state(*parts_.relay),

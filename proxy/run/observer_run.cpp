@@ -127,6 +127,9 @@ void ObserverRun::obey(ProcessLink::Message& message) {
             spdlog::warn("the line stays as it is: {}", done.error());
         }
         break;
+    case Word::server:
+        relay_.set_server(message.text);
+        break;
     case Word::log_level:
         spdlog::set_level(spdlog::level::from_str(message.text));
         break;
@@ -160,8 +163,8 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     if (page_) {
         page_->look();
     }
-    server_report_.check(relay_.counters(), relay::to_string(relay_.server_endpoint()),
-                         console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
+    server_report_.check(relay_.counters(), relay_.server(), console_ ? &*console_ : nullptr,
+                         page_ ? &*page_ : nullptr);
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }

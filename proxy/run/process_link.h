@@ -23,6 +23,7 @@ enum class Word : std::uint8_t {
     log_level, ///< how much to log from now on
     token,     ///< the live page's, as PageToken has it
     begin,     ///< the greeting is over
+    server,    ///< sessions lead to this address from now on
     records,   ///< go on in the file of this descriptor
     summary,   ///< write the summary to the file of this descriptor
     report,    ///< write the totals so far

@@ -54,6 +54,15 @@ std::optional<Ending> RelayRun::open() {
 
 RelayRunResult RelayRun::run() {
     relay_->start();
+    boost::system::error_code is_name;
+    static_cast<void>(boost::asio::ip::make_address(options_.relay.server_host, is_name));
+    if (is_name) {
+        server_name_.emplace(
+            [host = options_.relay.server_host, port = options_.relay.server_port] {
+                return relay::resolve_all(host, port);
+            },
+            relay::to_asio(relay_->server_endpoint()), std::chrono::steady_clock::now());
+    }
     started_ = std::chrono::steady_clock::now();
     await_end();
     signals_->listen([this](int signal) { on_signal(signal); });
@@ -126,6 +135,7 @@ void RelayRun::every_second(const boost::system::error_code& error) {
         return;
     }
     check_sessions();
+    follow_server();
     if (keeper_) {
         keeper_->check();
     } else {
@@ -147,6 +157,35 @@ void RelayRun::check_sessions() {
                      "for them: {}",
                      failed - failed_sessions_reported_, relay_->last_session_error().message());
         failed_sessions_reported_ = failed;
+    }
+}
+
+void RelayRun::follow_server() {
+    if (!server_name_) {
+        return;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    const relay::Counters counters = relay_->counters();
+    static_cast<void>(server_watch_.on_second(now, {.to_server = counters.directions[0].datagrams,
+                                                    .from_server = counters.directions[1].datagrams,
+                                                    .refused = counters.icmp_refused}));
+    const auto moved = server_name_->on_second(now, server_watch_.silent());
+    if (!moved) {
+        return;
+    }
+    const std::string where = relay::to_string(*moved);
+    try {
+        relay_->set_server(*moved);
+    } catch (const relay::StartError& error) {
+        spdlog::warn("the name {} leads to {} now, which cannot be used: {}",
+                     options_.relay.server_host, where, error.what());
+        return;
+    }
+    spdlog::info("the server {} is at {} now; new sessions lead there", options_.relay.server_host,
+                 where);
+    shared_.block().facts.server = relay_->server_endpoint();
+    if (keeper_ && keeper_->link() != nullptr) {
+        keeper_->link()->send(Word::server, where);
     }
 }
 

@@ -4,7 +4,9 @@
 #include "proxy/run/admission_report.h"
 #include "proxy/run/greeting.h"
 #include "proxy/run/observer_keeper.h"
+#include "proxy/run/server_name.h"
 #include "proxy/run/server_report.h"
+#include "proxy/run/server_watch.h"
 #include "proxy/run/shared_block.h"
 #include "proxy/run/signals.h"
 #include "proxy/run/terminal.h"
@@ -86,6 +88,7 @@ class RelayRun {
     void change_impairment(const relay::Impairment& impairment);
     void every_second(const boost::system::error_code& error);
     void check_sessions();
+    void follow_server();
     void impair(const std::string& settings);
     void stop(std::string_view why);
     [[nodiscard]] RelayRunResult finish();
@@ -104,7 +107,9 @@ class RelayRun {
     bool stopping_ = false;
     std::uint64_t failed_sessions_reported_ = 0;
     AdmissionReport admission_report_;
-    ServerReport server_report_; ///< where there is no observer to say it
+    ServerReport server_report_;            ///< where there is no observer to say it
+    std::optional<ServerName> server_name_; ///< nothing: it is an address
+    ServerWatch server_watch_;
 };
 
 } // namespace tw::run

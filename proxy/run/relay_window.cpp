@@ -7,6 +7,16 @@ relay::Impairment RelayWindow::impairment() const {
     return impairment_;
 }
 
+std::string RelayWindow::server() const {
+    const std::scoped_lock lock{mutex_};
+    return server_;
+}
+
+void RelayWindow::set_server(std::string_view server) {
+    const std::scoped_lock lock{mutex_};
+    server_ = server;
+}
+
 bool RelayWindow::set_impairment(const relay::Impairment& impairment) {
     const std::scoped_lock lock{mutex_};
     if (!ask_(relay::to_string(impairment))) {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace tw::run {
@@ -21,15 +22,18 @@ class RelayWindow {
     /// `ask`: carries a wish for another impairment, as relay::parse_impairment reads it, to the
     ///        relay; false when it cannot.
     RelayWindow(const SharedBlock& block, std::function<bool(const std::string&)> ask)
-        : block_{&block}, ask_{std::move(ask)}, impairment_{block.facts.impairment} {}
+        : block_{&block}, ask_{std::move(ask)},
+          impairment_{block.facts.impairment}, server_{relay::to_string(block.facts.server)} {}
 
     [[nodiscard]] std::span<const relay::Endpoint> listen_endpoints() const noexcept {
         return std::span{block_->facts.listen}.first(block_->facts.num_listen);
     }
 
-    [[nodiscard]] const relay::Endpoint& server_endpoint() const noexcept {
-        return block_->facts.server;
-    }
+    /// The server's address, as people read it.
+    [[nodiscard]] std::string server() const;
+
+    /// It has moved.
+    void set_server(std::string_view server);
 
     [[nodiscard]] const relay::Observation& observation() const noexcept {
         return block_->observation;
@@ -52,6 +56,7 @@ class RelayWindow {
     std::function<bool(const std::string&)> ask_;
     mutable std::mutex mutex_;
     relay::Impairment impairment_;
+    std::string server_;
 };
 
 /// Sessions open now.

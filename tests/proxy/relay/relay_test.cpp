@@ -410,4 +410,36 @@ TEST_CASE("a relay that cannot start says why in one line") {
     }
 }
 
+TEST_CASE("a server that moves gets the sessions that begin, and keeps those it has") {
+    Peer first;
+    Peer second;
+    Relay relay{options_for(first.endpoint())};
+    relay.start();
+    const auto door = relay.listen_endpoints()[0];
+    const Bytes bytes(10);
+    Peer early;
+    early.send(bytes, door);
+    REQUIRE(first.receive());
+    relay.set_server(second.endpoint());
+    CHECK(relay.server_endpoint().port == second.endpoint().port());
+    Peer late;
+    late.send(bytes, door);
+    CHECK(second.receive());
+    early.send(bytes, door);
+    CHECK(first.receive());
+    CHECK_THROWS_AS(relay.set_server(door), StartError);
+    CHECK(relay.server_endpoint().port == second.endpoint().port());
+}
+
+TEST_CASE("clients with loopback addresses of their own cannot follow a server off this host") {
+    Peer server;
+    Options options = options_for(server.endpoint());
+    options.client_address = ClientAddress::loopback;
+    Relay relay{options};
+    CHECK_THROWS_AS(relay.set_server({boost::asio::ip::make_address("192.0.2.1"), 8303}),
+                    StartError);
+    CHECK_THROWS_AS(relay.set_server({boost::asio::ip::make_address("::1"), 8303}), StartError);
+    CHECK(relay.server_endpoint().port == server.endpoint().port());
+}
+
 } // namespace
