@@ -46,8 +46,11 @@ std::optional<std::size_t> Impairer::push(void* owner, SessionLines& session, Di
         return std::nullopt;
     }
     if (free_.empty()) {
-        free_.push_back(slots_.size());
         slots_.emplace_back();
+        if (free_.capacity() < slots_.size()) {
+            free_.reserve(2 * slots_.size()); // each is given back without asking for memory
+        }
+        free_.push_back(slots_.size() - 1);
     }
     const std::size_t index = free_.back();
     free_.pop_back();
@@ -56,9 +59,9 @@ std::optional<std::size_t> Impairer::push(void* owner, SessionLines& session, Di
     slot.session = &session;
     slot.direction = direction;
     slot.bytes.assign(bytes.begin(), bytes.end());
+    enter(index, leaves); // the last that takes memory
     bytes_ += bytes.size();
     ++session.waiting;
-    enter(index, leaves);
     return index;
 }
 

@@ -23,6 +23,7 @@ namespace {
 std::atomic<std::uint64_t> count{0};
 std::atomic<std::uint64_t> live{0};
 std::atomic<std::uint64_t> peak{0};
+std::atomic<std::int64_t> until_failure{-1};
 
 } // namespace
 
@@ -42,6 +43,10 @@ void tw::test::forget_peak() noexcept {
     peak.store(live.load());
 }
 
+void tw::test::fail_allocation_after(std::int64_t more) noexcept {
+    until_failure.store(more);
+}
+
 bool tw::test::counts_allocations() noexcept {
 #ifdef TW_SANITIZED
     return false;
@@ -57,6 +62,9 @@ namespace {
 
 void* allocate(std::size_t size) {
     count.fetch_add(1, std::memory_order_relaxed);
+    if (until_failure.load(std::memory_order_relaxed) >= 0 && until_failure.fetch_sub(1) == 0) {
+        throw std::bad_alloc{};
+    }
     void* const memory = std::malloc(size == 0 ? 1 : size);
     if (memory == nullptr) {
         throw std::bad_alloc{};

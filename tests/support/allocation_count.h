@@ -13,6 +13,9 @@ std::uint64_t live_bytes() noexcept;
 std::uint64_t peak_bytes() noexcept;
 void forget_peak() noexcept;
 
+/// Makes the one after so many more fail, whoever's it is; negative: none fails.
+void fail_allocation_after(std::int64_t more) noexcept;
+
 /// Whether this build counts: those with sanitizers bring an allocator of their own.
 bool counts_allocations() noexcept;
 

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <new>
+#include <span>
+#include <string_view>
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -58,6 +60,89 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
         CHECK(observed > 1000);
         CHECK(ring.dropped() > 0);
         CHECK(after - before == 0);
+    }
+}
+
+/// Not one of a player's before the server has answered.
+Standing prove_by_answer(ProofMemory& /*memory*/, Direction direction,
+                         std::span<const std::byte> /*datagram*/) {
+    return direction == Direction::s2c ? Standing::proven : Standing::unproven;
+}
+
+TEST_CASE("no memory for a new session costs that one, and nobody who is in") {
+    if (!tw::test::counts_allocations()) {
+        return;
+    }
+
+    struct Row {
+        const char* name;
+        Prove prove;
+        ClientAddress mode;
+        std::string_view impairment;
+    };
+
+    const Row rows[] = {
+        {"let in at once", nullptr, ClientAddress::loopback, "none"},
+        {"to be proven", prove_by_answer, ClientAddress::loopback, "none"},
+        {"on a bad line", prove_by_answer, ClientAddress::shared, "delay=1ms,dup=50%"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Peer server;
+        Options options = options_for(server.endpoint());
+        options.prove = row.prove;
+        options.client_address = row.mode;
+        options.max_sessions = 600;
+        options.impairment = *parse_impairment(row.impairment, 1);
+        Ring ring{std::size_t{1} << 20U};
+        Ring* const rings[] = {&ring};
+        Relay relay{options, rings};
+        relay.start();
+        Bytes buffer(600);
+        const int s = server.socket().native_handle();
+        const timeval patience{.tv_sec = 0, .tv_usec = 500'000};
+        ::setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        Peer player;
+        player.socket().connect(relay.listen_endpoints()[0]);
+        for (int i = 0; i < 20; ++i) {
+            REQUIRE(round_trip(player.socket().native_handle(), s, buffer));
+        }
+        for (int n = 0; n < 40; ++n) {
+            CAPTURE(n);
+            Peer late;
+            late.socket().connect(relay.listen_endpoints()[0]);
+            const std::uint64_t failed = relay.counters().sessions_failed;
+            tw::test::fail_allocation_after(n);
+            REQUIRE(::send(late.socket().native_handle(), buffer.data(), 1, 0) == 1);
+            // The player's next comes behind it, so that it was seen to by then.
+            bool played = true;
+            for (int i = 0; i < 3; ++i) {
+                SocketAddress from{};
+                socklen_t length = sizeof from;
+                played = played && ::send(player.socket().native_handle(), buffer.data(),
+                                          buffer.size(), 0) > 0;
+                ssize_t size = 0;
+                do { // the newcomer's one byte, where it got in, and the player's whole datagram
+                    length = sizeof from;
+                    size = ::recvfrom(s, buffer.data(), buffer.size(), 0, &from.base, &length);
+                } while (size == 1);
+                played = played && size == static_cast<ssize_t>(buffer.size());
+            }
+            tw::test::fail_allocation_after(-1);
+            // On a bad line each datagram takes memory while it waits: one may be lost for want of it.
+            CHECK((played || row.impairment != "none"));
+            CHECK(relay.counters().sessions_failed - failed <= 1);
+        }
+        CHECK((relay.counters().sessions_failed != 0 || row.impairment != "none"));
+        // All is as before for who comes now.
+        Peer last;
+        last.socket().connect(relay.listen_endpoints()[0]);
+        last.send(buffer, relay.listen_endpoints()[0]);
+        bool got_in = false;
+        for (int i = 0; i < 100 && !got_in; ++i) {
+            const auto datagram = server.receive(std::chrono::milliseconds{100});
+            got_in = datagram && datagram->size() == buffer.size();
+        }
+        CHECK(got_in);
     }
 }
 
