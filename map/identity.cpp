@@ -22,10 +22,26 @@ constexpr std::array<std::string_view, 24> kReservedNames = {
     "con",  "prn",  "aux",  "nul",  "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7",
     "com8", "com9", "lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9"};
 
+struct CodePoints {
+    char32_t first;
+    char32_t last;
+};
+
 /// White space beyond ASCII, which would make two names look alike.
+constexpr std::array<CodePoints, 9> kWideSpaces{{{0x85, 0x85},
+                                                 {0xa0, 0xa0},
+                                                 {0x1680, 0x1680},
+                                                 {0x2000, 0x200f},
+                                                 {0x2028, 0x2029},
+                                                 {0x202f, 0x202f},
+                                                 {0x205f, 0x205f},
+                                                 {0x3000, 0x3000},
+                                                 {0xfeff, 0xfeff}}};
+
 bool is_wide_space(char32_t c) {
-    return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200f) || c == 0x2028 ||
-           c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000 || c == 0xfeff;
+    return std::any_of(kWideSpaces.begin(), kWideSpaces.end(), [c](const CodePoints& spaces) {
+        return spaces.first <= c && c <= spaces.last;
+    });
 }
 
 /// Windows takes what stands before the first dot for a device if it bears its name.

@@ -8,7 +8,7 @@ namespace tw::wire {
 
 namespace {
 
-constexpr std::size_t kMaxChunkSize = 1023;
+[[maybe_unused]] constexpr std::size_t kMaxChunkSize = 1023; // in builds without assertions
 
 using Bytes = std::vector<std::byte>;
 

@@ -1,4 +1,4 @@
-// Covers: map/checks.cpp, map/layers.cpp, map/text.cpp, map/tile_data.cpp
+// Covers: map/checks.cpp, map/layers.cpp, map/tile_data.cpp
 #include "map/acceptance.h"
 #include "map/items.h"
 #include "map/map.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -182,6 +183,18 @@ TEST_CASE("a typed body that is cut anywhere is none") {
             CHECK_FALSE(whole(size));
         }
     }
+}
+
+TEST_CASE("a line of the server's own is chat to all of client -1") {
+    const auto line_of = [](int team, int client) {
+        const auto chat = test::MessageBuilder{}.number(team).number(client).string("hello");
+        return std::string{wire::find_server_line(chat.bytes()).value_or("none")};
+    };
+    CHECK(line_of(0, -1) == "hello");
+    CHECK(line_of(1, -1) == "none");
+    CHECK(line_of(0, 3) == "none");
+    CHECK_FALSE(wire::find_server_line(test::MessageBuilder{}.number(0).bytes()));
+    CHECK_FALSE(wire::find_server_line({}));
 }
 
 TEST_CASE("a length beyond the body makes no typed body") {

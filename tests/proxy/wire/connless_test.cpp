@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -161,6 +162,24 @@ TEST_CASE("numbers in text that are none read as 0 and are marked") {
         body.string(row.text).decimal(1).string("");
         CHECK(decoded(body.bytes()) ==
               "token=" + std::string{row.shown} + " packet_no=1 reserved=\"\" clients[ ]");
+    }
+}
+
+TEST_CASE("the version of a server is told by its infos and by nothing else") {
+    const auto version_of = [](const MessageBuilder& packet) -> std::optional<std::string> {
+        const auto version = find_server_version(packet.bytes());
+        return version ? std::optional{std::string{*version}} : std::nullopt;
+    };
+    CHECK(version_of(packet_of("inf3").string("7").string("0.6.4, 18.0")) == "0.6.4, 18.0");
+    CHECK_FALSE(version_of(packet_of("inf3").string("7").text("cut")));
+    CHECK_FALSE(version_of(packet_of("inf3")));
+    CHECK_FALSE(version_of(packet_of("gie3").byte(7)));
+    CHECK_FALSE(version_of(packet_of("nope").string("7").string("0.6.4")));
+    CHECK_FALSE(find_server_version({}));
+    for (const ConnlessSpec& spec : connless_table()) {
+        CAPTURE(spec.magic);
+        const bool is_info = spec.fields.size() >= 2 && spec.fields[1].name == "version";
+        CHECK(version_of(packet_of(spec.magic).string("7").string("v")).has_value() == is_info);
     }
 }
 

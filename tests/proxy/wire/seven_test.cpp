@@ -93,3 +93,43 @@ TEST_CASE("a handshake of 0.6 is known among the packets of 0.7") {
     CHECK_FALSE(is_six_handshake(from_hex("14000001544b454effffffff")));
     CHECK_FALSE(is_six_handshake(from_hex("100000")));
 }
+
+TEST_CASE("only a handshake packet of 0.6 in one of its sizes is known as one") {
+    struct Row {
+        std::string_view name;
+        std::string_view hex;
+        std::size_t padding;
+        bool known;
+    };
+
+    const Row rows[] = {
+        {"CONNECT alone", "10000001", 0, true},
+        {"CONNECT of 0.6.5", "10000001", 512, true},
+        {"one byte short of it", "10000001", 511, false},
+        {"CONNECT with a token", "10000001544b454e01020304", 0, true},
+        {"CONNECT with what is no token", "100000010102030405060708", 0, false},
+        {"CONNECTACCEPT alone", "10000002", 0, true},
+        {"CONNECTACCEPT with a token", "10000002544b454e01020304", 0, true},
+        {"CONNECTACCEPT with a byte more", "10000002", 1, false},
+        {"ACCEPT with a token", "1000000301020304", 0, true},
+        {"ACCEPT without", "10000003", 0, false},
+        {"KEEPALIVE", "10000000", 0, false},
+        {"with a number of chunks", "10000101", 0, false},
+        {"with the flag of a resend", "50000001", 0, false},
+        {"a header alone", "100000", 0, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Bytes datagram = from_hex(row.hex);
+        datagram.resize(datagram.size() + row.padding);
+        CHECK(is_six_handshake(datagram) == row.known);
+    }
+}
+
+TEST_CASE("what has no chunks, or the half of one, is not laid out as 0.7 lays it out") {
+    PacketScratch scratch;
+    const Bytes half = from_hex("00");
+    CHECK_FALSE(fits_seven({.control = true, .num_chunks = 1, .payload = {}}, scratch));
+    CHECK_FALSE(fits_seven({.num_chunks = 0, .payload = half}, scratch));
+    CHECK_FALSE(fits_seven({.num_chunks = 1, .payload = half}, scratch));
+}
