@@ -1,0 +1,389 @@
+// A library to preload into twscope (LD_PRELOAD) that lets one call fail: the N-th of a function, in
+// the process that forwards or in the one that looks.
+//
+//     TW_FAULT=relay:send:3    the process (relay, observer), the function's kind (see kKinds), the
+//                              number from 1; 0: none fails, they are only counted
+//     TW_FAULT_COUNTS=FILE     where to count, for whoever watches: a 64-bit number for each kind, in
+//                              the order of the table, then one that is 1 once the call has failed
+//
+// Only calls through the dynamic linker are seen, from main on: what the C library does inside is
+// not, and what fails before main nobody could catch. A call fails as it may fail: an eventfd takes
+// what is written to it, and fcntl fails only where it makes a descriptor. libseccomp goes round in
+// circles for ever when it gets no memory, so the call that is to fail must not be its own.
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+extern "C" {
+void* __libc_malloc(std::size_t size);               // NOLINT(bugprone-reserved-identifier)
+void* __libc_calloc(std::size_t n, std::size_t s);   // NOLINT(bugprone-reserved-identifier)
+void* __libc_realloc(void* old, std::size_t size);   // NOLINT(bugprone-reserved-identifier)
+void* __libc_memalign(std::size_t a, std::size_t s); // NOLINT(bugprone-reserved-identifier)
+}
+
+namespace {
+
+struct Kind {
+    const char* name;
+    int error; ///< what a failed call leaves in errno, or returns where errors are returned
+};
+
+enum KindId : std::size_t {
+    kMalloc,
+    kWrite,
+    kSend,
+    kReceive,
+    kBind,
+    kOpen,
+    kMmap,
+    kSocket,
+    kEpoll,
+    kDuplicate,
+    kProcess,
+    kThread,
+    kNumKinds
+};
+
+constexpr std::array<Kind, kNumKinds> kKinds{{
+    {"malloc", ENOMEM}, // and calloc, realloc, aligned_alloc; so operator new as well
+    {"write", EIO},     // and writev
+    {"send", ENOBUFS},  // and sendto, sendmsg, sendmmsg
+    {"recv", ENOMEM},   // and recvfrom, recvmsg, recvmmsg
+    {"bind", EACCES},
+    {"open", EMFILE},   // and openat
+    {"mmap", ENOMEM},   // and ftruncate, which makes shared memory as large as it is to be
+    {"socket", EMFILE}, // and socketpair, eventfd, timerfd_create, memfd_create
+    {"epoll", ENOMEM},  // epoll_create1, epoll_ctl
+    {"dup", EMFILE},    // and fcntl
+    {"spawn", EAGAIN},  // and syscall: by which pidfd_open and Landlock are called
+    {"thread", EAGAIN}, // pthread_create
+}};
+
+/// What is counted; in memory that the watcher sees, where it asked for that.
+struct Counts {
+    std::array<std::atomic<std::uint64_t>, kNumKinds> calls;
+    std::atomic<std::uint64_t> failed;
+};
+
+Counts own_counts;                // NOLINT: one for the process
+std::atomic<Counts*> counts{};    // NOLINT: null while this process is not the one that is meant
+std::size_t failing = kNumKinds;  // NOLINT: set before `counts`
+std::uint64_t failing_call = 0;   // NOLINT
+std::atomic<bool> in_main{false}; // NOLINT
+int (*real_main)(int, char**, char**) = nullptr; // NOLINT
+
+std::array<std::atomic<bool>, 256> eventfds{}; // NOLINT
+
+bool is_eventfd(int file) {
+    return file >= 0 && static_cast<std::size_t>(file) < eventfds.size() &&
+           eventfds[static_cast<std::size_t>(file)];
+}
+
+bool is_of_libseccomp(const void* caller) {
+    Dl_info info{};
+    return ::dladdr(caller, &info) != 0 && std::strstr(info.dli_fname, "libseccomp") != nullptr;
+}
+
+/// Whether this call is the one.
+bool fails(KindId kind, const void* caller = nullptr) {
+    Counts* const here = counts.load(std::memory_order_acquire);
+    if (here == nullptr || !in_main) {
+        return false;
+    }
+    const std::uint64_t number = here->calls[kind].fetch_add(1) + 1;
+    if (kind != failing || number != failing_call || is_of_libseccomp(caller)) {
+        return false;
+    }
+    here->failed = 1;
+    errno = kKinds[kind].error;
+    return true;
+}
+
+/// `relay` for twscope itself, `observer` for the one it starts, nothing for another program.
+const char* role_of_process() {
+    std::array<char, 4096> line{};
+    const int file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", 0));
+    const auto size = ::syscall(SYS_read, file, line.data(), line.size() - 1);
+    ::close(file);
+    if (size <= 0 || std::strstr(line.data(), "twscope") == nullptr) {
+        return "";
+    }
+    for (const char* at = line.data(); at < line.data() + size; at += std::strlen(at) + 1) {
+        if (std::strncmp(at, "--observer=", std::strlen("--observer=")) == 0) {
+            return "observer";
+        }
+    }
+    return "relay";
+}
+
+template <typename Function>
+Function real(const char* name) {
+    return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+__attribute__((constructor)) void begin() {
+    const char* const wanted = std::getenv("TW_FAULT");
+    if (wanted == nullptr) {
+        return;
+    }
+    std::array<char, 16> process{};
+    std::array<char, 16> kind{};
+    unsigned long long number = 0;
+    if (std::sscanf(wanted, "%15[^:]:%15[^:]:%llu", process.data(), kind.data(), &number) != 3 ||
+        std::strcmp(process.data(), role_of_process()) != 0) {
+        return;
+    }
+    for (std::size_t i = 0; i < kNumKinds; ++i) {
+        if (std::strcmp(kKinds[i].name, kind.data()) == 0) {
+            failing = i;
+        }
+    }
+    failing_call = number;
+    Counts* seen = &own_counts;
+    if (const char* const path = std::getenv("TW_FAULT_COUNTS")) {
+        const int file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDWR));
+        void* const memory = reinterpret_cast<void*>(::syscall(
+            SYS_mmap, nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+        ::close(file);
+        seen = memory == MAP_FAILED ? seen : static_cast<Counts*>(memory);
+    }
+    counts.store(seen, std::memory_order_release);
+}
+
+} // namespace
+
+// Each as the C library has it, but for the one call.
+extern "C" {
+
+/// How a program is begun, to know when main is.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the C library's name
+int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(),
+                      void (*fini)(), void (*loader)(), void* stack) {
+    static const auto next = real<int (*)(int (*)(int, char**, char**), int, char**, void (*)(),
+                                          void (*)(), void (*)(), void*)>("__libc_start_main");
+    real_main = main;
+    const auto begin_main = [](int count, char** arguments, char** environment) {
+        in_main = true;
+        return real_main(count, arguments, environment);
+    };
+    return next(begin_main, argc, argv, init, fini, loader, stack);
+}
+
+void* malloc(std::size_t size) {
+    return fails(kMalloc, __builtin_return_address(0)) ? nullptr : __libc_malloc(size);
+}
+
+void* calloc(std::size_t count, std::size_t size) {
+    return fails(kMalloc, __builtin_return_address(0)) ? nullptr : __libc_calloc(count, size);
+}
+
+void* realloc(void* old, std::size_t size) {
+    return fails(kMalloc, __builtin_return_address(0)) ? nullptr : __libc_realloc(old, size);
+}
+
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+    return fails(kMalloc, __builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size);
+}
+
+ssize_t write(int file, const void* data, std::size_t size) {
+    static const auto next = real<ssize_t (*)(int, const void*, std::size_t)>("write");
+    return !is_eventfd(file) && fails(kWrite) ? -1 : next(file, data, size);
+}
+
+ssize_t writev(int file, const iovec* parts, int count) {
+    static const auto next = real<ssize_t (*)(int, const iovec*, int)>("writev");
+    return fails(kWrite) ? -1 : next(file, parts, count);
+}
+
+ssize_t send(int socket, const void* data, std::size_t size, int flags) {
+    static const auto next = real<ssize_t (*)(int, const void*, std::size_t, int)>("send");
+    return fails(kSend) ? -1 : next(socket, data, size, flags);
+}
+
+ssize_t sendto(int socket, const void* data, std::size_t size, int flags, const sockaddr* to,
+               socklen_t length) {
+    static const auto next =
+        real<ssize_t (*)(int, const void*, std::size_t, int, const sockaddr*, socklen_t)>("sendto");
+    return fails(kSend) ? -1 : next(socket, data, size, flags, to, length);
+}
+
+ssize_t sendmsg(int socket, const msghdr* message, int flags) {
+    static const auto next = real<ssize_t (*)(int, const msghdr*, int)>("sendmsg");
+    return fails(kSend) ? -1 : next(socket, message, flags);
+}
+
+int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
+    static const auto next = real<int (*)(int, mmsghdr*, unsigned, int)>("sendmmsg");
+    return fails(kSend) ? -1 : next(socket, messages, count, flags);
+}
+
+ssize_t recv(int socket, void* data, std::size_t size, int flags) {
+    static const auto next = real<ssize_t (*)(int, void*, std::size_t, int)>("recv");
+    return fails(kReceive) ? -1 : next(socket, data, size, flags);
+}
+
+ssize_t recvfrom(int socket, void* data, std::size_t size, int flags, sockaddr* from,
+                 socklen_t* length) {
+    static const auto next =
+        real<ssize_t (*)(int, void*, std::size_t, int, sockaddr*, socklen_t*)>("recvfrom");
+    return fails(kReceive) ? -1 : next(socket, data, size, flags, from, length);
+}
+
+ssize_t recvmsg(int socket, msghdr* message, int flags) {
+    static const auto next = real<ssize_t (*)(int, msghdr*, int)>("recvmsg");
+    return fails(kReceive) ? -1 : next(socket, message, flags);
+}
+
+int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+    static const auto next = real<int (*)(int, mmsghdr*, unsigned, int, timespec*)>("recvmmsg");
+    return fails(kReceive) ? -1 : next(socket, messages, count, flags, timeout);
+}
+
+int bind(int socket, const sockaddr* address, socklen_t length) noexcept {
+    static const auto next = real<int (*)(int, const sockaddr*, socklen_t)>("bind");
+    return fails(kBind) ? -1 : next(socket, address, length);
+}
+
+int open(const char* path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    const auto mode = va_arg(rest, mode_t); // rubbish where there is none, and then nobody reads it
+    va_end(rest);
+    static const auto next = real<int (*)(const char*, int, mode_t)>("open");
+    return fails(kOpen) ? -1 : next(path, flags, mode);
+}
+
+int openat(int folder, const char* path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    const auto mode = va_arg(rest, mode_t);
+    va_end(rest);
+    static const auto next = real<int (*)(int, const char*, int, mode_t)>("openat");
+    return fails(kOpen) ? -1 : next(folder, path, flags, mode);
+}
+
+void* mmap(void* where, std::size_t size, int protection, int flags, int file,
+           off_t offset) noexcept {
+    static const auto next = real<void* (*)(void*, std::size_t, int, int, int, off_t)>("mmap");
+    return fails(kMmap) ? MAP_FAILED : next(where, size, protection, flags, file, offset);
+}
+
+int ftruncate(int file, off_t size) noexcept {
+    static const auto next = real<int (*)(int, off_t)>("ftruncate");
+    return fails(kMmap) ? -1 : next(file, size);
+}
+
+int socket(int domain, int type, int protocol) noexcept {
+    static const auto next = real<int (*)(int, int, int)>("socket");
+    return fails(kSocket) ? -1 : next(domain, type, protocol);
+}
+
+int socketpair(int domain, int type, int protocol, int* ends) noexcept {
+    static const auto next = real<int (*)(int, int, int, int*)>("socketpair");
+    return fails(kSocket) ? -1 : next(domain, type, protocol, ends);
+}
+
+int eventfd(unsigned value, int flags) noexcept {
+    static const auto next = real<int (*)(unsigned, int)>("eventfd");
+    const int file = fails(kSocket) ? -1 : next(value, flags);
+    if (file >= 0 && static_cast<std::size_t>(file) < eventfds.size()) {
+        eventfds[static_cast<std::size_t>(file)] = true;
+    }
+    return file;
+}
+
+int close(int file) {
+    static const auto next = real<int (*)(int)>("close");
+    if (is_eventfd(file)) {
+        eventfds[static_cast<std::size_t>(file)] = false;
+    }
+    return next(file);
+}
+
+int timerfd_create(clockid_t clock, int flags) noexcept {
+    static const auto next = real<int (*)(clockid_t, int)>("timerfd_create");
+    return fails(kSocket) ? -1 : next(clock, flags);
+}
+
+int memfd_create(const char* name, unsigned flags) noexcept {
+    static const auto next = real<int (*)(const char*, unsigned)>("memfd_create");
+    return fails(kSocket) ? -1 : next(name, flags);
+}
+
+int epoll_create1(int flags) noexcept {
+    static const auto next = real<int (*)(int)>("epoll_create1");
+    return fails(kEpoll) ? -1 : next(flags);
+}
+
+int epoll_ctl(int set, int operation, int file, epoll_event* event) noexcept {
+    static const auto next = real<int (*)(int, int, int, epoll_event*)>("epoll_ctl");
+    return fails(kEpoll) ? -1 : next(set, operation, file, event);
+}
+
+int dup(int file) noexcept {
+    static const auto next = real<int (*)(int)>("dup");
+    return fails(kDuplicate) ? -1 : next(file);
+}
+
+int fcntl(int file, int command, ...) {
+    va_list rest;
+    va_start(rest, command);
+    void* const argument = va_arg(rest, void*);
+    va_end(rest);
+    static const auto next = real<int (*)(int, int, ...)>("fcntl");
+    const bool makes_one = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+    return makes_one && fails(kDuplicate) ? -1 : next(file, command, argument);
+}
+
+int posix_spawn(pid_t* id, const char* path, const posix_spawn_file_actions_t* files,
+                const posix_spawnattr_t* attributes, char* const* arguments,
+                char* const* environment) {
+    static const auto next =
+        real<int (*)(pid_t*, const char*, const posix_spawn_file_actions_t*,
+                     const posix_spawnattr_t*, char* const*, char* const*)>("posix_spawn");
+    return fails(kProcess) ? kKinds[kProcess].error
+                           : next(id, path, files, attributes, arguments, environment);
+}
+
+long syscall(long number, ...) noexcept {
+    va_list rest;
+    va_start(rest, number);
+    std::array<long, 6> arguments{};
+    for (long& argument : arguments) {
+        argument = va_arg(rest, long);
+    }
+    va_end(rest);
+    static const auto next = real<long (*)(long, ...)>("syscall");
+    return fails(kProcess) ? -1
+                           : next(number, arguments[0], arguments[1], arguments[2], arguments[3],
+                                  arguments[4], arguments[5]);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*begin)(void*),
+                   void* argument) noexcept {
+    static const auto next =
+        real<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+    return fails(kThread) ? kKinds[kThread].error : next(thread, attributes, begin, argument);
+}
+
+} // extern "C"
