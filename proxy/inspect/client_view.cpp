@@ -1,13 +1,15 @@
 #include "proxy/inspect/client_view.h"
 
+#include <algorithm>
 #include <string>
 
 namespace tw::inspect {
 
 using record::FindingId;
 
-void ClientView::on_refused(FindingId why) {
+void ClientView::on_refused(snapshot::Tick tick, FindingId why) {
     ++refused_;
+    refused_tick_ = std::max(refused_tick_, tick);
     why_ = why;
     errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
 }
@@ -21,7 +23,7 @@ void ClientView::on_ack(snapshot::Tick tick, const Cadence& cadence, Reporter& r
     }
     acked_ = tick;
     // It could use what we could not: an observer that came late, or a client of the server's mod.
-    if (shown_ && refused_ != 0 && tick > shown_->tick) {
+    if (shown_ && refused_ != 0 && tick <= refused_tick_) {
         take({.tick = tick, .delta_tick = shown_->tick}, cadence, reporter);
     }
 }

@@ -34,7 +34,7 @@ class ClientView {
     }
 
     /// One came that cannot be used.
-    void on_refused(record::FindingId why);
+    void on_refused(snapshot::Tick tick, record::FindingId why);
     /// The client acknowledged this tick, −1: it asks for a full snapshot.
     void on_ack(snapshot::Tick tick, const Cadence& cadence, Reporter& reporter);
 
@@ -60,9 +60,10 @@ class ClientView {
     void count_freeze(record::Timestamp frozen, const std::optional<Usable>& usable,
                       Reporter& reporter);
 
-    std::optional<Shown> shown_; ///< the newest that the client could use
-    snapshot::Tick step_ = 2;    ///< from one snapshot to the next, mostly
-    std::uint64_t refused_ = 0;  ///< since then
+    std::optional<Shown> shown_;                      ///< the newest that the client could use
+    snapshot::Tick step_ = 2;                         ///< from one snapshot to the next, mostly
+    std::uint64_t refused_ = 0;                       ///< since then
+    snapshot::Tick refused_tick_ = snapshot::kNoBase; ///< the newest of them
     record::FindingId why_ = record::FindingId::count;
     std::uint32_t errors_ =
         0; ///< as DDNet's client counts: up by a wrong checksum, down by a right

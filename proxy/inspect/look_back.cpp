@@ -20,6 +20,9 @@ constexpr double kAlike = 1.0;
 constexpr double kTelling = 0.2;
 constexpr double kPossible = -0.5;
 constexpr std::size_t kMaxNamed = 8;
+/// Ints of one delta that are kept: a full snapshot of 64 players has fewer. A session that never
+/// sees a right snapshot again keeps them.
+constexpr std::size_t kMaxValues = 4096;
 
 std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
@@ -101,6 +104,10 @@ void LookBack::on_refused(const Refused& refused) {
         const auto data = refused.result[*item].data;
         const auto old = refused.before.find(update.key);
         const auto before = old ? refused.before[*old].data : std::span<const std::int32_t>{};
+        if (values_.size() + data.size() > kMaxValues) {
+            values_.clear(); // a part of the suspects is worse than none
+            return;
+        }
         for (std::uint32_t i = 0; i < data.size(); ++i) {
             values_.push_back(
                 {.key = update.key,

@@ -63,7 +63,7 @@ class LookBack {
     std::int32_t excess_ = 0;
     std::int32_t wanted_ = 0;
     std::int32_t got_ = 0;
-    std::vector<Value> values_; ///< kMaxDeltaInts at most
+    std::vector<Value> values_;
 };
 
 /// An int of an item as its object names it: "x", "name[2]" where a field has several, "int_4" where

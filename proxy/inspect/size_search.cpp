@@ -62,7 +62,7 @@ class KeysRead {
 /// The types that may occur without being odd.
 class TypesKnown {
   public:
-    TypesKnown(const DeltaInts& delta, const SizesKnown& known) {
+    TypesKnown(const DeltaInts& delta, const SizesKnown& known) : names_{known.types} {
         for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
             known_[type] = type == 0 || known.sizes[type] != 0;
         }
@@ -78,18 +78,15 @@ class TypesKnown {
                 known_.set(static_cast<std::size_t>(ints[i + 1]));
             }
         }
-        if (known.types != nullptr) {
-            for (std::size_t type = 0; type < known_.size(); ++type) {
-                const auto number = static_cast<std::uint16_t>(type);
-                known_[type] = known_[type] || known.types->object(number) != nullptr ||
-                               known.types->find(number) != nullptr;
-            }
-        }
     }
 
-    [[nodiscard]] bool contains(std::uint16_t type) const { return known_.test(type); }
+    [[nodiscard]] bool contains(std::uint16_t type) const {
+        return known_.test(type) || (names_ != nullptr && (names_->find(type) != nullptr ||
+                                                           names_->object(type) != nullptr));
+    }
 
   private:
+    const record::TypeNames* names_;
     std::bitset<snapshot::kMaxItemType + 1> known_;
 };
 

@@ -324,7 +324,7 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
         failure_ = Failure{.since = record.tick, .lost = 0, .why = finding.id};
     }
     ++failure_->lost;
-    client_.on_refused(finding.id);
+    client_.on_refused(record.tick, finding.id);
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
     if (finding.id == FindingId::snapshot_unknown_base) {

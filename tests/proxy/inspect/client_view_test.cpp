@@ -126,6 +126,18 @@ TEST_CASE("a client that goes on although we cannot is not frozen") {
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
+TEST_CASE("an acknowledgement of what never came changes nothing") {
+    Play play;
+    for (int i = 0; i < 20; ++i) {
+        play.usable();
+    }
+    play.refused();
+    play.ack(2'000'000'000);
+    play.lose(10);
+    play.usable();
+    CHECK(play.script.stats().frozen_ms == 440);
+}
+
 TEST_CASE("a gap in the copies, another map and a quiet end count nothing") {
     Play play;
     for (int i = 0; i < 20; ++i) {

@@ -1,5 +1,6 @@
 // Servers whose objects are longer or shorter than agreed, put together from the snapshots of real
 // ones: the type and the size are named, and nothing else ever is.
+// Covers: proxy/inspect/diagnosis.cpp, proxy/inspect/rebuild.cpp
 
 #include "proxy/inspect/size_learner.h"
 #include "snapshot/delta.h"

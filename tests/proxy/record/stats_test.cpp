@@ -116,6 +116,6 @@ TEST_CASE("reports list the counters of one topic together, in the order of the 
     }
     CHECK(keys == std::vector<std::string_view>{"total", "verified", "mismatched", "undecodable",
                                                 "unknown_base", "incomplete", "missed",
-                                                "ticks_skipped", "frozen_ms", "repeated", "full", "empty",
-                                                "parts", "delta_bytes"});
+                                                "ticks_skipped", "frozen_ms", "repeated", "full",
+                                                "empty", "parts", "delta_bytes"});
 }

@@ -87,10 +87,11 @@ TEST_CASE("the JSON of stats keeps its keys and their order") {
                                            "attributed_bits",
                                            "attribution"});
     CHECK(keys_of(stats.at("snapshots")) ==
-          Keys{"total",       "verified",   "mismatched",       "undecodable",    "unknown_base",
-               "incomplete",  "missed",     "ticks_skipped",    "repeated",       "full",
-               "empty",       "parts",      "delta_bytes",      "full_share",     "items",
-               "items_limit", "size_bytes", "size_bytes_limit", "delta_distance", "interval_us"});
+          Keys{"total",       "verified",    "mismatched",    "undecodable",      "unknown_base",
+               "incomplete",  "missed",      "ticks_skipped", "frozen_ms",        "repeated",
+               "full",        "empty",       "parts",         "delta_bytes",      "full_share",
+               "items",       "items_limit", "size_bytes",    "size_bytes_limit", "delta_distance",
+               "interval_us", "freeze_us"});
     CHECK(keys_of(stats.at("s2c").at("attribution").at(0)) ==
           Keys{"group", "name", "part", "count", "bytes", "bits"});
     CHECK(stats.at("duration_us").to_number<int>() == 2'500'000);
