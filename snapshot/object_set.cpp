@@ -15,13 +15,10 @@ const ObjectSet& ObjectSet::standard() {
 }
 
 const ObjectSpec* ObjectSet::find(std::uint16_t type) const {
-    if (const ObjectSpec* spec = find_object(type); spec != nullptr || custom_.empty()) {
-        return spec;
-    }
     const auto found = std::find_if(custom_.begin(), custom_.end(), [&](const ObjectSpec& spec) {
         return type != 0 && spec.type == type;
     });
-    return found == custom_.end() ? nullptr : &*found;
+    return found == custom_.end() ? find_object(type) : &*found;
 }
 
 const ObjectSpec* ObjectSet::find(const Uuid& uuid) const {
@@ -46,8 +43,9 @@ std::size_t ObjectSet::index_of(const ObjectSpec& spec) const {
 
 bool ObjectSet::add(const CustomObject& object) {
     const bool numbered = object.type != 0;
-    if (numbered ? find(object.type) != nullptr || object.type >= kFirstUuidType
-                 : find(object.uuid) != nullptr) {
+    const ObjectSpec* const known = numbered ? find(object.type) : find(object.uuid);
+    const bool replaces = numbered && known != nullptr && known == find_object(object.type);
+    if ((known != nullptr && !replaces) || object.type >= kFirstUuidType) {
         return false;
     }
     if (object.agreed && (!numbered || object.type >= sizes_.size())) {
@@ -84,8 +82,8 @@ bool ObjectSet::add(const CustomObject& object) {
                        .min_size = 0,
                        .fields = owned->fields,
                        .position = object.position});
-    if (object.agreed) {
-        sizes_[object.type] = object.size;
+    if (object.agreed || replaces) {
+        sizes_[object.type] = object.agreed ? object.size : 0;
     }
     owned_.push_back(std::move(owned));
     return true;

@@ -41,7 +41,8 @@ class ObjectSet {
     /// The table alone.
     [[nodiscard]] static const ObjectSet& standard();
 
-    /// False when the type or UUID is there already, or the type is none that can be added.
+    /// False when the type or UUID is there already, or the type is none that can be added. A type
+    /// of 0.6 takes the place of the one that everybody agreed on.
     [[nodiscard]] bool add(const CustomObject& object);
 
     [[nodiscard]] const ObjectSpec* find(std::uint16_t type) const;

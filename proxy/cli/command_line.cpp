@@ -47,6 +47,8 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} 
                                                         {add_decode_command},
                                                         {add_map_command},
                                                         {add_stats_command},
+                                                        {add_sizes_command},
+                                                        {add_explain_command},
                                                         {add_findings_command},
                                                         {add_health_command}}) {
         Action action = add(app);

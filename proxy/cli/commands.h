@@ -32,6 +32,8 @@ struct Invocation {
 [[nodiscard]] Action add_decode_command(CLI::App& app);
 [[nodiscard]] Action add_map_command(CLI::App& app);
 [[nodiscard]] Action add_stats_command(CLI::App& app);
+[[nodiscard]] Action add_sizes_command(CLI::App& app);
+[[nodiscard]] Action add_explain_command(CLI::App& app);
 [[nodiscard]] Action add_findings_command(CLI::App& app);
 [[nodiscard]] Action add_health_command(CLI::App& app);
 

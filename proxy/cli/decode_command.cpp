@@ -57,11 +57,12 @@ int run_decode(const DecodeFlags& flags) {
         run::add_filtered(sinks, *json, std::move(filter), filtered_json);
     }
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{
-        {.objects = objects.get(), .messages = flags.records.wants_messages()},
-        maps,
-        sinks,
-        numbers};
+    inspect::Inspector inspector{{.objects = objects.get(),
+                                  .messages = flags.records.wants_messages(),
+                                  .learn_sizes = flags.records.learn_sizes},
+                                 maps,
+                                 sinks,
+                                 numbers};
     captures.read(inspector, flags.records.pseudonym_key);
     const record::SessionStats totals = inspector.totals();
     if (json) {

@@ -217,7 +217,7 @@ void read_objects_file(const std::string& path, snapshot::ObjectSet& objects) {
         }
         const Reader in{where, (*list)[i].get_object()};
         if (!objects.add(parse_object(in))) {
-            in.fail("is known already, or cannot be added: numbers are 21 to 16383, and only those "
+            in.fail("is known already, or cannot be added: numbers are 1 to 16383, and only those "
                     "below 64 can have an agreed size");
         }
     }

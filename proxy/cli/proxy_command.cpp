@@ -67,6 +67,7 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
             .map_cache = records.map_cache,
             .inspect = !flags.no_inspect,
             .messages = records.wants_messages(),
+            .learn_sizes = records.learn_sizes,
             .ledger = flags.stats,
             .file = file,
             .json = records.json(objects),

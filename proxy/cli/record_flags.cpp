@@ -59,6 +59,9 @@ void RecordFlags::add_to(CLI::App& command) {
         .add_option("--objects", objects_file,
                     "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
         ->type_name("FILE");
+    command.add_flag("--learn-sizes", learn_sizes,
+                     "Decode with object sizes that the server's snapshots turn out to have, "
+                     "instead of dropping what its clients would drop");
     command
         .add_option("--summary", summary,
                     "Write the result of each --expect and --fail-on: as JUnit XML if the name "

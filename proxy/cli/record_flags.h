@@ -34,6 +34,7 @@ struct RecordFlags {
     std::string summary; ///< file for how the checks ended; empty: none
     std::string pseudonym_key;
     std::string objects_file;
+    bool learn_sizes = false;
 
     void add_to(CLI::App& command);
     /// The folders to look for maps in. Errors: UsageError for what is no folder.

@@ -99,7 +99,9 @@ void SizeLearner::on_fit(const snapshot::Delta& delta, snapshot::Tick tick,
 void SizeLearner::confirm(const TypesSeen& seen, snapshot::Tick tick,
                           const record::TypeNames& types, Reporter& reporter) {
     const AgreedSizes& sizes = candidates_.front();
-    for (std::uint16_t type = 0; type < sizes.size(); ++type) {
+    static_assert(std::tuple_size_v<AgreedSizes> <= UINT16_MAX);
+    constexpr auto kTypes = static_cast<std::uint16_t>(std::tuple_size_v<AgreedSizes>);
+    for (std::uint16_t type = 0; type < kTypes; ++type) {
         const bool sure =
             std::all_of(candidates_.begin(), candidates_.end(),
                         [&](const AgreedSizes& each) { return each[type] == sizes[type]; });

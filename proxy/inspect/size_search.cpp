@@ -236,6 +236,7 @@ Reader::Step Reader::read_update(Place& place, int& cost) {
     return Step::read;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
 void Reader::read_updates(Place place, int cost) {
     const std::size_t keys = keys_.count();
     const std::size_t odd = odd_.size();
@@ -264,9 +265,11 @@ void Reader::on_end(const Place& place) {
     }
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
 void Reader::try_sizes(Place place, std::uint16_t type, int cost) {
     const std::uint8_t agreed = sizes_[type];
     const bool known = agreed != 0 || types_->contains(type);
+    // NOLINTNEXTLINE(misc-no-recursion): as above
     const auto attempt = [&](std::uint8_t size, int price) {
         if (price <= cost && found_.size() < kMaxSizesFound) {
             sizes_[type] = size;

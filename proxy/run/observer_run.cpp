@@ -55,7 +55,9 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
 }
 
 PipelineOptions ObserverRun::pipeline() {
-    return {.inspect = {.objects = options_.objects, .messages = options_.messages},
+    return {.inspect = {.objects = options_.objects,
+                        .messages = options_.messages,
+                        .learn_sizes = options_.learn_sizes},
             .stats = options_.ledger,
             .json = options_.json,
             .records = queue_ ? &*queue_ : nullptr,

@@ -42,6 +42,7 @@ struct ObserverOptions {
 
     bool inspect = true;              ///< false: the page and the summary only
     bool messages = true;             ///< a record for each message
+    bool learn_sizes = false;         ///< decode with sizes that turn out to differ
     bool ledger = false;              ///< book where every byte goes
     sink::FileOutput* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run
     sink::FileOutput* summary =

@@ -71,6 +71,21 @@ TEST_CASE("an object named by a UUID is found by it, and by no number") {
     CHECK_FALSE(set.add(object));
 }
 
+TEST_CASE("a mod's own form of a type takes the place of the agreed one, once") {
+    ObjectSet set;
+    CustomObject object = orb(kCharacterType);
+    object.agreed = true;
+    REQUIRE(set.add(object));
+    REQUIRE(set.find(kCharacterType) != nullptr);
+    CHECK(set.find(kCharacterType)->name == "orb");
+    CHECK(set.sizes()[kCharacterType] == 2);
+    CHECK_FALSE(set.add(object));
+    object = orb(kPlayerInfoType);
+    REQUIRE(set.add(object));
+    CHECK(set.sizes()[kPlayerInfoType] == 0);
+    CHECK(find_object(kCharacterType)->name == "character");
+}
+
 TEST_CASE("types that cannot be added are refused") {
     struct Row {
         std::string name;
@@ -79,7 +94,6 @@ TEST_CASE("types that cannot be added are refused") {
     };
 
     const Row rows[] = {
-        {"one of the table", 9, false},
         {"one that stands for a UUID", kFirstUuidType, false},
         {"an agreed size of a type that cannot have one", 64, true},
         {"an agreed size of a UUID", 0, true},

@@ -1,0 +1,126 @@
+#include "proxy/capture/capture_run.h"
+#include "proxy/cli/capture_flags.h"
+#include "proxy/cli/commands.h"
+#include "proxy/cli/objects_file.h"
+#include "proxy/cli/settings.h"
+#include "proxy/report/story.h"
+#include "proxy/run/map_folders.h"
+#include "proxy/sink/json_lines.h"
+
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+struct ExplainFlags {
+    CaptureFlags captures; ///< or files of records
+    std::vector<std::string> maps;
+    std::string objects_file;
+    std::int64_t session = 0;
+    std::int64_t tick = -1;
+};
+
+/// Hands lines to a story as they are written.
+class StoryLines final : public sink::Output {
+  public:
+    explicit StoryLines(report::Story& story) : story_{&story} {}
+
+    void write(std::string_view block) override {
+        while (!block.empty()) {
+            const std::size_t end = block.find('\n');
+            story_->on_line(block.substr(0, end));
+            block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
+        }
+    }
+
+  private:
+    report::Story* story_;
+};
+
+/// Captures begin with a magic number, records with a brace.
+bool holds_records(const std::string& path) {
+    std::ifstream file{path};
+    return path != "-" && file.peek() == '{';
+}
+
+void read_records(const std::string& path, report::Story& story) {
+    std::ifstream file{path};
+    for (std::string line; std::getline(file, line);) {
+        story.on_line(line);
+    }
+}
+
+void read_captures(const ExplainFlags& flags, report::Story& story) {
+    snapshot::ObjectSet objects;
+    if (!flags.objects_file.empty()) {
+        read_objects_file(flags.objects_file, objects);
+    }
+    run::MapFolders maps{existing_folders("--maps", flags.maps)};
+    capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
+    StoryLines lines{story};
+    sink::JsonLines json{{.objects = &objects}, lines};
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{.objects = &objects}, maps, json, numbers};
+    captures.read(inspector);
+    json.flush();
+}
+
+int run_explain(const ExplainFlags& flags) {
+    report::Story story{{.session = flags.session > 0 ? std::optional{flags.session} : std::nullopt,
+                         .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
+    if (holds_records(flags.captures.paths.front())) {
+        for (const std::string& path : flags.captures.paths) {
+            read_records(path, story);
+        }
+    } else {
+        read_captures(flags, story);
+    }
+    if (!story.found()) {
+        fmt::print("Nothing to explain: there is no such finding about snapshots.\n");
+        return 0;
+    }
+    fmt::print("{}", report::story_text(story));
+    return 0;
+}
+
+} // namespace
+
+Action add_explain_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "explain", "Tell the story of one finding about snapshots, from captures or records");
+    auto flags = std::make_shared<ExplainFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    flags->captures.add_to(*command);
+    command
+        ->add_option("--session", flags->session,
+                     "Only of this session; otherwise of the first error, or the first warning")
+        ->type_name("NUMBER");
+    command->add_option("--tick", flags->tick, "Only of the snapshot of this tick")
+        ->type_name("TICK");
+    command
+        ->add_option("--maps", flags->maps,
+                     "Folder to look for maps in (repeatable), to name the tiles")
+        ->type_name("DIR")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        ->add_option("--objects", flags->objects_file,
+                     "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
+        ->type_name("FILE");
+    return [flags, settings] {
+        settings->complete();
+        return run_explain(*flags);
+    };
+}
+
+} // namespace tw::cli

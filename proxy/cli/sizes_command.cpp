@@ -1,0 +1,70 @@
+#include "proxy/capture/capture_run.h"
+#include "proxy/cli/capture_flags.h"
+#include "proxy/cli/commands.h"
+#include "proxy/cli/output_file.h"
+#include "proxy/cli/settings.h"
+#include "proxy/report/type_sizes.h"
+#include "proxy/run/map_folders.h"
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+struct SizesFlags {
+    CaptureFlags captures;
+    std::string output;
+};
+
+int run_sizes(const SizesFlags& flags) {
+    std::optional<sink::FileOutput> file;
+    open_output_file("--output", flags.output, file);
+    run::MapFolders maps{{}};
+    capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
+    report::TypeSizes sizes;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{.messages = false, .learn_sizes = true}, maps, sizes, numbers};
+    captures.read(inspector);
+    fmt::print("{}", sizes.table());
+    if (!sizes.any_differs()) {
+        fmt::print("All sizes are those that 0.6 agreed on.\n");
+    }
+    if (file) {
+        file->write(sizes.objects_json());
+        if (file->failed()) {
+            fmt::print(stderr, "twscope: --output {}: {}\n", file->path(),
+                       std::generic_category().message(file->error()));
+            return kExitFailed;
+        }
+    }
+    return 0;
+}
+
+} // namespace
+
+Action add_sizes_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "sizes", "Find the sizes of a server's snapshot objects that 0.6 did not agree on");
+    auto flags = std::make_shared<SizesFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    flags->captures.add_to(*command);
+    command
+        ->add_option("-o,--output", flags->output,
+                     "Write what differs as --objects takes it; - means standard output")
+        ->type_name("FILE");
+    return [flags, settings] {
+        settings->complete();
+        return run_sizes(*flags);
+    };
+}
+
+} // namespace tw::cli

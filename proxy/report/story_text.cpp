@@ -1,0 +1,245 @@
+#include "proxy/record/findings.h"
+#include "proxy/record/terminal_text.h"
+#include "proxy/report/story.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::report {
+
+namespace json = boost::json;
+
+namespace {
+
+/// Where in a server's code a finding's cause mostly is. The first row that fits counts; an empty
+/// name fits any.
+struct Lead {
+    std::string_view id;
+    std::string_view name;
+    std::string_view where;
+};
+
+constexpr auto kLeads = std::to_array<Lead>({
+    {"snapshot.crc_mismatch", "duplicate_update",
+     "Two items with one type and id in a tick. Look where items of this type are made "
+     "(SnapNewItem): does each entity use an id of its own (SnapNewId), and does none use the "
+     "client's id for something else?"},
+    {"snapshot.duplicate_update", "",
+     "Two items with one type and id in a tick. Look where items of this type are made "
+     "(SnapNewItem): does each entity use an id of its own (SnapNewId)?"},
+    {"snapshot.crc_mismatch", "odd_delta",
+     "The server's own base differs from what it sent: an id that was freed (SnapFreeId) and given "
+     "out again while an entity still used it, or items with one key."},
+    {"snapshot.crc_mismatch", "damaged_value",
+     "One value changed between the server's checksum and here: damage on the way, or code that "
+     "writes into an item after the snapshot was built."},
+    {"snapshot.size_differs", "",
+     "The object's definition (datasrc/network.py) has other fields than 0.6. Clients of 0.6 know "
+     "the sizes of types 1 to 20 by heart: put new fields into an object of your own with a UUID."},
+    {"snapshot.size_change", "",
+     "One type and id was sent with two sizes. Look for an id reused by another kind of entity, "
+     "and for SnapNewItem with a size that varies."},
+    {"snapshot.too_many_items", "",
+     "More than 1024 items. Look at what is sent to clients that cannot see it (NetworkClipped)."},
+    {"snapshot.budget", "",
+     "Look for entities of this type that are made and never destroyed, and for what is sent to "
+     "clients that cannot see it (NetworkClipped)."},
+    {"snapshot.item_cap", "",
+     "Look at what is sent to clients that cannot see it (NetworkClipped)."},
+    {"snapshot.unknown_base", "",
+     "Nothing in the server: what was missed came before, or was refused. See the lines above."},
+    {"snapshot.client_stalled", "",
+     "See the findings above it; without any, the line lost snapshots or the server was late."},
+    {"snapshot.", "",
+     "An object of another size than agreed makes everything behind it read askew: compare the "
+     "object definitions with 0.6, and run 'twscope sizes' on a capture of the join."},
+});
+
+std::string_view lead_of(std::string_view id, std::string_view name) {
+    const auto* const lead = std::find_if(kLeads.begin(), kLeads.end(), [&](const Lead& each) {
+        const bool family = each.id.ends_with('.');
+        return (family ? id.starts_with(each.id) : id == each.id) &&
+               (each.name.empty() || each.name == name);
+    });
+    return lead == kLeads.end() ? std::string_view{} : lead->where;
+}
+
+std::string_view text_of(const json::object& record, std::string_view key) {
+    const json::value* value = record.if_contains(key);
+    return value != nullptr && value->is_string() ? std::string_view{value->get_string()}
+                                                  : std::string_view{};
+}
+
+/// Any value as text; nothing where there is none.
+std::string shown(const json::object* record, std::string_view key) {
+    const json::value* value = record == nullptr ? nullptr : record->if_contains(key);
+    return value == nullptr ? std::string{} : record::terminal_text(json::serialize(*value));
+}
+
+const json::object* object_of(const json::object* record, std::string_view key) {
+    const json::value* value = record == nullptr ? nullptr : record->if_contains(key);
+    return value == nullptr ? nullptr : value->if_object();
+}
+
+/// The type of a finding's item, by name or number.
+std::string type_of(const json::object* item) {
+    const std::string_view type = item == nullptr ? std::string_view{} : text_of(*item, "type");
+    return type.empty() ? "type " + shown(item, "type_id") : record::terminal_text(type);
+}
+
+/// Folds text to lines of this page's width, indented.
+std::string folded(std::string_view text) {
+    constexpr std::size_t kWidth = 96;
+    std::string out;
+    while (!text.empty()) {
+        std::size_t size = text.size();
+        if (size > kWidth) {
+            const std::size_t space = text.rfind(' ', kWidth);
+            size = space == std::string_view::npos || space == 0 ? kWidth : space;
+        }
+        out += fmt::format("  {}\n", text.substr(0, size));
+        text.remove_prefix(std::min(text.size(), size + (size < text.size() ? 1 : 0)));
+    }
+    return out;
+}
+
+std::string why(const Story& story) {
+    const json::object& finding = story.finding();
+    std::string text = folded(record::terminal_text(text_of(finding, "what")));
+    if (const auto detail = text_of(finding, "detail"); !detail.empty()) {
+        text += folded(record::terminal_text(detail));
+    }
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNumbers{{
+        {"crc_wanted", "the server's checksum"},
+        {"crc_got", "the checksum here"},
+        {"value", "value"},
+        {"limit", "limit"},
+        {"since_tick", "since tick"},
+        {"lost", "snapshots lost by now"},
+        {"ddnet_code", "DDNet's clients print error"},
+    }};
+    for (const auto& [key, what] : kNumbers) {
+        if (const std::string value = shown(&finding, key); !value.empty()) {
+            text += fmt::format("  {}: {}\n", what, value);
+        }
+    }
+    const json::object& explained = story.explained();
+    if (!explained.empty()) {
+        text += fmt::format(
+            "  looking back from the next right one: {} {} gave {} where it must have "
+            "been {} ({})\n",
+            type_of(object_of(&explained, "item")),
+            record::terminal_text(text_of(explained, "field")), shown(&explained, "value"),
+            shown(&explained, "expected"), record::terminal_text(text_of(explained, "name")));
+        if (const auto detail = text_of(explained, "detail"); !detail.empty()) {
+            text += folded(record::terminal_text(detail));
+        }
+    }
+    return text;
+}
+
+std::string place_of(const json::object* item) {
+    const json::object* at = object_of(item, "at");
+    return at == nullptr ? std::string{}
+                         : fmt::format("tile {} {}", shown(at, "tile"), shown(at, "game"));
+}
+
+std::string item_of(const Story& story) {
+    const json::object* const before = story.item_before();
+    const json::object* const after = story.item_after();
+    const json::object* const any = before != nullptr ? before : after;
+    if (any == nullptr) {
+        return {};
+    }
+    const json::object& explained = story.explained();
+    const auto tick = [](const std::optional<std::int64_t>& number) {
+        return number ? fmt::format("tick {}", *number) : std::string{};
+    };
+    std::string text = fmt::format("\nThe item: {} {}",
+                                   record::terminal_text(text_of(*any, "type")), shown(any, "id"));
+    if (const auto player = text_of(*any, "player"); !player.empty()) {
+        text += fmt::format(", player {}", record::terminal_text(player));
+    }
+    text += fmt::format("\n  {:<20} {:>14} {:>14} {:>14}\n", "", tick(story.before_tick()),
+                        "refused", tick(story.after_tick()));
+    const json::object* const old_fields = object_of(before, "fields");
+    const json::object* const new_fields = object_of(after, "fields");
+    const json::object* const fields = old_fields != nullptr ? old_fields : new_fields;
+    if (fields != nullptr) {
+        for (const auto& member : *fields) {
+            const std::string_view name{member.key().data(), member.key().size()};
+            const bool culprit = !explained.empty() && text_of(explained, "field") == name;
+            text += fmt::format(
+                "  {:<20} {:>14} {:>14} {:>14}{}\n", record::terminal_text(name),
+                shown(old_fields, name), culprit ? shown(&explained, "value") : std::string{},
+                shown(new_fields, name),
+                culprit ? fmt::format("  <- must have been {}", shown(&explained, "expected"))
+                        : std::string{});
+        }
+    }
+    const std::string from = place_of(before);
+    const std::string to = place_of(after);
+    if (!from.empty() || !to.empty()) {
+        text += fmt::format("  {:<20} {:>14} {:>14} {:>14}\n", "where", from, "", to);
+    }
+    return text;
+}
+
+std::string bytes_of(const json::object& finding) {
+    constexpr std::size_t kRow = 16;
+    constexpr std::size_t kRowsAround = 2;
+    const std::string_view hex = text_of(finding, "hex");
+    const json::value* const offset = finding.if_contains("offset");
+    if (hex.empty() || hex.front() == '[') {
+        return {};
+    }
+    const bool marked = offset != nullptr && offset->is_int64() && offset->get_int64() >= 0;
+    const std::size_t mark = marked ? static_cast<std::size_t>(offset->get_int64()) : hex.size();
+    const std::size_t bytes = hex.size() / 2;
+    const std::size_t row_of_mark = marked && mark < bytes ? mark / kRow : 0;
+    const std::size_t first = row_of_mark < kRowsAround ? 0 : row_of_mark - kRowsAround;
+    std::string text = "\nThe bytes";
+    if (const std::string part = shown(&finding, "part"); !part.empty()) {
+        text += fmt::format(" of part {} of the delta", part);
+    }
+    text += marked ? fmt::format(", byte {} marked\n", mark) : "\n";
+    for (std::size_t row = first; row * kRow < bytes && row <= row_of_mark + kRowsAround; ++row) {
+        text += fmt::format("  {:04x} ", row * kRow);
+        for (std::size_t at = row * kRow; at < std::min(bytes, (row + 1) * kRow); ++at) {
+            text += at == mark ? '[' : at == mark + 1 && at % kRow != 0 ? ']' : ' ';
+            text += record::terminal_text(hex.substr(2 * at, 2));
+        }
+        text += row == row_of_mark && marked && mark % kRow == kRow - 1 ? "]\n" : "\n";
+    }
+    return text;
+}
+
+} // namespace
+
+std::string story_text(const Story& story) {
+    const json::object& finding = story.finding();
+    const std::string id = record::terminal_text(text_of(finding, "id"));
+    std::string text = fmt::format("{}\n{}", id, story.title());
+    if (const std::string tick = shown(&finding, "tick"); !tick.empty()) {
+        text += fmt::format(", tick {}", tick);
+    }
+    text += "\n\nWhat came\n";
+    for (const std::string& event : story.events()) {
+        text += fmt::format("  {}\n", event);
+    }
+    text += "\nWhy it is told\n" + why(story) + item_of(story) + bytes_of(finding);
+    if (const auto known = record::find_finding(id)) {
+        text += "\nWhat usually causes it\n" + folded(record::finding_info(*known).cause);
+    }
+    if (const auto where = lead_of(id, text_of(finding, "name")); !where.empty()) {
+        text += "\nWhere to look\n" + folded(where);
+    }
+    return text;
+}
+
+} // namespace tw::report

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "snapshot/objects.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace tw::report {
+
+/// The sizes that items of numbered types have in right snapshots, and which of them nobody agreed
+/// on. The records are those of an inspector that learns sizes.
+class TypeSizes final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override;
+
+    /// Whether a size differs from the agreed one.
+    [[nodiscard]] bool any_differs() const { return !differs_.empty(); }
+
+    /// Aligned columns for people.
+    [[nodiscard]] std::string table() const;
+    /// What differs, as a file of objects (snapshot/OBJECTS.md); ints without a name are `int_4`.
+    [[nodiscard]] std::string objects_json() const;
+
+  private:
+    struct Seen {
+        std::map<std::size_t, std::uint64_t> snapshots; ///< by size
+        std::uint64_t counted = 0; ///< number of the last snapshot that counted
+    };
+
+    std::map<std::uint16_t, Seen> types_;
+    std::map<std::uint16_t, std::size_t> differs_; ///< 0: written in deltas
+    std::uint64_t snapshots_ = 0;
+};
+
+} // namespace tw::report

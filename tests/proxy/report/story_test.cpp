@@ -1,0 +1,120 @@
+// Covers: proxy/report/story_text.cpp
+#include "proxy/report/story.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using report::Story;
+
+namespace {
+
+const std::vector<std::string> kRecords{
+    R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1,"event":"established","client":"127.0.0.1:5","server":"127.0.0.1:8303","protocol":"0.6+ddnet"})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.100000Z","type":"map","session":1,"dir":"s2c","name":"dm1","source":"none"})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.200000Z","type":"snapshot","session":1,"dir":"s2c","tick":10,"delta_tick":-1,"ok":true,"num_items":2,"full":true,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1000},"player":"nameless","at":{"x":1000,"y":5,"tile":[31,0],"game":"air"}},{"type":"pickup","type_id":4,"id":1,"fields":{"x":1}}],"removed":[]})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.240000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":12,"delta_tick":10,"offset":4,"part":0,"item":{"type":"character","type_id":9,"id":3},"crc_wanted":-5,"crc_got":3995,"value":4000,"name":"damaged_value","what":"The checksum differs.","detail":"one bit","hex":"0001000903a0a1a2a3a4a5a6a7a8a9aaabacadae"})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.240000Z","type":"snapshot","session":1,"dir":"s2c","tick":12,"delta_tick":10,"ok":false,"num_items":0})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.250000Z","type":"message","session":1,"dir":"c2s","name":"input","system":true,"vital":false,"size":20,"fields":{"ack_tick":10}})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":12,"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004,"name":"exact"})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"snapshot","session":1,"dir":"s2c","tick":14,"delta_tick":10,"ok":true,"num_items":1,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1008},"player":"nameless","at":{"x":1008,"y":5,"tile":[31,0],"game":"air"}}],"removed":[[4,1]]})",
+};
+
+Story told(const std::vector<std::string>& records, const report::StoryWanted& wanted = {}) {
+    Story story{wanted};
+    for (const std::string& record : records) {
+        story.on_line(record);
+    }
+    return story;
+}
+
+} // namespace
+
+TEST_CASE("a page tells what came, why it was refused, the item, the bytes and where to look") {
+    const Story story = told(kRecords);
+    REQUIRE(story.found());
+    CHECK(story_text(story) ==
+          R"(snapshot.crc_mismatch
+session 1, 127.0.0.1:5 at 127.0.0.1:8303, 0.6+ddnet, map dm1, tick 12
+
+What came
+  15:24:45.200  snapshot 10 on nothing: right, 2 items
+  15:24:45.240  finding snapshot.crc_mismatch, tick 12, damaged_value   <- this page is about it
+  15:24:45.240  snapshot 12 on 10: refused
+  15:24:45.250  the client acknowledges 10
+  15:24:45.280  finding snapshot.explained, tick 12, exact
+  15:24:45.280  snapshot 14 on 10: right, 1 items
+
+Why it is told
+  The checksum differs.
+  one bit
+  the server's checksum: -5
+  the checksum here: 3995
+  value: 4000
+  looking back from the next right one: character x gave 5004 where it must have been 1004 (exact)
+
+The item: character 3, player nameless
+                              tick 10        refused        tick 14
+  tick                              5                             5
+  x                              1000           5004           1008  <- must have been 1004
+  where                tile [31,0] "air"                tile [31,0] "air"
+
+The bytes of part 0 of the delta, byte 4 marked
+  0000  00 01 00 09[03]a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa
+  0010  ab ac ad ae
+
+What usually causes it
+  The server put two items with one key into a snapshot, or the delta is damaged.
+
+Where to look
+  One value changed between the server's checksum and here: damage on the way, or code that writes
+  into an item after the snapshot was built.
+)");
+}
+
+TEST_CASE("a story is of the session and the tick that were asked for") {
+    CHECK_FALSE(told(kRecords, {.session = 2}).found());
+    CHECK_FALSE(told(kRecords, {.tick = 14}).found());
+    CHECK(told(kRecords, {.session = 1, .tick = 12}).found());
+    CHECK_FALSE(told({}).found());
+}
+
+TEST_CASE("an error goes before the warnings that came first") {
+    std::vector<std::string> records{
+        R"({"type":"finding","session":2,"id":"snapshot.unknown_base","severity":"warning","tick":3})"};
+    CHECK(told(records).finding().at("id").as_string() == "snapshot.unknown_base");
+    records.insert(records.end(), kRecords.begin(), kRecords.end());
+    const Story story = told(records);
+    CHECK(story.finding().at("id").as_string() == "snapshot.crc_mismatch");
+    REQUIRE(story.item_before() != nullptr);
+    CHECK(story.item_before()->at("fields").at("x").as_int64() == 1000);
+    CHECK(story.after_tick() == 14);
+}
+
+TEST_CASE("records that are none, cut or hostile do no harm") {
+    std::mt19937 random{41};
+    for (int round = 0; round < 300; ++round) {
+        Story story{{}};
+        for (std::string line : kRecords) {
+            if (random() % 2 == 0) {
+                line.resize(random() % line.size());
+            }
+            if (!line.empty() && random() % 2 == 0) {
+                line[random() % line.size()] = static_cast<char>(random() % 256);
+            }
+            story.on_line(line);
+        }
+        if (story.found()) {
+            CHECK_FALSE(story_text(story).empty());
+        }
+    }
+    const Story story = told({
+        R"({"type":"finding","session":1,"id":"snapshot.crc_mismatch","severity":"error","tick":1,"detail":"\u001b[2J","item":{"type":"\u001b","type_id":9,"id":3},"hex":"00","offset":-1})",
+        R"({"type":"finding","session":1,"id":"snapshot.explained","severity":"info","tick":1,"field":7})",
+        R"({"type":"snapshot","session":1,"tick":2,"ok":true,"items":[7,{"type_id":9,"id":3,"fields":7,"at":[]}],"removed":[[1],7,["a","b"]]})",
+    });
+    CHECK(story_text(story).find('\x1b') == std::string::npos);
+}
