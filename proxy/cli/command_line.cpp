@@ -27,7 +27,9 @@ constexpr const char* kSettings = "Every flag of a command can also be set by a 
                                   "TWSCOPE_NAME or a key of --config FILE.\n";
 constexpr const char* kExitCodes =
     "Exit codes: 0 success, 1 an --expect or --fail-on check failed, 2 wrong usage or no start, 3 "
-    "failed while running, 4 could not start yet (a name, address or port was not there).";
+    "failed while running, 4 could not start yet (a name, address or port was not there, or nobody "
+    "to "
+    "take over from).";
 
 } // namespace
 

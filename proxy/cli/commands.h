@@ -25,6 +25,7 @@ struct Invocation {
     std::vector<std::string> arguments; ///< as given, the program's name first
     /// Started by a relay as its observer with this number (see run::ObserverPost); 0: by a person.
     std::uint32_t observer = 0;
+    bool observer_waits = false; ///< see run::ObserverPost
 };
 
 /// Each adds its subcommand and returns what to do when it is chosen.

@@ -18,6 +18,8 @@ namespace {
 
 /// What the relay's process puts before the arguments it was given, to start its observer.
 constexpr std::string_view kObserver = "--observer=";
+/// Stands behind the number of one that waits.
+constexpr char kWaits = '+';
 
 Invocation invocation_of(int argc, char** argv) {
     Invocation invocation{.arguments = {argv, argv + argc}};
@@ -25,6 +27,7 @@ Invocation invocation_of(int argc, char** argv) {
         const std::string_view number =
             std::string_view{invocation.arguments[1]}.substr(kObserver.size());
         std::from_chars(number.data(), number.data() + number.size(), invocation.observer);
+        invocation.observer_waits = number.ends_with(kWaits);
     }
     if (invocation.observer != 0) {
         invocation.arguments.erase(invocation.arguments.begin() + 1);

@@ -1,3 +1,4 @@
+#include "proxy/cli/background.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/conclude.h"
 #include "proxy/cli/output_file.h"
@@ -11,6 +12,7 @@
 #include "proxy/run/observer_process.h"
 #include "proxy/run/observer_run.h"
 #include "proxy/run/relay_run.h"
+#include "proxy/run/service_notice.h"
 #include "proxy/run/state_folder.h"
 #include "proxy/sink/prompt_stream.h"
 
@@ -18,6 +20,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -119,6 +123,9 @@ int look(const ProxyFlags& flags, run::ObserverRun& run, sink::PromptStream& con
          std::optional<sink::FileOutput>& summary) {
     try {
         const run::ObserverResult result = run.run();
+        if (!result.looked) {
+            return 0;
+        }
         constexpr std::chrono::milliseconds kLastWords{500};
         console.set_patience(kLastWords);
         if (flags.stats) {
@@ -132,9 +139,11 @@ int look(const ProxyFlags& flags, run::ObserverRun& run, sink::PromptStream& con
 }
 
 /// The process that looks: the relay's child.
-int observe(const ProxyFlags& flags, Settings& settings, std::uint32_t number) {
+int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invocation) {
     using Begin = sink::FileOutput::Begin;
+    const std::uint32_t number = invocation.observer;
     run::ObserverPost post{.number = number,
+                           .waits = invocation.observer_waits,
                            .link = run::ProcessLink{relay::UniqueFd{run::ObserverProcess::kLink}},
                            .memory = relay::UniqueFd{run::ObserverProcess::kMemory}};
     auto greeting = run::await_greeting(post.link);
@@ -149,16 +158,23 @@ int observe(const ProxyFlags& flags, Settings& settings, std::uint32_t number) {
     open_output_file("--summary", flags.records.summary, summary);
     std::optional<sink::FileOutput> file;
     open_output_file("--output", flags.records.output, file,
-                     number > 1 ? Begin::behind : Begin::empty);
+                     post.waits   ? Begin::shared
+                     : number > 1 ? Begin::behind
+                                  : Begin::empty);
     sink::PromptStream console{console_of(flags)};
     run::ObserverOptions options =
         observer_options(flags, *objects, file ? &*file : nullptr, console);
     options.summary = summary ? &*summary : nullptr;
-    if (flags.http.on()) {
-        options.page = run::PageOptions{.listening = flags.http.listen(),
-                                        .admin = flags.http.options(),
-                                        .token = std::move(greeting->token),
-                                        .log_is_private = log_stream().is_terminal()};
+    const auto page = [&flags, &greeting] {
+        return run::PageOptions{.listening = flags.http.listen(),
+                                .admin = flags.http.options(),
+                                .token = greeting->token,
+                                .log_is_private = log_stream().is_terminal()};
+    };
+    if (flags.http.on() && post.waits) {
+        options.late_page = page;
+    } else if (flags.http.on()) {
+        options.page = page();
     }
     confine_observer(flags, number);
     run::ObserverRun run{std::move(options), std::move(post)};
@@ -166,9 +182,10 @@ int observe(const ProxyFlags& flags, Settings& settings, std::uint32_t number) {
 }
 
 /// The command that starts this program again, as observer.
-std::vector<std::string> observer_command(const Invocation& invocation, std::uint32_t number) {
+std::vector<std::string> observer_command(const Invocation& invocation, std::uint32_t number,
+                                          bool waits) {
     std::vector<std::string> command = invocation.arguments;
-    command.insert(command.begin() + 1, fmt::format("--observer={}", number));
+    command.insert(command.begin() + 1, fmt::format("--observer={}{}", number, waits ? "+" : ""));
     return command;
 }
 
@@ -181,8 +198,8 @@ run::RelayRunOptions relay_run_options(const ProxyFlags& flags, const Invocation
     const bool reports = !flags.records.output.empty() || !flags.records.summary.empty() ||
                          flags.http.on() || flags.stats;
     if (options.inspected || reports) {
-        options.observer = [invocation](std::uint32_t number) {
-            return observer_command(invocation, number);
+        options.observer = [invocation](std::uint32_t number, bool waits) {
+            return observer_command(invocation, number, waits);
         };
     }
     if (flags.duration > 0) {
@@ -226,9 +243,10 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
                                           const run::RelayRunOptions& options) {
     constexpr std::chrono::milliseconds kFirstPause{100};
     constexpr std::chrono::milliseconds kLongestPause{2000};
-    const auto deadline = std::chrono::steady_clock::now() +
-                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                              std::chrono::duration<double>{flags.start_timeout});
+    const auto deadline =
+        std::chrono::steady_clock::now() +
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double>{flags.takeover ? 0 : flags.start_timeout});
     for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
         try {
             return std::make_unique<run::RelayRun>(options);
@@ -252,18 +270,34 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
     }
 }
 
-int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation) {
+/// Where others ask to take over from the run, and this one asks with --takeover.
+std::filesystem::path takeover_file(const ProxyFlags& flags, const relay::Options& options) {
+    return run::TakeoverDoor::path_of(flags.relay.state_folder(),
+                                      relay::to_string(options.listen.front()));
+}
+
+int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
+              const std::function<void()>& started) {
     flags.check(); // the observer's part, too: whoever mistyped it is to hear of it once, at once
     run::RelayRunOptions options = relay_run_options(flags, invocation);
     options.greeting.settings = settings.text();
     options.reload = Reloading{invocation, flags, settings};
+    options.started = [&started] {
+        run::notify_ready();
+        started();
+    };
     std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is heard
     const run::KeptKey key = run::keep_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
+    options.takeover_file = takeover_file(flags, options.relay);
     if (flags.http.on()) {
         options.greeting.token = flags.http.token(flags.relay.state_folder());
     }
     raise_descriptor_limit(options.relay);
+    std::optional<run::HandoverTaker> taker;
+    if (flags.takeover) {
+        options.taker = &taker.emplace(options.takeover_file);
+    }
     const relay::ClientAddress wanted = options.relay.client_address;
     const auto run = open_relay(flags, options);
     if (run == nullptr) {
@@ -282,11 +316,27 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     }
     spdlog::log(mode == relay::ClientAddress::shared ? spdlog::level::warn : spdlog::level::info,
                 describe_client_address(wanted, mode));
+    if (flags.takeover) {
+        run->take_over();
+    }
     try {
         return exit_code(run->run());
     } catch (const std::exception& error) {
         spdlog::error("{}", error.what());
         return kExitFailed;
+    }
+}
+
+int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
+                const std::function<void()>& started) {
+    try {
+        return run_relay(flags, settings, invocation, started);
+    } catch (const run::NobodyThere& error) {
+        fmt::print(stderr, "twscope: --takeover: {}\n", error.what());
+        return kExitNotYet;
+    } catch (const relay::HandoverError& error) {
+        fmt::print(stderr, "twscope: --takeover: {}\n", error.what());
+        return kExitUsage;
     }
 }
 
@@ -310,7 +360,7 @@ int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& i
         for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
             std::signal(signal, SIG_IGN); // they are for the relay, which says what to do
         }
-        return observe(flags, settings, invocation.observer);
+        return observe(flags, settings, invocation);
     }
     settings.complete();
     if (flags.server.empty()) {
@@ -321,7 +371,10 @@ int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& i
     if (flags.relay.print_routes) {
         return print_routes(flags);
     }
-    return run_relay(flags, settings, invocation);
+    const auto start = [&](const std::function<void()>& started) {
+        return start_relay(flags, settings, invocation, started);
+    };
+    return flags.background ? in_background(start) : start([] {});
 }
 
 } // namespace

@@ -92,6 +92,12 @@ void ProxyFlags::add_to(CLI::App& command) {
         ->transform(seconds())
         ->check(CLI::Range(0.0, 86400.0))
         ->capture_default_str();
+    command.add_flag("--takeover", takeover,
+                     "Take over from the twscope that runs with the same --listen, --server and "
+                     "--state: its players stay, and it ends. When that fails it goes on; exit "
+                     "code 4 where none runs");
+    command.add_flag("--background", background,
+                     "Return as soon as datagrams are forwarded, and go on in the background");
     command.add_option("--duration", duration, "Stop after this many seconds")
         ->transform(seconds())
         ->check(CLI::Range(kShortestRun, kLongestRun));

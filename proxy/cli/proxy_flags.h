@@ -31,6 +31,8 @@ struct ProxyFlags {
     double duration = 0;      ///< seconds; 0: until a signal comes
     bool stats = false;
     bool busy_poll = false;
+    bool takeover = false;
+    bool background = false;
     bool no_inspect = false;
     bool quiet = false;
     std::string log_level = "info";

@@ -33,8 +33,8 @@ constexpr int kWordsAtATime = 16;
 } // namespace
 
 ObserverKeeper::ObserverKeeper(Parts parts)
-    : parts_{std::move(parts)}, ended_{*parts_.io}, words_{*parts_.io}, again_{*parts_.io},
-      consumed_(parts_.rings.size()) {}
+    : parts_{std::move(parts)}, number_{parts_.follows.value_or(0)}, ended_{*parts_.io},
+      words_{*parts_.io}, again_{*parts_.io}, consumed_(parts_.rings.size()) {}
 
 void ObserverKeeper::spawn() {
     auto [own, other] = ProcessLink::pair();
@@ -44,7 +44,9 @@ void ObserverKeeper::spawn() {
     if (!parts_.greet(own)) {
         throw std::runtime_error{"the observer cannot be told how to begin"};
     }
-    process_.emplace(parts_.command(number_), other.descriptor(), parts_.shared->descriptor());
+    const bool waits = parts_.follows && number_ == *parts_.follows + 1;
+    process_.emplace(parts_.command(number_, waits), other.descriptor(),
+                     parts_.shared->descriptor());
     link_.emplace(std::move(own));
 }
 
@@ -104,7 +106,7 @@ void ObserverKeeper::on_message(const ProcessLink::Message& message) const {
     switch (message.word) {
     case Word::ready:
         parts_.shared->block().observation.observer = number_;
-        if (number_ > 1) {
+        if (failures_ != 0) {
             spdlog::info("the observer is running again; open sessions are joined midway");
         }
         break;

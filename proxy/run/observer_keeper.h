@@ -28,12 +28,14 @@ class ObserverKeeper {
         boost::asio::io_context* io;
         SharedRun* shared;
         std::span<const relay::Ring> rings;
-        /// Makes the command that starts the observer with this number.
-        std::function<std::vector<std::string>(std::uint32_t number)> command;
+        /// Makes the command that starts the observer with this number; `waits`: see Word::look.
+        std::function<std::vector<std::string>(std::uint32_t number, bool waits)> command;
         /// Says to an observer what it has to know before it begins; false when that failed.
         std::function<bool(const ProcessLink& link)> greet;
         /// What the observer asks for, as relay::parse_impairment reads it.
         std::function<void(const std::string& settings)> impair;
+        /// Where another relay is followed: the number of its last observer. The first one waits.
+        std::optional<std::uint32_t> follows{};
     };
 
     explicit ObserverKeeper(Parts parts);
@@ -55,6 +57,9 @@ class ObserverKeeper {
     /// To be called when the relay has ended: lets the observer read what is left and waits for its
     /// end, as long as it gets on. Returns how it ended; as one killed where it had to be.
     [[nodiscard]] Ending finish();
+
+    /// The number of the last one; 0: there was none.
+    [[nodiscard]] std::uint32_t number() const { return number_; }
 
     /// Observers that ended before their time.
     [[nodiscard]] std::uint32_t failures() const { return failures_; }

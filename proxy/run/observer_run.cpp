@@ -24,7 +24,8 @@ void go_on_in(sink::FileOutput* file, relay::UniqueFd& descriptor) {
 } // namespace
 
 ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
-    : options_{std::move(options)}, number_{post.number}, link_{std::move(post.link)},
+    : options_{std::move(options)}, number_{post.number}, waits_{post.waits}, link_{std::move(
+                                                                                  post.link)},
       shared_{std::move(post.memory)}, relay_{shared_.block(),
                                               [this](const std::string& settings) {
                                                   return link_.send(Word::impair, settings);
@@ -38,7 +39,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
         console_.emplace(options_.console->is_terminal());
     }
     const unsigned threads = shared_.threads();
-    if (options_.page) {
+    if (options_.page || options_.late_page) {
         board_.emplace(threads);
     }
     const PipelineOptions common = pipeline();
@@ -47,7 +48,9 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
             common, maps_, Post{.ring = shared_.ring(i), .observer = number_},
             shared_.block().numbered_sessions, i));
     }
-    impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
+    if (!waits_) {
+        impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
+    }
     if (options_.page) {
         open_page();
     }
@@ -79,12 +82,49 @@ void ObserverRun::open_page() {
                                                              .inspecting = options_.inspect});
 }
 
+/// Where the observer before this one had the port until now.
+void ObserverRun::open_page_late() {
+    constexpr std::chrono::milliseconds kPause{500};
+    try {
+        options_.page = options_.late_page();
+        open_page();
+        page_->start();
+    } catch (const std::exception& error) {
+        spdlog::error("the live page: {}; trying again", error.what());
+        page_timer_.expires_after(kPause);
+        page_timer_.async_wait([this](const auto& again) {
+            if (!again && !stopping_) {
+                open_page_late();
+            }
+        });
+    }
+}
+
+void ObserverRun::look() {
+    if (!std::exchange(waits_, false)) {
+        return;
+    }
+    relay_.look_again();
+    if (options_.file != nullptr) {
+        options_.file->go_behind_last_line();
+    }
+    impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
+    for (const auto& worker : workers_) {
+        worker->start();
+    }
+    if (options_.late_page) {
+        open_page_late();
+    }
+}
+
 ObserverResult ObserverRun::run() {
     if (!link_.send(Word::ready)) {
         throw std::runtime_error{"the relay cannot be told that all is open"};
     }
     for (const auto& worker : workers_) {
-        worker->start();
+        if (!waits_) {
+            worker->start();
+        }
     }
     if (page_) {
         page_->start();
@@ -125,7 +165,9 @@ void ObserverRun::obey(ProcessLink::Message& message) {
         go_on_in(options_.summary, message.descriptor);
         break;
     case Word::impair:
-        if (const auto done = impairment_->set(message.text); !done) {
+        if (!impairment_) {
+            spdlog::warn("the line stays as it is: the observer before this one still writes");
+        } else if (const auto done = impairment_->set(message.text); !done) {
             spdlog::warn("the line stays as it is: {}", done.error());
         }
         break;
@@ -147,6 +189,9 @@ void ObserverRun::obey(ProcessLink::Message& message) {
         break;
     case Word::finish:
         stop();
+        break;
+    case Word::look:
+        look();
         break;
     case Word::settings:
     case Word::begin:
@@ -198,6 +243,7 @@ void ObserverRun::stop() {
     stopping_ = true;
     words_.cancel();
     second_timer_.cancel();
+    page_timer_.cancel();
 }
 
 void ObserverRun::write_summary(const ObserverResult& result) {
@@ -212,7 +258,9 @@ void ObserverRun::write_summary(const ObserverResult& result) {
 
 ObserverResult ObserverRun::finish() {
     page_.reset(); // before anything it shows goes
-    impairment_->finish();
+    if (impairment_) {
+        impairment_->finish();
+    }
     ObserverResult result;
     filter::Expectations expectations{options_.expectations};
     for (const auto& worker : workers_) {
@@ -229,7 +277,9 @@ ObserverResult ObserverRun::finish() {
                      options_.console->dropped_bytes());
     }
     if (queue_) {
-        write_summary(result);
+        if (!waits_) {
+            write_summary(result);
+        }
         options_.file->hurry();
         const std::uint64_t dropped = queue_->dropped_lines();
         queue_.reset();
@@ -238,6 +288,10 @@ ObserverResult ObserverRun::finish() {
         if (result.lost_records != 0) {
             spdlog::error("{} records could not be written", result.lost_records);
         }
+    }
+    result.looked = !waits_;
+    if (!result.looked) {
+        return result;
     }
     const relay::Counters counters = relay_.counters();
     spdlog::info(

@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,17 +55,21 @@ struct ObserverOptions {
     std::vector<filter::Expectation> expectations{};
     std::string pseudonym_key{}; ///< empty: client addresses as they are
     std::optional<PageOptions> page{};
+    /// Of one that waits: opens its page when it looks, with what may be thrown; none: there is none.
+    std::function<PageOptions()> late_page{};
 };
 
 /// How the relay's process reaches its observer: what it hands over at the start.
 struct ObserverPost {
     std::uint32_t number = 1; ///< of this observer in the run, from 1
+    bool waits = false;       ///< until the relay says Word::look, it looks at nothing
     ProcessLink link;         ///< whose greeting is over
     relay::UniqueFd memory;   ///< see SharedRun
 };
 
 /// What came of a run.
 struct ObserverResult {
+    bool looked = true; ///< false: it waited in vain to begin
     record::SessionStats totals{};
     std::uint32_t sessions = 0;
     record::Ledger ledger{};
@@ -87,6 +92,8 @@ class ObserverRun {
   private:
     [[nodiscard]] PipelineOptions pipeline();
     void open_page();
+    void open_page_late();
+    void look();
     void await_word();
     void obey(ProcessLink::Message& message);
     void every_second(const boost::system::error_code& error);
@@ -98,6 +105,7 @@ class ObserverRun {
 
     ObserverOptions options_;
     std::uint32_t number_;
+    bool waits_;
     ProcessLink link_;
     SharedRun shared_;
     RelayWindow relay_;
@@ -112,6 +120,7 @@ class ObserverRun {
     std::optional<AdminRun> page_;
     boost::asio::posix::stream_descriptor words_{io_}; ///< the link's, to wait on
     boost::asio::steady_timer second_timer_{io_};
+    boost::asio::steady_timer page_timer_{io_}; ///< when to try again to open the page
     Stopwatch running_;
     Stopwatch shown_;
     /// What is due at the same moment comes after all with no error, and must not wait again.

@@ -28,6 +28,7 @@ enum class Word : std::uint8_t {
     summary,   ///< write the summary to the file of this descriptor
     report,    ///< write the totals so far
     finish,    ///< the relay has ended: read what is left, write, end
+    look,      ///< to one that waits: the observer before it has written all
 };
 
 /// One end of the line between the relay's process and the observer's: whole messages, in order.

@@ -3,12 +3,25 @@
 #include "proxy/relay/endpoint.h"
 #include "proxy/run/address_proof.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <system_error>
+#include <tuple>
 #include <utility>
 
+#include <poll.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 namespace tw::run {
+
+namespace {
+
+/// For the relay before this one to write what is left, where this one ends meanwhile.
+constexpr std::chrono::milliseconds kLastWord{500};
+
+} // namespace
 
 RelayRun::RelayRun(RelayRunOptions options)
     : options_{std::move(options)}, shared_{options_.relay.threads,
@@ -19,7 +32,12 @@ RelayRun::RelayRun(RelayRunOptions options)
         rings.push_back(&rings_.emplace_back(shared_.ring(i)));
     }
     options_.relay.prove = options_.admission ? prove_address : nullptr;
-    relay_.emplace(options_.relay, rings, &shared_.block().observation);
+    std::vector<relay::UniqueFd> listening;
+    if (options_.taker != nullptr) {
+        options_.relay.listen = options_.taker->addresses(options_.relay.listen);
+        listening = options_.taker->take_listening_sockets();
+    }
+    relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
     RelayFacts& facts = shared_.block().facts;
     for (const auto& endpoint : relay_->listen_endpoints()) {
         facts.listen.at(facts.num_listen++) = relay::endpoint_from(endpoint.data());
@@ -34,7 +52,10 @@ RelayRun::RelayRun(RelayRunOptions options)
             .command = options_.observer,
             .greet =
                 [this](const ProcessLink& link) { return send_greeting(link, options_.greeting); },
-            .impair = [this](const std::string& settings) { impair(settings); }});
+            .impair = [this](const std::string& settings) { impair(settings); },
+            .follows = options_.taker == nullptr
+                           ? std::nullopt
+                           : std::optional{options_.taker->offer().observer}});
     }
     signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGHUP});
 }
@@ -52,7 +73,7 @@ std::optional<Ending> RelayRun::open() {
     return std::nullopt;
 }
 
-RelayRunResult RelayRun::run() {
+void RelayRun::begin_forwarding() {
     relay_->start();
     boost::system::error_code is_name;
     static_cast<void>(boost::asio::ip::make_address(options_.relay.server_host, is_name));
@@ -64,12 +85,98 @@ RelayRunResult RelayRun::run() {
             relay::to_asio(relay_->server_endpoint()), std::chrono::steady_clock::now());
     }
     started_ = std::chrono::steady_clock::now();
+}
+
+void RelayRun::take_over() {
+    HandoverTaker& taker = *options_.taker;
+    const TakeoverRest rest = taker.take(*relay_);
+    begin_forwarding();
+    const auto held = relay::Clock::now().time_since_epoch() - relay::Clock::duration{rest.held_at};
+    if (options_.started) {
+        options_.started(); // before the other one ends, so that nobody takes its end for the run's
+    }
+    taker.say_going();
+    const relay::Counters counters = relay_->counters();
+    failed_sessions_reported_ = counters.sessions_failed;
+    std::ignore = admission_report_.check(counters); // the other one has said so far
+    shared_.block().facts.impairment = relay_->impairment();
+    shared_.block().numbered_sessions = rest.numbered_sessions;
+    spdlog::info("took over {} sessions; forwarding paused for {:.2f} ms", rest.sessions,
+                 std::chrono::duration<double, std::milli>{held}.count());
+    const std::size_t sets = taker.offer().listening_sockets / relay_->listen_endpoints().size();
+    if (sets < options_.relay.threads) {
+        spdlog::warn("{} of {} relay threads have nothing to do: only a restart shares the clients "
+                     "among more threads than there were",
+                     options_.relay.threads - sets, options_.relay.threads);
+    }
+}
+
+RelayRunResult RelayRun::run() {
+    if (options_.taker == nullptr) {
+        begin_forwarding();
+        if (options_.started) {
+            options_.started();
+        }
+    }
+    open_takeover_door();
+    if (options_.taker != nullptr) {
+        await_end_of_other();
+    } else if (giver_) {
+        giver_->start();
+    }
     await_end();
     signals_->listen([this](int signal) { on_signal(signal); });
     second_timer_.expires_after(std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& error) { every_second(error); });
     io_.run();
     return finish();
+}
+
+void RelayRun::open_takeover_door() {
+    if (options_.takeover_file.empty()) {
+        return;
+    }
+    if (auto door = options_.taker != nullptr ? options_.taker->take_door()
+                                              : TakeoverDoor::open(options_.takeover_file)) {
+        giver_.emplace(
+            HandoverGiver::Parts{
+                .io = &io_,
+                .relay = &*relay_,
+                .observer = [this] { return keeper_ ? keeper_->number() : 0; },
+                .numbered_sessions = [this] { return shared_.block().numbered_sessions.load(); },
+                .given = [this] { stop("another twscope has taken over"); }},
+            std::move(*door));
+    } else {
+        spdlog::info("nobody can take over from this run: {}: {}", options_.takeover_file.string(),
+                     std::system_category().message(errno));
+    }
+}
+
+/// Its observer writes to the same files as ours, which looks when that has ended.
+void RelayRun::await_end_of_other() {
+    other_.assign(::dup(options_.taker->descriptor()));
+    other_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (!error) {
+            begin_observing();
+        }
+    });
+}
+
+void RelayRun::begin_observing() {
+    if (!other_.is_open()) {
+        return;
+    }
+    other_.close();
+    if (const auto left = options_.taker->left()) {
+        auto& numbered = shared_.block().numbered_sessions;
+        numbered = std::max(numbered.load(), left->numbered_sessions);
+    }
+    if (keeper_) {
+        keeper_->tell(Word::look);
+    }
+    if (giver_) {
+        giver_->start();
+    }
 }
 
 void RelayRun::await_end() {
@@ -209,8 +316,21 @@ void RelayRun::stop(std::string_view why) {
 }
 
 RelayRunResult RelayRun::finish() {
-    relay_->stop();
+    const bool gave = giver_ && giver_->gave();
+    if (giver_) {
+        giver_->stop();
+    }
+    if (gave) {
+        relay_->leave();
+    } else {
+        relay_->stop();
+    }
     relay_->join();
+    if (other_.is_open()) {
+        pollfd ended{.fd = other_.native_handle(), .events = POLLIN, .revents = 0};
+        std::ignore = ::poll(&ended, 1, static_cast<int>(kLastWord.count()));
+        begin_observing();
+    }
     RelayRunResult result;
     if (keeper_) {
         result.observer = keeper_->finish();
@@ -220,6 +340,9 @@ RelayRunResult RelayRun::finish() {
         spdlog::info("{} sessions, {} datagrams to the server, {} to clients",
                      counters.sessions_opened, counters.directions[0].datagrams,
                      counters.directions[1].datagrams);
+    }
+    if (gave) {
+        giver_->leave({.numbered_sessions = shared_.block().numbered_sessions});
     }
     return result;
 }

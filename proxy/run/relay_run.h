@@ -3,6 +3,8 @@
 #include "proxy/relay/relay.h"
 #include "proxy/run/admission_report.h"
 #include "proxy/run/greeting.h"
+#include "proxy/run/handover_giver.h"
+#include "proxy/run/handover_taker.h"
 #include "proxy/run/observer_keeper.h"
 #include "proxy/run/server_name.h"
 #include "proxy/run/server_report.h"
@@ -14,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,6 +25,7 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace tw::run {
@@ -47,12 +51,18 @@ struct RelayRunOptions {
     bool admission = true;      ///< false: everyone gets a place at once
     bool inspected = true;      ///< false: there are no rings
     std::size_t ring_bytes = 0; ///< copies that may wait, for each thread
-    /// Makes the command that starts the observer with this number; none: there is no observer.
-    std::function<std::vector<std::string>(std::uint32_t number)> observer{};
+    /// See ObserverKeeper; none: there is no observer.
+    std::function<std::vector<std::string>(std::uint32_t number, bool waits)> observer{};
     Greeting greeting{}; ///< what each observer is told first
     std::optional<TimeLimit> time_limit{};
     std::function<Reload()> reload{}; ///< on SIGHUP; none: there is nothing to change
     Terminal terminal{};
+    /// Where others ask to take over; empty: nobody can.
+    std::filesystem::path takeover_file{};
+    /// Of whom it takes over; null: nobody. Has to outlive the run.
+    HandoverTaker* taker = nullptr;
+    /// Called once it forwards.
+    std::function<void()> started{};
 };
 
 /// What came of a run.
@@ -67,8 +77,8 @@ struct RelayRunResult {
 /// and opens the files again, or ends it where its terminal is gone.
 class RelayRun {
   public:
-    /// Binds everything; clients' datagrams wait until run().
-    /// Errors: relay::StartError, std::system_error.
+    /// Binds everything, or goes on with what another one bound; clients' datagrams wait until run().
+    /// Errors: relay::StartError, relay::HandoverError, std::system_error.
     explicit RelayRun(RelayRunOptions options);
 
     /// The mode in use: never `automatic`.
@@ -76,6 +86,10 @@ class RelayRun {
 
     /// Starts the observer. Returns how it ended where it could not begin; it has said why.
     [[nodiscard]] std::optional<Ending> open();
+
+    /// Where another one forwards until now: takes over from it and forwards. When that fails, the
+    /// other one goes on. Errors: relay::HandoverError.
+    void take_over();
 
     /// Forwards until a signal comes or the time is over, and the observer has written what is left.
     /// From the constructor on signals wait for it, or for the end of the process. Once.
@@ -91,6 +105,10 @@ class RelayRun {
     void follow_server();
     void impair(const std::string& settings);
     void stop(std::string_view why);
+    void open_takeover_door();
+    void await_end_of_other();
+    void begin_observing();
+    void begin_forwarding();
     [[nodiscard]] RelayRunResult finish();
 
     RelayRunOptions options_;
@@ -99,6 +117,9 @@ class RelayRun {
     std::optional<relay::Relay> relay_;
     boost::asio::io_context io_{1};
     std::optional<ObserverKeeper> keeper_;
+    std::optional<HandoverGiver> giver_;
+    boost::asio::posix::stream_descriptor other_{
+        io_}; ///< the relay before this one, until it has ended
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
     std::optional<Signals> signals_; ///< last: where this cannot start, they end the process

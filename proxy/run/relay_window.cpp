@@ -17,6 +17,11 @@ void RelayWindow::set_server(std::string_view server) {
     server_ = server;
 }
 
+void RelayWindow::look_again() {
+    const std::scoped_lock lock{mutex_};
+    impairment_ = block_->facts.impairment;
+}
+
 bool RelayWindow::set_impairment(const relay::Impairment& impairment) {
     const std::scoped_lock lock{mutex_};
     if (!ask_(relay::to_string(impairment))) {

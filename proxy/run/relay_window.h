@@ -45,6 +45,9 @@ class RelayWindow {
         return relay::totals(block_->observation);
     }
 
+    /// Once the relay has gone on with what another one did.
+    void look_again();
+
     /// As last asked for.
     [[nodiscard]] relay::Impairment impairment() const;
 

@@ -26,33 +26,9 @@ int open_for(const std::string& path, FileOutput::Begin begin) {
     if (path == "-") {
         return ::dup(STDOUT_FILENO);
     }
-    // Behind what is there, for whoever empties the file while it is open.
-    const int access = begin == FileOutput::Begin::behind ? O_RDWR : O_WRONLY | O_TRUNC;
+    // Always at the end: another process may write there, too, until it has finished.
+    const int access = begin == FileOutput::Begin::empty ? O_WRONLY | O_TRUNC : O_RDWR;
     return ::open(path.c_str(), access | O_APPEND | O_CREAT | O_CLOEXEC, kReadableByAll);
-}
-
-/// Cuts off a line that was never finished, and goes to the end.
-void go_behind_last_line(int descriptor) {
-    off_t end = ::lseek(descriptor, 0, SEEK_END);
-    std::array<char, 4096> piece{};
-    while (end > 0) {
-        const off_t begin = std::max<off_t>(end - static_cast<off_t>(piece.size()), 0);
-        const ssize_t read =
-            ::pread(descriptor, piece.data(), static_cast<std::size_t>(end - begin), begin);
-        if (read != end - begin) {
-            return; // then the broken line stays
-        }
-        const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
-        const auto line_end = text.rfind('\n');
-        if (line_end != std::string_view::npos) {
-            end = begin + static_cast<off_t>(line_end) + 1;
-            break;
-        }
-        end = begin;
-    }
-    if (::ftruncate(descriptor, end) == 0) {
-        ::lseek(descriptor, end, SEEK_SET);
-    }
 }
 
 } // namespace
@@ -65,8 +41,35 @@ FileOutput::FileOutput(const std::string& path, Begin begin)
         throw std::system_error{errno, std::generic_category(), path};
     }
     regular_ = S_ISREG(found.st_mode);
-    if (begin == Begin::behind && regular_ && path != "-") {
-        go_behind_last_line(descriptor_);
+    if (begin == Begin::behind) {
+        go_behind_last_line();
+    }
+}
+
+void FileOutput::go_behind_last_line() {
+    if (!regular_ || path_ == "-") {
+        return;
+    }
+    const off_t size = ::lseek(descriptor_, 0, SEEK_END);
+    off_t end = size;
+    std::array<char, 4096> piece{};
+    while (end > 0) {
+        const off_t begin = std::max<off_t>(end - static_cast<off_t>(piece.size()), 0);
+        const ssize_t read =
+            ::pread(descriptor_, piece.data(), static_cast<std::size_t>(end - begin), begin);
+        if (read != end - begin) {
+            return; // then the broken line stays
+        }
+        const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
+        const auto line_end = text.rfind('\n');
+        if (line_end != std::string_view::npos) {
+            end = begin + static_cast<off_t>(line_end) + 1;
+            break;
+        }
+        end = begin;
+    }
+    if (end != size && ::ftruncate(descriptor_, end) != 0) {
+        error_ = errno;
     }
 }
 

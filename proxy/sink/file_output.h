@@ -17,6 +17,7 @@ class FileOutput final : public Output {
     enum class Begin : std::uint8_t {
         empty,  ///< what was in the file is gone
         behind, ///< behind the last whole line in it
+        shared, ///< at its end; another process writes there still
     };
 
     /// Errors: throws std::system_error when the file cannot be opened.
@@ -36,6 +37,8 @@ class FileOutput final : public Output {
     /// What go_on_in takes: the file of this name behind what is in it, made when it is not there.
     /// Negative, with errno, when it cannot be opened.
     [[nodiscard]] static int open_again(const std::string& path);
+    /// Cuts off a line that was never finished. Nobody else may write there any more.
+    void go_behind_last_line();
 
     /// From now on a reader that takes nothing for a while has left. From any thread.
     void hurry() { hurried_ = true; }

@@ -164,6 +164,20 @@ TEST_CASE("who goes on behind what is there keeps whole lines and cuts off a bro
     CHECK(read_text(path) == "first\n");
 }
 
+TEST_CASE("two that share a file write behind each other, and the last one mends a broken line") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("records.jsonl");
+    FileOutput first{path};
+    first.write("1\n");
+    FileOutput second{path, FileOutput::Begin::shared};
+    first.write("2\n");
+    second.write("3\n");
+    first.write("4\nbroken");
+    second.go_behind_last_line();
+    second.write("5\n");
+    CHECK(read_text(path) == "1\n2\n3\n4\n5\n");
+}
+
 TEST_CASE("a reader that stalls is given up once there is a hurry, and its lines are counted") {
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);

@@ -1,0 +1,49 @@
+#include "proxy/cli/background.h"
+
+#include "proxy/relay/unique_fd.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+#include <tuple>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tw::cli {
+
+int in_background(const std::function<int(const std::function<void()>& started)>& work) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+        throw std::system_error{errno, std::generic_category(), "pipe"};
+    }
+    relay::UniqueFd heard{ends[0]};
+    relay::UniqueFd told{ends[1]};
+    const pid_t child = ::fork();
+    if (child < 0) {
+        throw std::system_error{errno, std::generic_category(), "fork"};
+    }
+    if (child == 0) {
+        heard = relay::UniqueFd{};
+        ::setsid();
+        return work([&told] { std::ignore = ::write(told.get(), "1", 1); });
+    }
+    told = relay::UniqueFd{};
+    char byte = 0;
+    ssize_t received = 0;
+    do {
+        received = ::read(heard.get(), &byte, 1);
+    } while (received < 0 && errno == EINTR);
+    if (received == 1) {
+        return 0;
+    }
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    constexpr int kSignalled = 128; // as shells have it
+    return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
+}
+
+} // namespace tw::cli

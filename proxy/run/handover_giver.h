@@ -1,0 +1,80 @@
+#pragma once
+
+#include "proxy/relay/relay.h"
+#include "proxy/run/handover.h"
+#include "proxy/run/takeover_link.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace tw::run {
+
+/// The running relay's side of a takeover: answers who asks, and hands over. Until the other one
+/// says that all it got was as it has to be, nothing is lost by its silence, its end or its
+/// mistakes: forwarding goes on, after a fraction of a second at most. On the io_context's thread.
+class HandoverGiver {
+  public:
+    struct Parts {
+        boost::asio::io_context* io;
+        relay::Relay* relay;
+        std::function<std::uint32_t()> observer;          ///< the number of the last one
+        std::function<std::uint32_t()> numbered_sessions; ///< as SharedBlock
+        std::function<void()> given; ///< the other one forwards: it is time to end
+    };
+
+    HandoverGiver(Parts parts, TakeoverDoor door);
+
+    /// Begins to answer.
+    void start();
+
+    /// No more is handed over; what was begun ends here.
+    void stop();
+
+    /// Whether another one has all, and forwards, or is about to.
+    [[nodiscard]] bool gave() const { return stage_ == Stage::given || stage_ == Stage::gone; }
+
+    /// Says that all has ended here. Once, after given().
+    void leave(const TakeoverLeft& left);
+
+  private:
+    enum class Stage : std::uint8_t {
+        idle,
+        greeting,  ///< somebody is there and has to say who
+        preparing, ///< it opens what it needs
+        given,     ///< it may forward; if it ends before it says so, we do again
+        gone,      ///< it does
+    };
+
+    void await_asker();
+    void on_asker();
+    void await_word();
+    void on_word();
+    void obey(const TakeoverLink::Message& message);
+    void offer();
+    void hand_over();
+    [[nodiscard]] std::optional<std::string> give(TakeoverLink::Time held_at);
+    [[nodiscard]] bool give_sessions(TakeoverLink::Time deadline);
+    void refuse(const TakeoverLink& link, std::string_view why) const;
+    void give_up(std::string_view why);
+    void set_deadline(std::chrono::milliseconds patience);
+    void close_link();
+
+    Parts parts_;
+    TakeoverDoor door_;
+    boost::asio::posix::stream_descriptor asked_;
+    boost::asio::posix::stream_descriptor words_;
+    boost::asio::steady_timer deadline_;
+    std::optional<TakeoverLink> link_;
+    Stage stage_ = Stage::idle;
+    std::uint32_t given_sessions_ = 0;
+};
+
+} // namespace tw::run

@@ -1,0 +1,210 @@
+// Covers: proxy/run/handover_giver.cpp, proxy/run/handover_taker.cpp, proxy/run/relay_run.cpp
+// A new twscope takes over from a running one, and nobody in the game notices.
+//   [TW_UPGRADES=100] node takeover.mjs TWSCOPE
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { closeSync, constants, existsSync, openSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { Bot, endPeers } from './bot.mjs';
+import { Child, delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+
+const UPGRADES = Number(process.env.TW_UPGRADES ?? 5);
+const SNAPSHOTS = 25; // about one second of play
+const WAIT_MS = 20000;
+const NOBODY_THERE = 4;
+const REFUSED = 2;
+const PLAYERS = 3;
+
+after(endPeers);
+const folder = temporaryFolder();
+let games = 0;
+
+async function plays(bot, count = SNAPSHOTS) {
+    const before = bot.snapshots.length;
+    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+    assert.equal(bot.left, null);
+}
+
+/** A game with `names` in it, and a way to start one more twscope with the same arguments. */
+async function withGame(body, { args = [], settings = [] } = {}) {
+    games += 1;
+    const state = join(folder, `state-${games}`);
+    const records = join(folder, `records-${games}.jsonl`);
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1', settings });
+    const all = ['--state', state, '--maps', MAPS, ...args];
+    const proxy = await startProxy({ server: server.port, records, args: all });
+    const another = (...more) => new Child('another twscope', TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`,
+        '-l', `127.0.0.1:${proxy.port}`, '-o', records, ...all, ...more]);
+    const game = { server, proxy, state, records, another, running: proxy.child, bots: [], left: 0 };
+    game.upgrade = async (...more) => {
+        const before = game.running;
+        const next = another('--takeover', ...more);
+        await next.waitFor(/took over \d+ sessions/, WAIT_MS);
+        game.running = next;
+        await waitUntil('the old one to end', () => !before.running, WAIT_MS);
+        assert.equal(before.status, 0, before.log);
+        return next;
+    };
+    try {
+        for (let i = 0; i < PLAYERS; i += 1) {
+            const bot = await new Bot(proxy.port, `player${i}`, { seed: i, keep: true }).join();
+            game.bots.push(bot);
+            bot.walk();
+        }
+        for (const bot of game.bots) await plays(bot);
+        await body(game);
+    } finally {
+        await game.running.stop();
+        await server.stop();
+    }
+}
+
+/** The players play on, as the same clients of the server; a new one gets in. */
+async function goesOn(game) {
+    const { server, proxy, bots } = game;
+    for (const bot of bots) await plays(bot);
+    const count = (pattern) => (server.child.log.match(pattern) ?? []).length;
+    const entered = () => count(/player has entered the game/g);
+    assert.equal(count(/has left the game/g), game.left, 'the server lost a player');
+    const before = entered();
+    const late = await new Bot(proxy.port, 'late', { seed: 9, keep: true }).join();
+    await plays(late.walk());
+    assert.equal(entered(), before + 1, 'the server sees one more player, and no old one anew');
+    await late.leave();
+    game.left += 1;
+    await waitUntil('the server to see it leave', () => count(/has left the game/g) === game.left, WAIT_MS);
+}
+
+test(`${UPGRADES} upgrades in a row cost no player, no address and no player a snapshot`, () =>
+    withGame(async (game) => {
+        const pauses = [];
+        for (let i = 0; i < UPGRADES; i += 1) {
+            const next = await game.upgrade('--threads', String(1 + (i % 2)));
+            pauses.push(Number(/paused for ([\d.]+) ms/.exec(next.errors)[1]));
+            for (const bot of game.bots) await plays(bot, 3);
+        }
+        console.log(`# ${UPGRADES} upgrades; forwarding paused for ${Math.max(...pauses)} ms at most, `
+            + `${pauses.toSorted((a, b) => a - b)[Math.floor(pauses.length / 2)]} ms at the median`);
+        await goesOn(game);
+        for (const bot of game.bots) {
+            assert.ok(bot.snapshots.every((snapshot) => !snapshot.failed), 'a client could not decode a snapshot');
+            await bot.leave();
+        }
+        game.running.signal('SIGINT');
+        assert.equal(await game.running.ended, 0, game.running.log);
+        const records = readRecords(game.records);
+        const snapshots = records.filter((record) => record.type === 'snapshot');
+        // Sessions are joined midway: what builds on a snapshot from before cannot be rebuilt, and nothing is wrong.
+        assert.ok(snapshots.length > UPGRADES * PLAYERS);
+        assert.ok(snapshots.every((snapshot) => snapshot.ok || snapshot.crc_got === null), 'a snapshot was read wrongly');
+        const last = Math.max(...records.map((record) => record.session ?? 0));
+        const late = snapshots.filter((snapshot) => snapshot.session === last);
+        assert.ok(late.length >= SNAPSHOTS && late.every((snapshot) => snapshot.ok), 'the late player was not seen whole');
+        const numbers = records.filter((record) => record.type === 'session' && record.event === 'open').map(({ session }) => session);
+        assert.equal(new Set(numbers).size, numbers.length, 'a session number was given twice');
+        assert.ok(records.every((record, i) => i === 0 || record.t >= records[i - 1].t || record.type !== 'session'
+            || record.event !== 'open'), 'records of two observers are mixed');
+        assert.deepEqual(readdirSync(game.state), ['addresses.key'], 'something is left in the state folder');
+    }));
+
+test('an impairment that the page has changed stays in force', () => withGame(async (game) => {
+    await game.upgrade('--impair', 'delay=200ms');
+    assert.ok(!/the line is impaired/.test(game.running.errors));
+    await goesOn(game);
+}));
+
+test('the page is there again, at the same port', async () => {
+    const port = await freePort();
+    const up = () => fetch(`http://127.0.0.1:${port}/metrics`).then((response) => response.text(), () => '');
+    await withGame(async (game) => {
+        const opened = async () => Number(/twscope_sessions_total\{result="opened"\} (\d+)/.exec(await up())?.[1] ?? -1);
+        assert.equal(await opened(), PLAYERS);
+        await game.upgrade();
+        await waitUntil('the page', async () => await opened() === PLAYERS, WAIT_MS);
+        await goesOn(game);
+    }, { args: ['--http', `127.0.0.1:${port}`] });
+});
+
+test('one that is killed while it prepares changes nothing', () => withGame(async (game) => {
+    // Its observer waits for a reader of this pipe, who never comes.
+    const pipe = join(folder, 'nobody-reads');
+    assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
+    const hanging = game.another('--takeover', '--summary', pipe);
+    await game.running.waitFor(/about to take over/, WAIT_MS);
+    const second = game.another('--takeover');
+    assert.equal(await second.ended, NOBODY_THERE, second.log);
+    hanging.signal('SIGKILL');
+    await game.running.waitFor(/nobody took over/, WAIT_MS);
+    closeSync(openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)); // lets its observer go on, and end
+    await hanging.ended;
+    await game.running.waitFor(/nobody took over/, WAIT_MS);
+    await goesOn(game);
+    await game.upgrade();
+    await goesOn(game);
+}));
+
+test('one that is killed at any moment leaves the game with the old one, or has it', () => withGame(async (game) => {
+    for (const ms of [20, 40, 60, 80, 120, 160]) {
+        const next = game.another('--takeover', '--threads', '2');
+        await delay(ms); // any moment will do: what has to hold holds at each of them
+        if (/took over/.test(next.errors) || !game.running.running) {
+            game.running = next;
+            continue;
+        }
+        next.process.kill('SIGSTOP'); // so that it does not get on between the look and the kill
+        await delay(ms);
+        if (!/took over/.test(next.errors)) {
+            await next.stop('SIGKILL');
+            for (const bot of game.bots) await plays(bot, 3);
+        } else {
+            next.process.kill('SIGCONT');
+            game.running = next;
+        }
+    }
+    await goesOn(game);
+}));
+
+test('what does not fit is refused, and the old one goes on', () => withGame(async (game) => {
+    const { port } = game.proxy;
+    const wrong = [
+        [['-l', `127.0.0.1:${port}`, '-l', `127.0.0.2:${port}`], /listens on other addresses/],
+        [['-s', `127.0.0.1:${await freePort()}`], /forwards to/],
+        [['--client-address', 'shared'], /client addresses/],
+    ];
+    for (const [args, text] of wrong) {
+        const base = ['-s', `127.0.0.1:${game.server.port}`, '-l', `127.0.0.1:${port}`];
+        const rest = base.filter((_, i) => !args.includes(base[i - (i % 2)]));
+        const next = new Child('another twscope', TWSCOPE, ['proxy', ...rest, ...args, '-o', join(folder, 'other.jsonl'),
+            '--state', game.state, '--takeover']);
+        assert.equal(await next.ended, REFUSED, next.log);
+        assert.match(next.errors, text);
+    }
+    await goesOn(game);
+}));
+
+test('where nobody runs, there is nobody to take over from', async () => {
+    const state = join(folder, 'empty');
+    const next = new Child('twscope', TWSCOPE, ['proxy', '-s', '127.0.0.1:8304', '-l', '127.0.0.1:0', '--state', state, '--takeover']);
+    assert.equal(await next.ended, NOBODY_THERE);
+    assert.match(next.errors, /no running twscope/);
+    assert.ok(existsSync(state));
+});
+
+test('in the background it returns when it forwards, and tells a service manager who the service is', () => withGame(async (game) => {
+    const before = game.running;
+    const next = game.another('--takeover', '--background');
+    await waitUntil('the old one to end', () => !before.running, WAIT_MS);
+    assert.equal(before.status, 0);
+    // Its own output stays open as long as the one in the background: look for that one.
+    const pid = Number(spawnSync('pgrep', ['-f', '-o', `^${TWSCOPE} proxy .*${game.state} .*--background`]).stdout.toString());
+    assert.ok(pid > 0);
+    try {
+        await goesOn(game);
+    } finally {
+        process.kill(pid, 'SIGTERM');
+    }
+    assert.equal(await next.ended, 0);
+}));
