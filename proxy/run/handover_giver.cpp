@@ -27,6 +27,11 @@ TakeoverLink::Time in(milliseconds time) {
     return relay::Clock::now() + time;
 }
 
+void refuse(const TakeoverLink& link, std::string_view why) {
+    std::ignore =
+        link.send(TakeoverWord::refusal, std::as_bytes(std::span{why}), {}, in(kWordTime));
+}
+
 } // namespace
 
 HandoverGiver::HandoverGiver(Parts parts, TakeoverDoor door)
@@ -210,11 +215,6 @@ bool HandoverGiver::give_sessions(TakeoverLink::Time deadline) {
     });
     flush();
     return sent;
-}
-
-void HandoverGiver::refuse(const TakeoverLink& link, std::string_view why) const {
-    std::ignore =
-        link.send(TakeoverWord::refusal, std::as_bytes(std::span{why}), {}, in(kWordTime));
 }
 
 void HandoverGiver::give_up(std::string_view why) {

@@ -62,7 +62,6 @@ class HandoverGiver {
     void hand_over();
     [[nodiscard]] std::optional<std::string> give(TakeoverLink::Time held_at);
     [[nodiscard]] bool give_sessions(TakeoverLink::Time deadline);
-    void refuse(const TakeoverLink& link, std::string_view why) const;
     void give_up(std::string_view why);
     void set_deadline(std::chrono::milliseconds patience);
     void close_link();

@@ -48,6 +48,7 @@ class Running {
         thread = std::thread{[this] { io.run(); }};
     }
 
+    // NOLINTNEXTLINE(bugprone-exception-escape): where a join fails there is no way on
     ~Running() {
         boost::asio::post(io, [this] {
             giver->stop();
