@@ -2,10 +2,10 @@
 
 #include "proxy/relay/endpoint.h"
 
-#include <compare>
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <tuple>
 
 namespace tw::relay {
 
@@ -15,7 +15,11 @@ struct Source {
     std::uint64_t address;
     bool v6;
 
-    friend auto operator<=>(const Source&, const Source&) = default;
+    friend bool operator==(const Source&, const Source&) = default;
+
+    friend bool operator<(const Source& left, const Source& right) {
+        return std::tie(left.address, left.v6) < std::tie(right.address, right.v6);
+    }
 };
 
 [[nodiscard]] inline Source source_of(const Endpoint& client) noexcept {

@@ -167,7 +167,7 @@ class Scene {
 
     void end() {
         closing_ = true;
-        door_.close_all();
+        door_.close_all(CloseReason::shutdown);
         settle();
         demand(heard_.all_over() && shared_.sessions == 0);
         const LiveCounters& counters = observation_.counters[0];
