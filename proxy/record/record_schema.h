@@ -68,7 +68,8 @@ inline constexpr auto kSessionSchema = schema(
         "reason",
         [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },
         "Of a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
-        "`idle`, `reconnected`, `shutdown`, `end of capture`."));
+        "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
+        "`end of capture`."));
 
 constexpr bool in_chunk(const MessageRecord& record) {
     return record.layer == MessageLayer::chunk;

@@ -131,7 +131,7 @@ TEST_CASE("a file of objects that cannot be is one line that says what") {
         {R"({"objects": [{"name": "a"}]})", "'type'"},
         {R"({"objects": [{"name": "a", "type": 40, "uuid": "0"}]})", "either"},
         {R"({"objects": [{"name": "a", "uuid": "0d2c"}]})", "not a UUID"},
-        {R"({"objects": [{"name": "a", "type": 9}]})", "known already"},
+        {R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})", "known already"},
         {R"({"objects": [{"name": "a", "type": 16384}]})", "'type'"},
         {R"({"objects": [{"name": "a", "type": 70, "agreed_size": true}]})", "agreed"},
         {R"({"objects": [{"name": "a", "type": 40, "position": {"x": "b", "y": "b"}}]})", "'b'"},

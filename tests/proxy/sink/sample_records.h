@@ -73,7 +73,7 @@ class SampleRecords {
         stats_.findings[static_cast<std::size_t>(record::FindingId::snapshot_crc_mismatch)] = 1;
         for (record::Spread* spread :
              {&stats_.items, &stats_.snapshot_bytes, &stats_.delta_distance,
-              &stats_.snapshot_interval_us, &stats_.directions[0].jitter_us,
+              &stats_.snapshot_interval_us, &stats_.freeze_us, &stats_.directions[0].jitter_us,
               &stats_.directions[1].jitter_us, &stats_.ack_lag_ticks, &stats_.input_margin_ms}) {
             spread->add(2);
             spread->add(5);
@@ -202,6 +202,7 @@ class SampleRecords {
                                   .tick = 600,
                                   .offset = 17,
                                   .item = record::FindingItem{9, 2, "character"},
+                                  .field = "health",
                                   .delta_tick = 590,
                                   .crc_wanted = 1,
                                   .crc_got = 2,
@@ -209,6 +210,8 @@ class SampleRecords {
                                   .lost = 4,
                                   .value = 70,
                                   .limit = 64,
+                                  .expected = 71,
+                                  .confirmed = 3,
                                   .part = 1,
                                   .ddnet_code = -205,
                                   .name = "dm1",
