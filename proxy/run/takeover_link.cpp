@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -133,10 +134,13 @@ std::optional<TakeoverLink::Message> TakeoverLink::receive_now() {
     header.msg_iovlen = parts.size();
     header.msg_control = control.bytes.data();
     header.msg_controllen = control.bytes.size();
+    // The reset of an end that closed before it had read all is told once, and before what it said.
     ssize_t received = 0;
+    bool reset = false;
     do {
         received = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
-    } while (received < 0 && errno == EINTR);
+    } while (received < 0 &&
+             (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
     if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
         return std::nullopt;
     }

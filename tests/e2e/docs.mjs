@@ -214,7 +214,7 @@ const WAYS = [
     { what: /^twscope --?[a-z]|^twscope \w+ .*--(help|print-routes)\b/, run: runOnce },
     { what: /^twscope proxy /, run: runProxy },
     { what: /^twscope health\b|^curl /, run: runBeside },
-    { what: /^twscope (decode|stats|map|findings)\b|^jq /, run: runOnce },
+    { what: /^twscope (decode|stats|map|findings|explain|sizes)\b|^jq /, run: runOnce },
     { what: /^tcpdump /, run: runCapture },
     { what: /^docker\/ci-example\/run\.sh /, run: runRecipe },
 ];
