@@ -5,6 +5,7 @@
 #include "tests/support/program.h"
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -68,6 +69,17 @@ class Running {
         auto link = TakeoverDoor::ask(file);
         REQUIRE(link);
         return std::move(*link);
+    }
+
+    /// Asks until the one that asked before has been seen to leave.
+    [[nodiscard]] TakeoverLink ask_when_free() const {
+        constexpr std::chrono::milliseconds kAnswer{200};
+        while (true) {
+            TakeoverLink link = ask();
+            if (!link.receive(tw::relay::Clock::now() + kAnswer)) {
+                return link; // nobody is told that another one is about to take over
+            }
+        }
     }
 
     bool echoes(Peer& client) const {
@@ -179,7 +191,7 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         {
-            TakeoverLink link = running.ask();
+            TakeoverLink link = running.ask_when_free();
             row.act(link);
         }
         CHECK(running.echoes(client));
@@ -197,7 +209,7 @@ TEST_CASE("one of another version is told so, and one that asks while another do
     REQUIRE(refusal);
     CHECK(refusal->word == TakeoverWord::refusal);
     CHECK_FALSE(newer.receive(soon()));
-    TakeoverLink first = running.ask();
+    TakeoverLink first = running.ask_when_free();
     std::ignore = hear_offer(first);
     TakeoverLink second = running.ask();
     const auto busy = second.receive(soon());
