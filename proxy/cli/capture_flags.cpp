@@ -1,5 +1,6 @@
 #include "proxy/cli/capture_flags.h"
 
+#include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 
 #include <optional>
@@ -39,6 +40,31 @@ capture::ServerGuess CaptureFlags::servers() const {
     }
     guess.only(where.port, address);
     return guess;
+}
+
+void LookupFlags::add_to(CLI::App& command, std::string_view maps_for) {
+    command
+        .add_option("--maps", maps,
+                    fmt::format("Folder to look for maps in (repeatable), {}", maps_for))
+        ->type_name("DIR")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--objects", objects_file,
+                    "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
+        ->type_name("FILE");
+}
+
+std::vector<std::filesystem::path> LookupFlags::map_folders() const {
+    return existing_folders("--maps", maps);
+}
+
+snapshot::ObjectSet LookupFlags::objects() const {
+    snapshot::ObjectSet objects;
+    if (!objects_file.empty()) {
+        read_objects_file(objects_file, objects);
+    }
+    return objects;
 }
 
 } // namespace tw::cli

@@ -1,8 +1,11 @@
 #pragma once
 
 #include "proxy/capture/capture_sessions.h"
+#include "snapshot/object_set.h"
 
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -19,6 +22,19 @@ struct CaptureFlags {
     void add_to(CLI::App& command);
     /// Whose traffic counts. Errors: UsageError.
     [[nodiscard]] capture::ServerGuess servers() const;
+};
+
+/// The flags of what they look up besides: maps, and a mod's objects.
+struct LookupFlags {
+    std::vector<std::string> maps;
+    std::string objects_file;
+
+    /// `maps_for`: what the maps are good for there.
+    void add_to(CLI::App& command, std::string_view maps_for);
+    /// Errors: UsageError for a folder that is not there.
+    [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
+    /// The standard ones, and those of the file. Errors: UsageError.
+    [[nodiscard]] snapshot::ObjectSet objects() const;
 };
 
 } // namespace tw::cli

@@ -1,19 +1,19 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
-#include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/story.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/sink/json_lines.h"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -24,8 +24,7 @@ namespace {
 
 struct ExplainFlags {
     CaptureFlags captures; ///< or files of records
-    std::vector<std::string> maps;
-    std::string objects_file;
+    LookupFlags lookup;
     std::int64_t session = 0;
     std::int64_t tick = -1;
 };
@@ -55,17 +54,17 @@ bool holds_records(const std::string& path) {
 
 void read_records(const std::string& path, report::Story& story) {
     std::ifstream file{path};
+    if (!file) {
+        throw UsageError{fmt::format("{}: {}", path, std::generic_category().message(errno))};
+    }
     for (std::string line; std::getline(file, line);) {
         story.on_line(line);
     }
 }
 
 void read_captures(const ExplainFlags& flags, report::Story& story) {
-    snapshot::ObjectSet objects;
-    if (!flags.objects_file.empty()) {
-        read_objects_file(flags.objects_file, objects);
-    }
-    run::MapFolders maps{existing_folders("--maps", flags.maps)};
+    const snapshot::ObjectSet objects = flags.lookup.objects();
+    run::MapFolders maps{flags.lookup.map_folders()};
     capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
     StoryLines lines{story};
     sink::JsonLines json{{.objects = &objects}, lines};
@@ -107,16 +106,7 @@ Action add_explain_command(CLI::App& app) {
         ->type_name("NUMBER");
     command->add_option("--tick", flags->tick, "Only of the snapshot of this tick")
         ->type_name("TICK");
-    command
-        ->add_option("--maps", flags->maps,
-                     "Folder to look for maps in (repeatable), to name the tiles")
-        ->type_name("DIR")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command
-        ->add_option("--objects", flags->objects_file,
-                     "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
-        ->type_name("FILE");
+    flags->lookup.add_to(*command, "to name the tiles");
     return [flags, settings] {
         settings->complete();
         return run_explain(*flags);

@@ -1,7 +1,6 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
-#include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/inspect/attribution.h"
 #include "proxy/report/stats_report.h"
@@ -22,18 +21,14 @@ namespace {
 
 struct StatsFlags {
     CaptureFlags captures;
-    std::vector<std::string> maps;
-    std::string objects_file;
+    LookupFlags lookup;
     bool json = false;
 };
 
 int run_stats(const StatsFlags& flags) {
-    run::MapFolders maps{existing_folders("--maps", flags.maps)};
+    run::MapFolders maps{flags.lookup.map_folders()};
     capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
-    snapshot::ObjectSet objects;
-    if (!flags.objects_file.empty()) {
-        read_objects_file(flags.objects_file, objects);
-    }
+    const snapshot::ObjectSet objects = flags.lookup.objects();
     run::Fanout nobody;
     record::Ledger ledger;
     inspect::Attribution attribution{ledger};
@@ -61,16 +56,7 @@ Action add_stats_command(CLI::App& app) {
     auto flags = std::make_shared<StatsFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);
-    command
-        ->add_option("--maps", flags->maps,
-                     "Folder to look for maps in (repeatable), for the findings about positions")
-        ->type_name("DIR")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command
-        ->add_option("--objects", flags->objects_file,
-                     "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
-        ->type_name("FILE");
+    flags->lookup.add_to(*command, "for the findings about positions");
     command->add_flag("--json", flags->json, "Print one JSON object instead of tables");
     return [flags, settings] {
         settings->complete();

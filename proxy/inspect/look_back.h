@@ -36,8 +36,6 @@ class LookBack {
     void on_right(snapshot::Tick tick, const snapshot::SnapshotView& right,
                   const record::TypeNames& types, Reporter& reporter);
 
-    void forget() { values_.clear(); }
-
   private:
     /// One int that the refused delta set.
     struct Value {

@@ -1,5 +1,8 @@
 #include "proxy/inspect/rebuild.h"
 
+#include <algorithm>
+#include <span>
+
 namespace tw::inspect {
 
 namespace {
@@ -46,6 +49,21 @@ Rebuilt rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSiz
         rebuilt.fate = DeltaFate::mismatched;
     }
     return rebuilt;
+}
+
+bool leaves_as_is(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
+    // Most deltas say by their first int that they do not.
+    for (const snapshot::DeltaUpdate& update : delta.updates) {
+        const auto ints = std::span{delta.ints}.subspan(update.begin, update.size);
+        if (std::any_of(ints.begin(), ints.end(), [](std::int32_t value) { return value != 0; })) {
+            return false;
+        }
+    }
+    const snapshot::SnapshotView& base = rebuilt.base;
+    const snapshot::SnapshotView& built = rebuilt.result;
+    return std::ranges::equal(base.keys(), built.keys()) &&
+           std::ranges::equal(base.ends(), built.ends()) &&
+           std::ranges::equal(base.data(), built.data());
 }
 
 } // namespace tw::inspect

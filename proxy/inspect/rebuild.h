@@ -24,4 +24,7 @@ struct Rebuilt {
                               const snapshot::AgreedSizes& sizes, snapshot::History& history,
                               snapshot::Delta& decoded);
 
+/// Whether a delta built its base once more.
+[[nodiscard]] bool leaves_as_is(const Rebuilt& rebuilt, const snapshot::Delta& delta);
+
 } // namespace tw::inspect

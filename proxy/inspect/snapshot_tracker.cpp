@@ -29,20 +29,6 @@ Base base_tick(Tick tick, std::int32_t distance) {
     return {.tick = static_cast<Tick>(std::min(base, kLast)), .odd = false};
 }
 
-/// Whether a delta built its base once more. Most say by their first int that they did not.
-bool leaves_as_is(const SnapshotView& base, const snapshot::Delta& delta,
-                  const SnapshotView& built) {
-    for (const snapshot::DeltaUpdate& update : delta.updates) {
-        const auto ints = std::span{delta.ints}.subspan(update.begin, update.size);
-        if (std::any_of(ints.begin(), ints.end(), [](std::int32_t value) { return value != 0; })) {
-            return false;
-        }
-    }
-    return std::ranges::equal(base.keys(), built.keys()) &&
-           std::ranges::equal(base.ends(), built.ends()) &&
-           std::ranges::equal(base.data(), built.data());
-}
-
 } // namespace
 
 void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
@@ -232,8 +218,8 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
         refuse(record, delta, rebuilt, reporter, workspace);
         return fate;
     }
-    const bool same = delta.delta_tick != snapshot::kNoBase &&
-                      leaves_as_is(rebuilt.base, workspace.delta, rebuilt.result);
+    const bool same =
+        delta.delta_tick != snapshot::kNoBase && leaves_as_is(rebuilt, workspace.delta);
     const bool kept = same ? history_.repeat(delta.delta_tick, delta.tick)
                            : history_.commit(delta.tick, rebuilt.result);
     if (!kept) {
