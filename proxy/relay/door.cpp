@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <new>
-#include <system_error>
-
-#include <sys/epoll.h>
 
 namespace tw::relay {
 
@@ -21,10 +17,10 @@ constexpr int kLooksPerTimeout = 8;
 constexpr milliseconds kLongestBetweenLooks{1000};
 /// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
 constexpr std::size_t kLooksPerSweep = 32;
-/// A weak session that is displaced has to have been silent this long; a player never is.
-constexpr std::uint32_t kSilentMs = 2000;
 /// A server that has said nothing for so long, and has another address by now, is not there any more.
 constexpr std::uint32_t kLeftBehindMs = 5000;
+/// A client that the server does not answer repeats itself at least this often.
+constexpr std::uint32_t kRepeatsWithinMs = 1000;
 
 milliseconds tick_for(const Shared& shared) {
     const auto shortest =
@@ -40,9 +36,9 @@ bool has_waiting_datagrams(const Session& session) {
 
 Door::Door(Shared& shared, std::span<const Listener> listeners, int ready_set, Tap& tap,
            LiveCounters& counters, Time started)
-    : shared_{shared}, listeners_{listeners},
-      ready_set_{ready_set}, tap_{&tap}, counters_{&counters}, gate_{shared.limits, shared.pools},
-      sessions_{shared.max_sessions}, started_{started}, tick_{tick_for(shared)} {}
+    : shared_{shared}, maker_{shared, listeners, ready_set}, tap_{&tap}, counters_{&counters},
+      gate_{shared.limits, shared.pools}, sessions_{shared.max_sessions}, started_{started},
+      tick_{tick_for(shared)} {}
 
 Door::~Door() {
     sessions_.for_each([&](Session& session) {
@@ -53,11 +49,11 @@ Door::~Door() {
 }
 
 Timestamp Door::begin_batch(Time now) noexcept {
-    utc_ = now_utc();
-    now_ = now;
-    now_ms_ = static_cast<std::uint32_t>(
-        std::chrono::duration_cast<milliseconds>(now_ - started_).count());
-    return utc_;
+    now_ = {.steady = now,
+            .ms = static_cast<std::uint32_t>(
+                std::chrono::duration_cast<milliseconds>(now - started_).count()),
+            .utc = now_utc()};
+    return now_.utc;
 }
 
 Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, ListenerIndex listener) {
@@ -66,11 +62,11 @@ Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, Listen
     if (known == nullptr) {
         return let_in(client, header, datagram, listener);
     }
-    if (!known->budget.take(now_ms_)) {
+    if (!known->budget.take(now_.ms)) {
         counters_->admission.rate.add(1);
         return nullptr;
     }
-    known->last_heard_ms = now_ms_;
+    known->last_heard_ms = now_.ms;
     return known;
 }
 
@@ -79,12 +75,12 @@ Session* Door::let_in(const Endpoint& client, msghdr& header, std::span<const st
     ProofMemory proof;
     Standing standing = Standing::proven;
     if (shared_.prove != nullptr) {
-        if (!gate_.may_knock(client, now_ms_)) {
+        if (!gate_.may_knock(client, now_.ms)) {
             counters_->admission.flood.add(1);
             return nullptr;
         }
         standing = shared_.prove(proof, Direction::c2s, datagram);
-        if (!gate_.may_enter(client, standing, datagram, now_ms_)) {
+        if (!gate_.may_enter(client, standing, datagram, now_.ms)) {
             counters_->admission.crowd.add(1);
             return nullptr;
         }
@@ -160,25 +156,15 @@ bool Door::make_room_of(const Source& source) {
     return !full;
 }
 
-Session* Door::silent_weak() const noexcept {
-    Session* most_silent = nullptr;
-    for (Session* each = sessions_.of(Standing::weak).oldest(); each != nullptr;
-         each = each->rank.newer) {
-        const std::uint32_t silent = now_ms_ - each->last_heard_ms;
-        if (silent >= kSilentMs &&
-            (most_silent == nullptr || silent > now_ms_ - most_silent->last_heard_ms)) {
-            most_silent = each;
-        }
-    }
-    return most_silent;
-}
-
 Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listener,
                     Standing standing, const ProofMemory& proof) {
     std::unique_ptr<Session> made;
     try {
-        made = make_session(client, header, listener, standing, proof);
+        made = maker_.make(client, header, listener, now_);
         if (made != nullptr) {
+            made->standing = standing;
+            made->has_place = standing != Standing::connless;
+            made->proof = proof;
             return begin(std::move(made));
         }
     } catch (const std::bad_alloc&) {
@@ -190,29 +176,6 @@ Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listen
     shared_.sessions.fetch_sub(standing == Standing::connless ? 0 : 1);
     counters_->sessions_failed.add(1);
     return nullptr;
-}
-
-std::unique_ptr<Session> Door::make_session(const Endpoint& client, msghdr& header,
-                                            ListenerIndex listener, Standing standing,
-                                            const ProofMemory& proof) {
-    auto made = open_session(client);
-    if (made == nullptr) {
-        return nullptr;
-    }
-    std::memcpy(&made->client, header.msg_name, header.msg_namelen);
-    made->client_length = header.msg_namelen;
-    made->listener = listener;
-    if (listeners_[listener].any_address) {
-        made->control_length = static_cast<std::uint8_t>(make_reply_control(header, made->control));
-    }
-    made->standing = standing;
-    made->has_place = standing != Standing::connless;
-    made->proof = proof;
-    made->number = shared_.last_number.fetch_add(1) + 1;
-    made->opened = utc_;
-    made->begun = made->last_active = now_;
-    made->last_heard_ms = made->last_answer_ms = now_ms_;
-    return made;
 }
 
 /// All that takes memory comes first: what is in the table has all it needs.
@@ -232,40 +195,13 @@ Session* Door::begin(std::unique_ptr<Session>&& made) {
     return &session;
 }
 
-std::unique_ptr<Session> Door::open_session(const Endpoint& client) {
-    auto session = std::make_unique<Session>();
-    std::error_code error;
-    try {
-        session->upstream = shared_.upstreams.open(client, error);
-    } catch (const std::bad_alloc&) {
-        error = std::make_error_code(std::errc::not_enough_memory);
-    }
-    if (error) {
-        shared_.session_error.store(error.value(), std::memory_order_relaxed);
-        return nullptr;
-    }
-    epoll_event interest{};
-    interest.events = EPOLLIN;
-    interest.data.ptr = session.get();
-    const int socket = session->upstream.socket.get();
-    if (::epoll_ctl(ready_set_, EPOLL_CTL_ADD, socket, &interest) != 0) {
-        shared_.session_error.store(errno, std::memory_order_relaxed);
-        shared_.upstreams.close(session->upstream);
-        return nullptr;
-    }
-    session->tap.client = client;
-    session->tap.upstream = session->upstream.local;
-    session->tap.server = session->upstream.server;
-    return session;
-}
-
 void Door::set_budget(Session& session) const noexcept {
     const AdmissionLimits& limits = shared_.limits;
     const std::uint32_t rate = shared_.prove == nullptr ? 0
                                : session.is_told()      ? limits.session_rate
                                                         : limits.unproven_rate;
     session.budget = TokenBucket{rate, rate};
-    session.budget.refill(now_ms_);
+    session.budget.refill(now_.ms);
 }
 
 void Door::judge(Session& session, Direction direction, std::span<const std::byte> datagram) {
@@ -292,8 +228,8 @@ void Door::try_rise(Session& session, Standing standing) {
             return;
         }
         session.has_place = true;
-        session.begun = now_;
-        session.opened = utc_;
+        session.begun = now_.steady;
+        session.opened = now_.utc;
         session.held = std::move(held);
         counters_->admission.begun.add(1);
     }
@@ -345,7 +281,7 @@ void Door::leave(Session& session, CloseReason reason) {
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     if (session.is_told()) {
-        tap_->close(session.tap, utc_, reason);
+        tap_->close(session.tap, now_.utc, reason);
         counters_->sessions_closed.add(1);
     }
     shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
@@ -373,14 +309,14 @@ void Door::free_left(bool all) {
 /// begin a session with the one there is now.
 bool Door::is_left_behind(const Session& session) const noexcept {
     return session.upstream.generation != shared_.upstreams.generation() &&
-           now_ms_ - session.last_answer_ms >= kLeftBehindMs;
+           now_.ms - session.last_answer_ms >= kLeftBehindMs;
 }
 
 /// A client that still repeats itself before a server that says nothing: the observer is to hear of
 /// that, and the client could not have proved anything.
 bool Door::waits_for_server(Session& session) {
     if (session.standing == Standing::unproven && !session.answered &&
-        now_ms_ - session.last_heard_ms < kSilentMs / 2) {
+        now_.ms - session.last_heard_ms < kRepeatsWithinMs) {
         rise(session, Standing::weak);
     }
     return session.is_told();
@@ -420,6 +356,20 @@ std::uint64_t Door::ticks_until_look(const Session& session) const noexcept {
                           : std::min(shared_.limits.unproven_time, shared_.idle_timeout);
     return static_cast<std::uint64_t>(std::min(time / kLooksPerTimeout, kLongestBetweenLooks) /
                                       tick_);
+}
+
+void Door::take_over(const SessionState& state, UniqueFd socket) {
+    begin_batch();
+    const auto listener = static_cast<ListenerIndex>(state.listener);
+    if (state.listener >= maker_.listeners() || sessions_.find(state.client, listener) != nullptr) {
+        throw HandoverError{"the session of " + to_string(state.client) +
+                            " was handed over twice, or belongs to no listening socket"};
+    }
+    auto made = maker_.make_from(state, std::move(socket), now_);
+    shared_.sessions.fetch_add(state.has_place ? 1 : 0);
+    Session& session = sessions_.insert(std::move(made));
+    set_budget(session);
+    wheel_.add(session, ticks_until_look(session));
 }
 
 bool Door::sweep(Time now) {

@@ -3,29 +3,14 @@
 #include "proxy/relay/gate.h"
 #include "proxy/relay/handover.h"
 #include "proxy/relay/listener.h"
-#include "proxy/relay/observation.h"
 #include "proxy/relay/session.h"
+#include "proxy/relay/session_maker.h"
+#include "proxy/relay/shared.h"
 
-#include <atomic>
 #include <memory>
 #include <span>
 
 namespace tw::relay {
-
-/// What all relay threads share.
-struct Shared {
-    Observation* observation;
-    UpstreamFactory upstreams;
-    std::size_t max_sessions;
-    std::chrono::milliseconds idle_timeout;
-    Prove prove = nullptr;
-    AdmissionLimits limits{};
-    AdmissionPools pools{0, 1}; ///< of each thread
-    std::atomic<std::size_t> sessions{0};
-    std::atomic<std::uint32_t> last_session{0};
-    std::atomic<std::uint32_t> last_number{0};
-    std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
-};
 
 /// Where the sessions of one relay thread begin, rise and end: who gets a place, who has to leave
 /// for whom, and when. It allocates for a session, never for a datagram; where there is no memory
@@ -69,7 +54,7 @@ class Door {
     void note_answer(Session& session) const noexcept {
         session.active = true;
         session.answered = true;
-        session.last_answer_ms = now_ms_;
+        session.last_answer_ms = now_.ms;
     }
 
     /// Shows a datagram to the observer, or keeps a copy until it hears of the session.
@@ -99,7 +84,9 @@ class Door {
     void close_all(CloseReason reason);
 
     /// All of a session that makes it go on in another relay, as of the batch's time.
-    [[nodiscard]] SessionState state_of(const Session& session) const;
+    [[nodiscard]] SessionState state_of(const Session& session) const {
+        return relay::state_of(session, now_);
+    }
 
     /// Goes on with another relay's session.
     /// Errors: HandoverError for one that is here already, or whose socket is not as it has to be.
@@ -116,13 +103,13 @@ class Door {
     [[nodiscard]] bool make_room(const Endpoint& client, Standing standing);
     [[nodiscard]] bool make_room_of(const Source& source);
     [[nodiscard]] bool take_place();
-    [[nodiscard]] Session* silent_weak() const noexcept;
+
+    [[nodiscard]] Session* silent_weak() const noexcept {
+        return sessions_.most_silent(Standing::weak, now_.ms);
+    }
+
     [[nodiscard]] Session* open(const Endpoint& client, msghdr& header, ListenerIndex listener,
                                 Standing standing, const ProofMemory& proof);
-    [[nodiscard]] std::unique_ptr<Session> open_session(const Endpoint& client);
-    [[nodiscard]] std::unique_ptr<Session> make_session(const Endpoint& client, msghdr& header,
-                                                        ListenerIndex listener, Standing standing,
-                                                        const ProofMemory& proof);
     [[nodiscard]] Session* begin(std::unique_ptr<Session>&& made);
     void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
     void rise(Session& session, Standing standing);
@@ -139,8 +126,7 @@ class Door {
     [[nodiscard]] std::uint64_t ticks_until_look(const Session& session) const noexcept;
 
     Shared& shared_;
-    std::span<const Listener> listeners_;
-    int ready_set_;
+    SessionMaker maker_;
     Tap* tap_;
     LiveCounters* counters_;
     Gate gate_;
@@ -149,9 +135,7 @@ class Door {
     std::chrono::milliseconds tick_;
     TimerWheel<Session> wheel_{0};
     std::unique_ptr<Session> leaving_; ///< those that left, until nothing points at them
-    Time now_ = started_;
-    std::uint32_t now_ms_ = 0;
-    Timestamp utc_ = 0;
+    BatchTime now_{started_};
 };
 
 } // namespace tw::relay

@@ -85,4 +85,17 @@ std::size_t Sessions::count_of(const Source& source) const noexcept {
     return found == by_source_.end() ? 0 : found->second;
 }
 
+Session* Sessions::most_silent(Standing standing, std::uint32_t now_ms) const noexcept {
+    Session* found = nullptr;
+    std::uint32_t longest = kSilentMs;
+    for (Session* each = of(standing).oldest(); each != nullptr; each = each->rank.newer) {
+        const std::uint32_t silent = now_ms - each->last_heard_ms;
+        if (silent >= longest && (found == nullptr || silent > longest)) {
+            found = each;
+            longest = silent;
+        }
+    }
+    return found;
+}
+
 } // namespace tw::relay

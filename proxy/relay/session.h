@@ -97,6 +97,8 @@ class RankList {
 /// Sessions by client address. Finding allocates nothing.
 class Sessions {
   public:
+    static constexpr std::uint32_t kSilentMs = 2000;
+
     explicit Sessions(std::size_t expected);
 
     [[nodiscard]] Session* find(const Endpoint& client, ListenerIndex listener) noexcept;
@@ -111,6 +113,10 @@ class Sessions {
     [[nodiscard]] const RankList& of(Standing standing) const noexcept {
         return ranks_[place_of(standing)];
     }
+
+    /// The one of that standing that has been silent for longest, and for kSilentMs at least; null
+    /// where all speak. A player is never silent for so long.
+    [[nodiscard]] Session* most_silent(Standing standing, std::uint32_t now_ms) const noexcept;
 
     /// How many one address has.
     [[nodiscard]] std::size_t count_of(const Source& source) const noexcept;

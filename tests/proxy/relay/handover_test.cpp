@@ -1,4 +1,4 @@
-// Covers: proxy/relay/door_handover.cpp, proxy/relay/listen_socket.cpp
+// Covers: proxy/relay/session_maker.cpp, proxy/relay/listen_socket.cpp
 #include "proxy/relay/archive.h"
 #include "proxy/relay/handover.h"
 #include "proxy/relay/relay.h"

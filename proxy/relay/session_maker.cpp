@@ -1,0 +1,158 @@
+#include "proxy/relay/session_maker.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <system_error>
+
+#include <sys/epoll.h>
+
+namespace tw::relay {
+
+namespace {
+
+/// What is longer ago than this makes no difference any more.
+constexpr std::uint64_t kLongAgoNs = std::uint64_t{24} * 3600 * 1'000'000'000;
+
+std::uint64_t nanoseconds_between(Clock::time_point from, Clock::time_point to) {
+    return static_cast<std::uint64_t>(
+        std::max(std::chrono::nanoseconds{to - from}, std::chrono::nanoseconds{0}).count());
+}
+
+std::chrono::nanoseconds limited(std::uint64_t nanoseconds) {
+    return std::chrono::nanoseconds{std::min(nanoseconds, kLongAgoNs)};
+}
+
+std::unique_ptr<HeldCopies> held_copies(const SessionState& state) {
+    auto held = std::make_unique<HeldCopies>();
+    for (const KeptCopy& copy : state.held) {
+        held->add(copy.time, copy.direction, copy.bytes);
+    }
+    held->lose(state.held_lost);
+    return held;
+}
+
+/// What a session is known by beside its socket, once it has that.
+void name_tap(Session& session, const Endpoint& client) {
+    session.tap.client = client;
+    session.tap.upstream = session.upstream.local;
+    session.tap.server = session.upstream.server;
+}
+
+} // namespace
+
+std::unique_ptr<Session> SessionMaker::make(const Endpoint& client, msghdr& header,
+                                            ListenerIndex listener, const BatchTime& now) {
+    auto made = open(client);
+    if (made == nullptr) {
+        return nullptr;
+    }
+    std::memcpy(&made->client, header.msg_name, header.msg_namelen);
+    made->client_length = header.msg_namelen;
+    made->listener = listener;
+    if (listeners_[listener].any_address) {
+        made->control_length = static_cast<std::uint8_t>(make_reply_control(header, made->control));
+    }
+    made->number = shared_.last_number.fetch_add(1) + 1;
+    made->opened = now.utc;
+    made->begun = made->last_active = now.steady;
+    made->last_heard_ms = made->last_answer_ms = now.ms;
+    return made;
+}
+
+std::unique_ptr<Session> SessionMaker::open(const Endpoint& client) {
+    auto session = std::make_unique<Session>();
+    std::error_code error;
+    try {
+        session->upstream = shared_.upstreams.open(client, error);
+    } catch (const std::bad_alloc&) {
+        error = std::make_error_code(std::errc::not_enough_memory);
+    }
+    if (error) {
+        shared_.session_error.store(error.value(), std::memory_order_relaxed);
+        return nullptr;
+    }
+    if (!await(*session)) {
+        shared_.session_error.store(errno, std::memory_order_relaxed);
+        shared_.upstreams.close(session->upstream);
+        return nullptr;
+    }
+    name_tap(*session, client);
+    return session;
+}
+
+bool SessionMaker::await(Session& session) const noexcept {
+    epoll_event interest{};
+    interest.events = EPOLLIN;
+    interest.data.ptr = &session;
+    return ::epoll_ctl(ready_set_, EPOLL_CTL_ADD, session.upstream.socket.get(), &interest) == 0;
+}
+
+std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, UniqueFd socket,
+                                                 const BatchTime& now) {
+    const auto listener = static_cast<ListenerIndex>(state.listener);
+    auto made = std::make_unique<Session>();
+    made->upstream =
+        shared_.upstreams.take_over(std::move(socket), state.client, state.own_loopback);
+    if (!await(*made)) {
+        shared_.upstreams.close(made->upstream);
+        throw HandoverError{"a socket that was handed over cannot be waited for"};
+    }
+    name_tap(*made, state.client);
+    made->tap.id = state.id;
+    made->tap.opened = state.told;
+    made->client = to_socket_address(state.client, listeners_[listener].v6, made->client_length);
+    made->listener = listener;
+    made->control_length =
+        static_cast<std::uint8_t>(std::min(state.reply.size(), made->control.size()));
+    std::copy_n(state.reply.begin(), made->control_length, made->control.begin());
+    made->standing = state.standing;
+    made->has_place = state.has_place;
+    made->answered = state.answered;
+    made->active = state.active_ns == 0;
+    made->proof = state.proof;
+    made->number = state.number;
+    made->opened = state.opened;
+    made->begun = now.steady - limited(state.begun_ns);
+    made->last_active = now.steady - limited(state.active_ns);
+    made->last_heard_ms = now.ms - state.heard_ms;
+    made->last_answer_ms = now.ms;
+    made->kernel_drops = state.kernel_drops;
+    if (state.has_place && !made->is_told()) {
+        made->held = held_copies(state);
+    }
+    return made;
+}
+
+SessionState state_of(const Session& session, const BatchTime& now) {
+    SessionState state{
+        .client = session.tap.client,
+        .id = session.tap.id,
+        .number = session.number,
+        .listener = session.listener,
+        .reply = {session.control.begin(), session.control.begin() + session.control_length},
+        .standing = session.standing,
+        .has_place = session.has_place,
+        .answered = session.answered,
+        .own_loopback = session.upstream.loopback_of.has_value(),
+        .proof = session.proof,
+        .opened = session.opened,
+        .told = session.tap.opened,
+        .begun_ns = nanoseconds_between(session.begun, now.steady),
+        .active_ns = session.active ? 0 : nanoseconds_between(session.last_active, now.steady),
+        .heard_ms = now.ms - session.last_heard_ms,
+        .kernel_drops = session.kernel_drops,
+        .held = {},
+        .held_lost = {}};
+    if (session.held != nullptr) {
+        state.held_lost = session.held->lost();
+        session.held->for_each(
+            [&](Timestamp time, Direction direction, std::span<const std::byte> bytes) {
+                state.held.push_back({time, direction, {bytes.begin(), bytes.end()}});
+            });
+    }
+    return state;
+}
+
+} // namespace tw::relay
