@@ -92,6 +92,14 @@ class Physics {
 
     [[nodiscard]] int height() const noexcept { return planes_.height; }
 
+    [[nodiscard]] std::size_t memory_bytes() const noexcept {
+        std::size_t bytes = sizeof(*this);
+        for (const Block& block : planes_.records) {
+            bytes += block.size();
+        }
+        return bytes;
+    }
+
     [[nodiscard]] bool has(Layer layer) const noexcept { return plane(layer).size() > 0; }
 
     /// The tile a position falls on. A fraction is rounded; DDNet's effects truncate instead.

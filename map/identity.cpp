@@ -79,6 +79,11 @@ std::string to_hex(const Sha256& sha256) {
     return hex;
 }
 
+std::uint32_t crc_of(std::uint32_t before, std::span<const std::byte> piece) {
+    return static_cast<std::uint32_t>(
+        crc32_z(before, reinterpret_cast<const Bytef*>(piece.data()), piece.size()));
+}
+
 std::string to_hex(std::uint32_t crc) {
     constexpr std::string_view kDigits = "0123456789abcdef";
     std::string hex;

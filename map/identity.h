@@ -32,6 +32,8 @@ struct Identity {
 [[nodiscard]] std::string to_hex(const Sha256& sha256);
 /// Eight lower-case hex digits, as in the names of downloaded maps.
 [[nodiscard]] std::string to_hex(std::uint32_t crc);
+/// The checksum of what comes in pieces: that of all before, and the next one. It begins with 0.
+[[nodiscard]] std::uint32_t crc_of(std::uint32_t before, std::span<const std::byte> piece);
 
 /// True if a map may have this name: it can be a file name everywhere and cannot leave a folder.
 ///

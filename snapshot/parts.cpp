@@ -182,4 +182,12 @@ std::span<const LostDelta> PartAssembler::reset() {
     return lost();
 }
 
+std::size_t PartAssembler::memory_bytes() const {
+    std::size_t bytes = 0;
+    for (const Slot& slot : slots_) {
+        bytes += slot.body.capacity();
+    }
+    return bytes;
+}
+
 } // namespace tw::snapshot

@@ -79,6 +79,9 @@ class PartAssembler {
     /// Forgets everything (map change, new connection); returns what was incomplete.
     std::span<const LostDelta> reset();
 
+    /// What the bodies take.
+    [[nodiscard]] std::size_t memory_bytes() const;
+
   private:
     /// The parts of one tick. A complete one stays until its place is needed, to know duplicates.
     struct Slot {

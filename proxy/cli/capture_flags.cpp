@@ -20,6 +20,18 @@ void CaptureFlags::add_to(CLI::App& command) {
                     "Look only at this server's traffic (otherwise servers are recognised by what "
                     "they send)")
         ->type_name("[ADDRESS]:PORT");
+    add_memory_flag(command, memory_mib);
+}
+
+void add_memory_flag(CLI::App& command, std::size_t& memory_mib) {
+    command
+        .add_option("--memory", memory_mib,
+                    "MiB that histories, parts and maps may take; above, sessions that were silent "
+                    "for longest give theirs up, and are checked again from their next full "
+                    "snapshot on")
+        ->type_name("MIB")
+        ->check(CLI::Range(std::size_t{16}, std::size_t{1} << 20U))
+        ->capture_default_str();
 }
 
 capture::ServerGuess CaptureFlags::servers() const {

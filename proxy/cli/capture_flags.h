@@ -1,8 +1,10 @@
 #pragma once
 
 #include "proxy/capture/capture_sessions.h"
+#include "proxy/inspect/memory_budget.h"
 #include "snapshot/object_set.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -18,11 +20,17 @@ namespace tw::cli {
 struct CaptureFlags {
     std::vector<std::string> paths;
     std::string server; ///< empty: servers are recognised
+    std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
 
     void add_to(CLI::App& command);
     /// Whose traffic counts. Errors: UsageError.
     [[nodiscard]] capture::ServerGuess servers() const;
+
+    [[nodiscard]] std::size_t memory_bytes() const { return memory_mib << 20U; }
 };
+
+/// --memory of the commands that inspect.
+void add_memory_flag(CLI::App& command, std::size_t& memory_mib);
 
 /// The flags of what they look up besides: maps, and a mod's objects.
 struct LookupFlags {

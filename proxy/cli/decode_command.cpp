@@ -36,7 +36,9 @@ int run_decode(const DecodeFlags& flags) {
     const report::FailOn fail_on = flags.records.failing();
     std::optional<sink::FileOutput> summary_file;
     open_output_file("--summary", flags.records.summary, summary_file);
-    run::MapFolders maps{flags.records.map_folders(), flags.records.map_cache};
+    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
+    run::MapFolders maps{flags.records.map_folders(),
+                         {.cache = flags.records.map_cache, .memory = &memory}};
     capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
     const auto objects = flags.records.objects();
     std::optional<sink::FileOutput> file;
@@ -59,7 +61,8 @@ int run_decode(const DecodeFlags& flags) {
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.objects = objects.get(),
                                   .messages = flags.records.wants_messages(),
-                                  .learn_sizes = flags.records.learn_sizes},
+                                  .learn_sizes = flags.records.learn_sizes,
+                                  .memory = &memory},
                                  maps,
                                  sinks,
                                  numbers};

@@ -64,12 +64,13 @@ void read_records(const std::string& path, report::Story& story) {
 
 void read_captures(const ExplainFlags& flags, report::Story& story) {
     const snapshot::ObjectSet objects = flags.lookup.objects();
-    run::MapFolders maps{flags.lookup.map_folders()};
+    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
+    run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
     StoryLines lines{story};
     sink::JsonLines json{{.objects = &objects}, lines};
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{.objects = &objects}, maps, json, numbers};
+    inspect::Inspector inspector{{.objects = &objects, .memory = &memory}, maps, json, numbers};
     captures.read(inspector);
     json.flush();
 }

@@ -72,6 +72,7 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
             .inspect = !flags.no_inspect,
             .messages = records.wants_messages(),
             .learn_sizes = records.learn_sizes,
+            .memory_bytes = flags.memory_mib << 20U,
             .ledger = flags.stats,
             .file = file,
             .json = records.json(objects),

@@ -1,5 +1,6 @@
 #include "proxy/cli/proxy_flags.h"
 
+#include "proxy/cli/capture_flags.h"
 #include "proxy/cli/settings.h"
 
 #include <chrono>
@@ -61,6 +62,7 @@ void add_limits(ProxyFlags& flags, CLI::App& command) {
                     "MiB of copies that may wait to be inspected, for each thread")
         ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
         ->capture_default_str();
+    add_memory_flag(command, flags.memory_mib);
     command
         .add_option("--observer-memory", flags.observer_memory_mib,
                     "MiB of memory that the process that inspects may take; it is started again "

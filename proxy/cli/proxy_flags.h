@@ -3,6 +3,7 @@
 #include "proxy/cli/http_flags.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/relay_flags.h"
+#include "proxy/inspect/memory_budget.h"
 #include "proxy/relay/options.h"
 
 #include <cstddef>
@@ -26,6 +27,7 @@ struct ProxyFlags {
     std::size_t max_sessions = 1024;
     unsigned threads = 1;
     std::size_t ring_mib = 16;
+    std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
     std::size_t observer_memory_mib = 8192;
     double start_timeout = 0; ///< seconds to try again for what may come yet
     double duration = 0;      ///< seconds; 0: until a signal comes

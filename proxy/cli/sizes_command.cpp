@@ -28,11 +28,13 @@ struct SizesFlags {
 int run_sizes(const SizesFlags& flags) {
     std::optional<sink::FileOutput> file;
     open_output_file("--output", flags.output, file);
-    run::MapFolders maps{{}};
+    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
+    run::MapFolders maps{{}, {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
     report::TypeSizes sizes;
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{.messages = false, .learn_sizes = true}, maps, sizes, numbers};
+    inspect::Inspector inspector{
+        {.messages = false, .learn_sizes = true, .memory = &memory}, maps, sizes, numbers};
     captures.read(inspector);
     fmt::print("{}", sizes.table());
     if (!sizes.any_differs()) {

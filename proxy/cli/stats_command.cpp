@@ -26,7 +26,8 @@ struct StatsFlags {
 };
 
 int run_stats(const StatsFlags& flags) {
-    run::MapFolders maps{flags.lookup.map_folders()};
+    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
+    run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
     const snapshot::ObjectSet objects = flags.lookup.objects();
     run::Fanout nobody;
@@ -36,7 +37,10 @@ int run_stats(const StatsFlags& flags) {
     observers.add(attribution);
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
-        {.objects = &objects, .messages = false, .observers = &observers}, maps, nobody, numbers};
+        {.objects = &objects, .messages = false, .memory = &memory, .observers = &observers},
+        maps,
+        nobody,
+        numbers};
     captures.read(inspector);
     const record::SessionStats totals = inspector.totals();
     const report::StatsReport report{.captures = flags.captures.paths,

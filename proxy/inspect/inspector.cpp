@@ -5,33 +5,93 @@
 
 namespace tw::inspect {
 
+namespace {
+
+/// What a session keeps is counted every so many datagrams; it grows by a history's block in each
+/// at most.
+constexpr std::uint32_t kChargeEvery = 16;
+
+} // namespace
+
+Inspector::~Inspector() {
+    for (auto& [unused, watched] : sessions_) {
+        release(watched);
+    }
+}
+
+void Inspector::charge(Watched& watched) {
+    watched.until_charge = kChargeEvery;
+    const std::size_t bytes = watched.session->memory_bytes();
+    options_.memory->change(watched.charged, bytes);
+    watched.charged = bytes;
+}
+
+void Inspector::release(Watched& watched) {
+    if (options_.memory != nullptr) {
+        options_.memory->change(watched.charged, 0);
+        watched.charged = 0;
+    }
+}
+
+void Inspector::shed(record::Timestamp time) {
+    maps_->shed();
+    std::vector<Watched*> longest_silent;
+    for (auto& [unused, watched] : sessions_) {
+        watched.session->trim();
+        charge(watched);
+        longest_silent.push_back(&watched);
+    }
+    std::ranges::sort(longest_silent, {}, [](const Watched* watched) {
+        return std::pair{watched->heard, watched->session->number()};
+    });
+    for (Watched* const watched : longest_silent) {
+        if (!options_.memory->tight()) {
+            return;
+        }
+        watched->session->shed(time);
+        charge(*watched);
+    }
+}
+
 void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string client,
                         std::string server) {
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
                                              *maps_, *sink_);
     session->open(time);
-    sessions_.insert_or_assign(key, std::move(session));
+    Watched& watched = sessions_[key];
+    release(watched);
+    watched = {.session = std::move(session), .heard = time};
     ++seen_;
 }
 
 void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                             std::span<const std::byte> bytes) {
     const auto found = sessions_.find(key);
-    if (found != sessions_.end()) {
-        found->second->on_datagram(time, direction, bytes, workspace_);
+    if (found == sessions_.end()) {
+        return;
+    }
+    Watched& watched = found->second;
+    watched.heard = time;
+    watched.session->on_datagram(time, direction, bytes, workspace_);
+    if (options_.memory == nullptr || --watched.until_charge != 0) {
+        return;
+    }
+    charge(watched);
+    if (options_.memory->exceeded()) {
+        shed(time);
     }
 }
 
 void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                        std::string_view reason) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
-        found->second->on_gap(time, lost, reason);
+        found->second.session->on_gap(time, lost, reason);
         return;
     }
-    for (auto& [key_, session] : sessions_) {
+    for (auto& [unused, watched] : sessions_) {
         // Nobody knows whose they were; the run's total counts them once.
-        session->on_gap(time, 0, reason);
+        watched.session->on_gap(time, 0, reason);
     }
     closed_.gap_lost += lost;
 }
@@ -41,8 +101,10 @@ void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_
     if (found == sessions_.end()) {
         return;
     }
-    found->second->close(time, reason);
-    closed_.merge(found->second->totals());
+    Watched& watched = found->second;
+    watched.session->close(time, reason);
+    closed_.merge(watched.session->totals());
+    release(watched);
     sessions_.erase(found);
 }
 
@@ -53,14 +115,14 @@ std::vector<std::uint64_t> Inspector::keys() const {
         keys.push_back(key);
     }
     std::sort(keys.begin(), keys.end(), [&](std::uint64_t left, std::uint64_t right) {
-        return sessions_.at(left)->number() < sessions_.at(right)->number();
+        return sessions_.at(left).session->number() < sessions_.at(right).session->number();
     });
     return keys;
 }
 
 void Inspector::report(record::Timestamp time) {
     for (const std::uint64_t key : keys()) {
-        sessions_.at(key)->report(time);
+        sessions_.at(key).session->report(time);
     }
 }
 
@@ -73,15 +135,15 @@ void Inspector::finish(record::Timestamp time, std::string_view reason) {
 void Inspector::visit(
     const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const {
     for (const std::uint64_t key : keys()) {
-        const Session& session = *sessions_.at(key);
+        const Session& session = *sessions_.at(key).session;
         see(session.number(), session.totals());
     }
 }
 
 record::SessionStats Inspector::totals() const {
     record::SessionStats totals = closed_;
-    for (const auto& [unused, session] : sessions_) {
-        totals.merge(session->totals());
+    for (const auto& [unused, watched] : sessions_) {
+        totals.merge(watched.session->totals());
     }
     return totals;
 }

@@ -14,13 +14,20 @@
 namespace tw::inspect {
 
 /// All sessions of one worker. Live traffic, captures and tests enter here, as time, session,
-/// direction and bytes; the same bytes give the same records.
+/// direction and bytes; the same bytes give the same records. Above the budget of memory, sessions
+/// give back what they can do without, and then all, those that were silent for longest first.
 class Inspector {
   public:
     /// `numbers` counts sessions over all workers of a run.
     Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {}
+
+    ~Inspector();
+    Inspector(const Inspector&) = delete;
+    Inspector& operator=(const Inspector&) = delete;
+    Inspector(Inspector&&) = delete;
+    Inspector& operator=(Inspector&&) = delete;
 
     /// `key` names the session for the calls that follow; it must not be in use.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server);
@@ -47,15 +54,25 @@ class Inspector {
     [[nodiscard]] std::uint32_t sessions_seen() const { return seen_; }
 
   private:
+    struct Watched {
+        std::unique_ptr<Session> session;
+        record::Timestamp heard = 0;    ///< its last datagram
+        std::size_t charged = 0;        ///< to the budget
+        std::uint32_t until_charge = 1; ///< datagrams
+    };
+
     /// Keys in order of appearance.
     [[nodiscard]] std::vector<std::uint64_t> keys() const;
+    void charge(Watched& watched);
+    void release(Watched& watched);
+    void shed(record::Timestamp time);
 
     Options options_;
     MapSource* maps_;
     record::RecordSink* sink_;
     std::atomic<std::uint32_t>* numbers_;
     Workspace workspace_;
-    std::unordered_map<std::uint64_t, std::unique_ptr<Session>> sessions_;
+    std::unordered_map<std::uint64_t, Watched> sessions_;
     record::SessionStats closed_;
     std::uint32_t seen_ = 0;
 };

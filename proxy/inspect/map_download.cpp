@@ -1,39 +1,53 @@
 #include "proxy/inspect/map_download.h"
 
+#include "map/identity.h"
+
+#include <limits>
 #include <utility>
 
 namespace tw::inspect {
 
-void MapDownload::begin(const MapAnnouncement& announcement) {
+void MapDownload::begin(const MapAnnouncement& announcement, What what) {
     clear();
+    what_ = what;
     if (announcement.size > 0 && announcement.size <= kMaxBytes) {
         announcement_ = announcement;
     }
 }
 
 void MapDownload::clear() {
-    announcement_.reset();
-    bytes_ = {};
-    next_chunk_ = 0;
+    *this = {};
+}
+
+void MapDownload::give_up() {
+    bytes_ = std::vector<std::byte>{};
+    next_chunk_ = std::numeric_limits<std::int32_t>::max(); // none has this number
 }
 
 bool MapDownload::on_data(const wire::MapDataBody& chunk) {
     // A chunk of another map, one had before, or one behind a gap: clients drop it, too.
     if (!announcement_ || static_cast<std::uint32_t>(chunk.crc) != announcement_->crc ||
-        chunk.chunk != next_chunk_) {
+        chunk.chunk != next_chunk_ || next_chunk_ == std::numeric_limits<std::int32_t>::max()) {
         return false;
     }
-    if (bytes_.size() + chunk.data.size() > static_cast<std::size_t>(announcement_->size)) {
+    const auto size = static_cast<std::int64_t>(chunk.data.size());
+    if (size_ + size > announcement_->size) {
         clear();
         return false;
     }
-    bytes_.insert(bytes_.end(), chunk.data.begin(), chunk.data.end());
+    if (keeps_bytes()) {
+        bytes_.insert(bytes_.end(), chunk.data.begin(), chunk.data.end());
+    }
+    crc_ = map::crc_of(crc_, chunk.data);
+    size_ += size;
     ++next_chunk_;
     return chunk.last != 0;
 }
 
 std::vector<std::byte> MapDownload::take_bytes() {
     next_chunk_ = 0;
+    size_ = 0;
+    crc_ = 0;
     return std::exchange(bytes_, {});
 }
 

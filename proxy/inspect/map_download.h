@@ -11,7 +11,8 @@
 
 namespace tw::inspect {
 
-/// Reassembles a map that a client downloads through the game connection.
+/// Reassembles a map that a client downloads through the game connection; one that is known is only
+/// held against its checksum.
 ///
 /// The chunks are vital, so they come in order; their size (896 or 895 bytes) is whatever the first
 /// one has, and only the last is shorter. Memory grows with what arrives, never with what is
@@ -22,11 +23,18 @@ class MapDownload {
     /// DDNet clients take maps up to 1 GiB; the largest real ones have a few MB.
     static constexpr std::int64_t kMaxBytes = std::int64_t{64} << 20U;
 
-    /// A map was announced: what arrives from now on belongs to it.
-    void begin(const MapAnnouncement& announcement);
-    void clear();
+    enum class What : std::uint8_t {
+        assemble,
+        check, ///< keep no bytes
+    };
 
-    /// True when the map is complete: `take_bytes` hands it out.
+    /// A map was announced: what arrives from now on belongs to it.
+    void begin(const MapAnnouncement& announcement, What what = What::assemble);
+    void clear();
+    /// Takes no more of the one that is under way, and gives back its memory.
+    void give_up();
+
+    /// True when the map is complete: `take_bytes` hands it out, if it is assembled.
     [[nodiscard]] bool on_data(const wire::MapDataBody& chunk);
 
     /// Size of the map under way, 0 if there is none.
@@ -38,9 +46,19 @@ class MapDownload {
 
     [[nodiscard]] std::vector<std::byte> take_bytes();
 
+    [[nodiscard]] bool keeps_bytes() const { return what_ == What::assemble; }
+
+    /// Of what came so far.
+    [[nodiscard]] std::uint32_t crc() const { return crc_; }
+
+    [[nodiscard]] std::size_t memory_bytes() const { return bytes_.capacity(); }
+
   private:
     std::optional<MapAnnouncement> announcement_;
+    What what_ = What::assemble;
     std::vector<std::byte> bytes_;
+    std::int64_t size_ = 0; ///< of what came so far
+    std::uint32_t crc_ = 0;
     std::int32_t next_chunk_ = 0;
 };
 

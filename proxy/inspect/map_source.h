@@ -59,6 +59,9 @@ class MapSource {
     /// Only among the maps kept so far, without looking at any file.
     [[nodiscard]] virtual FoundMap find_kept(const MapAnnouncement& /*announcement*/) { return {}; }
 
+    /// Gives up what nobody uses, because memory is wanted.
+    virtual void shed() {}
+
     /// How many maps were kept: whoever misses one asks again when this has changed.
     [[nodiscard]] std::uint32_t num_kept() const noexcept {
         return num_kept_.load(std::memory_order_relaxed);

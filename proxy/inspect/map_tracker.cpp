@@ -1,6 +1,7 @@
 #include "proxy/inspect/map_tracker.h"
 
 #include "map/game_layer.h"
+#include "map/identity.h"
 #include "proxy/wire/text.h"
 
 #include <array>
@@ -44,7 +45,8 @@ std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChange
     if (world == nullptr) {
         missing_ = Missing{announced, num_kept};
     }
-    download_.begin(announced);
+    download_.begin(announced,
+                    world == nullptr ? MapDownload::What::assemble : MapDownload::What::check);
     return world;
 }
 
@@ -54,11 +56,26 @@ MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
         return std::nullopt;
     }
     const MapAnnouncement announced = download_.announcement();
+    if (!download_.keeps_bytes()) {
+        check_download(announced, reporter);
+        return std::nullopt;
+    }
     auto world = use(announced, maps_->keep(announced, download_.take_bytes()), reporter);
     if (world != nullptr) {
         missing_.reset();
     }
     return world;
+}
+
+/// A known map went over the wire: it has to be that one.
+void MapTracker::check_download(const MapAnnouncement& announced, Reporter& reporter) {
+    const std::uint32_t crc = download_.crc();
+    download_.clear();
+    if (crc != announced.crc) {
+        reporter.finding({.id = record::FindingId::map_crc_mismatch,
+                          .name = announced.name,
+                          .detail = "the map on the wire has crc " + map::to_hex(crc)});
+    }
 }
 
 std::optional<std::shared_ptr<const record::World>> MapTracker::ask_again(Reporter& reporter) {

@@ -42,6 +42,11 @@ class MapTracker {
     /// A new connection.
     void reset();
 
+    [[nodiscard]] std::size_t memory_bytes() const { return download_.memory_bytes(); }
+
+    /// Gives up a download that is under way, and its memory.
+    void shed() { download_.give_up(); }
+
   private:
     /// A map that nobody had when it was announced.
     struct Missing {
@@ -50,6 +55,7 @@ class MapTracker {
     };
 
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>> ask_again(Reporter& reporter);
+    void check_download(const MapAnnouncement& announced, Reporter& reporter);
     [[nodiscard]] static std::shared_ptr<const record::World>
     use(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter);
 

@@ -329,4 +329,10 @@ void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_vie
     silence_.on_gap();
 }
 
+void Session::shed(record::Timestamp time) {
+    on_gap(time, 0, "memory");
+    snapshots_.shed(reporter_);
+    maps_.shed();
+}
+
 } // namespace tw::inspect

@@ -4,6 +4,7 @@
 #include "proxy/inspect/input_tracker.h"
 #include "proxy/inspect/map_source.h"
 #include "proxy/inspect/map_tracker.h"
+#include "proxy/inspect/memory_budget.h"
 #include "proxy/inspect/message_reporter.h"
 #include "proxy/inspect/observer.h"
 #include "proxy/inspect/reporter.h"
@@ -25,6 +26,8 @@ struct Options {
     const snapshot::ObjectSet* objects = nullptr;
     bool messages = true;     ///< hand out a record for every message
     bool learn_sizes = false; ///< decode with sizes that differ from the agreed ones, once found
+    /// What all sessions of a run may keep; null: any amount. Has to outlive them.
+    MemoryBudget* memory = nullptr;
     /// Who watches; has to outlive the sessions.
     const Observers* observers = &Observers::none();
 };
@@ -49,6 +52,12 @@ class Session {
                      std::span<const std::byte> bytes, Workspace& workspace);
     /// Copies of datagrams were lost on the way here.
     void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
+
+    /// Memory is wanted: gives back what it can do without.
+    void trim() { snapshots_.trim(); }
+
+    /// Memory is wanted more than this session: it is as after a gap, until the next full snapshot.
+    void shed(record::Timestamp time);
     /// Writes the totals so far.
     void report(record::Timestamp time);
     /// The session is over for a reason outside its traffic: "idle", "shutdown", "end of capture".
@@ -62,6 +71,11 @@ class Session {
     [[nodiscard]] const record::SessionStats& current() const { return reporter_.stats; }
 
     [[nodiscard]] const SnapshotTracker& snapshots() const { return snapshots_; }
+
+    /// What grows with what comes.
+    [[nodiscard]] std::size_t memory_bytes() const {
+        return snapshots_.memory_bytes() + maps_.memory_bytes();
+    }
 
   private:
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);

@@ -347,6 +347,7 @@ void SnapshotTracker::on_ack(Tick tick, Reporter& reporter) {
     const auto newest = history_.newest();
     if (tick >= 0 && newest && *newest >= tick) {
         reporter.stats.ack_lag_ticks.add(std::int64_t{*newest} - tick);
+        acked_ = tick;
     }
 }
 
@@ -368,6 +369,7 @@ void SnapshotTracker::forget(Reporter& reporter) {
     report_lost(parts_.reset(), reporter);
     history_.clear();
     previous_.reset();
+    acked_.reset();
     ordinal_ = 0;
     failure_.reset();
     lost_.fill(std::nullopt);
@@ -376,6 +378,12 @@ void SnapshotTracker::forget(Reporter& reporter) {
     checks_ = {};
     client_.restart();
     diagnosis_.forget();
+}
+
+void SnapshotTracker::shed(Reporter& reporter) {
+    forget(reporter);
+    history_.trim(std::numeric_limits<Tick>::max());
+    parts_ = {};
 }
 
 void SnapshotTracker::reset(Reporter& reporter) {

@@ -63,7 +63,20 @@ class SnapshotTracker {
         return tick ? history_.find(*tick) : std::nullopt;
     }
 
-    [[nodiscard]] std::size_t memory_bytes() const { return history_.capacity_bytes(); }
+    /// What grows with what comes: histories and parts.
+    [[nodiscard]] std::size_t memory_bytes() const {
+        return history_.memory_bytes() + parts_.memory_bytes();
+    }
+
+    /// Gives back what a client that acknowledged as much is not sent deltas on any more.
+    void trim() {
+        if (acked_) {
+            history_.trim(*acked_ - kTrimSlack);
+        }
+    }
+
+    /// Gives back all of it.
+    void shed(Reporter& reporter);
 
   private:
     /// The map before: its newest tick, and when it went.
@@ -71,6 +84,9 @@ class SnapshotTracker {
         snapshot::Tick newest = 0;
         record::Timestamp until = 0;
     };
+
+    /// Inputs that overtake each other acknowledge older ticks again.
+    static constexpr snapshot::Tick kTrimSlack = 25;
 
     struct Failure {
         snapshot::Tick since = 0;
@@ -112,6 +128,7 @@ class SnapshotTracker {
     record::TypeNames types_;
     std::shared_ptr<const record::World> world_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
+    std::optional<snapshot::Tick> acked_;    ///< by the client, of a snapshot that was there
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
     std::optional<OldMap> old_map_;

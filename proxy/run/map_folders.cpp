@@ -25,10 +25,20 @@ std::error_code write_file(const std::string& path, std::span<const std::byte> b
     }
 }
 
-} // namespace
+/// Bytes of all files in a folder; 0 where it cannot be read.
+std::uintmax_t bytes_in(const std::filesystem::path& folder) {
+    std::uintmax_t bytes = 0;
+    std::error_code error;
+    for (std::filesystem::directory_iterator each{folder, error}, end; !error && each != end;
+         each.increment(error)) {
+        std::error_code gone;
+        const std::uintmax_t size = each->is_regular_file(gone) ? each->file_size(gone) : 0;
+        bytes += gone ? 0 : size;
+    }
+    return bytes;
+}
 
-MapFolders::MapFolders(std::vector<std::filesystem::path> folders, std::filesystem::path cache)
-    : folders_{std::move(folders)}, cache_{std::move(cache)} {}
+} // namespace
 
 void MapFolders::remember(const inspect::MapAnnouncement& announcement,
                           const inspect::FoundMap& found) {
@@ -75,14 +85,17 @@ inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
                 .detail = fmt::format("the map on the wire has crc {}, sha256 {}",
                                       map::to_hex(identity.crc), map::to_hex(identity.sha256))};
     }
-    const std::string stored = store(announcement, identity, bytes);
-    inspect::FoundMap found = load(map::Map::parse(std::move(bytes)), "the map on the wire");
-    found.from_wire = true;
-    if (!stored.empty()) {
-        found.detail = stored;
-    }
     const std::lock_guard lock{mutex_};
+    inspect::FoundMap found{.status = inspect::MapStatus::found,
+                            .physics = find_physics(identity.sha256),
+                            .sha256 = identity.sha256};
+    if (found.physics == nullptr) {
+        const auto map = map::Map::parse(std::vector<std::byte>{bytes});
+        found = load(map, "the map on the wire");
+    }
+    found.from_wire = true;
     if (found.status == inspect::MapStatus::found) {
+        found.detail = store(announcement, identity, bytes);
         remember(announcement, found);
         count_kept(); // with the lock held: who sees the number finds the map
     }
@@ -92,14 +105,28 @@ inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
 std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
                               const map::Identity& identity,
                               std::span<const std::byte> bytes) const {
-    if (cache_.empty()) {
+    const std::filesystem::path& folder = options_.cache;
+    if (folder.empty()) {
         return {};
     }
     // The ecosystem's name for a downloaded map; the name was found to be one file's.
-    const auto path = cache_ / fmt::format("{}_{}.map", announcement.name,
+    const auto path = folder / fmt::format("{}_{}.map", announcement.name,
                                            announcement.sha256 ? map::to_hex(identity.sha256)
                                                                : map::to_hex(identity.crc));
-    // Written aside and renamed, so that nobody ever reads half a map.
+    std::error_code error;
+    if (!std::filesystem::exists(path, error) &&
+        bytes_in(folder) + bytes.size() > options_.cache_quota) {
+        return fmt::format("was not kept in {}: there are {} MiB of maps already; remove some",
+                           folder.string(), options_.cache_quota >> 20U);
+    }
+    error = write(path, bytes);
+    return error ? fmt::format("could not be kept in {}: {}", folder.string(), error.message())
+                 : std::string{};
+}
+
+/// Written aside and renamed, so that nobody ever reads half a map.
+std::error_code MapFolders::write(const std::filesystem::path& path,
+                                  std::span<const std::byte> bytes) {
     auto aside = path;
     aside += fmt::format(".{}.tmp", ::getpid());
     std::error_code error = write_file(aside.string(), bytes);
@@ -109,9 +136,29 @@ std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
     if (error) {
         std::error_code ignored;
         std::filesystem::remove(aside, ignored);
-        return fmt::format("could not be kept in {}: {}", cache_.string(), error.message());
     }
-    return {};
+    return error;
+}
+
+std::shared_ptr<const map::Physics> MapFolders::find_physics(const map::Sha256& sha256) const {
+    const auto known = std::ranges::find_if(
+        kept_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
+    return known == kept_.end() ? nullptr : known->second.physics;
+}
+
+void MapFolders::shed() {
+    const std::lock_guard lock{mutex_};
+    std::vector<const map::Physics*> unused;
+    for (const auto& [announced, found] : kept_) {
+        const auto own = std::ranges::count_if(
+            kept_, [&](const auto& entry) { return entry.second.physics == found.physics; });
+        if (found.physics.use_count() == own) {
+            unused.push_back(found.physics.get());
+        }
+    }
+    std::erase_if(kept_, [&](const auto& entry) {
+        return std::ranges::find(unused, entry.second.physics.get()) != unused.end();
+    });
 }
 
 inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std::string& what) {
@@ -124,16 +171,21 @@ inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std:
     if (!file) {
         return complain(file.error());
     }
-    auto physics = file->physics();
-    if (!physics) {
-        return complain(physics.error());
+    inspect::FoundMap found{.status = inspect::MapStatus::found,
+                            .sha256 = map::sha256_of(file->datafile().bytes())};
+    found.physics = find_physics(*found.sha256);
+    if (found.physics == nullptr) {
+        auto physics = file->physics();
+        if (!physics) {
+            return complain(physics.error());
+        }
+        const std::size_t bytes = physics->memory_bytes();
+        found.physics = inspect::charged(options_.memory, *std::move(physics), bytes);
     }
-    return {.status = inspect::MapStatus::found,
-            .physics = std::make_shared<const map::Physics>(*std::move(physics)),
-            .sha256 = map::identify(file->datafile().bytes()).sha256};
+    return found;
 }
 
-inspect::FoundMap MapFolders::read(const inspect::MapAnnouncement& announcement) const {
+inspect::FoundMap MapFolders::read(const inspect::MapAnnouncement& announcement) {
     using enum inspect::MapStatus;
     if (!map::is_valid_map_name(announcement.name)) {
         return {.status = name_invalid};

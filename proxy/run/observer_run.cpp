@@ -30,7 +30,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
                                               [this](const std::string& settings) {
                                                   return link_.send(Word::impair, settings);
                                               }},
-      maps_{options_.map_folders, options_.map_cache} {
+      memory_{options_.memory_bytes},
+      maps_{options_.map_folders, {.cache = options_.map_cache, .memory = &memory_}} {
     if (options_.file != nullptr) {
         measured_.emplace(*options_.file, shared_.block().progress);
         queue_.emplace(*measured_);
@@ -60,7 +61,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
 PipelineOptions ObserverRun::pipeline() {
     return {.inspect = {.objects = options_.objects,
                         .messages = options_.messages,
-                        .learn_sizes = options_.learn_sizes},
+                        .learn_sizes = options_.learn_sizes,
+                        .memory = &memory_},
             .stats = options_.ledger,
             .json = options_.json,
             .records = queue_ ? &*queue_ : nullptr,

@@ -41,10 +41,11 @@ struct ObserverOptions {
     std::vector<std::filesystem::path> map_folders{};
     std::filesystem::path map_cache{}; ///< empty: maps from the wire are kept in memory only
 
-    bool inspect = true;              ///< false: the page and the summary only
-    bool messages = true;             ///< a record for each message
-    bool learn_sizes = false;         ///< decode with sizes that turn out to differ
-    bool ledger = false;              ///< book where every byte goes
+    bool inspect = true;      ///< false: the page and the summary only
+    bool messages = true;     ///< a record for each message
+    bool learn_sizes = false; ///< decode with sizes that turn out to differ
+    std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes; ///< of sessions and maps
+    bool ledger = false;                                             ///< book where every byte goes
     sink::FileOutput* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run
     sink::FileOutput* summary =
         nullptr; ///< what else is open; null: nothing. Has to outlive the run
@@ -109,6 +110,7 @@ class ObserverRun {
     ProcessLink link_;
     SharedRun shared_;
     RelayWindow relay_;
+    inspect::MemoryBudget memory_;
     MapFolders maps_;
     std::optional<sink::MeasuredOutput> measured_;
     std::optional<sink::QueuedOutput> queue_;

@@ -1,3 +1,4 @@
+#include "map/identity.h"
 #include "proxy/inspect/map_download.h"
 
 #include <vector>
@@ -62,5 +63,30 @@ TEST_CASE("a map grows no larger than it was announced, and none is announced to
         CAPTURE(size);
         MapDownload refused = begun(size);
         CHECK_FALSE(refused.on_data(chunk(0, kWhole, true)));
+    }
+}
+
+TEST_CASE("a known map is checked as it comes, and not kept") {
+    MapDownload download;
+    download.begin({.name = "ctf5", .crc = static_cast<std::uint32_t>(kCrc), .size = 24},
+                   MapDownload::What::check);
+    CHECK_FALSE(download.on_data(chunk(0, kWhole)));
+    CHECK_FALSE(download.on_data(chunk(1, kWhole)));
+    CHECK(download.on_data(chunk(2, kLast, true)));
+    CHECK_FALSE(download.keeps_bytes());
+    CHECK(download.memory_bytes() == 0);
+    Bytes all = kWhole;
+    all.insert(all.end(), kWhole.begin(), kWhole.end());
+    all.insert(all.end(), kLast.begin(), kLast.end());
+    CHECK(download.crc() == tw::map::identify(all).crc);
+}
+
+TEST_CASE("a download that is given up takes no more") {
+    MapDownload download = begun(24);
+    CHECK_FALSE(download.on_data(chunk(0, kWhole)));
+    download.give_up();
+    CHECK(download.memory_bytes() == 0);
+    for (const std::int32_t number : {0, 1, 2}) {
+        CHECK_FALSE(download.on_data(chunk(number, kLast, true)));
     }
 }

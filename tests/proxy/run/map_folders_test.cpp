@@ -159,7 +159,7 @@ TEST_CASE("a map from the wire is kept under the name the game gives it, and fou
         CAPTURE(with_sha256);
         const TemporaryFolder cache;
         const MapAnnouncement announcement = announce("dm1", bytes, with_sha256);
-        MapFolders maps{{}, cache.path()};
+        MapFolders maps{{}, {.cache = cache.path()}};
         const FoundMap kept = maps.keep(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.empty());
@@ -196,7 +196,7 @@ TEST_CASE("a map from the wire that is not the announced one is neither used nor
         const TemporaryFolder outside;
         const std::string cache = outside.file("cache");
         std::filesystem::create_directory(cache);
-        MapFolders maps{{}, cache};
+        MapFolders maps{{}, {.cache = cache}};
         CHECK(maps.keep(row.announcement, row.bytes).status == row.status);
         CHECK(maps.find(row.announcement).status != MapStatus::found);
         CHECK(files_in(outside.path()) == 0);
@@ -214,13 +214,68 @@ TEST_CASE("a cache that cannot be written is reported, and the map is used all t
                                         ".map/in the way");
     for (const std::string& cache : {folder.file("missing"), folder.file("plain"), taken}) {
         CAPTURE(cache);
-        MapFolders maps{{}, cache};
+        MapFolders maps{{}, {.cache = cache}};
         const FoundMap kept = maps.keep(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.find("could not be kept in " + cache) != std::string::npos);
         CHECK(maps.find(announcement).status == MapStatus::found);
     }
     CHECK(files_in(folder.path()) == 1); // nothing half-written stays behind
+}
+
+TEST_CASE("a map stands in memory once, whatever it is called") {
+    const Bytes bytes = map_with(1);
+    const TemporaryFolder folder;
+    save(folder.file("dm1.map"), bytes);
+    save(folder.file("copy.map"), bytes);
+    inspect::MemoryBudget memory;
+    {
+        MapFolders maps{{folder.path()}, {.memory = &memory}};
+        const FoundMap first = maps.find(announce("dm1", bytes));
+        const std::size_t once = memory.used();
+        CHECK(once == first.physics->memory_bytes());
+        CHECK(maps.find(announce("dm1", bytes, false)).physics == first.physics);
+        CHECK(maps.find(announce("copy", bytes)).physics == first.physics);
+        CHECK(maps.keep(announce("again", bytes), bytes).physics == first.physics);
+        CHECK(memory.used() == once);
+
+        maps.shed(); // somebody still has it
+        CHECK(memory.used() == once);
+        CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::found);
+    }
+    CHECK(memory.used() == 0);
+}
+
+TEST_CASE("what nobody uses is given up when memory is wanted") {
+    const Bytes bytes = map_with(1);
+    inspect::MemoryBudget memory;
+    MapFolders maps{{}, {.memory = &memory}};
+    for (const char* name : {"dm1", "the same"}) {
+        CHECK(maps.keep(announce(name, bytes), bytes).status == MapStatus::found);
+    }
+    CHECK(memory.used() != 0);
+    maps.shed();
+    CHECK(memory.used() == 0);
+    CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::not_found);
+}
+
+TEST_CASE("a cache takes only maps that can be read, and no more than its quota") {
+    const Bytes bytes = map_with(1);
+    const TemporaryFolder cache;
+    MapFolders maps{{}, {.cache = cache.path(), .cache_quota = bytes.size() + 10}};
+
+    const Bytes broken{std::byte{'D'}, std::byte{'A'}, std::byte{'T'}, std::byte{'A'}};
+    CHECK(maps.keep(announce("broken", broken), broken).status == MapStatus::unreadable);
+    CHECK(files_in(cache.path()) == 0);
+
+    CHECK(maps.keep(announce("dm1", bytes), bytes).detail.empty());
+    CHECK(files_in(cache.path()) == 1);
+    const FoundMap second = maps.keep(announce("dm2", map_with(2)), map_with(2));
+    CHECK(second.status == MapStatus::found);
+    CHECK(second.detail.find("was not kept in " + cache.path()) != std::string::npos);
+    CHECK(files_in(cache.path()) == 1);
+    // What is there may come again.
+    CHECK(maps.keep(announce("dm1", bytes), bytes).detail.empty());
 }
 
 TEST_CASE("several workers may ask at the same time") {

@@ -1,0 +1,97 @@
+// Covers: proxy/inspect/inspector.cpp
+#include "proxy/inspect/memory_budget.h"
+#include "tests/support/captured_traffic.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using inspect::MemoryBudget;
+using test::TrafficInspector;
+
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+
+/// Counts what a run says of memory.
+class Witness final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        if (const auto* const finding = std::get_if<const record::FindingRecord*>(&record)) {
+            if ((*finding)->id == record::FindingId::inspect_gap) {
+                CHECK((*finding)->name == "memory");
+                shed.push_back((*finding)->head.session);
+            }
+        }
+    }
+
+    std::vector<std::uint32_t> shed; ///< sessions
+};
+
+struct Run {
+    record::SessionStats totals;
+    std::vector<std::uint32_t> shed;
+    std::size_t most = 0; ///< used at once
+    std::size_t left = 0; ///< when all is over
+};
+
+Run run(std::size_t limit) {
+    MemoryBudget memory{limit};
+    Witness witness;
+    Run result;
+    {
+        TrafficInspector inspector{{.memory = &memory}, witness};
+        for (const auto& datagram : test::read_traffic("bench-4.pcap.gz")) {
+            inspector.on_datagram(datagram);
+            result.most = std::max(result.most, memory.used());
+        }
+        inspector.finish();
+        result.totals = inspector.inspector().totals();
+        result.left = memory.used();
+    }
+    result.shed = witness.shed;
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("within the budget nothing is given up") {
+    const Run roomy = run(MemoryBudget::kDefaultBytes);
+    CHECK(roomy.shed.empty());
+    CHECK(roomy.most > 100 * kKiB);
+    CHECK(roomy.left == 0);
+    CHECK(roomy.totals.verified > 0);
+
+    // Tighter than all histories together, but enough for what clients still build on.
+    const Run trimmed = run(roomy.most * 3 / 4);
+    CHECK(trimmed.shed.empty());
+    CHECK(trimmed.most < roomy.most);
+    CHECK(trimmed.totals.verified == roomy.totals.verified);
+}
+
+TEST_CASE("above the budget sessions give up what they have, and say so") {
+    const std::size_t limit = 96 * kKiB;
+    const Run tight = run(limit);
+    CHECK_FALSE(tight.shed.empty());
+    // What a few datagrams add before it is looked at again.
+    CHECK(tight.most < 2 * limit);
+    CHECK(tight.left == 0);
+}
+
+TEST_CASE("a charged value counts as long as anybody has it") {
+    MemoryBudget memory{1000};
+    auto value = inspect::charged(&memory, std::vector<int>(10), 900);
+    CHECK(memory.used() == 900);
+    CHECK(memory.tight());
+    CHECK_FALSE(memory.exceeded());
+    auto other = value;
+    value.reset();
+    CHECK(memory.used() == 900);
+    CHECK(other->size() == 10);
+    other.reset();
+    CHECK(memory.used() == 0);
+    CHECK(inspect::charged(nullptr, 7, 900).use_count() == 1);
+}
