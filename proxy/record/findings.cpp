@@ -159,10 +159,12 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "The server sent its anti-spoof prelude before the real map.",
      "A client without token support: the server tests its address first."},
     {inspect_gap, "inspect.gap", warning,
-     "Copies of datagrams were lost before they were looked at, or what was known of the session was "
+     "Copies of datagrams were lost before they were looked at, or what was known of the session "
+     "was "
      "given up, as the name says; the game was not touched.",
      "ring_full: more traffic than this machine can decode, forwarding goes first. new_observer: "
-     "the process that looks ended, and another one joined the running session. memory: all sessions "
+     "the process that looks ended, and another one joined the running session. memory: all "
+     "sessions "
      "together had more to keep than --memory allows."},
     {snapshot_tick_jump, "snapshot.tick_jump", warning,
      "A snapshot's tick is far from what the clock allows; clients that take a future one drop all "

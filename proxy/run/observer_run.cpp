@@ -30,8 +30,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
                                               [this](const std::string& settings) {
                                                   return link_.send(Word::impair, settings);
                                               }},
-      memory_{options_.memory_bytes},
-      maps_{options_.map_folders, {.cache = options_.map_cache, .memory = &memory_}} {
+      memory_{options_.memory_bytes}, maps_{options_.map_folders,
+                                            {.cache = options_.map_cache, .memory = &memory_}} {
     if (options_.file != nullptr) {
         measured_.emplace(*options_.file, shared_.block().progress);
         queue_.emplace(*measured_);
