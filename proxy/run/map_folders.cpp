@@ -149,11 +149,12 @@ std::shared_ptr<const map::Physics> MapFolders::find_physics(const map::Sha256& 
 void MapFolders::shed() {
     const std::lock_guard lock{mutex_};
     std::vector<const map::Physics*> unused;
-    for (const auto& [announced, found] : kept_) {
+    for (const auto& known : kept_) {
+        const auto& physics = known.second.physics;
         const auto own = std::ranges::count_if(
-            kept_, [&](const auto& entry) { return entry.second.physics == found.physics; });
-        if (found.physics.use_count() == own) {
-            unused.push_back(found.physics.get());
+            kept_, [&](const auto& entry) { return entry.second.physics == physics; });
+        if (physics.use_count() == own) {
+            unused.push_back(physics.get());
         }
     }
     std::erase_if(kept_, [&](const auto& entry) {
