@@ -149,7 +149,8 @@ int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invoc
                            .memory = relay::UniqueFd{run::ObserverProcess::kMemory}};
     auto greeting = run::await_greeting(post.link);
     if (!greeting) {
-        spdlog::error("the relay did not say how to begin");
+        // The log is not open yet, and its default is standard output, where records may go.
+        fmt::print(stderr, "twscope: the relay did not say how to begin\n");
         return kExitFailed;
     }
     settings.complete(std::move(greeting->settings));

@@ -1,5 +1,6 @@
 #include "proxy/relay/sip_hash.h"
 
+#include <new>
 #include <stdexcept>
 
 #include <openssl/core_names.h>
@@ -50,7 +51,7 @@ std::uint64_t SipHash::operator()(std::span<const std::byte> bytes) const {
     if (context == nullptr ||
         EVP_MAC_update(context.get(), as_octets(bytes.data()), bytes.size()) != 1 ||
         EVP_MAC_final(context.get(), hash.data(), &size, hash.size()) != 1) {
-        throw std::runtime_error{"SipHash failed"};
+        throw std::bad_alloc{}; // nothing else can be missing
     }
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < hash.size(); ++i) {

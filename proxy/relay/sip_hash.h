@@ -21,7 +21,7 @@ class SipHash {
     SipHash(SipHash&&) = delete;
     SipHash& operator=(SipHash&&) = delete;
 
-    /// Takes a microsecond or two.
+    /// Takes a microsecond or two. Errors: std::bad_alloc.
     [[nodiscard]] std::uint64_t operator()(std::span<const std::byte> bytes) const;
 
   private:
