@@ -2,19 +2,20 @@
 
 namespace tw::inspect {
 
-Rebuilt Diagnosis::rebuild(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                           snapshot::Delta& decoded, const Known& known) {
-    const bool learned = learn_ && learner_ != nullptr;
-    Rebuilt rebuilt =
-        inspect::rebuild(delta, learned ? learner_->sizes() : *agreed_, history, decoded);
-    if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) [[likely]] {
-        if (learned) {
-            learner_->on_fit(decoded, delta.tick, *known.types, *known.reporter);
+// Without a learner it was rebuilt already, and did not fit.
+void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                       snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
+    if (learner_) {
+        inspect::rebuild(delta, learn_ ? learner_->sizes() : *agreed_, history, decoded, rebuilt);
+        if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) {
+            if (learn_) {
+                learner_->on_fit(decoded, delta.tick, *known.types, *known.reporter);
+            }
+            return;
         }
-        return rebuilt;
     }
     if (rebuilt.fate == DeltaFate::unknown_base) {
-        return rebuilt;
+        return;
     }
     if (!learner_) {
         learner_ = std::make_unique<SizeLearner>(*agreed_);
@@ -26,9 +27,8 @@ Rebuilt Diagnosis::rebuild(const snapshot::AssembledDelta& delta, snapshot::Hist
                              : snapshot::SnapshotView{},
         .types = known.types};
     if (learner_->on_misfit(misfit, *known.reporter, *known.searches) && learn_) {
-        rebuilt = inspect::rebuild(delta, learner_->sizes(), history, decoded);
+        inspect::rebuild(delta, learner_->sizes(), history, decoded, rebuilt);
     }
-    return rebuilt;
 }
 
 void Diagnosis::on_refused(const LookBack::Refused& refused) {

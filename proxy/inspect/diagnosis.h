@@ -26,8 +26,16 @@ class Diagnosis {
     };
 
     /// Rebuilds a snapshot; where it does not fit, looks for sizes under which it does.
-    [[nodiscard]] Rebuilt rebuild(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                                  snapshot::Delta& decoded, const Known& known);
+    void rebuild(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                 snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
+        if (learner_ == nullptr) [[likely]] {
+            inspect::rebuild(delta, *agreed_, history, decoded, rebuilt);
+            if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) [[likely]] {
+                return;
+            }
+        }
+        search(delta, history, decoded, rebuilt, known);
+    }
 
     /// One has a wrong checksum.
     void on_refused(const LookBack::Refused& refused);
@@ -52,6 +60,9 @@ class Diagnosis {
     }
 
   private:
+    void search(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known);
+
     const snapshot::AgreedSizes* agreed_;
     bool learn_;
     std::unique_ptr<SizeLearner> learner_; ///< none while everything fits

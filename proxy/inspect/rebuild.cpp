@@ -7,48 +7,50 @@ namespace tw::inspect {
 
 namespace {
 
-std::optional<snapshot::SnapshotView> base_of(const snapshot::AssembledDelta& delta,
-                                              const snapshot::History& history) {
-    return delta.delta_tick == snapshot::kNoBase ? snapshot::SnapshotView{}
-                                                 : history.find(delta.delta_tick);
+/// Whether the base is there: it is written down then.
+bool find_base(const snapshot::AssembledDelta& delta, const snapshot::History& history,
+               snapshot::SnapshotView& base) {
+    if (delta.delta_tick == snapshot::kNoBase) {
+        base = {};
+        return true;
+    }
+    const auto found = history.find(delta.delta_tick);
+    if (found) {
+        base = *found;
+    }
+    return found.has_value();
 }
 
 } // namespace
 
-Rebuilt rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
-                snapshot::History& history, snapshot::Delta& decoded) {
-    Rebuilt rebuilt;
-    auto base = base_of(delta, history);
-    if (!base) {
+void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
+             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt) {
+    rebuilt.warnings.count = 0;
+    if (!find_base(delta, history, rebuilt.base)) {
         rebuilt.fate = DeltaFate::unknown_base;
-        return rebuilt;
+        return;
     }
-    rebuilt.base = *base;
     if (const auto read = snapshot::decode_delta(delta.body, decoded, sizes); !read) {
         rebuilt.fate = DeltaFate::undecodable;
         rebuilt.error = read.error();
-        return rebuilt;
+        return;
     }
     // What is built lies behind the others already and is kept if its checksum is right. Making
     // room can move the base, or push it out.
-    const auto room = history.reserve(snapshot::room_for(*base, decoded));
-    base = base_of(delta, history);
-    if (!base) {
+    const auto room = history.reserve(snapshot::room_for(rebuilt.base, decoded));
+    if (!find_base(delta, history, rebuilt.base)) {
         rebuilt.fate = DeltaFate::unknown_base;
-        return rebuilt;
+        return;
     }
-    rebuilt.base = *base;
-    const auto built = snapshot::apply_delta(*base, decoded, room, rebuilt.warnings);
+    const auto built = snapshot::apply_delta(rebuilt.base, decoded, room, rebuilt.warnings);
     if (!built) {
         rebuilt.fate = DeltaFate::undecodable;
         rebuilt.error = built.error();
-        return rebuilt;
+        return;
     }
     rebuilt.result = *built;
-    if (built->checksum() != delta.crc) {
-        rebuilt.fate = DeltaFate::mismatched;
-    }
-    return rebuilt;
+    rebuilt.crc = built->checksum();
+    rebuilt.fate = rebuilt.crc == delta.crc ? DeltaFate::accepted : DeltaFate::mismatched;
 }
 
 bool leaves_as_is(const Rebuilt& rebuilt, const snapshot::Delta& delta) {

@@ -5,24 +5,25 @@
 #include "snapshot/history.h"
 #include "snapshot/parts.h"
 
-#include <optional>
+#include <cstdint>
 
 namespace tw::inspect {
 
-/// What came of applying a delta to its base. Views are valid until the history changes.
+/// What came of applying a delta to its base. Views are valid until the history changes, and say
+/// something where `fate` lets them.
 struct Rebuilt {
     DeltaFate fate = DeltaFate::accepted; ///< or mismatched, undecodable, unknown_base
     snapshot::SnapshotView base{};
     snapshot::SnapshotView result{}; ///< accepted or mismatched: lies in the history's room
+    std::int32_t crc = 0;            ///< of the result
     snapshot::DecodeError error{};   ///< why it is undecodable
     snapshot::DeltaWarnings warnings{};
 };
 
 /// Rebuilds the snapshot of a delta behind those that the history has; it is for the caller to keep
 /// it. Of what the delta was read with, `decoded` holds the ints in any case but an unknown base.
-[[nodiscard]] Rebuilt rebuild(const snapshot::AssembledDelta& delta,
-                              const snapshot::AgreedSizes& sizes, snapshot::History& history,
-                              snapshot::Delta& decoded);
+void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
+             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt);
 
 /// Whether a delta built its base once more.
 [[nodiscard]] bool leaves_as_is(const Rebuilt& rebuilt, const snapshot::Delta& delta);

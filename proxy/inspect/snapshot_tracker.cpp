@@ -193,11 +193,12 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
                                   .parts = delta.num_parts};
     note_arrival(record, reporter);
     count_base(record, reporter);
-    const Rebuilt rebuilt = diagnosis_.rebuild(delta, history_, workspace.delta,
-                                               {.right = previous_,
-                                                .types = &types_,
-                                                .searches = &workspace.searches,
-                                                .reporter = &reporter});
+    const Rebuilt& rebuilt = workspace.rebuilt;
+    diagnosis_.rebuild(delta, history_, workspace.delta, workspace.rebuilt,
+                       {.right = previous_,
+                        .types = &types_,
+                        .searches = &workspace.searches,
+                        .reporter = &reporter});
     const DeltaFate fate = rebuilt.fate;
     if (fate == DeltaFate::unknown_base) {
         fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
@@ -213,9 +214,9 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
                           .tick = delta.tick,
                           .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
     }
-    record.crc_got = rebuilt.result.checksum();
+    record.crc_got = rebuilt.crc;
     if (fate == DeltaFate::mismatched) {
-        refuse(record, delta, rebuilt, reporter, workspace);
+        refuse(record, delta, reporter, workspace);
         return fate;
     }
     const bool same =
@@ -231,8 +232,8 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
 }
 
 void SnapshotTracker::refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
-                             const Rebuilt& rebuilt, Reporter& reporter,
-                             const SnapshotWorkspace& workspace) {
+                             Reporter& reporter, const SnapshotWorkspace& workspace) {
+    const Rebuilt& rebuilt = workspace.rebuilt;
     const Mismatch mismatch{.body = delta.body,
                             .delta = &workspace.delta,
                             .base = rebuilt.base,

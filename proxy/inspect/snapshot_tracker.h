@@ -24,6 +24,7 @@ namespace tw::inspect {
 /// Buffers that decoding needs for the time of one call: shared by all sessions of a worker.
 struct SnapshotWorkspace {
     snapshot::Delta delta;
+    Rebuilt rebuilt;
     SearchBudget searches;
 };
 
@@ -107,7 +108,7 @@ class SnapshotTracker {
     [[nodiscard]] DeltaFate on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
                                      SnapshotWorkspace& workspace);
     void refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
-                const Rebuilt& rebuilt, Reporter& reporter, const SnapshotWorkspace& workspace);
+                Reporter& reporter, const SnapshotWorkspace& workspace);
 
     /// The snapshot that was right last, while it is there.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_right() const {
