@@ -1,41 +1,107 @@
 #include "proxy/inspect/client_view.h"
 
 #include <algorithm>
-#include <string>
 
 namespace tw::inspect {
 
 using record::FindingId;
+using record::Timestamp;
+using snapshot::Tick;
 
-void ClientView::on_refused(snapshot::Tick tick, FindingId why) {
+namespace {
+
+constexpr Timestamp kMicrosecond = 1000;
+constexpr Timestamp kMillisecond = 1'000'000;
+
+/// "DDNet 16.4" for 16040; older ones than 10 counted otherwise.
+std::string program_of(std::int32_t version) {
+    constexpr std::int32_t kFirst = 10'000;
+    if (version < kFirst) {
+        return "DDNet " + std::to_string(version);
+    }
+    const std::string release =
+        "DDNet " + std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
+    return version % 10 == 0 ? release : release + '.' + std::to_string(version % 10);
+}
+
+std::string how_it_asked(bool asked, std::uint32_t errors) {
+    if (!asked) {
+        return {};
+    }
+    return errors == 0
+               ? " asked for a full snapshot"
+               : " asked for a full snapshot after " + std::to_string(errors) + " checksum errors";
+}
+
+} // namespace
+
+void ClientView::on_refused(const Usable& snapshot, FindingId why, const Reporter& reporter) {
     ++refused_;
-    refused_tick_ = std::max(refused_tick_, tick);
+    arrivals_[num_arrivals_++ % kArrivals] = {.tick = snapshot.tick, .time = reporter.head().time};
+    refused_tick_ = std::max(refused_tick_, snapshot.tick);
     why_ = why;
     errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
 }
 
-void ClientView::on_ack(snapshot::Tick tick, const Cadence& cadence, Reporter& reporter) {
-    alive_ = reporter.head().time;
-    if (tick == snapshot::kNoBase && acked_ != snapshot::kNoBase) {
-        gave_up_ = true;
-        errors_at_reset_ = errors_;
-        errors_ = 0;
-    }
-    acked_ = tick;
-    // It could use what we could not: an observer that came late, or a client of the server's mod.
-    if (shown_ && refused_ != 0 && tick <= refused_tick_) {
-        take({.tick = tick, .delta_tick = shown_->tick}, cadence, reporter);
-    }
+Timestamp ClientView::arrival_of(Tick tick, Timestamp otherwise) const {
+    const auto* const found =
+        std::find_if(arrivals_.begin(), arrivals_.end(),
+                     [tick](const Shown& each) { return each.tick == tick && each.time != 0; });
+    return found == arrivals_.end() ? otherwise : found->time;
 }
 
-void ClientView::take(const Usable& snapshot, const Cadence& cadence, Reporter& reporter) {
+void ClientView::follow(const Usable& snapshot, const Cadence& cadence, Reporter& reporter) {
     if (shown_ && snapshot.tick <= shown_->tick) {
         return; // clients show no older one
     }
-    if (const std::uint64_t step = cadence.usual_step(); step != 0) {
-        step_ = static_cast<snapshot::Tick>(step);
+    if (shown_ && snapshot.tick < newest_) {
+        on_refused(snapshot, FindingId::count, reporter); // nor read it behind a newer one
+        return;
     }
-    const record::Timestamp time = reporter.head().time;
+    take(snapshot, reporter.head().time, cadence, reporter);
+}
+
+void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& reporter) {
+    const Timestamp time = reporter.head().time;
+    if (input.acked == snapshot::kNoBase) {
+        if (run_.tick == snapshot::kNoBase) {
+            return; // it never had one
+        }
+        if (!asks_) {
+            gave_up_ = true;
+            errors_at_reset_ = errors_;
+            errors_ = 0;
+        }
+        asks_ = true;
+        run_.asked = true;
+        run_.last = time; // and shows what it showed
+        run_.last_intended = input.intended;
+        return;
+    }
+    asks_ = false;
+    gave_up_ = false;
+    // It could use what we could not: an observer that came late, or a client of the server's mod.
+    if (shown_ && refused_ != 0 && input.acked <= refused_tick_ && input.acked > shown_->tick) {
+        take({.tick = input.acked, .delta_tick = shown_->tick}, arrival_of(input.acked, time),
+             cadence, reporter);
+    }
+    if (!shown_ || input.acked > shown_->tick || input.acked < run_.tick) {
+        return; // forged, of another map, or out of order
+    }
+    if (input.acked == run_.tick) {
+        run_.last = time;
+        run_.last_intended = input.intended;
+        return;
+    }
+    end_run(input.acked, time, reporter);
+    run_ = Run::begin(input, time);
+}
+
+void ClientView::take(const Usable& snapshot, Timestamp time, const Cadence& cadence,
+                      Reporter& reporter) {
+    if (const std::uint64_t step = cadence.usual_step(); step != 0) {
+        step_ = static_cast<Tick>(step);
+    }
     if (shown_ && time - shown_->time > overdue()) {
         count_freeze(time - shown_->time - step_ * kTick, snapshot, reporter);
     }
@@ -44,45 +110,85 @@ void ClientView::take(const Usable& snapshot, const Cadence& cadence, Reporter& 
         shown_ = Shown{.tick = snapshot.tick, .time = time};
     }
     errors_ -= errors_ > 0 ? 1U : 0U;
-    refused_ = 0;
     gave_up_ = false;
+    // An acknowledgement may be of one before others that were refused.
+    refused_ = static_cast<std::uint64_t>(
+        std::count_if(arrivals_.begin(), arrivals_.end(), [&](const Shown& each) {
+            return each.tick > snapshot.tick && each.time != 0;
+        }));
 }
 
 void ClientView::finish(Reporter& reporter) {
     if (shown_ && alive_ - shown_->time > overdue()) {
         count_freeze(alive_ - shown_->time - step_ * kTick, std::nullopt, reporter);
     }
+    end_run(std::nullopt, run_.last, reporter);
     restart();
 }
 
-void ClientView::count_freeze(record::Timestamp frozen, const std::optional<Usable>& usable,
+void ClientView::count_freeze(Timestamp frozen, const std::optional<Usable>& usable,
                               Reporter& reporter) {
-    constexpr record::Timestamp kMicrosecond = 1000;
-    constexpr record::Timestamp kMillisecond = 1'000'000;
-    reporter.stats.freeze_us.add(frozen / kMicrosecond);
-    reporter.stats.frozen_ms += static_cast<std::uint64_t>(frozen / kMillisecond);
-    if (frozen < kStall) {
+    counted_[num_counted_++ % kCounted] = {.since = shown_->tick, .time = frozen};
+    const bool late =
+        refused_ == 0 ? usable && usable->tick - shown_->tick <= step_ : why_ == FindingId::count;
+    tell({.time = frozen,
+          .since = shown_->tick,
+          .end = usable,
+          .refused = refused_,
+          .why = late                                       ? "late"
+                 : refused_ == 0                            ? "lost"
+                 : why_ == FindingId::snapshot_unknown_base ? "unknown_base"
+                                                            : "rejected",
+          .asked = how_it_asked(gave_up_, errors_at_reset_)},
+         reporter);
+}
+
+void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& reporter) {
+    // It went on somewhere between its last such input and the next. Inputs that waited on the way
+    // come late and all at once: the client's clock tells how long it was.
+    const Timestamp step = step_ * kTick;
+    const Timestamp behind = std::min(end - run_.last, step);
+    const Timestamp by_client =
+        (std::int64_t{run_.last_intended} - run_.first_intended) * kTick + behind;
+    Timestamp frozen = std::min(run_.last - run_.first + behind, by_client) - step;
+    for (const Counted& each : counted_) {
+        if (each.since >= run_.tick && (!next || each.since < *next)) {
+            frozen -= each.time;
+        }
+    }
+    if (run_.tick == snapshot::kNoBase || frozen < kStall) {
         return;
     }
-    const std::string gave_up = !gave_up_ ? ""
-                                : errors_at_reset_ == 0
-                                    ? "the client asked for a full snapshot"
-                                    : "the client asked for a full snapshot after " +
-                                          std::to_string(errors_at_reset_) + " checksum errors";
-    const bool late = refused_ == 0 && usable && usable->tick - shown_->tick <= step_;
+    tell({.time = frozen,
+          .since = run_.tick,
+          .end = next ? std::optional{Usable{.tick = *next}} : std::nullopt,
+          .why = "unacknowledged",
+          .asked = how_it_asked(run_.asked, 0)},
+         reporter);
+}
+
+void ClientView::tell(const Freeze& freeze, Reporter& reporter) {
+    reporter.stats.freeze_us.add(freeze.time / kMicrosecond);
+    reporter.stats.frozen_ms += static_cast<std::uint64_t>(freeze.time / kMillisecond);
+    if (freeze.time < kStall) {
+        return;
+    }
+    const bool known = version_ && *version_ > 0;
+    const std::string who = known ? program_of(*version_) : "the client";
+    const std::string detail = !freeze.asked.empty() ? who + freeze.asked
+                               : known               ? "the client is " + who
+                                                     : "";
     record::FindingRecord finding{.id = FindingId::snapshot_client_stalled,
-                                  .since_tick = shown_->tick,
-                                  .lost = refused_,
-                                  .value = frozen / kMillisecond,
-                                  .name = late            ? "late"
-                                          : refused_ == 0 ? "lost"
-                                          : why_ == FindingId::snapshot_unknown_base
-                                              ? "unknown_base"
-                                              : "rejected",
-                                  .detail = gave_up};
-    if (usable) {
-        finding.tick = usable->tick;
-        finding.delta_tick = usable->delta_tick;
+                                  .since_tick = freeze.since,
+                                  .lost = freeze.refused,
+                                  .value = freeze.time / kMillisecond,
+                                  .name = freeze.why,
+                                  .detail = detail};
+    if (freeze.end) {
+        finding.tick = freeze.end->tick;
+        if (freeze.why != "unacknowledged") {
+            finding.delta_tick = freeze.end->delta_tick;
+        }
     }
     reporter.finding(finding);
 }

@@ -242,7 +242,8 @@ void Session::act_on(const wire::MessageHead& head) {
         break;
     case MessageId::input:
         if (const auto input = wire::decode_input(head.body)) {
-            snapshots_.on_ack(input->ack_tick, reporter_);
+            snapshots_.on_input({.acked = input->ack_tick, .intended = input->intended_tick},
+                                reporter_);
             inputs_.on_input(*input, reporter_);
         }
         break;
@@ -256,6 +257,7 @@ void Session::act_on(const wire::MessageHead& head) {
     case MessageId::client_version:
         if (const auto version = wire::decode_client_version(head.body)) {
             gate_.on_client_version(version->ddnet_version);
+            snapshots_.on_client_version(version->ddnet_version);
         }
         break;
     default:

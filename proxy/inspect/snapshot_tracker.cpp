@@ -66,6 +66,9 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
         fate = add_part(part, reporter);
     }
     observers_->notify(&Observer::on_part, PartSeen{.body = *body, .fate = fate});
+    if (fate == PartFate::empty || fate == PartFate::stored || fate == PartFate::complete) {
+        client_.on_part(part.tick);
+    }
     if (fate == PartFate::empty) {
         on_empty(part.tick, part.delta_tick, reporter);
     } else if (fate == PartFate::complete) {
@@ -311,7 +314,8 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
         failure_ = Failure{.since = record.tick, .lost = 0, .why = finding.id};
     }
     ++failure_->lost;
-    client_.on_refused(record.tick, finding.id);
+    client_.on_refused({.tick = record.tick, .delta_tick = record.delta_tick}, finding.id,
+                       reporter);
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
     if (finding.id == FindingId::snapshot_unknown_base) {
@@ -343,12 +347,12 @@ void SnapshotTracker::report_lost(std::span<const snapshot::LostDelta> lost, Rep
     }
 }
 
-void SnapshotTracker::on_ack(Tick tick, Reporter& reporter) {
-    client_.on_ack(tick, cadence_, reporter);
+void SnapshotTracker::on_input(const ClientView::Input& input, Reporter& reporter) {
+    client_.on_input(input, cadence_, reporter);
     const auto newest = history_.newest();
-    if (tick >= 0 && newest && *newest >= tick) {
-        reporter.stats.ack_lag_ticks.add(std::int64_t{*newest} - tick);
-        acked_ = tick;
+    if (input.acked >= 0 && newest && *newest >= input.acked) {
+        reporter.stats.ack_lag_ticks.add(std::int64_t{*newest} - input.acked);
+        acked_ = input.acked;
     }
 }
 
@@ -391,6 +395,7 @@ void SnapshotTracker::reset(Reporter& reporter) {
     restart(reporter);
     old_map_.reset();
     types_.clear();
+    client_.reset();
     diagnosis_.reset();
 }
 

@@ -40,8 +40,11 @@ class SnapshotTracker {
     /// A snap, snap_single or snap_empty message. `compressed`: its packet was.
     void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
                     SnapshotWorkspace& workspace);
-    /// The client acknowledged this tick in an input.
-    void on_ack(snapshot::Tick tick, Reporter& reporter);
+    /// What an input of the client acknowledges, and when it was.
+    void on_input(const ClientView::Input& input, Reporter& reporter);
+
+    /// The client told its version, as DDNet counts them.
+    void on_client_version(std::int32_t version) { client_.on_version(version); }
 
     /// Copies were lost: what the client has is not known.
     void on_gap() { client_.restart(); }

@@ -1,10 +1,12 @@
 // What the player saw, beside what the client itself acknowledged.
 
 #include "proxy/inspect/client_view.h"
-#include "tests/support/captured_traffic.h"
 #include "tests/support/session_script.h"
 
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -22,17 +24,25 @@ Items world(std::int32_t step) {
     return {{{4, 1}, {10 + step, 20, 0, 0}}};
 }
 
+/// What stalls were told with.
+class Details final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
+        if (found != nullptr && (*found)->id == record::FindingId::snapshot_client_stalled) {
+            all.emplace_back((*found)->detail);
+        }
+    }
+
+    std::vector<std::string> all;
+};
+
 /// A server that sends every second tick, and a client that acknowledges.
 class Play {
   public:
-    Play() {
-        script.join_ddnet();
-        script.enter();
-        script.snap(tick_, kNoBase, world(0));
-        base_ = tick_;
-        ack(tick_);
-        usable();
-    }
+    Play() : Play{SessionScript{}} {}
+
+    explicit Play(record::RecordSink& sink) : Play{SessionScript{{}, sink}} {}
 
     /// Nothing comes for so many snapshots.
     void lose(int count) {
@@ -41,10 +51,15 @@ class Play {
     }
 
     void usable(bool full = false) {
+        send(full);
+        ack(tick_);
+    }
+
+    /// A snapshot that is right; what the client says of it comes apart.
+    void send(bool full = false) {
         next();
         script.snap(tick_, full ? kNoBase : base_, world(tick_));
         base_ = tick_;
-        ack(tick_);
     }
 
     void refused() {
@@ -52,15 +67,43 @@ class Play {
         script.tell(kS2c, {plain(snap_single(tick_, base_, 1, delta_body({}, world(1))))});
     }
 
-    void ack(snapshot::Tick tick) {
-        script.tell(kC2s, {plain(message("input").number(tick).number(tick).number(40).raw(
+    void ack(snapshot::Tick tick) { ack(tick, tick_); }
+
+    /// `intended`: by the client's clock.
+    void ack(snapshot::Tick tick, snapshot::Tick intended) {
+        script.tell(kC2s, {plain(message("input").number(tick).number(intended).number(40).raw(
                               Bytes(10, std::byte{0})))});
         script.pause(-10 * kMillisecond);
     }
 
+    void part_of_next_but_one() {
+        const Bytes piece(snapshot::kMaxPartSize, std::byte{0});
+        script.tell(kS2c, {plain(snap_part(tick_ + 4, base_, 2, 0, 1, piece))});
+        script.pause(-10 * kMillisecond);
+    }
+
+    void version(std::int32_t version) {
+        script.tell(kC2s, message("client_version")
+                              .raw(Bytes(16, std::byte{1}))
+                              .number(version)
+                              .string("a client"));
+        script.pause(-10 * kMillisecond);
+    }
+
+    [[nodiscard]] snapshot::Tick tick() const { return tick_; }
+
     SessionScript script;
 
   private:
+    explicit Play(SessionScript&& begun) : script{std::move(begun)} {
+        script.join_ddnet();
+        script.enter();
+        script.snap(tick_, kNoBase, world(0));
+        base_ = tick_;
+        ack(tick_);
+        usable();
+    }
+
     void next() {
         tick_ += 2;
         script.pause(30 * kMillisecond); // and 10 that each datagram takes
@@ -124,6 +167,131 @@ TEST_CASE("a client that goes on although we cannot is not frozen") {
         play.ack(144 + 2 * i);
     }
     CHECK(play.script.stats().frozen_ms == 0);
+}
+
+TEST_CASE("what a client makes of refused snapshots counts from when they came") {
+    Play play;
+    for (int i = 0; i < 20; ++i) {
+        play.usable();
+    }
+    // Its acknowledgements take 200 ms.
+    for (int i = 0; i < 30; ++i) {
+        play.refused();
+        play.ack(play.tick() - 10);
+    }
+    CHECK(play.script.stats().frozen_ms == 0);
+}
+
+TEST_CASE("a client that acknowledges nothing new stood still, whatever passed here") {
+    struct Row {
+        std::string_view name;
+        int stuck; ///< snapshots, of 40 ms each
+        std::uint64_t frozen;
+        std::string_view told;
+    };
+
+    const Row rows[] = {
+        {"a short one may be the way back", 6, 0, ""},
+        {"half a second", 12, 480, "finding snapshot.client_stalled tick 168 unacknowledged"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Play play;
+        for (int i = 0; i < 20; ++i) {
+            play.usable();
+        }
+        const snapshot::Tick stuck = play.tick();
+        for (int i = 0; i < row.stuck; ++i) {
+            play.send();
+            play.ack(stuck);
+        }
+        play.usable();
+        CHECK(play.script.stats().frozen_ms == row.frozen);
+        CHECK(play.script.log().count_of("snapshot.client_stalled") ==
+              (row.told.empty() ? 0U : 1U));
+        if (!row.told.empty()) {
+            CHECK(play.script.log().findings().back() == row.told);
+        }
+    }
+}
+
+TEST_CASE("inputs that were held up, or are rare, are no client that stands still") {
+    Play play;
+    for (int i = 0; i < 20; ++i) {
+        play.usable();
+    }
+    // One input is late by half a second, the others with it.
+    const snapshot::Tick before = play.tick();
+    for (int i = 0; i < 12; ++i) {
+        play.send();
+    }
+    play.ack(before, before + 1);
+    play.usable();
+    // In a menu, one a second.
+    for (int i = 0; i < 100; ++i) {
+        play.send();
+        if (i % 25 == 0) {
+            play.ack(play.tick() - 2);
+        }
+    }
+    CHECK(play.script.stats().frozen_ms == 0);
+}
+
+TEST_CASE("what both ways tell of one freeze is counted once") {
+    Play play;
+    for (int i = 0; i < 20; ++i) {
+        play.usable();
+    }
+    const snapshot::Tick shown = play.tick();
+    play.ack(shown);
+    play.lose(10);
+    play.ack(shown, shown + 18);
+    play.usable();
+    play.usable();
+    CHECK(play.script.stats().frozen_ms >= 400);
+    CHECK(play.script.stats().frozen_ms <= 440);
+    CHECK(play.script.log().count_of("snapshot.client_stalled") == 1);
+}
+
+TEST_CASE("a snapshot behind a part of a newer one is of no use to clients") {
+    Play play;
+    for (int i = 0; i < 20; ++i) {
+        play.usable();
+    }
+    const snapshot::Tick shown = play.tick();
+    play.part_of_next_but_one();
+    play.send();
+    play.ack(shown);
+    CHECK(play.script.stats().verified == 23);
+    play.lose(1);
+    play.usable(true);
+    CHECK(play.script.stats().frozen_ms == 80);
+}
+
+TEST_CASE("the version that a client told stands with its stall") {
+    struct Row {
+        std::int32_t version;
+        std::string_view detail;
+    };
+
+    const Row rows[] = {
+        {16040, "the client is DDNet 16.4"},
+        {20011, "the client is DDNet 20.1.1"},
+        {707, "the client is DDNet 707"},
+        {-5, ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.version);
+        Details sink;
+        Play play{sink};
+        play.version(row.version);
+        for (int i = 0; i < 20; ++i) {
+            play.usable();
+        }
+        play.lose(10);
+        play.usable();
+        CHECK(sink.all == std::vector<std::string>{std::string{row.detail}});
+    }
 }
 
 TEST_CASE("an acknowledgement of what never came changes nothing") {
