@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,20 +47,33 @@ class StoryLines final : public sink::Output {
     report::Story* story_;
 };
 
-/// Captures begin with a magic number, records with a brace.
+constexpr std::string_view kStandardInput = "-";
+
+/// Captures begin with a magic number, records with a brace. What was looked at of standard input
+/// is there for its reader yet.
 bool holds_records(const std::string& path) {
+    if (path == kStandardInput) {
+        return std::cin.peek() == '{';
+    }
     std::ifstream file{path};
-    return path != "-" && file.peek() == '{';
+    return file.peek() == '{';
+}
+
+void read_records(std::istream& lines, report::Story& story) {
+    for (std::string line; std::getline(lines, line);) {
+        story.on_line(line);
+    }
 }
 
 void read_records(const std::string& path, report::Story& story) {
+    if (path == kStandardInput) {
+        return read_records(std::cin, story);
+    }
     std::ifstream file{path};
     if (!file) {
         throw UsageError{fmt::format("{}: {}", path, std::generic_category().message(errno))};
     }
-    for (std::string line; std::getline(file, line);) {
-        story.on_line(line);
-    }
+    read_records(file, story);
 }
 
 void read_captures(const ExplainFlags& flags, report::Story& story) {
@@ -86,7 +100,7 @@ int run_explain(const ExplainFlags& flags) {
         read_captures(flags, story);
     }
     if (!story.found()) {
-        fmt::print("Nothing to explain: there is no such finding about snapshots.\n");
+        fmt::print("{}", report::other_stories_text(story));
         return 0;
     }
     fmt::print("{}", report::story_text(story));

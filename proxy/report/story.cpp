@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,8 @@ namespace {
 /// Lines of what came before the finding, and with what came behind it.
 constexpr std::size_t kBefore = 6;
 constexpr std::size_t kAll = 18;
+/// Findings that are listed where the one asked for is not there.
+constexpr std::size_t kChoices = 12;
 /// An attacker's records may name any number of sessions.
 constexpr std::size_t kMaxSessions = 4096;
 
@@ -59,6 +62,11 @@ int severity_of(const json::object& finding) {
     return name == kNames.end() ? -1 : static_cast<int>(name - kNames.begin());
 }
 
+bool can_be_told(const json::object& finding) {
+    const std::string_view id = text_of(finding, "id");
+    return id.starts_with("snapshot.") && id != "snapshot.explained";
+}
+
 } // namespace
 
 void Story::on_line(std::string_view line) {
@@ -72,7 +80,8 @@ void Story::on_line(std::string_view line) {
     }
     const json::object& record = value.get_object();
     const auto number = number_of(record, "session");
-    if (!number || (sessions_.size() >= kMaxSessions && !sessions_.contains(*number))) {
+    if (!number || *number <= 0 ||
+        (sessions_.size() >= kMaxSessions && !sessions_.contains(*number))) {
         return;
     }
     Session& session = sessions_[*number];
@@ -162,11 +171,27 @@ void Story::on_snapshot(const json::object& record, std::int64_t number, Session
     }
 }
 
+void Story::note_choice(const json::object& record, std::int64_t number) {
+    if (!can_be_told(record) || severity_of(record) <= 0) {
+        return;
+    }
+    Choice choice{.session = number,
+                  .tick = number_of(record, "tick"),
+                  .id = record::terminal_text(text_of(record, "id"))};
+    if (!choices_.empty() && choices_.back().session == number &&
+        choices_.back().tick == choice.tick) {
+        return;
+    }
+    ++num_choices_;
+    if (choices_.size() < kChoices) {
+        choices_.push_back(std::move(choice));
+    }
+}
+
 bool Story::is_wanted(const json::object& record, std::int64_t number) const {
-    const std::string_view id = text_of(record, "id");
     const auto tick = number_of(record, "tick");
-    if ((wanted_.session && *wanted_.session != number) || !id.starts_with("snapshot.") ||
-        id == "snapshot.explained" || (wanted_.tick && tick != wanted_.tick)) {
+    if ((wanted_.session && *wanted_.session != number) || !can_be_told(record) ||
+        (wanted_.tick && tick != wanted_.tick)) {
         return false;
     }
     const int severity = severity_of(record);
@@ -183,6 +208,7 @@ void Story::on_finding(const json::object& record, std::int64_t number, Session&
     if (const auto name = text_of(record, "name"); !name.empty()) {
         what += ", " + record::terminal_text(name);
     }
+    note_choice(record, number);
     if (is_wanted(record, number)) {
         const bool same = found() && number == number_ && number_of(finding_, "tick") == tick;
         finding_ = record;

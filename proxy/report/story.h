@@ -35,6 +35,25 @@ class Story {
 
     [[nodiscard]] bool found() const { return !finding_.empty(); }
 
+    /// A finding that a story could be about.
+    struct Choice {
+        std::int64_t session = 0;
+        std::optional<std::int64_t> tick{};
+        std::string id;
+
+        friend bool operator==(const Choice&, const Choice&) = default;
+    };
+
+    /// The first of those that more than notes are; each tick of a session once.
+    [[nodiscard]] const std::vector<Choice>& choices() const { return choices_; }
+
+    [[nodiscard]] std::uint64_t num_choices() const { return num_choices_; }
+
+    /// What was asked for.
+    [[nodiscard]] const StoryWanted& wanted() const { return wanted_; }
+
+    [[nodiscard]] std::size_t num_sessions() const { return sessions_.size(); }
+
     /// The finding's record.
     [[nodiscard]] const boost::json::object& finding() const { return finding_; }
 
@@ -74,6 +93,7 @@ class Story {
     void on_input(const boost::json::object& record, std::int64_t number, Session& session);
     void tell(const boost::json::object& record, std::int64_t number, Session& session,
               const std::string& what);
+    void note_choice(const boost::json::object& record, std::int64_t number);
     [[nodiscard]] bool is_wanted(const boost::json::object& record, std::int64_t number) const;
     [[nodiscard]] const boost::json::object* item_in(const Items& items) const;
 
@@ -89,7 +109,12 @@ class Story {
     std::vector<std::string> events_;
     int acks_told_ = 0; ///< behind the finding
     std::string title_;
+    std::vector<Choice> choices_;
+    std::uint64_t num_choices_ = 0;
 };
+
+/// What there is to tell of where nothing was found, for a person.
+[[nodiscard]] std::string other_stories_text(const Story& story);
 
 /// The story on one page, for a person.
 [[nodiscard]] std::string story_text(const Story& story);

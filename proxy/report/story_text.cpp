@@ -221,6 +221,33 @@ std::string bytes_of(const json::object& finding) {
 
 } // namespace
 
+std::string other_stories_text(const Story& story) {
+    const StoryWanted& wanted = story.wanted();
+    std::string asked;
+    if (wanted.session) {
+        asked += fmt::format(" of session {}", *wanted.session);
+    }
+    if (wanted.tick) {
+        asked += fmt::format(" at tick {}", *wanted.tick);
+    }
+    std::string text =
+        fmt::format("Nothing to explain: there is no finding about snapshots{}.\n", asked);
+    if (story.choices().empty()) {
+        return text + fmt::format("Nor is there any other, in {} {}.\n", story.num_sessions(),
+                                  story.num_sessions() == 1 ? "session" : "sessions");
+    }
+    text += "There are:\n";
+    for (const Story::Choice& choice : story.choices()) {
+        text += fmt::format("  --session {}", choice.session);
+        text += choice.tick ? fmt::format(" --tick {}", *choice.tick) : std::string{};
+        text += fmt::format("   {}\n", choice.id);
+    }
+    if (const std::uint64_t more = story.num_choices() - story.choices().size(); more != 0) {
+        text += fmt::format("  and {} more\n", more);
+    }
+    return text;
+}
+
 std::string story_text(const Story& story) {
     const json::object& finding = story.finding();
     const std::string id = record::terminal_text(text_of(finding, "id"));

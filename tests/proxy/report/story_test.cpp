@@ -94,6 +94,28 @@ TEST_CASE("an error goes before the warnings that came first") {
     CHECK(story.after_tick() == 14);
 }
 
+TEST_CASE("where the one asked for is not there, the first of the others are listed") {
+    std::vector<std::string> records;
+    for (int tick = 1; tick <= 20; ++tick) {
+        for (const std::string id :
+             {"snapshot.size_change", "snapshot.crc_mismatch", "packet.seven"}) {
+            records.push_back(R"({"type":"finding","session":3,"id":")" + id +
+                              R"(","severity":"error","tick":)" + std::to_string(tick) + "}");
+        }
+    }
+    const Story story = told(records, {.session = 4});
+    CHECK_FALSE(story.found());
+    CHECK(story.num_choices() == 20);
+    REQUIRE(story.choices().size() == 12);
+    CHECK(story.choices().front() ==
+          Story::Choice{.session = 3, .tick = 1, .id = "snapshot.size_change"});
+    const std::string text = other_stories_text(story);
+    CHECK(text.starts_with(
+        "Nothing to explain: there is no finding about snapshots of session 4.\nThere are:\n"
+        "  --session 3 --tick 1   snapshot.size_change\n"));
+    CHECK(text.ends_with("  and 8 more\n"));
+}
+
 TEST_CASE("records that are none, cut or hostile do no harm") {
     std::mt19937 random{41};
     for (int round = 0; round < 300; ++round) {

@@ -1,0 +1,106 @@
+// The story of a finding, from a capture and from its records, as users ask for it.
+
+#include "tests/proxy/cli/program_runs.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+using snapshot::kNoBase;
+
+namespace {
+
+constexpr auto kS2c = wire::Direction::s2c;
+
+/// Three snapshots, the second of which has a value that its checksum does not have.
+void record_damage(const std::string& path) {
+    Recording recording;
+    SessionScript peers;
+    peers.assume_ddnet();
+    const Items first = tee_at(100, 80);
+    const Items second = tee_at(110, 80);
+    recording.say(kAnn, kS2c, peers.snap_datagram(10, kNoBase, first));
+    const Bytes damaged =
+        snap_single(12, 10, checksum_of(second), delta_body(first, tee_at(4206, 80)));
+    recording.say(kAnn, kS2c, peers.pack(kS2c, {plain(damaged)}));
+    recording.say(kAnn, kS2c, peers.snap_datagram(14, 10, tee_at(120, 80)));
+    recording.save(path);
+}
+
+Finished in_shell(const std::string& line) {
+    return run_program("/bin/sh", {"-c", line});
+}
+
+const std::string kTwscope{TW_TWSCOPE};
+
+} // namespace
+
+TEST_CASE("a capture, its records and standard input tell the same story") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("damage.pcap");
+    const std::string records = folder.file("damage.jsonl");
+    record_damage(capture);
+    REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
+
+    const Finished told = twscope({"explain", capture, "--server", ":8303"});
+    CHECK(told.status == 0);
+    CHECK(told.out.find("snapshot.crc_mismatch\nsession 1, ") == 0);
+    CHECK(told.out.find("snapshot 12 on 10: refused") != std::string::npos);
+    CHECK(told.out.find("character x gave 4206 where it must have been 110 (exact)") !=
+          std::string::npos);
+    CHECK(told.out.find("Where to look") != std::string::npos);
+
+    CHECK(twscope({"explain", records}).out == told.out);
+    CHECK(in_shell(kTwscope + " explain - < " + records).out == told.out);
+    CHECK(in_shell("cat " + records + " | " + kTwscope + " explain -").out == told.out);
+    CHECK(in_shell("cat " + capture + " | " + kTwscope + " explain - --server :8303").out ==
+          told.out);
+    CHECK(twscope({"explain", records, "--session", "1", "--tick", "12"}).out == told.out);
+}
+
+TEST_CASE("where there is no such finding, those that there are are listed") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("damage.pcap");
+    record_damage(capture);
+
+    struct Row {
+        Arguments asked;
+        std::string_view said;
+    };
+
+    const Row rows[] = {
+        {{"--tick", "13"},
+         "Nothing to explain: there is no finding about snapshots at tick 13.\nThere are:\n"
+         "  --session 1 --tick 12   snapshot.crc_mismatch\n"},
+        {{"--session", "7", "--tick", "12"},
+         "Nothing to explain: there is no finding about snapshots of session 7 at tick 12.\n"
+         "There are:\n  --session 1 --tick 12   snapshot.crc_mismatch\n"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.said);
+        Arguments arguments{"explain", capture, "--server", ":8303"};
+        arguments.insert(arguments.end(), row.asked.begin(), row.asked.end());
+        const Finished done = twscope(arguments);
+        CHECK(done.status == 0);
+        CHECK(done.out == row.said);
+    }
+    const std::string honest = folder.file("honest.pcap");
+    Recording recording;
+    recording.play(kAnn, tee_at(100, 80));
+    recording.save(honest);
+    CHECK(twscope({"explain", honest}).out ==
+          "Nothing to explain: there is no finding about snapshots.\n"
+          "Nor is there any other, in 1 session.\n");
+}
+
+TEST_CASE("what is neither a capture nor records is one line that says so") {
+    const TemporaryFolder folder;
+    const std::string text = folder.file("text");
+    write_text(text, "hello\n");
+    CHECK(twscope({"explain", text}).status != 0);
+    CHECK(in_shell(kTwscope + " explain - < /dev/null").status != 0);
+    CHECK(twscope({"explain", folder.file("nothing")}).status != 0);
+    check_refused({"explain"}, "");
+}

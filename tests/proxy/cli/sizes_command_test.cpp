@@ -1,0 +1,85 @@
+// The sizes that a capture's server uses, and the file of objects that comes of them.
+
+#include "tests/proxy/cli/program_runs.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+using snapshot::kNoBase;
+
+namespace {
+
+constexpr auto kS2c = wire::Direction::s2c;
+
+/// A server whose characters have one int more; each snapshot is full.
+void record_mod(const std::string& path) {
+    Recording recording;
+    SessionScript peers;
+    peers.assume_ddnet();
+    snapshot::AgreedSizes sizes = snapshot::kAgreedSizes;
+    ++sizes[snapshot::kCharacterType];
+    for (snapshot::Tick tick = 10; tick <= 60; tick += 10) {
+        Items items = tee_at(100 + tick, 80);
+        items[{9, 3}].push_back(7 + tick);
+        items[{9, 5}] = items[{9, 3}];
+        items[{4, 1}] = {10, 20, 0, 0};
+        items[{10, 3}] = {1, 3, 0, tick, 30};
+        const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), sizes);
+        recording.say(
+            kAnn, kS2c,
+            peers.pack(kS2c, {plain(snap_single(tick, kNoBase, checksum_of(items), body))}));
+    }
+    recording.save(path);
+}
+
+} // namespace
+
+TEST_CASE("the sizes of a mod are printed, and the file of them makes its snapshots right") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("mod.pcap");
+    const std::string objects = folder.file("sizes.json");
+    const std::string records = folder.file("records.jsonl");
+    record_mod(capture);
+
+    const Finished plain = twscope({"decode", capture, "--server", ":8303", "-o", records});
+    CHECK(plain.status == 0);
+    CHECK(read_text(records).find(R"("ok":true)") == std::string::npos);
+
+    const Finished sizes = twscope({"sizes", capture, "--server", ":8303", "-o", objects});
+    CHECK(sizes.status == 0);
+    CAPTURE(sizes.out);
+    CHECK(sizes.out.find("character") != std::string::npos);
+    CHECK(sizes.out.find("23") != std::string::npos);
+    CHECK(read_text(objects).find("int_22") != std::string::npos);
+
+    const Finished taught =
+        twscope({"decode", capture, "--server", ":8303", "-o", records, "--objects", objects});
+    CHECK(taught.status == 0);
+    CHECK(read_text(records).find(R"("ok":false)") == std::string::npos);
+    CHECK(read_text(records).find(R"("int_22":17)") != std::string::npos);
+
+    const Finished learned =
+        twscope({"decode", capture, "--server", ":8303", "-o", records, "--learn-sizes"});
+    CHECK(learned.status == 0);
+    CHECK(read_text(records).find(R"("ok":true)") != std::string::npos);
+}
+
+TEST_CASE("a server of 0.6 has the sizes that were agreed on") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("honest.pcap");
+    Recording recording;
+    recording.play(kAnn, tee_at(100, 80));
+    recording.save(capture);
+    const Finished done = twscope({"sizes", capture});
+    CHECK(done.status == 0);
+    CHECK(done.out.find("All sizes are those that 0.6 agreed on.\n") != std::string::npos);
+}
+
+TEST_CASE("twscope sizes refuses what cannot be in one line") {
+    const TemporaryFolder folder;
+    check_refused({"sizes"}, "");
+    check_refused({"sizes", folder.file("nothing"), "-o", folder.file("no/where")}, "no/where");
+}
