@@ -145,12 +145,14 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<Usable>& usa
 
 void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& reporter) {
     // It went on somewhere between its last such input and the next. Inputs that waited on the way
-    // come late and all at once: the client's clock tells how long it was.
+    // come late and all at once: by the client's clock it was much shorter then. That clock strays
+    // a little while there are no snapshots to hold on to.
     const Timestamp step = step_ * kTick;
     const Timestamp behind = std::min(end - run_.last, step);
     const Timestamp by_client =
         (std::int64_t{run_.last_intended} - run_.first_intended) * kTick + behind;
-    Timestamp frozen = std::min(run_.last - run_.first + behind, by_client) - step;
+    Timestamp frozen = run_.last - run_.first + behind;
+    frozen = (2 * by_client < frozen ? by_client : frozen) - step;
     for (const Counted& each : counted_) {
         if (each.since >= run_.tick && (!next || each.since < *next)) {
             frozen -= each.time;

@@ -175,16 +175,15 @@ void Story::note_choice(const json::object& record, std::int64_t number) {
     if (!can_be_told(record) || severity_of(record) <= 0) {
         return;
     }
-    Choice choice{.session = number,
-                  .tick = number_of(record, "tick"),
-                  .id = record::terminal_text(text_of(record, "id"))};
-    if (!choices_.empty() && choices_.back().session == number &&
-        choices_.back().tick == choice.tick) {
+    const auto tick = number_of(record, "tick");
+    if (last_choice_ == std::pair{number, tick}) {
         return;
     }
+    last_choice_ = {number, tick};
     ++num_choices_;
     if (choices_.size() < kChoices) {
-        choices_.push_back(std::move(choice));
+        choices_.push_back(
+            {.session = number, .tick = tick, .id = record::terminal_text(text_of(record, "id"))});
     }
 }
 

@@ -111,6 +111,7 @@ class Story {
     std::string title_;
     std::vector<Choice> choices_;
     std::uint64_t num_choices_ = 0;
+    std::pair<std::int64_t, std::optional<std::int64_t>> last_choice_{};
 };
 
 /// What there is to tell of where nothing was found, for a person.

@@ -238,9 +238,9 @@ std::string other_stories_text(const Story& story) {
     }
     text += "There are:\n";
     for (const Story::Choice& choice : story.choices()) {
-        text += fmt::format("  --session {}", choice.session);
-        text += choice.tick ? fmt::format(" --tick {}", *choice.tick) : std::string{};
-        text += fmt::format("   {}\n", choice.id);
+        text += fmt::format("  session {}", choice.session);
+        text += choice.tick ? fmt::format(", tick {}", *choice.tick) : std::string{};
+        text += fmt::format(": {}\n", choice.id);
     }
     if (const std::uint64_t more = story.num_choices() - story.choices().size(); more != 0) {
         text += fmt::format("  and {} more\n", more);

@@ -73,10 +73,10 @@ TEST_CASE("where there is no such finding, those that there are are listed") {
     const Row rows[] = {
         {{"--tick", "13"},
          "Nothing to explain: there is no finding about snapshots at tick 13.\nThere are:\n"
-         "  --session 1 --tick 12   snapshot.crc_mismatch\n"},
+         "  session 1, tick 12: snapshot.crc_mismatch\n"},
         {{"--session", "7", "--tick", "12"},
          "Nothing to explain: there is no finding about snapshots of session 7 at tick 12.\n"
-         "There are:\n  --session 1 --tick 12   snapshot.crc_mismatch\n"},
+         "There are:\n  session 1, tick 12: snapshot.crc_mismatch\n"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.said);

@@ -112,7 +112,7 @@ TEST_CASE("where the one asked for is not there, the first of the others are lis
     const std::string text = other_stories_text(story);
     CHECK(text.starts_with(
         "Nothing to explain: there is no finding about snapshots of session 4.\nThere are:\n"
-        "  --session 3 --tick 1   snapshot.size_change\n"));
+        "  session 3, tick 1: snapshot.size_change\n"));
     CHECK(text.ends_with("  and 8 more\n"));
 }
 
