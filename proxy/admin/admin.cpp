@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace tw::admin {
@@ -62,6 +65,40 @@ void set_impairment(const Sources& sources, const Request& request, const Respon
     show_impairment(sources, request, respond);
 }
 
+/// The number behind `name=` in a query; nothing where there is none, or it is too large.
+template <typename Number>
+std::optional<Number> number_in(std::string_view query, std::string_view name) {
+    while (!query.empty()) {
+        const std::string_view pair = query.substr(0, query.find('&'));
+        query.remove_prefix(std::min(pair.size() + 1, query.size()));
+        if (!pair.starts_with(name) || pair.substr(name.size(), 1) != "=") {
+            continue;
+        }
+        const std::string_view digits = pair.substr(name.size() + 1);
+        Number number{};
+        const char* const end = digits.data() + digits.size();
+        const auto read = std::from_chars(digits.data(), end, number);
+        return read.ec == std::errc{} && read.ptr == end ? std::optional{number} : std::nullopt;
+    }
+    return std::nullopt;
+}
+
+void explain(const Sources& sources, const Request& request, const Respond& respond) {
+    const auto session = number_in<std::uint32_t>(request.query, "session");
+    const auto tick = number_in<std::int64_t>(request.query, "tick");
+    if (!session || !tick) {
+        return respond(
+            {.status = 400,
+             .body = "say which finding, for example /api/explain?session=1&tick=1000\n"});
+    }
+    if (auto story = sources.explain(*session, *tick)) {
+        return respond({.body = *std::move(story)});
+    }
+    respond({.status = 404,
+             .body = "nothing is kept of that, only of the latest findings about snapshots; "
+                     "'twscope explain' reads the records\n"});
+}
+
 struct Route {
     std::string_view method;
     std::string_view path;
@@ -69,11 +106,12 @@ struct Route {
     void (*answer)(const Sources&, const Request&, const Respond&);
 };
 
-constexpr std::array<Route, 7> kRoutes{{{"GET", "/", Right::page, show_page},
+constexpr std::array<Route, 8> kRoutes{{{"GET", "/", Right::page, show_page},
                                         {"GET", "/healthz", Right::health, show_live},
                                         {"GET", "/readyz", Right::health, show_ready},
                                         {"GET", "/metrics", Right::read, show_metrics},
                                         {"GET", "/api/state", Right::read, show_state},
+                                        {"GET", "/api/explain", Right::read, explain},
                                         {"GET", "/api/impairment", Right::read, show_impairment},
                                         {"PUT", "/api/impairment", Right::change, set_impairment}}};
 

@@ -5,6 +5,7 @@
 #include "proxy/admin/request_origin.h"
 #include "proxy/admin/state.h"
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -30,6 +31,8 @@ struct Sources {
     std::function<void(std::function<void(Health)>)> ready;
     /// As relay::parse_impairment reads it. Errors: one line that says what is wrong with the text.
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
+    /// The story of the findings about a session's snapshot of this tick; nothing: none is kept.
+    std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
 };
 
 struct AdminOptions {
@@ -39,7 +42,7 @@ struct AdminOptions {
 };
 
 /// What twscope answers over HTTP: `/`, `/healthz`, `/readyz`, `/metrics`, `/api/state`,
-/// `/api/impairment`.
+/// `/api/impairment`, `/api/explain`.
 class Admin {
   public:
     Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources);

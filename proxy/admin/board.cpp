@@ -21,6 +21,7 @@ void View::merge(const View& other) {
     while (findings.size() > kMaxFindings) {
         findings.pop_front();
     }
+    accounts.insert(accounts.end(), other.accounts.begin(), other.accounts.end());
     for (const auto& [type, count] : other.items) {
         items[type] += count;
     }

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +32,7 @@ struct SessionView {
     std::uint64_t snapshots = 0;
     std::uint64_t verified = 0;
     std::uint64_t missed = 0;
+    std::uint64_t frozen_ms = 0;
     double ack_lag_ticks = 0;          ///< mean
     std::int64_t largest_snapshot = 0; ///< bytes
     std::uint64_t findings = 0;        ///< warnings and errors
@@ -39,8 +42,16 @@ struct SessionView {
 struct FindingLine {
     std::int64_t time_ms = 0;
     std::uint32_t session = 0;
+    std::optional<std::int64_t> tick{};
     std::string severity{};
     std::string text{};
+};
+
+/// The records around the findings about one snapshot.
+struct Account {
+    std::uint32_t session = 0;
+    std::int64_t tick = 0;
+    std::shared_ptr<const std::string> lines; ///< as JSON; the same for every reader
 };
 
 /// What one worker saw, or all of them together.
@@ -53,7 +64,8 @@ struct View {
     record::SessionStats totals{};
     std::size_t sessions_open = 0;
     std::vector<SessionView> sessions{};
-    std::deque<FindingLine> findings{};                        ///< oldest first
+    std::deque<FindingLine> findings{}; ///< oldest first
+    std::vector<Account> accounts{};
     std::map<std::string, std::uint64_t, std::less<>> items{}; ///< in rebuilt snapshots, by type
 
     void merge(const View& other);

@@ -48,8 +48,10 @@ std::string_view single(const Message& message, http::field name) {
 
 Request request_from(const Message& message) {
     const std::string_view target = view(message.target());
+    const std::size_t path = std::min(target.find('?'), target.size());
     return {.method = view(message.method_string()),
-            .path = target.substr(0, target.find('?')),
+            .path = target.substr(0, path),
+            .query = target.substr(std::min(path + 1, target.size())),
             .host = single(message, http::field::host),
             .origin = view(message[http::field::origin]),
             .fetch_site = view(message["Sec-Fetch-Site"]),

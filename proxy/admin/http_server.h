@@ -22,6 +22,7 @@ inline constexpr std::size_t kMaxBodyBytes = std::size_t{4} << 10U;
 struct Request {
     std::string_view method{}; ///< "GET"
     std::string_view path{};   ///< "/api/state", without a query
+    std::string_view query{};  ///< what is behind the question mark
     std::string_view host{}; ///< of the one Host header; empty when there is none or there are more
     std::string_view origin{};
     std::string_view fetch_site{}; ///< Sec-Fetch-Site

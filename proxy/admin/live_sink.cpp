@@ -111,6 +111,7 @@ void LiveSink::see(const record::FindingRecord& record) {
     }
     findings_.push_back({.time_ms = record.head.time / kNanosecondsPerMs,
                          .session = record.head.session,
+                         .tick = record.tick,
                          .severity = std::string{record::severity_name(severity)},
                          .text = record::describe(record)});
 }
@@ -152,6 +153,7 @@ void LiveSink::add_session(View& view, std::uint32_t number,
     session.snapshots = stats.snapshots;
     session.verified = stats.verified;
     session.missed = stats.missed;
+    session.frozen_ms = stats.frozen_ms;
     session.ack_lag_ticks = stats.ack_lag_ticks.mean();
     session.largest_snapshot = stats.snapshot_bytes.max;
     session.findings = serious_findings(stats);

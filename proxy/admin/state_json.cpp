@@ -2,6 +2,11 @@
 
 #include "proxy/record/json.h"
 
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
 namespace tw::admin {
 
 namespace json = boost::json;
@@ -56,6 +61,7 @@ json::array sessions_json(const View& view) {
                                         {"snapshots", session.snapshots},
                                         {"verified", session.verified},
                                         {"missed", session.missed},
+                                        {"frozen_ms", session.frozen_ms},
                                         {"ack_lag_ticks", session.ack_lag_ticks},
                                         {"largest_snapshot", session.largest_snapshot},
                                         {"findings", session.findings}});
@@ -89,13 +95,24 @@ json::array findings_json(const View& view) {
     return findings;
 }
 
+bool has_account(const View& view, const FindingLine& line) {
+    return std::any_of(view.accounts.begin(), view.accounts.end(), [&](const Account& account) {
+        return account.session == line.session && account.tick == line.tick;
+    });
+}
+
 json::array recent_json(const View& view) {
     json::array recent;
     for (const FindingLine& line : view.findings) {
-        recent.push_back(json::object{{"time_ms", line.time_ms},
-                                      {"session", line.session},
-                                      {"severity", line.severity},
-                                      {"text", line.text}});
+        json::object told{{"time_ms", line.time_ms},
+                          {"session", line.session},
+                          {"severity", line.severity},
+                          {"text", line.text}};
+        if (has_account(view, line)) {
+            told["explained_at"] =
+                fmt::format("/api/explain?session={}&tick={}", line.session, *line.tick);
+        }
+        recent.push_back(std::move(told));
     }
     return recent;
 }

@@ -35,13 +35,7 @@ class StoryLines final : public sink::Output {
   public:
     explicit StoryLines(report::Story& story) : story_{&story} {}
 
-    void write(std::string_view block) override {
-        while (!block.empty()) {
-            const std::size_t end = block.find('\n');
-            story_->on_line(block.substr(0, end));
-            block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
-        }
-    }
+    void write(std::string_view block) override { story_->on_lines(block); }
 
   private:
     report::Story* story_;

@@ -7,6 +7,7 @@
 #include "proxy/cli/reload.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/stats_report.h"
+#include "proxy/report/story.h"
 #include "proxy/run/confinement.h"
 #include "proxy/run/greeting.h"
 #include "proxy/run/observer_process.h"
@@ -171,7 +172,8 @@ int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invoc
         return run::PageOptions{.listening = flags.http.listen(),
                                 .admin = flags.http.options(),
                                 .token = greeting->token,
-                                .log_is_private = log_stream().is_terminal()};
+                                .log_is_private = log_stream().is_terminal(),
+                                .tell_story = report::story_of_lines};
     };
     if (flags.http.on() && post.waits) {
         options.late_page = page;

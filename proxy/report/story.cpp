@@ -100,6 +100,14 @@ void Story::on_line(std::string_view line) {
     }
 }
 
+void Story::on_lines(std::string_view lines) {
+    while (!lines.empty()) {
+        const std::size_t end = lines.find('\n');
+        on_line(lines.substr(0, end));
+        lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
+    }
+}
+
 void Story::on_session(const json::object& record, Session& session) {
     session.who = record::terminal_text(
         fmt::format("{} at {}", text_of(record, "client"), text_of(record, "server")));

@@ -32,6 +32,8 @@ class Story {
 
     /// A record. What is none, or none of use, is passed over.
     void on_line(std::string_view line);
+    /// Records, each with the end of its line.
+    void on_lines(std::string_view lines);
 
     [[nodiscard]] bool found() const { return !finding_.empty(); }
 
@@ -119,5 +121,9 @@ class Story {
 
 /// The story on one page, for a person.
 [[nodiscard]] std::string story_text(const Story& story);
+
+/// The same, from the lines of a few records; where they hold none, what there is instead.
+[[nodiscard]] std::string story_of_lines(std::string_view lines, std::int64_t session,
+                                         std::int64_t tick);
 
 } // namespace tw::report

@@ -269,4 +269,10 @@ std::string story_text(const Story& story) {
     return text;
 }
 
+std::string story_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
+    Story story{{.session = session, .tick = tick}};
+    story.on_lines(lines);
+    return story.found() ? story_text(story) : other_stories_text(story);
+}
+
 } // namespace tw::report

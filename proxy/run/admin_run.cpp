@@ -51,13 +51,10 @@ admin::RelayState relay_state(const RelayWindow& relay) {
 
 AdminRun::AdminRun(PageOptions options, Parts parts)
     : parts_{parts}, token_{std::move(options.token)}, log_is_private_{options.log_is_private},
-      open_reading_{options.admin.access.open_reading}, host_{options.admin.hosts.empty()
-                                                                  ? ""
-                                                                  : options.admin.hosts.front()},
-      started_ms_{now_ms()}, probe_{*parts_.io,
-                                    reachable(
-                                        relay::to_asio(parts_.relay->listen_endpoints().front())),
-                                    kProbeDeadline},
+      tell_story_{std::move(options.tell_story)}, open_reading_{options.admin.access.open_reading},
+      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()}, started_ms_{now_ms()},
+      probe_{*parts_.io, reachable(relay::to_asio(parts_.relay->listen_endpoints().front())),
+             kProbeDeadline},
       admin_{std::move(options.admin), options.listening, sources()} {
     admin_.set_token(token_.value);
 }
@@ -122,7 +119,20 @@ admin::Sources AdminRun::sources() {
         .ready = [this](std::function<void(admin::Health)> done) { ask_ready(std::move(done)); },
         .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
             return parts_.impairment->set(text).map([](const std::string&) {});
-        }};
+        },
+        .explain = [this](std::uint32_t session,
+                          std::int64_t tick) { return explain(session, tick); }};
+}
+
+std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t tick) const {
+    const std::vector<admin::Account> accounts = parts_.board->read().accounts;
+    const auto found =
+        std::find_if(accounts.rbegin(), accounts.rend(), [&](const admin::Account& account) {
+            return account.session == session && account.tick == tick;
+        });
+    return found == accounts.rend() || !tell_story_
+               ? std::nullopt
+               : std::optional{tell_story_(*found->lines, session, tick)};
 }
 
 admin::State AdminRun::state() const {

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -27,6 +28,9 @@ struct PageOptions {
     admin::AdminOptions admin{};
     PageToken token{};
     bool log_is_private = false; ///< only people see it: the token may stand in it
+    /// The story of the findings about a session's snapshot of this tick, from the lines of records.
+    std::function<std::string(std::string_view lines, std::int64_t session, std::int64_t tick)>
+        tell_story{};
 };
 
 /// The live page of a run: gathers what it shows.
@@ -68,6 +72,8 @@ class AdminRun {
     [[nodiscard]] admin::Health live() const;
     void ask_ready(std::function<void(admin::Health)> done);
     void probe_server();
+    [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
+                                                     std::int64_t tick) const;
     [[nodiscard]] admin::Sources sources();
 
     /// Who waits to hear how the relay is. Kept here and not in what is posted to the io_context,
@@ -80,6 +86,7 @@ class AdminRun {
     Parts parts_;
     PageToken token_;
     bool log_is_private_;
+    std::function<std::string(std::string_view, std::int64_t, std::int64_t)> tell_story_;
     bool open_reading_;
     std::string host_;         ///< a name it goes by; empty: none is known
     mutable std::mutex mutex_; ///< of what the server's thread reads and another one writes

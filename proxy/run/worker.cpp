@@ -62,9 +62,11 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
                      filtered_json_);
     }
     if (board_ != nullptr) {
-        sinks_.add(live_.emplace(options.inspect.objects == nullptr
-                                     ? snapshot::ObjectSet::standard()
-                                     : *options.inspect.objects));
+        const snapshot::ObjectSet& objects = options.inspect.objects == nullptr
+                                                 ? snapshot::ObjectSet::standard()
+                                                 : *options.inspect.objects;
+        sinks_.add(live_.emplace(objects));
+        sinks_.add(stories_.emplace(objects));
     }
     if (!options.expectations.empty()) {
         sinks_.add(expectations_);
@@ -136,6 +138,7 @@ void Worker::run() {
 
 void Worker::publish() {
     live_->fill(view_, inspector_);
+    stories_->fill(view_);
     std::ignore = board_->try_publish(index_, view_); // a reader in the way: next time
 }
 

@@ -7,6 +7,7 @@
 #include "proxy/inspect/inspector.h"
 #include "proxy/relay/ring.h"
 #include "proxy/run/fanout.h"
+#include "proxy/run/story_keeper.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/json_lines.h"
 
@@ -92,6 +93,7 @@ class Worker {
     inspect::Observers observers_;
     std::optional<sink::ConsoleSink> console_;
     std::optional<admin::LiveSink> live_;
+    std::optional<StoryKeeper> stories_;
     admin::Board* board_;
     std::size_t index_;
     admin::View view_; ///< kept for its memory

@@ -11,9 +11,12 @@ import { Bot, endPeers } from './bot.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
+import { Tap } from './tap.mjs';
 
 const WAIT_MS = 10000;
 const SNAPSHOTS = 25;
+const SHORT_BYTES = 30;
+const CONTROL = 0x10; // flag of a control packet, in its first byte
 
 after(endPeers);
 
@@ -35,6 +38,37 @@ async function ask(proxy, path, options = {}) {
 /** The samples of Prometheus' text, by name and labels. */
 const samples = (text) => new Map(text.split('\n').filter((line) => line && !line.startsWith('#'))
     .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]));
+
+test('a finding leads to its story', async () => {
+    const folder = temporaryFolder();
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const line = await Tap.open(server.port);
+    const proxy = await startProxy({ server: line.port, records: join(folder, 'records.jsonl'),
+        args: ['--http', '0', '--state', folder] });
+    const bot = await new Bot(proxy.port, 'anna', { keep: true }).join();
+    await waitUntil('snapshots', () => bot.snapshots.length >= SNAPSHOTS, WAIT_MS);
+    bot.walk();
+    // A bit here and there until one was a snapshot's.
+    let passed = 0;
+    line.change = (dir, bytes) => {
+        const changed = Buffer.from(bytes);
+        if (dir === 's2c' && bytes.length >= SHORT_BYTES && !(bytes[0] & CONTROL) && (passed += 1) % 8 === 0) {
+            changed[Math.floor(bytes.length / 2)] ^= 4;
+        }
+        return changed;
+    };
+    const address = await waitUntil('a finding with a story', async () => JSON.parse((await ask(proxy, '/api/state')).text)
+        .recent.map(({ explained_at: at }) => at).find(Boolean), WAIT_MS);
+    const { status, text } = await ask(proxy, address);
+    assert.equal(status, 200);
+    assert.match(text, /^snapshot\.\w+\nsession \d+, .*, map ctf1, tick \d+\n\nWhat came\n/);
+    assert.match(text, /<- this page is about it/);
+    line.change = (dir, bytes) => bytes;
+    await bot.leave();
+    await server.stop();
+    assert.equal(await proxy.drain('SIGTERM'), 0);
+    line.close();
+});
 
 test('a game is seen on the page, in the metrics and by the health checks', async () => {
     const folder = temporaryFolder();

@@ -1,4 +1,5 @@
-// A transparent stretch of wire: passes datagrams on as they are and remembers them, per client and direction.
+// A transparent stretch of wire: passes datagrams on as they are, unless told otherwise, and remembers them, per client and
+// direction.
 // One in front of twscope and one behind it show what it let through, and need no privilege.
 import dgram from 'node:dgram';
 import { closeSync, openSync, writeSync } from 'node:fs';
@@ -26,6 +27,7 @@ export class Tap {
         this.target = target;
         this.flows = new Map(); // client's address:port -> Flow; twscope has one of its own for each client
         this.sockets = [];
+        this.change = (dir, bytes) => bytes; // what goes on instead; null: nothing
     }
 
     static async open(target) {
@@ -53,13 +55,15 @@ export class Tap {
             this.flows.set(name, flow);
             flow.upstream = this.#bound((answer) => {
                 this.#remember(flow, 's2c', answer);
-                this.socket.send(answer, client.port, client.address);
+                const changed = this.change('s2c', answer);
+                if (changed) this.socket.send(changed, client.port, client.address);
             });
         }
         this.#remember(flow, 'c2s', bytes);
         flow.upstream.then((socket) => {
             flow.upstreamPort = socket.address().port;
-            socket.send(bytes, this.target, LOOPBACK);
+            const changed = this.change('c2s', bytes);
+            if (changed) socket.send(changed, this.target, LOOPBACK);
         });
     }
 

@@ -54,6 +54,10 @@ struct Page {
              }
              impairment = text;
              return {};
+         },
+         .explain = [](std::uint32_t session, std::int64_t tick) -> std::optional<std::string> {
+             return session == 1 && tick == 12 ? std::optional<std::string>{"once upon a tick\n"}
+                                               : std::nullopt;
          }}};
 
     [[nodiscard]] std::uint16_t port() const { return admin.server().port(); }
@@ -87,6 +91,23 @@ TEST_CASE("every address answers what it is for") {
          "# TYPE twscope_sessions gauge"},
         {"/api/state", "HTTP/1.1 200 OK", "application/json", R"("server":"127.0.0.1:8304")"},
         {"/api/impairment", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "none"},
+        {"/api/explain?session=1&tick=12", "HTTP/1.1 200 OK", "text/plain; charset=utf-8",
+         "once upon a tick"},
+        {"/api/explain?x&tick=12&&session=1", "HTTP/1.1 200 OK", "text/plain; charset=utf-8",
+         "once upon a tick"},
+        {"/api/explain?session=2&tick=12", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8",
+         "nothing is kept"},
+        {"/api/explain", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8", "say which"},
+        {"/api/explain?session=1", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
+         "say which"},
+        {"/api/explain?session=1&tick=", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
+         "say which"},
+        {"/api/explain?session=-1&tick=12", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
+         "say which"},
+        {"/api/explain?session=99999999999&tick=12", "HTTP/1.1 400 Bad Request",
+         "text/plain; charset=utf-8", "say which"},
+        {"/api/explain?sessions=1&tick=12x", "HTTP/1.1 400 Bad Request",
+         "text/plain; charset=utf-8", "say which"},
         {"/favicon.ico", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
         {"/../etc/passwd", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
         {"/metrics/", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},

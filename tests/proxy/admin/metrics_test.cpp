@@ -56,6 +56,8 @@ TEST_CASE("metrics say what was counted, in base units") {
         {R"(twscope_findings_total{finding="inspect.gap"})", 0},
         {R"(twscope_snapshot_items_total{item_type="character"})", 80},
         {"twscope_snapshot_interval_seconds_sum", 0.1},
+        {"twscope_client_freeze_seconds_sum", 1.25},
+        {"twscope_client_freeze_seconds_count", 1},
         {"twscope_snapshot_interval_seconds_count", 2},
         {"twscope_start_time_seconds", 1'700'000'000.5},
         {"twscope_recording_failed", 1},

@@ -2,6 +2,9 @@
 
 #include "proxy/admin/state.h"
 
+#include <memory>
+#include <string>
+
 namespace tw::test {
 
 /// A run with something in every place, and names that want to break out of theirs.
@@ -33,8 +36,15 @@ inline admin::State sample_state() {
                             .client = "127.0.0.1:5000",
                             .name = "</script><b>\"\\\x01\xff",
                             .snapshots = 50,
-                            .verified = 49}};
-    state.view.findings = {{.time_ms = 1, .session = 1, .severity = "error", .text = "<i>off"}};
+                            .verified = 49,
+                            .frozen_ms = 1250}};
+    state.view.totals.freeze_us.add(1'250'000);
+    state.view.findings = {
+        {.time_ms = 1, .session = 1, .severity = "error", .text = "<i>off"},
+        {.time_ms = 2, .session = 1, .tick = 12, .severity = "error", .text = "told of"},
+        {.time_ms = 3, .session = 1, .tick = 14, .severity = "error", .text = "forgotten"}};
+    state.view.accounts = {
+        {.session = 1, .tick = 12, .lines = std::make_shared<const std::string>("{}\n")}};
     return state;
 }
 

@@ -28,6 +28,16 @@ TEST_CASE("the state is one JSON object that says what it was given") {
     CHECK(state.at("findings").at(0).at("id").as_string() == "snapshot.crc_mismatch");
     CHECK(state.at("recent").at(0).at("text").as_string() == "<i>off");
     CHECK(state.at("items").at("character").to_number<int>() == 80);
+    CHECK(state.at("sessions").at(0).at("frozen_ms").to_number<int>() == 1250);
+}
+
+TEST_CASE("a finding leads to its story where one is kept") {
+    const json::value state = json::parse(tw::admin::state_json(tw::test::sample_state()));
+    const json::array& recent = state.at("recent").as_array();
+    REQUIRE(recent.size() == 3);
+    CHECK(recent[0].as_object().if_contains("explained_at") == nullptr);
+    CHECK(recent[1].at("explained_at").as_string() == "/api/explain?session=1&tick=12");
+    CHECK(recent[2].as_object().if_contains("explained_at") == nullptr);
 }
 
 TEST_CASE("a server that answers is not silent") {
