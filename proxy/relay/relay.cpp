@@ -315,6 +315,14 @@ void Relay::set_server(const Udp::endpoint& server) {
     state_->shared.upstreams.set_server(server);
 }
 
+std::vector<Endpoint> Relay::former_servers() const {
+    return state_->shared.upstreams.former_servers();
+}
+
+void Relay::set_former_servers(std::vector<Endpoint> former) {
+    state_->shared.upstreams.set_former_servers(std::move(former));
+}
+
 ClientAddress Relay::client_address() const noexcept {
     return state_->shared.upstreams.mode();
 }

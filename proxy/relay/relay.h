@@ -74,6 +74,9 @@ class Relay {
     /// Errors: throws StartError for an address that the relay's mode does not allow.
     void set_server(const boost::asio::ip::udp::endpoint& server);
 
+    /// Where the server was before it moved, as far as that is known.
+    [[nodiscard]] std::vector<Endpoint> former_servers() const;
+
     /// The mode in use: never `automatic`.
     [[nodiscard]] ClientAddress client_address() const noexcept;
 
@@ -111,6 +114,8 @@ class Relay {
 
     /// Errors: HandoverError.
     void take_over(const SessionState& state, UniqueFd socket);
+    /// Sessions that are taken over from now on may lead there, too.
+    void set_former_servers(std::vector<Endpoint> former);
     void take_over(const RelayState& state);
 
     /// Sessions open now.

@@ -2,9 +2,11 @@
 
 #include "proxy/relay/handover.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -128,6 +130,10 @@ UpstreamFactory::UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAd
 
 void UpstreamFactory::set_server(const boost::asio::ip::udp::endpoint& server) {
     const std::scoped_lock lock{server_mutex_};
+    if (former_.size() == kMaxFormer) {
+        former_.erase(former_.begin());
+    }
+    former_.push_back(endpoint_from(server_.data()));
     server_ = server;
     generation_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -180,16 +186,35 @@ Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
     return upstream;
 }
 
+std::vector<Endpoint> UpstreamFactory::former_servers() const {
+    const std::scoped_lock lock{server_mutex_};
+    return former_;
+}
+
+void UpstreamFactory::set_former_servers(std::vector<Endpoint> former) {
+    const std::scoped_lock lock{server_mutex_};
+    former_ = std::move(former);
+    if (former_.size() > kMaxFormer) {
+        former_.erase(former_.begin(), former_.end() - kMaxFormer);
+    }
+}
+
+bool UpstreamFactory::was_at(const Endpoint& server) const {
+    const std::scoped_lock lock{server_mutex_};
+    return std::find(former_.begin(), former_.end(), server) != former_.end();
+}
+
 Upstream UpstreamFactory::take_over(UniqueFd socket, const Endpoint& client, bool own_loopback) {
     SocketAddress peer{};
     SocketAddress local{};
     socklen_t peer_length = sizeof peer;
     socklen_t local_length = sizeof local;
     const int descriptor = socket.get();
-    const bool fits = is_udp_socket(descriptor) &&
-                      ::getpeername(descriptor, &peer.base, &peer_length) == 0 &&
-                      ::getsockname(descriptor, &local.base, &local_length) == 0 &&
-                      endpoint_from(&peer.base) == server() &&
+    const bool connected = is_udp_socket(descriptor) &&
+                           ::getpeername(descriptor, &peer.base, &peer_length) == 0 &&
+                           ::getsockname(descriptor, &local.base, &local_length) == 0;
+    const bool stays = connected && endpoint_from(&peer.base) == server();
+    const bool fits = (stays || (connected && was_at(endpoint_from(&peer.base)))) &&
                       own_loopback == (mode_ == ClientAddress::loopback) &&
                       ::fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0;
     if (!fits) {
@@ -199,7 +224,7 @@ Upstream UpstreamFactory::take_over(UniqueFd socket, const Endpoint& client, boo
     Upstream upstream;
     upstream.local = endpoint_from(&local.base);
     upstream.server = endpoint_from(&peer.base);
-    upstream.generation = generation();
+    upstream.generation = stays ? generation() : generation() - 1;
     if (own_loopback) {
         if (upstream.local.v6 || !addresses_.take_over(client, ntohl(local.v4.sin_addr.s_addr))) {
             throw HandoverError{"the address " + to_string(upstream.local) +

@@ -14,6 +14,7 @@
 #include <optional>
 #include <system_error>
 #include <unordered_set>
+#include <vector>
 
 namespace tw::relay {
 
@@ -75,6 +76,12 @@ class UpstreamFactory {
 
     [[nodiscard]] Endpoint server() const;
 
+    /// Where the server was before, the latest last: at most so many are known.
+    static constexpr std::size_t kMaxFormer = 8;
+    [[nodiscard]] std::vector<Endpoint> former_servers() const;
+    /// Of another relay: sockets that lead there may be taken over.
+    void set_former_servers(std::vector<Endpoint> former);
+
     /// How often the server has moved.
     [[nodiscard]] std::uint32_t generation() const noexcept {
         return generation_.load(std::memory_order_relaxed);
@@ -83,8 +90,11 @@ class UpstreamFactory {
     [[nodiscard]] ClientAddress mode() const noexcept { return mode_; }
 
   private:
-    mutable std::mutex server_mutex_;
+    [[nodiscard]] bool was_at(const Endpoint& server) const;
+
+    mutable std::mutex server_mutex_; ///< of the two behind it
     boost::asio::ip::udp::endpoint server_;
+    std::vector<Endpoint> former_;
     std::atomic<std::uint32_t> generation_{0};
     ClientAddress mode_;
     int buffer_bytes_;

@@ -1,6 +1,7 @@
 #include "proxy/run/handover.h"
 
 #include "proxy/relay/archive.h"
+#include "proxy/relay/upstream.h"
 
 #include <sys/stat.h>
 
@@ -18,6 +19,9 @@ void archive_offer(auto& archive, auto& offer) {
                  [](auto& inner, auto& endpoint) { relay::archive_endpoint(inner, endpoint); });
     archive.number(offer.listening_sockets);
     relay::archive_endpoint(archive, offer.server);
+    archive.bytes(offer.server_name, TakeoverOffer::kMaxName);
+    archive.list(offer.former, relay::UpstreamFactory::kMaxFormer,
+                 [](auto& inner, auto& endpoint) { relay::archive_endpoint(inner, endpoint); });
     archive.choice(offer.mode, relay::ClientAddress::transparent);
     archive.number(offer.observer);
 }

@@ -21,17 +21,21 @@ namespace tw::run {
 /// wire::ProofState), is a new version.
 struct TakeoverGreeting {
     static constexpr std::string_view kName = "twscope takeover";
-    static constexpr std::uint32_t kVersion = 1;
+    static constexpr std::uint32_t kVersion = 2;
 
     std::uint32_t version = kVersion;
 };
 
 /// What a running relay says of itself, so that another one can see whether it fits.
 struct TakeoverOffer {
+    static constexpr std::size_t kMaxName = 512; ///< host names have at most 255 bytes
+
     std::uint64_t network = 0; ///< the network namespace
     std::vector<relay::Endpoint> listen;
     std::uint32_t listening_sockets = 0;
     relay::Endpoint server;
+    std::string server_name{};             ///< "game.test:8303"; empty: it goes by an address
+    std::vector<relay::Endpoint> former{}; ///< where it was before
     relay::ClientAddress mode = relay::ClientAddress::shared;
     std::uint32_t observer = 0; ///< the number of its last observer
 };

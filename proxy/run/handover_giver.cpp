@@ -134,6 +134,8 @@ void HandoverGiver::offer() {
                         .listen = {},
                         .listening_sockets = static_cast<std::uint32_t>(listening.size()),
                         .server = parts_.relay->server_endpoint(),
+                        .server_name = parts_.server_name,
+                        .former = parts_.relay->former_servers(),
                         .mode = parts_.relay->client_address(),
                         .observer = parts_.observer()};
     for (const auto& endpoint : parts_.relay->listen_endpoints()) {

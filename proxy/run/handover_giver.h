@@ -25,6 +25,7 @@ class HandoverGiver {
     struct Parts {
         boost::asio::io_context* io;
         relay::Relay* relay;
+        std::string server_name;                          ///< as TakeoverOffer
         std::function<std::uint32_t()> observer;          ///< the number of the last one
         std::function<std::uint32_t()> numbered_sessions; ///< as SharedBlock
         std::function<void()> given; ///< the other one forwards: it is time to end

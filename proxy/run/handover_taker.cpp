@@ -99,8 +99,11 @@ HandoverTaker::addresses(const std::vector<boost::asio::ip::udp::endpoint>& list
     return addresses;
 }
 
-TakeoverRest HandoverTaker::take(relay::Relay& relay) {
-    if (relay.server_endpoint() != offer_.server || relay.client_address() != offer_.mode) {
+TakeoverRest HandoverTaker::take(relay::Relay& relay, const std::string& server_name) {
+    // A name may lead elsewhere since the running one looked it up.
+    const bool same_server = relay.server_endpoint() == offer_.server ||
+                             (!server_name.empty() && server_name == offer_.server_name);
+    if (!same_server || relay.client_address() != offer_.mode) {
         throw HandoverError{fmt::format("the running twscope forwards to {}, or shows it other "
                                         "client addresses; restart it to change that",
                                         relay::to_string(offer_.server))};
@@ -108,6 +111,9 @@ TakeoverRest HandoverTaker::take(relay::Relay& relay) {
     if (!link_.send(TakeoverWord::ready, relay::Clock::now() + kPatience)) {
         throw HandoverError{"the running twscope has ended the takeover (its log says why)"};
     }
+    auto servers = offer_.former;
+    servers.push_back(offer_.server);
+    relay.set_former_servers(std::move(servers));
     std::uint32_t sessions = 0;
     auto message = receive_any(kPatience);
     for (; message.word == TakeoverWord::sessions; message = receive_any(kPatience)) {

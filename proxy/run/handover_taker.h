@@ -42,9 +42,10 @@ class HandoverTaker {
     }
 
     /// Takes all sessions, when all that is slow is done; `relay` has not started. Then nobody
-    /// forwards until it does. Returns what else was said.
+    /// forwards until it does. Returns what else was said. `server_name`: as TakeoverOffer; a server
+    /// of the same name may be at another address by now.
     /// Errors: relay::HandoverError.
-    [[nodiscard]] TakeoverRest take(relay::Relay& relay);
+    [[nodiscard]] TakeoverRest take(relay::Relay& relay, const std::string& server_name = {});
 
     /// Says that the relay forwards.
     void say_going() const;

@@ -73,11 +73,16 @@ std::optional<Ending> RelayRun::open() {
     return std::nullopt;
 }
 
-void RelayRun::begin_forwarding() {
-    relay_->start();
+std::string RelayRun::server_name() const {
     boost::system::error_code is_name;
     static_cast<void>(boost::asio::ip::make_address(options_.relay.server_host, is_name));
-    if (is_name) {
+    return is_name ? fmt::format("{}:{}", options_.relay.server_host, options_.relay.server_port)
+                   : std::string{};
+}
+
+void RelayRun::begin_forwarding() {
+    relay_->start();
+    if (!server_name().empty()) {
         server_name_.emplace(
             [host = options_.relay.server_host, port = options_.relay.server_port] {
                 return relay::resolve_all(host, port);
@@ -89,7 +94,7 @@ void RelayRun::begin_forwarding() {
 
 void RelayRun::take_over() {
     HandoverTaker& taker = *options_.taker;
-    const TakeoverRest rest = taker.take(*relay_);
+    const TakeoverRest rest = taker.take(*relay_, server_name());
     begin_forwarding();
     const auto held = relay::Clock::now().time_since_epoch() - relay::Clock::duration{rest.held_at};
     if (options_.started) {
@@ -103,6 +108,10 @@ void RelayRun::take_over() {
     shared_.block().numbered_sessions = rest.numbered_sessions;
     spdlog::info("took over {} sessions; forwarding paused for {:.2f} ms", rest.sessions,
                  std::chrono::duration<double, std::milli>{held}.count());
+    if (relay_->server_endpoint() != taker.offer().server) {
+        spdlog::info("the server {} is at {} now; new sessions lead there",
+                     options_.relay.server_host, relay::to_string(relay_->server_endpoint()));
+    }
     const std::size_t sets = taker.offer().listening_sockets / relay_->listen_endpoints().size();
     if (sets < options_.relay.threads) {
         spdlog::warn("{} of {} relay threads have nothing to do: only a restart shares the clients "
@@ -142,6 +151,7 @@ void RelayRun::open_takeover_door() {
             HandoverGiver::Parts{
                 .io = &io_,
                 .relay = &*relay_,
+                .server_name = server_name(),
                 .observer = [this] { return keeper_ ? keeper_->number() : 0; },
                 .numbered_sessions = [this] { return shared_.block().numbered_sessions.load(); },
                 .given = [this] { stop("another twscope has taken over"); }},

@@ -108,6 +108,8 @@ class RelayRun {
     void open_takeover_door();
     void await_end_of_other();
     void begin_observing();
+    /// "game.test:8303"; empty where the server goes by an address.
+    [[nodiscard]] std::string server_name() const;
     void begin_forwarding();
     [[nodiscard]] RelayRunResult finish();
 

@@ -33,6 +33,8 @@ TakeoverLink::Time soon() {
 /// A relay that runs and can be taken over from.
 class Running {
   public:
+    static constexpr const char* kServerName = "game.test:8303";
+
     Running() {
         options.listen[0] = {boost::asio::ip::address_v4::loopback(), 0};
         relay = std::make_unique<Relay>(options);
@@ -41,6 +43,7 @@ class Running {
         REQUIRE(door);
         giver.emplace(HandoverGiver::Parts{.io = &io,
                                            .relay = relay.get(),
+                                           .server_name = kServerName,
                                            .observer = [] { return 5U; },
                                            .numbered_sessions = [] { return 9U; },
                                            .given = [this] { given = true; }},
@@ -248,6 +251,44 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     REQUIRE(door);
     const auto asking = TakeoverDoor::ask(running.file);
     CHECK(asking);
+}
+
+TEST_CASE(
+    "a server of the same name may have moved, and its players stay where they are answered") {
+    Running running;
+    Peer client;
+    REQUIRE(running.echoes(client));
+    EchoServer elsewhere;
+    Options options = running.options;
+    options.server_port = elsewhere.endpoint().port(); // as if the name led there
+    std::optional<HandoverTaker> taker;
+    std::unique_ptr<Relay> next;
+    const auto take = [&](const std::string& name) {
+        REQUIRE(eventually([&] {
+            try {
+                taker.emplace(running.file);
+                return true;
+            } catch (const NobodyThere&) {
+                return false; // the last one has not been seen to leave yet
+            }
+        }));
+        options.listen = taker->addresses(running.relay->listen_endpoints());
+        next = std::make_unique<Relay>(options, std::span<tw::relay::Ring* const>{}, nullptr,
+                                       taker->take_listening_sockets());
+        return taker->take(*next, name);
+    };
+    CHECK_THROWS_AS(std::ignore = take("other.test:1"), HandoverError);
+    CHECK_THROWS_AS(std::ignore = take(""), HandoverError);
+    CHECK(running.echoes(client));
+    CHECK(take(Running::kServerName).sessions == 1);
+    next->start();
+    taker->say_going();
+    REQUIRE(eventually([&] { return running.given.load(); }));
+    running.relay->leave();
+    running.relay->join();
+    CHECK(running.echoes(client)); // still by the old server
+    CHECK(next->former_servers().back() == running.relay->server_endpoint());
+    CHECK(next->server_endpoint() != running.relay->server_endpoint());
 }
 
 TEST_CASE("other addresses, another server or another mode are no upgrade") {

@@ -1,3 +1,4 @@
+#include "proxy/relay/upstream.h"
 #include "proxy/run/handover.h"
 
 #include <cstddef>
@@ -22,6 +23,8 @@ TakeoverOffer sample_offer() {
     offer.listen[1].port = 8303;
     offer.listening_sockets = 4;
     offer.server.port = 8304;
+    offer.server_name = "game.test:8304";
+    offer.former.resize(1);
     offer.mode = tw::relay::ClientAddress::loopback;
     offer.observer = 3;
     return offer;
@@ -101,6 +104,14 @@ TEST_CASE("an offer that cannot be is refused") {
         {"no address", [](TakeoverOffer& offer) { offer.listen.clear(); }},
         {"more addresses than anyone listens on",
          [](TakeoverOffer& offer) { offer.listen.resize(tw::relay::kMaxListeners + 1); }},
+        {"a name too long",
+         [](TakeoverOffer& offer) {
+             offer.server_name = std::string(TakeoverOffer::kMaxName + 1, 'a');
+         }},
+        {"too many former servers",
+         [](TakeoverOffer& offer) {
+             offer.former.resize(tw::relay::UpstreamFactory::kMaxFormer + 1);
+         }},
         {"no socket", [](TakeoverOffer& offer) { offer.listening_sockets = 0; }},
         {"too many sockets",
          [](TakeoverOffer& offer) {
