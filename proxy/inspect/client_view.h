@@ -62,6 +62,11 @@ class ClientView {
     void on_input(const Input& input, const Cadence& cadence, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         alive_ = time;
+        if (input.acked == run_.tick && !asks_ && input.acked != snapshot::kNoBase) {
+            run_.last = time;
+            run_.last_intended = input.intended;
+            return;
+        }
         if (shown_ && input.acked > run_.tick && input.acked <= shown_->tick && refused_ == 0 &&
             !asks_ && run_.last - run_.first < kStall) [[likely]] {
             run_ = Run::begin(input, time);

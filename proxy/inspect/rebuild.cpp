@@ -53,8 +53,7 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
     rebuilt.fate = rebuilt.crc == delta.crc ? DeltaFate::accepted : DeltaFate::mismatched;
 }
 
-bool leaves_as_is(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
-    // Most deltas say by their first int that they do not.
+bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
     for (const snapshot::DeltaUpdate& update : delta.updates) {
         const auto ints = std::span{delta.ints}.subspan(update.begin, update.size);
         if (std::any_of(ints.begin(), ints.end(), [](std::int32_t value) { return value != 0; })) {

@@ -25,7 +25,18 @@ struct Rebuilt {
 void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
              snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt);
 
-/// Whether a delta built its base once more.
-[[nodiscard]] bool leaves_as_is(const Rebuilt& rebuilt, const snapshot::Delta& delta);
+/// Whether base and result are equal, after a delta that says no other than zeros.
+[[nodiscard]] bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta);
+
+/// Whether a delta built its base once more. Most say by their first int that they do not.
+[[nodiscard]] inline bool leaves_as_is(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
+    if (!delta.updates.empty()) {
+        const snapshot::DeltaUpdate& first = delta.updates.front();
+        if (first.size != 0 && delta.ints[first.begin] != 0) [[likely]] {
+            return false;
+        }
+    }
+    return are_same(rebuilt, delta);
+}
 
 } // namespace tw::inspect

@@ -89,7 +89,7 @@ class Story {
         std::deque<std::string> recent;
     };
 
-    void on_session(const boost::json::object& record, Session& session);
+    static void on_session(const boost::json::object& record, Session& session);
     void on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
     void on_finding(const boost::json::object& record, std::int64_t number, Session& session);
     void on_input(const boost::json::object& record, std::int64_t number, Session& session);
