@@ -79,7 +79,7 @@ def main():
         complaints.append(f"memory grew by {100 * now[0] / before[0] - 100:.1f} %")
     if now[1] > before[1]:
         complaints.append("descriptors were not closed")
-    if total is None or counts["snapshot"] != total["snapshots"] or done["unwritten"]:
+    if total is None or counts["snapshot"] != total["snapshots"]["total"] or done["unwritten"]:
         complaints.append("records were lost")
     if counts["inspect.gap"]:
         complaints.append(f"{counts['inspect.gap']} gaps")
