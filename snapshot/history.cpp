@@ -46,10 +46,11 @@ const History::Entry* History::find_entry(Tick tick) const {
 
 std::optional<SnapshotView> History::find(Tick tick) const {
     const Entry* const entry = find_entry(tick);
-    if (entry == nullptr) {
-        return std::nullopt;
-    }
-    const Block& block = blocks_[entry->block];
+    return entry == nullptr ? std::nullopt : std::optional{view_of(*entry)};
+}
+
+SnapshotView History::view_of(const Entry& entry) const {
+    const Block& block = blocks_[entry.block];
     return SnapshotView::of_block(ring_.ints().subspan(block.begin, block.size()), block.num_items,
                                   block.num_ints);
 }

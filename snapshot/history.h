@@ -30,6 +30,16 @@ class History {
 
     [[nodiscard]] bool contains(Tick tick) const { return find_entry(tick) != nullptr; }
 
+    /// `use(tick, view)` for all from that tick on, in the order of storing.
+    template <typename Use>
+    void for_each_from(Tick oldest, Use&& use) const {
+        for (std::size_t i = first_; i < entries_.size(); ++i) {
+            if (entries_[i].block != Entry::kReplaced && entries_[i].tick >= oldest) {
+                use(entries_[i].tick, view_of(entries_[i]));
+            }
+        }
+    }
+
     /// The newest tick stored, if any.
     [[nodiscard]] std::optional<Tick> newest() const;
 
@@ -85,6 +95,7 @@ class History {
 
     [[nodiscard]] bool is_too_old(Tick tick) const;
     [[nodiscard]] const Entry* find_entry(Tick tick) const;
+    [[nodiscard]] SnapshotView view_of(const Entry& entry) const;
     [[nodiscard]] std::optional<std::size_t> find_room(std::size_t size) const;
     [[nodiscard]] std::size_t make_room(std::size_t size);
     [[nodiscard]] std::size_t with_headroom(std::size_t ints) const;

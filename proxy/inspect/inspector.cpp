@@ -54,11 +54,14 @@ void Inspector::shed(record::Timestamp time) {
 }
 
 void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string client,
-                        std::string server) {
+                        std::string server, std::optional<Legacy> legacy) {
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
                                              *maps_, *sink_);
     session->open(time);
+    if (legacy) {
+        session->inherit(*std::move(legacy));
+    }
     Watched& watched = sessions_[key];
     release(watched);
     watched = {.session = std::move(session), .heard = time};
@@ -81,6 +84,11 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
     if (options_.memory->exceeded()) {
         shed(time);
     }
+}
+
+std::optional<Legacy> Inspector::leave(std::uint64_t key) const {
+    const auto found = sessions_.find(key);
+    return found == sessions_.end() ? std::nullopt : std::optional{found->second.session->leave()};
 }
 
 void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -29,8 +30,12 @@ class Inspector {
     Inspector(Inspector&&) = delete;
     Inspector& operator=(Inspector&&) = delete;
 
-    /// `key` names the session for the calls that follow; it must not be in use.
-    void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server);
+    /// `key` names the session for the calls that follow; it must not be in use. `legacy`: of the
+    /// observer that looked at it until now; sound.
+    void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
+                 std::optional<Legacy> legacy = std::nullopt);
+    /// What another observer needs to go on with it; nothing for one that is not known.
+    [[nodiscard]] std::optional<Legacy> leave(std::uint64_t key) const;
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes);
     /// Copies were lost: of one session, or with key 0 of any. `reason` is what the finding says.

@@ -39,6 +39,12 @@ std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChange
         announced.sha256 = details_->sha256;
     }
     details_.reset();
+    return inherit(announced, reporter);
+}
+
+std::shared_ptr<const record::World> MapTracker::inherit(const MapAnnouncement& announced,
+                                                         Reporter& reporter) {
+    announced_ = announced;
     const std::uint32_t num_kept = maps_->num_kept(); // before asking, so that none is missed
     auto world = use(announced, maps_->find(announced), reporter);
     missing_.reset();
@@ -99,6 +105,7 @@ std::optional<std::int64_t> MapTracker::offset_of(const wire::MapDataBody& data)
 
 void MapTracker::reset() {
     details_.reset();
+    announced_.reset();
     missing_.reset();
     download_.clear();
 }

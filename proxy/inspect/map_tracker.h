@@ -36,6 +36,13 @@ class MapTracker {
                                                                    : std::nullopt;
     }
 
+    /// The map that was announced last; nothing before.
+    [[nodiscard]] const std::optional<MapAnnouncement>& announced() const { return announced_; }
+
+    /// What another observer was told; as on_change.
+    [[nodiscard]] std::shared_ptr<const record::World> inherit(const MapAnnouncement& announced,
+                                                               Reporter& reporter);
+
     /// Where a chunk of the download stands in its file; nothing where that is not known.
     [[nodiscard]] std::optional<std::int64_t> offset_of(const wire::MapDataBody& data) const;
 
@@ -61,6 +68,7 @@ class MapTracker {
 
     MapSource* maps_;
     std::optional<MapAnnouncement> details_;
+    std::optional<MapAnnouncement> announced_;
     std::optional<Missing> missing_;
     MapDownload download_;
 };

@@ -283,9 +283,22 @@ void Session::begin_connection(ConnectionChange change) {
     running_ = true;
     closed_ = false;
     emit_session(record::SessionEvent::established);
-    if (change == ConnectionChange::midway) {
-        reporter_.finding({.id = FindingId::session_joined_midway});
+    const auto legacy = std::exchange(legacy_, std::nullopt);
+    if (change != ConnectionChange::midway) {
+        return;
     }
+    if (!legacy) {
+        reporter_.finding({.id = FindingId::session_joined_midway});
+        return;
+    }
+    if (legacy->map) {
+        snapshots_.set_world(maps_.inherit(*legacy->map, reporter_));
+    }
+    snapshots_.inherit(legacy->snapshots);
+}
+
+Legacy Session::leave() const {
+    return {.map = maps_.announced(), .snapshots = snapshots_.leave()};
 }
 
 void Session::end_connection(std::string_view reason) {

@@ -2,6 +2,7 @@
 
 #include "proxy/inspect/connection_gate.h"
 #include "proxy/inspect/input_tracker.h"
+#include "proxy/inspect/legacy.h"
 #include "proxy/inspect/map_source.h"
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/inspect/memory_budget.h"
@@ -14,9 +15,11 @@
 #include "proxy/wire/packet.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace tw::inspect {
 
@@ -52,6 +55,12 @@ class Session {
                      std::span<const std::byte> bytes, Workspace& workspace);
     /// Copies of datagrams were lost on the way here.
     void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
+
+    /// What another observer needs to go on.
+    [[nodiscard]] Legacy leave() const;
+
+    /// Another observer looked at this session until its next datagram. Sound; before any datagram.
+    void inherit(Legacy legacy) { legacy_ = std::move(legacy); }
 
     /// Memory is wanted: gives back what it can do without.
     void trim() { snapshots_.trim(); }
@@ -101,9 +110,10 @@ class Session {
     InputTracker inputs_;
     ServerSilence silence_;
     SnapshotTracker snapshots_;
-    record::SessionStats ended_; ///< totals of the connections before this one
-    bool running_ = false;       ///< a connection was established and not closed
-    bool closed_ = false;        ///< its close was reported
+    std::optional<Legacy> legacy_; ///< of an observer before this one, until the first packet
+    record::SessionStats ended_;   ///< totals of the connections before this one
+    bool running_ = false;         ///< a connection was established and not closed
+    bool closed_ = false;          ///< its close was reported
 };
 
 } // namespace tw::inspect

@@ -391,6 +391,29 @@ void SnapshotTracker::shed(Reporter& reporter) {
     parts_ = {};
 }
 
+std::vector<Legacy::Snapshot> SnapshotTracker::leave() const {
+    std::vector<Legacy::Snapshot> snapshots;
+    history_.for_each_from(acked_ ? *acked_ - kTrimSlack : 0, [&](Tick tick, SnapshotView view) {
+        auto& kept = snapshots.emplace_back();
+        kept.tick = tick;
+        kept.num_items = static_cast<std::uint32_t>(view.size());
+        kept.block.resize(view.block_ints());
+        view.write_block(kept.block.data());
+    });
+    std::ranges::sort(snapshots, {}, &Legacy::Snapshot::tick);
+    return snapshots;
+}
+
+void SnapshotTracker::inherit(std::span<const Legacy::Snapshot> snapshots) {
+    for (const Legacy::Snapshot& each : snapshots) {
+        history_.store(each.tick, each.view());
+    }
+    if (const auto newest = history_.newest()) {
+        previous_ = *newest;
+        types_.learn(*history_.find(*newest), SnapshotView{});
+    }
+}
+
 void SnapshotTracker::reset(Reporter& reporter) {
     restart(reporter);
     old_map_.reset();

@@ -3,6 +3,7 @@
 #include "proxy/inspect/cadence.h"
 #include "proxy/inspect/client_view.h"
 #include "proxy/inspect/diagnosis.h"
+#include "proxy/inspect/legacy.h"
 #include "proxy/inspect/observer.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/snapshot_checks.h"
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace tw::inspect {
 
@@ -81,6 +83,11 @@ class SnapshotTracker {
 
     /// Gives back all of it.
     void shed(Reporter& reporter);
+
+    /// What the next deltas may build on.
+    [[nodiscard]] std::vector<Legacy::Snapshot> leave() const;
+    /// Precondition: they are sound, and nothing came so far.
+    void inherit(std::span<const Legacy::Snapshot> snapshots);
 
   private:
     /// The map before: its newest tick, and when it went.

@@ -244,8 +244,9 @@ void HandoverGiver::close_link() {
     link_.reset();
 }
 
-void HandoverGiver::leave(const TakeoverLeft& left) {
-    std::ignore = link_->send(TakeoverWord::left, written(left), {}, in(kWordTime));
+void HandoverGiver::leave(const TakeoverLeft& left, int legacy) {
+    const auto descriptors = legacy < 0 ? std::span<const int>{} : std::span<const int>{&legacy, 1};
+    std::ignore = link_->send(TakeoverWord::left, written(left), descriptors, in(kWordTime));
 }
 
 } // namespace tw::run

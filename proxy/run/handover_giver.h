@@ -42,8 +42,8 @@ class HandoverGiver {
     /// Whether another one has all, and forwards, or is about to.
     [[nodiscard]] bool gave() const { return stage_ == Stage::given || stage_ == Stage::gone; }
 
-    /// Says that all has ended here. Once, after given().
-    void leave(const TakeoverLeft& left);
+    /// Says that all has ended here. Once, after given(). `legacy`: a file of run::Legacies; −1: none.
+    void leave(const TakeoverLeft& left, int legacy = -1);
 
   private:
     enum class Stage : std::uint8_t {

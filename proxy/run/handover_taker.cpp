@@ -142,13 +142,17 @@ std::optional<TakeoverDoor> HandoverTaker::take_door() {
     return TakeoverDoor::take_over(file_, std::move(door_));
 }
 
-std::optional<TakeoverLeft> HandoverTaker::left() {
-    const auto message = link_.receive(relay::Clock::now());
+std::optional<HandoverTaker::Left> HandoverTaker::left() {
+    auto message = link_.receive(relay::Clock::now());
     if (!message || message->word != TakeoverWord::left) {
         return std::nullopt;
     }
     try {
-        return read_left(message->body);
+        Left left{.said = read_left(message->body)};
+        if (message->descriptors.size() == 1) {
+            left.legacy = std::move(message->descriptors.front());
+        }
+        return left;
     } catch (const HandoverError&) {
         return std::nullopt;
     }

@@ -56,8 +56,14 @@ class HandoverTaker {
     /// Readable when the old one says that it has ended, or has.
     [[nodiscard]] int descriptor() const { return link_.descriptor(); }
 
-    /// What it said; nothing: it has ended without a word.
-    [[nodiscard]] std::optional<TakeoverLeft> left();
+    /// The last word, and what came with it.
+    struct Left {
+        TakeoverLeft said;
+        relay::UniqueFd legacy{}; ///< a file of run::Legacies, if there is one
+    };
+
+    /// Nothing: it has ended without a word.
+    [[nodiscard]] std::optional<Left> left();
 
   private:
     [[nodiscard]] TakeoverLink::Message receive(TakeoverWord wanted,

@@ -102,9 +102,14 @@ void ObserverRun::open_page_late() {
     }
 }
 
-void ObserverRun::look() {
+void ObserverRun::look(const relay::UniqueFd& legacy) {
     if (!std::exchange(waits_, false)) {
         return;
+    }
+    if (legacy.valid()) {
+        inherited_ = read_legacies(legacy.get());
+        spdlog::info("going on with {} sessions as the observer before knew them",
+                     inherited_.size());
     }
     relay_.look_again();
     if (options_.file != nullptr) {
@@ -112,6 +117,7 @@ void ObserverRun::look() {
     }
     impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
     for (const auto& worker : workers_) {
+        worker->inherit(inherited_);
         worker->start();
     }
     if (options_.late_page) {
@@ -192,8 +198,11 @@ void ObserverRun::obey(ProcessLink::Message& message) {
     case Word::finish:
         stop();
         break;
+    case Word::legacy:
+        legacy_file_ = std::move(message.descriptor);
+        break;
     case Word::look:
-        look();
+        look(message.descriptor);
         break;
     case Word::settings:
     case Word::begin:
@@ -265,12 +274,22 @@ ObserverResult ObserverRun::finish() {
     }
     ObserverResult result;
     filter::Expectations expectations{options_.expectations};
+    Legacies legacies;
     for (const auto& worker : workers_) {
         worker->finish();
         result.totals.merge(worker->totals());
         result.sessions += worker->sessions_seen();
         result.ledger.merge(worker->ledger());
         expectations.merge(worker->expectations());
+        legacies.merge(worker->take_legacies());
+    }
+    if (legacy_file_.valid()) {
+        const std::size_t all = legacies.size();
+        const std::size_t left = write_legacies(legacy_file_.get(), std::move(legacies));
+        if (left != all) {
+            spdlog::warn("{} of {} sessions are joined midway: there is too much to hand over",
+                         all - left, all);
+        }
     }
     result.expectations = expectations.report();
     show(true);

@@ -94,7 +94,7 @@ class ObserverRun {
     [[nodiscard]] PipelineOptions pipeline();
     void open_page();
     void open_page_late();
-    void look();
+    void look(const relay::UniqueFd& legacy);
     void await_word();
     void obey(ProcessLink::Message& message);
     void every_second(const boost::system::error_code& error);
@@ -110,6 +110,8 @@ class ObserverRun {
     ProcessLink link_;
     SharedRun shared_;
     RelayWindow relay_;
+    Legacies inherited_; ///< the workers look into it
+    relay::UniqueFd legacy_file_;
     inspect::MemoryBudget memory_;
     MapFolders maps_;
     std::optional<sink::MeasuredOutput> measured_;

@@ -27,8 +27,10 @@ enum class Word : std::uint8_t {
     records,   ///< go on in the file of this descriptor
     summary,   ///< write the summary to the file of this descriptor
     report,    ///< write the totals so far
+    legacy,    ///< leave in the file of this descriptor what another relay's observer goes on with
     finish,    ///< the relay has ended: read what is left, write, end
-    look,      ///< to one that waits: the observer before it has written all
+    look,      ///< to one that waits: the observer before it has written all, and left what is in
+               ///< the file of this descriptor, if there is one
 };
 
 /// One end of the line between the relay's process and the observer's: whole messages, in order.

@@ -2,6 +2,7 @@
 
 #include "proxy/relay/endpoint.h"
 #include "proxy/run/address_proof.h"
+#include "proxy/run/legacy_file.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -177,12 +178,14 @@ void RelayRun::begin_observing() {
         return;
     }
     other_.close();
-    if (const auto left = options_.taker->left()) {
+    relay::UniqueFd legacy;
+    if (auto left = options_.taker->left()) {
         auto& numbered = shared_.block().numbered_sessions;
-        numbered = std::max(numbered.load(), left->numbered_sessions);
+        numbered = std::max(numbered.load(), left->said.numbered_sessions);
+        legacy = std::move(left->legacy);
     }
-    if (keeper_) {
-        keeper_->tell(Word::look);
+    if (keeper_ && keeper_->link() != nullptr) {
+        keeper_->link()->send(Word::look, {}, legacy.get());
     }
     if (giver_) {
         giver_->start();
@@ -342,6 +345,13 @@ RelayRunResult RelayRun::finish() {
         begin_observing();
     }
     RelayRunResult result;
+    relay::UniqueFd legacy;
+    if (gave && keeper_ && keeper_->link() != nullptr) {
+        legacy = create_legacy_file();
+        if (legacy.valid()) {
+            keeper_->link()->send(Word::legacy, {}, legacy.get());
+        }
+    }
     if (keeper_) {
         result.observer = keeper_->finish();
         result.observer_failures = keeper_->failures();
@@ -352,7 +362,7 @@ RelayRunResult RelayRun::finish() {
                      counters.directions[1].datagrams);
     }
     if (gave) {
-        giver_->leave({.numbered_sessions = shared_.block().numbered_sessions});
+        giver_->leave({.numbered_sessions = shared_.block().numbered_sessions}, legacy.get());
     }
     return result;
 }

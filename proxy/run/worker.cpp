@@ -142,6 +142,28 @@ void Worker::publish() {
     std::ignore = board_->try_publish(index_, view_); // a reader in the way: next time
 }
 
+void Worker::open(const relay::Event& event) {
+    std::optional<inspect::Legacy> legacy;
+    if (inherited_ != nullptr) {
+        if (const auto found = inherited_->find(event.session); found != inherited_->end()) {
+            legacy = found->second;
+            seamless_.insert(event.session);
+        }
+    }
+    inspector_.on_open(event.session, event.time,
+                       record::shown_client(relay::to_string(event.client), pseudonym_key_),
+                       relay::to_string(event.server), std::move(legacy));
+}
+
+void Worker::close(const relay::Event& event) {
+    if (event.reason == relay::CloseReason::handed_over) {
+        if (auto legacy = inspector_.leave(event.session)) {
+            left_.emplace(event.session, *std::move(legacy));
+        }
+    }
+    inspector_.on_close(event.session, event.time, reason_of(event.reason));
+}
+
 void Worker::look_at(const relay::Event& event) {
     if (event.kind == relay::EventKind::observer) {
         greeted_ = event.session == observer_;
@@ -152,18 +174,18 @@ void Worker::look_at(const relay::Event& event) {
     }
     switch (event.kind) {
     case relay::EventKind::open:
-        inspector_.on_open(event.session, event.time,
-                           record::shown_client(relay::to_string(event.client), pseudonym_key_),
-                           relay::to_string(event.server));
+        open(event);
         break;
     case relay::EventKind::datagram:
         inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes);
         break;
     case relay::EventKind::close:
-        inspector_.on_close(event.session, event.time, reason_of(event.reason));
+        close(event);
         break;
     case relay::EventKind::gap:
-        inspector_.on_gap(event.session, event.time, event.lost, reason_of(event.gap));
+        if (event.gap != relay::GapReason::new_observer || seamless_.erase(event.session) == 0) {
+            inspector_.on_gap(event.session, event.time, event.lost, reason_of(event.gap));
+        }
         break;
     case relay::EventKind::observer:
         break; // seen above

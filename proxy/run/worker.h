@@ -7,6 +7,7 @@
 #include "proxy/inspect/inspector.h"
 #include "proxy/relay/ring.h"
 #include "proxy/run/fanout.h"
+#include "proxy/run/legacy_file.h"
 #include "proxy/run/story_keeper.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/json_lines.h"
@@ -19,6 +20,8 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace tw::run {
@@ -57,6 +60,12 @@ class Worker {
 
     void start();
 
+    /// What the observer before this one left; before start(). Has to outlive it.
+    void inherit(const Legacies& legacies) { inherited_ = &legacies; }
+
+    /// Of the sessions that go on in another relay, for the observer there; only after finish.
+    [[nodiscard]] Legacies take_legacies() { return std::move(left_); }
+
     /// Asks for the totals of the sessions so far; from any thread, also from a signal handler.
     void request_report() { report_wanted_.store(true, std::memory_order_relaxed); }
 
@@ -78,6 +87,8 @@ class Worker {
     void run();
     void look_at(const relay::Event& event);
     void publish();
+    void open(const relay::Event& event);
+    void close(const relay::Event& event);
 
     relay::Ring ring_;
     std::uint32_t observer_;
@@ -94,6 +105,9 @@ class Worker {
     std::optional<sink::ConsoleSink> console_;
     std::optional<admin::LiveSink> live_;
     std::optional<StoryKeeper> stories_;
+    const Legacies* inherited_ = nullptr;
+    std::unordered_set<std::uint32_t> seamless_; ///< sessions that are to miss nothing
+    Legacies left_;
     admin::Board* board_;
     std::size_t index_;
     admin::View view_; ///< kept for its memory

@@ -244,9 +244,9 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     CHECK(next.counters().sessions_opened == 1);
     CHECK_FALSE(taker.left());
     boost::asio::post(running.io, [&] { running.giver->leave({.numbered_sessions = 11}); });
-    std::optional<TakeoverLeft> left;
+    std::optional<HandoverTaker::Left> left;
     REQUIRE(eventually([&] { return (left = taker.left()).has_value(); }));
-    CHECK(left->numbered_sessions == 11);
+    CHECK(left->said.numbered_sessions == 11);
     const auto door = taker.take_door();
     REQUIRE(door);
     const auto asking = TakeoverDoor::ask(running.file);

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "proxy/inspect/map_source.h"
+#include "snapshot/item.h"
+#include "snapshot/snapshot.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace tw::inspect {
+
+/// What one observer knows of a session that another one goes on with: enough to rebuild the
+/// snapshots that the server's next deltas lead to, and to place them.
+struct Legacy {
+    /// Layout:  `block` as SnapshotView has it.
+    struct Snapshot {
+        snapshot::Tick tick = 0;
+        std::uint32_t num_items = 0;
+        std::vector<std::int32_t> block;
+
+        /// Whether keys, sizes and order are those of a snapshot: before that view() must not be
+        /// called for one that comes from elsewhere.
+        [[nodiscard]] bool is_sound() const;
+
+        [[nodiscard]] snapshot::SnapshotView view() const {
+            return snapshot::SnapshotView::of_block(block, num_items,
+                                                    block.size() - 2 * std::size_t{num_items});
+        }
+    };
+
+    std::optional<MapAnnouncement> map; ///< the connection's; nothing: it is not known
+    std::vector<Snapshot> snapshots;    ///< ticks ascending
+
+    [[nodiscard]] bool is_sound() const;
+};
+
+} // namespace tw::inspect

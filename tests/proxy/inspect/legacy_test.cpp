@@ -1,0 +1,110 @@
+#include "proxy/inspect/legacy.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/record_log.h"
+
+#include <atomic>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using inspect::Legacy;
+
+namespace {
+
+/// Two observers, one after the other, on one capture.
+struct Relief {
+    record::SessionStats before;
+    record::SessionStats after;
+    std::vector<std::string> findings; ///< of the second
+};
+
+Relief relieve(const std::string& capture, bool with_legacy) {
+    const auto traffic = test::read_traffic(capture);
+    test::NoMaps maps;
+    std::atomic<std::uint32_t> numbers{0};
+    test::RecordLog first_log;
+    test::RecordLog second_log;
+    inspect::Inspector first{{}, maps, first_log, numbers};
+    inspect::Inspector second{{}, maps, second_log, numbers};
+    std::set<std::uint64_t> open;
+    std::size_t at = 0;
+    for (; at < traffic.size() / 2; ++at) {
+        const auto& each = traffic[at];
+        if (open.insert(each.session).second) {
+            first.on_open(each.session, each.time, "client", "server");
+        }
+        first.on_datagram(each.session, each.time, each.direction, each.bytes);
+    }
+    for (const std::uint64_t session : open) {
+        second.on_open(session, traffic[at].time, "client", "server",
+                       with_legacy ? first.leave(session) : std::nullopt);
+    }
+    CHECK_FALSE(first.leave(0));
+    first.finish(traffic[at].time, "handed over");
+    for (; at < traffic.size(); ++at) {
+        const auto& each = traffic[at];
+        if (open.insert(each.session).second) {
+            second.on_open(each.session, each.time, "client", "server");
+        }
+        second.on_datagram(each.session, each.time, each.direction, each.bytes);
+    }
+    second.finish(traffic.back().time, "end of capture");
+    return {first.totals(), second.totals(), second_log.findings()};
+}
+
+Legacy::Snapshot two_items() {
+    // keys, ends, data
+    return {.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}};
+}
+
+} // namespace
+
+TEST_CASE("an observer goes on where the one before it stopped") {
+    for (const char* capture :
+         {"bench-4.pcap.gz", "bench-64.pcap.gz", "ddnet-20.1.1-race.pcap.gz"}) {
+        CAPTURE(capture);
+        const Relief blind = relieve(capture, false);
+        const Relief seamless = relieve(capture, true);
+        CHECK(seamless.before.verified == blind.before.verified);
+        CHECK(blind.after.unknown_base > 0);
+        CHECK(seamless.after.unknown_base == 0);
+        CHECK(seamless.after.mismatched == 0);
+        CHECK(seamless.after.verified == seamless.after.snapshots);
+        CHECK(std::ranges::find(seamless.findings, "finding session.joined_midway") ==
+              seamless.findings.end());
+    }
+}
+
+TEST_CASE("what is left is looked at before it is believed") {
+    struct Row {
+        const char* name;
+        std::function<void(Legacy::Snapshot&)> spoil;
+        bool sound;
+    };
+
+    const Row rows[] = {
+        {"as it was", [](auto&) {}, true},
+        {"nothing in it", [](auto& s) { s = Legacy::Snapshot{}; }, true},
+        {"a tick before all ticks", [](auto& s) { s.tick = -1; }, false},
+        {"more items than there are", [](auto& s) { s.num_items = 4; }, false},
+        {"more items than any has", [](auto& s) { s.num_items = 0xFFFFFFFF; }, false},
+        {"a key twice", [](auto& s) { s.block[1] = 1; }, false},
+        {"keys in the wrong order", [](auto& s) { s.block[0] = 3; }, false},
+        {"an end before the one before", [](auto& s) { s.block[2] = 4; }, false},
+        {"ints of no item", [](auto& s) { s.block.push_back(1); }, false},
+        {"fewer ints than items say", [](auto& s) { s.block.pop_back(); }, false},
+        {"an end far out", [](auto& s) { s.block[3] = -1; }, false},
+        {"larger than a snapshot may be", [](auto& s) { s.block.resize(20'000); }, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Legacy legacy{.map = std::nullopt, .snapshots = {two_items()}};
+        row.spoil(legacy.snapshots.front());
+        CHECK(legacy.is_sound() == row.sound);
+    }
+    CHECK_FALSE(Legacy{.map = std::nullopt, .snapshots = {two_items(), two_items()}}.is_sound());
+}
