@@ -1,6 +1,9 @@
 #include "proxy/capture/capture_run.h"
 
+#include "proxy/capture/play_demo.h"
+
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -38,27 +41,65 @@ void report_capture(const std::string& path, const CaptureCounts& counts,
 
 } // namespace
 
-CaptureRun::CaptureRun(std::vector<std::string> paths, ServerGuess servers)
-    : paths_{std::move(paths)}, guess_{std::move(servers)} {
-    for (const std::string& path : paths_) {
-        files_.push_back(std::make_unique<CaptureFile>(path));
+CaptureRun::Source CaptureRun::open(std::string path) {
+    if (!DemoFile::is_demo(path)) {
+        auto capture = std::make_unique<CaptureFile>(path);
+        return {.path = std::move(path), .capture = std::move(capture)};
     }
+    auto demo = std::make_unique<DemoFile>(path);
+    auto head = decode_demo_head(demo->bytes());
+    if (!head) {
+        throw CaptureError{fmt::format("{}: {} (offset {})", path,
+                                       demo_error_info(head.error().code).sentence,
+                                       head.error().offset)};
+    }
+    return {.path = std::move(path), .demo = std::move(demo), .head = *std::move(head)};
+}
+
+CaptureRun::CaptureRun(std::vector<std::string> paths, ServerGuess servers)
+    : guess_{std::move(servers)} {
+    for (std::string& path : paths) {
+        sources_.push_back(open(std::move(path)));
+    }
+}
+
+void CaptureRun::note_time(record::Timestamp first, record::Timestamp last) {
+    first_ = any_ ? first_ : first;
+    last_ = last;
+    any_ = true;
+}
+
+void CaptureRun::read_capture(Source& source, CaptureSessions& sessions) {
+    CapturedDatagram datagram;
+    while (source.capture->next(datagram)) {
+        note_time(datagram.time, datagram.time);
+        sessions.on_datagram(datagram);
+    }
+    report_capture(source.path, source.capture->counts(), sessions);
+}
+
+void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) {
+    const auto name = std::filesystem::path{source.path}.filename().string();
+    const DemoPlayed played = play_demo(source.head, name, inspector);
+    note_time(played.first, played.last);
+    if (played.error.code == DemoErrc::none) {
+        return;
+    }
+    damaged_ = damaged_ || !is_cut(played.error.code);
+    fmt::print(stderr, "twscope: {}: {} (offset {}); what comes before it is read\n", source.path,
+               demo_error_info(played.error.code).sentence, played.error.offset);
 }
 
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {
     CaptureSessions sessions{inspector, guess_, {.pseudonym_key = pseudonym_key}};
-    bool any = false;
-    for (std::size_t i = 0; i < files_.size(); ++i) {
-        CapturedDatagram datagram;
-        while (files_[i]->next(datagram)) {
-            first_ = any ? first_ : datagram.time;
-            any = true;
-            sessions.on_datagram(datagram);
+    for (Source& source : sources_) {
+        if (source.demo) {
+            read_demo(source, inspector);
+        } else {
+            read_capture(source, sessions);
         }
-        report_capture(paths_[i], files_[i]->counts(), sessions);
     }
     sessions.finish();
-    last_ = sessions.now();
 }
 
 } // namespace tw::capture

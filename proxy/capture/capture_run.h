@@ -2,6 +2,8 @@
 
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_sessions.h"
+#include "proxy/capture/demo_file.h"
+#include "proxy/capture/demo_header.h"
 #include "proxy/inspect/inspector.h"
 
 #include <memory>
@@ -10,10 +12,12 @@
 
 namespace tw::capture {
 
-/// Captures, read one after the other as if their traffic had passed the proxy.
+/// Captures, read one after the other as if their traffic had passed the proxy. A demo among them
+/// is a session of its own.
 class CaptureRun {
   public:
-    /// Opens all of them, so that a wrong name is reported before anything is read.
+    /// Opens all of them, so that a wrong name is reported before anything is read. What they are
+    /// shows in their first bytes.
     /// `servers`: whose traffic counts. Errors: CaptureError.
     CaptureRun(std::vector<std::string> paths, ServerGuess servers);
 
@@ -28,12 +32,29 @@ class CaptureRun {
 
     [[nodiscard]] record::Timestamp last() const { return last_; }
 
+    /// Whether a demo could not be read to its end: records of it are missing.
+    [[nodiscard]] bool damaged() const { return damaged_; }
+
   private:
-    std::vector<std::string> paths_;
-    std::vector<std::unique_ptr<CaptureFile>> files_;
+    /// A file to read: the one or the other.
+    struct Source {
+        std::string path;
+        std::unique_ptr<CaptureFile> capture{};
+        std::unique_ptr<DemoFile> demo{};
+        DemoHead head{}; ///< of the demo
+    };
+
+    [[nodiscard]] static Source open(std::string path);
+    void read_capture(Source& source, CaptureSessions& sessions);
+    void read_demo(const Source& source, inspect::Inspector& inspector);
+    void note_time(record::Timestamp first, record::Timestamp last);
+
+    std::vector<Source> sources_;
     ServerGuess guess_;
     record::Timestamp first_ = 0;
     record::Timestamp last_ = 0;
+    bool any_ = false;
+    bool damaged_ = false;
 };
 
 } // namespace tw::capture

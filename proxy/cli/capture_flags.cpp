@@ -12,7 +12,9 @@
 namespace tw::cli {
 
 void CaptureFlags::add_to(CLI::App& command) {
-    command.add_option("captures", paths, "Capture files; - means standard input")
+    command
+        .add_option("captures", paths,
+                    "Capture files; - means standard input. Demos (.demo) are read, too")
         ->type_name("CAPTURE...")
         ->required();
     command

@@ -4,6 +4,7 @@
 #include "proxy/cli/conclude.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/record_flags.h"
+#include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/finding_printer.h"
 #include "proxy/report/totals_text.h"
@@ -29,82 +30,155 @@ namespace {
 struct DecodeFlags {
     CaptureFlags captures;
     RecordFlags records;
+    RecordingFlags recording;
 };
 
-int run_decode(const DecodeFlags& flags) {
-    const run::Stopwatch running;
-    const report::FailOn fail_on = flags.records.failing();
-    std::optional<sink::FileOutput> summary_file;
-    open_output_file("--summary", flags.records.summary, summary_file);
-    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
-    run::MapFolders maps{flags.records.map_folders(),
-                         {.cache = flags.records.map_cache, .memory = &memory}};
-    capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
-    const auto objects = flags.records.objects();
-    std::optional<sink::FileOutput> file;
-    std::optional<sink::JsonLines> json;
-    report::FindingPrinter findings{stderr};
-    filter::Expectations expectations{flags.records.expectations(*objects)};
-    auto filter = flags.records.parse_filter("--filter", flags.records.filter, *objects);
+/// Everything that a run of decode has open.
+class Decoding {
+  public:
+    /// Errors: UsageError, CaptureError.
+    explicit Decoding(const DecodeFlags& flags);
+
+    /// Returns the exit code.
+    int run();
+
+  private:
+    [[nodiscard]] bool finish_records(const record::SessionStats& totals);
+    [[nodiscard]] bool finish_demos();
+
+    const DecodeFlags* flags_;
+    run::Stopwatch running_;
+    report::FailOn fail_on_;
+    std::optional<sink::FileOutput> summary_;
+    std::optional<sink::DemoOptions> demo_options_;
+    inspect::MemoryBudget memory_;
+    run::MapFolders maps_;
+    std::optional<capture::CaptureRun> captures_;
+    std::unique_ptr<snapshot::ObjectSet> objects_;
+    std::optional<sink::FileOutput> file_;
+    std::optional<sink::JsonLines> json_;
+    report::FindingPrinter findings_{stderr};
+    filter::Expectations expectations_;
+    std::optional<filter::FilteredSink> filtered_json_;
+    std::optional<filter::FilteredSink> filtered_findings_;
+    std::optional<sink::FileQueue> files_;
+    std::optional<sink::DemoSink> demos_;
+    run::Fanout sinks_;
+    std::atomic<std::uint32_t> numbers_{0};
+    std::optional<inspect::Inspector> inspector_;
+};
+
+Decoding::Decoding(const DecodeFlags& flags)
+    : flags_{&flags}, fail_on_{flags.records.failing()}, demo_options_{flags.recording.demos(
+                                                             flags.records.show_secrets)},
+      memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
+                                                    {.cache = flags.records.map_cache,
+                                                     .memory = &memory_,
+                                                     .with_files = demo_options_.has_value()}},
+      objects_{flags.records.objects()}, expectations_{flags.records.expectations(*objects_)} {
+    const RecordFlags& records = flags.records;
+    open_output_file("--summary", records.summary, summary_);
+    captures_.emplace(flags.captures.paths, flags.captures.servers());
+    auto filter = records.parse_filter("--filter", records.filter, *objects_);
     auto console_filter =
-        flags.records.parse_filter("--console-filter", flags.records.console_filter, *objects);
-    std::optional<filter::FilteredSink> filtered_json;
-    std::optional<filter::FilteredSink> filtered_findings;
-    run::Fanout sinks;
-    sinks.add(expectations);
-    run::add_filtered(sinks, findings, std::move(console_filter), filtered_findings);
-    open_output_file("--output", flags.records.output, file);
-    if (file) {
-        json.emplace(flags.records.json(*objects), *file);
-        run::add_filtered(sinks, *json, std::move(filter), filtered_json);
+        records.parse_filter("--console-filter", records.console_filter, *objects_);
+    sinks_.add(expectations_);
+    run::add_filtered(sinks_, findings_, std::move(console_filter), filtered_findings_);
+    open_output_file("--output", records.output, file_);
+    if (file_) {
+        json_.emplace(records.json(*objects_), *file_);
+        run::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);
     }
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{.objects = objects.get(),
-                                  .messages = flags.records.wants_messages(),
-                                  .learn_sizes = flags.records.learn_sizes,
-                                  .memory = &memory},
-                                 maps,
-                                 sinks,
-                                 numbers};
-    captures.read(inspector, flags.records.pseudonym_key);
-    const record::SessionStats totals = inspector.totals();
-    if (json) {
-        const record::SummaryRecord summary{.head = {.time = captures.last()},
-                                            .stats = &totals,
-                                            .sessions = inspector.sessions_seen()};
-        json->on_record(&summary);
-        json->flush();
+    if (demo_options_) {
+        files_.emplace(sink::FileQueue::Full::wait);
+        sinks_.add(demos_.emplace(*demo_options_, *files_));
     }
-    if (file && file->failed()) {
+    inspector_.emplace(
+        inspect::Options{.objects = objects_.get(),
+                         .messages = records.wants_messages(flags.recording.wants_demos()),
+                         .learn_sizes = records.learn_sizes,
+                         .memory = &memory_},
+        maps_, sinks_, numbers_);
+}
+
+/// False: records are missing.
+bool Decoding::finish_records(const record::SessionStats& totals) {
+    if (!json_) {
+        return true;
+    }
+    const record::SummaryRecord summary{.head = {.time = captures_->last()},
+                                        .stats = &totals,
+                                        .sessions = inspector_->sessions_seen()};
+    json_->on_record(&summary);
+    json_->flush();
+    if (file_->failed()) {
         fmt::print(stderr, "twscope: --output {}: {}; {} records are missing\n",
-                   flags.records.output, std::generic_category().message(file->error()),
-                   file->lost_lines());
+                   flags_->records.output, std::generic_category().message(file_->error()),
+                   file_->lost_lines());
+    }
+    return !file_->failed();
+}
+
+/// False: demos are missing, or something in them.
+bool Decoding::finish_demos() {
+    if (!demos_) {
+        return true;
+    }
+    demos_->finish();
+    files_->finish();
+    const sink::DemoLosses& losses = demos_->losses();
+    while (const auto complaint = files_->take_complaint()) {
+        fmt::print(stderr, "twscope: --demo: {}\n", *complaint);
+    }
+    if (losses.late != 0) {
+        fmt::print(stderr,
+                   "twscope: --demo: {} snapshots came behind a younger one and are in no demo\n",
+                   losses.late);
+    }
+    if (losses.snapshots + losses.messages != 0) {
+        fmt::print(stderr, "twscope: --demo: {} snapshots and {} messages fit in no demo\n",
+                   losses.snapshots, losses.messages);
+    }
+    if (files_->created() == 0) {
+        fmt::print(stderr, "twscope: --demo: nothing was shown that makes a demo\n");
+    }
+    return files_->lost() == 0 && losses.snapshots + losses.messages == 0;
+}
+
+int Decoding::run() {
+    captures_->read(*inspector_, flags_->records.pseudonym_key);
+    const record::SessionStats totals = inspector_->totals();
+    const bool recorded = finish_records(totals);
+    const bool filmed = finish_demos();
+    if (!recorded) {
         return kExitFailed;
     }
-    if (!json) {
-        fmt::print("{}",
-                   report::totals_text(flags.captures.paths, totals, inspector.sessions_seen()));
+    if (!json_) {
+        fmt::print(
+            "{}", report::totals_text(flags_->captures.paths, totals, inspector_->sessions_seen()));
     }
-    auto checks = fail_on.checks(totals, "--fail-on");
-    report::add_checks(checks, expectations.report(), "--expect");
-    return conclude(
-        report::outcome_of(std::move(checks), totals, inspector.sessions_seen(), running.seconds()),
-        summary_file);
+    auto checks = fail_on_.checks(totals, "--fail-on");
+    report::add_checks(checks, expectations_.report(), "--expect");
+    const int code = conclude(report::outcome_of(std::move(checks), totals,
+                                                 inspector_->sessions_seen(), running_.seconds()),
+                              summary_);
+    return code == 0 && (!filmed || captures_->damaged()) ? kExitFailed : code;
 }
 
 } // namespace
 
 Action add_decode_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
-        "decode",
-        "Read captures (pcap or pcapng) as if their traffic had passed through the proxy");
+    CLI::App* command =
+        app.add_subcommand("decode", "Read captures (pcap or pcapng) as if their traffic had "
+                                     "passed through the proxy, and demos");
     auto flags = std::make_shared<DecodeFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);
     flags->records.add_to(*command);
+    flags->recording.add_to(*command);
     return [flags, settings] {
         settings->complete();
-        return run_decode(*flags);
+        return Decoding{*flags}.run();
     };
 }
 

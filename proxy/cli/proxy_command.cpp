@@ -71,7 +71,7 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
             .map_folders = records.map_folders(),
             .map_cache = records.map_cache,
             .inspect = !flags.no_inspect,
-            .messages = records.wants_messages(),
+            .messages = records.wants_messages(flags.recording.wants_demos()),
             .learn_sizes = records.learn_sizes,
             .memory_bytes = flags.memory_mib << 20U,
             .ledger = flags.stats,
@@ -82,7 +82,8 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
             .console_filter =
                 records.parse_filter("--console-filter", records.console_filter, objects),
             .expectations = records.expectations(objects),
-            .pseudonym_key = records.pseudonym_key};
+            .pseudonym_key = records.pseudonym_key,
+            .demos = flags.recording.demos(records.show_secrets)};
 }
 
 void print_stats(sink::PromptStream& console, const run::ObserverResult& result) {
@@ -112,6 +113,9 @@ void confine_observer(const ProxyFlags& flags, std::uint32_t number) {
                              .memory_bytes = flags.observer_memory_mib * kMiB};
     if (!flags.records.map_cache.empty()) {
         allowance.writable.emplace_back(flags.records.map_cache);
+    }
+    for (const auto& folder : flags.recording.folders()) {
+        allowance.writable.push_back(folder);
     }
     const run::Confinement confinement = run::confine(allowance);
     if (number == 1) {

@@ -84,6 +84,7 @@ void ProxyFlags::add_to(CLI::App& command) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->capture_default_str();
     records.add_to(command);
+    recording.add_to(command);
     relay.add_to(command);
     http.add_to(command);
     add_limits(*this, command);
@@ -121,6 +122,7 @@ void ProxyFlags::check() const {
     const auto objects = records.objects();
     std::ignore = records.failing();
     std::ignore = records.map_folders();
+    std::ignore = recording.demos(records.show_secrets);
     std::ignore = records.parse_filter("--filter", records.filter, *objects);
     std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
     std::ignore = records.expectations(*objects);

@@ -2,6 +2,7 @@
 
 #include "proxy/cli/http_flags.h"
 #include "proxy/cli/record_flags.h"
+#include "proxy/cli/recording_flags.h"
 #include "proxy/cli/relay_flags.h"
 #include "proxy/inspect/memory_budget.h"
 #include "proxy/relay/options.h"
@@ -21,6 +22,7 @@ struct ProxyFlags {
     std::string server;
     std::vector<std::string> listen{"127.0.0.1:8303"};
     RecordFlags records;
+    RecordingFlags recording;
     RelayFlags relay;
     HttpFlags http;
     double idle_timeout = 60; ///< seconds

@@ -42,9 +42,9 @@ struct RecordFlags {
     /// What --fail-on names. Errors: UsageError.
     [[nodiscard]] report::FailOn failing() const;
 
-    /// Whether single messages are looked at by anybody.
-    [[nodiscard]] bool wants_messages() const {
-        return (!output.empty() || !expect.empty()) && !no_messages;
+    /// Whether single messages are looked at by anybody. `elsewhere`: by others than records.
+    [[nodiscard]] bool wants_messages(bool elsewhere = false) const {
+        return (!output.empty() || !expect.empty() || elsewhere) && !no_messages;
     }
 
     /// The objects to decode with: the table and what --objects adds. Errors: UsageError.

@@ -116,6 +116,21 @@ void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_
     sessions_.erase(found);
 }
 
+std::unique_ptr<Playback> Inspector::play(record::Timestamp time, std::string client,
+                                          std::string server) {
+    const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
+    auto playback = std::make_unique<Playback>(number, std::move(client), std::move(server),
+                                               options_, *maps_, *sink_);
+    playback->open(time);
+    ++seen_;
+    return playback;
+}
+
+void Inspector::on_played(Playback& playback, record::Timestamp time, std::string_view reason) {
+    playback.close(time, reason);
+    closed_.merge(playback.totals());
+}
+
 std::vector<std::uint64_t> Inspector::keys() const {
     std::vector<std::uint64_t> keys;
     keys.reserve(sessions_.size());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/inspect/playback.h"
 #include "proxy/inspect/session.h"
 
 #include <atomic>
@@ -42,6 +43,11 @@ class Inspector {
     void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                 std::string_view reason = "ring_full");
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
+    /// Begins a session that comes without its packets; `on_played` ends it.
+    [[nodiscard]] std::unique_ptr<Playback> play(record::Timestamp time, std::string client,
+                                                 std::string server);
+    void on_played(Playback& playback, record::Timestamp time, std::string_view reason);
+
     /// Writes the totals of all open sessions so far.
     void report(record::Timestamp time);
     /// Closes what is open, in order of appearance.

@@ -39,6 +39,8 @@ struct FoundMap {
     std::optional<std::array<std::uint8_t, 32>> sha256{};
     std::string detail{};   ///< what is wrong, for people
     bool from_wire = false; ///< some client's download, not a file of a folder
+    /// The file, where the source was asked to keep what it reads.
+    std::shared_ptr<const std::vector<std::byte>> file{};
 };
 
 /// Finds and reads maps; files are its business, not the inspector's.

@@ -84,6 +84,14 @@ void MapTracker::check_download(const MapAnnouncement& announced, Reporter& repo
     }
 }
 
+std::shared_ptr<const record::World> MapTracker::on_demo(const MapAnnouncement& announced,
+                                                         std::vector<std::byte> bytes,
+                                                         Reporter& reporter) {
+    return use(announced,
+               bytes.empty() ? maps_->find(announced) : maps_->keep(announced, std::move(bytes)),
+               reporter, "demo");
+}
+
 std::optional<std::shared_ptr<const record::World>> MapTracker::ask_again(Reporter& reporter) {
     missing_->num_kept = maps_->num_kept();
     const FoundMap found = maps_->find_kept(missing_->announced);
@@ -111,7 +119,8 @@ void MapTracker::reset() {
 }
 
 std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& announced,
-                                                     const FoundMap& found, Reporter& reporter) {
+                                                     const FoundMap& found, Reporter& reporter,
+                                                     std::string_view kept) {
     std::shared_ptr<const record::World> world;
     record::MapRecord record{.head = reporter.head(),
                              .name = announced.name,
@@ -120,7 +129,8 @@ std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& anno
                              .sha256 = announced.sha256 ? announced.sha256 : found.sha256,
                              .source = "none"};
     if (found.status == MapStatus::found) {
-        record.source = found.from_wire ? "wire" : "folder";
+        record.source = found.from_wire ? kept : "folder";
+        record.file = found.file;
         record.width = found.physics->width();
         record.height = found.physics->height();
         world = std::make_shared<const record::World>(found.physics);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace tw::inspect {
 
@@ -27,6 +28,10 @@ class MapTracker {
     /// The same when a download is complete; nothing before.
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
     on_data(const wire::MapDataBody& data, Reporter& reporter);
+
+    /// The same for a demo. `bytes`: the map it holds; empty: none, so that it has to be found.
+    [[nodiscard]] std::shared_ptr<const record::World>
+    on_demo(const MapAnnouncement& announced, std::vector<std::byte> bytes, Reporter& reporter);
 
     /// The same when the map was missing and another session's client downloaded it meanwhile; to
     /// be asked at every snapshot, which costs next to nothing.
@@ -63,8 +68,10 @@ class MapTracker {
 
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>> ask_again(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
-    [[nodiscard]] static std::shared_ptr<const record::World>
-    use(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter);
+    [[nodiscard]] static std::shared_ptr<const record::World> use(const MapAnnouncement& announced,
+                                                                  const FoundMap& found,
+                                                                  Reporter& reporter,
+                                                                  std::string_view kept = "wire");
 
     MapSource* maps_;
     std::optional<MapAnnouncement> details_;

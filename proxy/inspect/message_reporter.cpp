@@ -183,6 +183,7 @@ void MessageReporter::report_raw(const MessageAtHand& message, Reporter& reporte
                                             .number = head.number,
                                             .uuid = head.uuid,
                                             .raw = head.body,
+                                            .payload = chunk.payload,
                                             .secrecy = secrecy_of(head)});
     }
 }
@@ -246,7 +247,8 @@ void MessageReporter::report_known(const MessageAtHand& message, const MapTracke
                                             .size = chunk.payload.size(),
                                             .number = head.number,
                                             .uuid = head.uuid,
-                                            .values = fields.values});
+                                            .values = fields.values,
+                                            .payload = chunk.payload});
     }
     if (!message.prelude) {
         report_warnings(message, fields, reporter);

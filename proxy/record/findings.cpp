@@ -196,6 +196,18 @@ constexpr auto kTable = std::to_array<FindingInfo>({
     {snapshot_budget, "snapshot.budget", warning,
      "Snapshots grow towards a limit, beyond which servers drop items in silence.",
      "A type whose items are made faster than they go."},
+    {demo_damaged, "demo.damaged", error,
+     "A demo cannot be read any further; players stop here, too.",
+     "A disk or a copy that changed it, or a recorder that was handed one tick twice."},
+    {demo_cut_short, "demo.cut_short", warning,
+     "A demo ends inside a chunk; all before it was read.",
+     "Its recorder was killed, or is still writing it."},
+    {demo_snapshot_invalid, "demo.snapshot_invalid", error,
+     "A full snapshot of a demo whose counts or offsets do not fit; players skip it.",
+     "A damaged demo or a broken recorder."},
+    {demo_duplicate_item, "demo.duplicate_item", warning,
+     "A full snapshot of a demo has items under one key; players see the first of them.",
+     "A server that put them there."},
 });
 
 constexpr bool in_enum_order() {

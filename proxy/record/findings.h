@@ -81,6 +81,10 @@ enum class FindingId : std::uint8_t {
     snapshot_explained,
     snapshot_client_stalled,
     snapshot_budget,
+    demo_damaged,
+    demo_cut_short,
+    demo_snapshot_invalid,
+    demo_duplicate_item,
     count,
 };
 

@@ -58,8 +58,9 @@ inline constexpr auto kSessionSchema = schema(
             return Word<kSessionEvents>{kSessionEvents[static_cast<std::size_t>(r.event)]};
         },
         "`open` (first datagram), `established` (handshake done, or joined midway), `close`."),
-    key("client", &SessionRecord::client, "The client's address."),
-    key("server", &SessionRecord::server, "The server's address."),
+    key("client", &SessionRecord::client, "The client's address; of a demo the file's name."),
+    key("server", &SessionRecord::server,
+        "The server's address; of a demo who recorded it: `client demo` or `server demo`."),
     key(
         "protocol", [](const SessionRecord& r) { return some(r.protocol); },
         "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7` (forwarded, not "
@@ -69,7 +70,7 @@ inline constexpr auto kSessionSchema = schema(
         [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },
         "Of a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
         "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
-        "`end of capture`."));
+        "`end of capture`, `end of demo`."));
 
 constexpr bool in_chunk(const MessageRecord& record) {
     return record.layer == MessageLayer::chunk;
@@ -145,7 +146,7 @@ inline constexpr auto kMapSchema =
            key(
                "source", [](const MapRecord& r) { return Word<kMapSources>{r.source}; },
                "`folder` (found with `--maps`), `wire` (reassembled from the client's download), "
-               "`none`."),
+               "`demo` (embedded in the demo that was read), `none`."),
            key(
                "width", [](const MapRecord& r) { return only_if(r.width != 0, r.width); },
                "Of the game layer, in tiles; only when the map is there."),

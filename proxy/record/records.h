@@ -9,10 +9,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace tw::record {
 
@@ -52,6 +54,7 @@ struct MessageRecord {
     std::optional<snapshot::Uuid> uuid{};
     std::span<const wire::FieldValue> values{};
     std::span<const std::byte> raw{};            ///< of an unknown message: its body
+    std::span<const std::byte> payload{};        ///< of one in a chunk: all of it; not shown
     wire::Secrecy secrecy = wire::Secrecy::open; ///< of these bytes
 };
 
@@ -61,9 +64,11 @@ struct MapRecord {
     std::uint32_t crc = 0;
     std::int64_t size = 0;
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    std::string_view source{}; ///< "folder", "wire", "none"
+    std::string_view source{}; ///< "folder", "wire", "demo", "none"
     int width = 0;             ///< tiles; 0 while the map is not there
     int height = 0;
+    /// The map's bytes, where somebody asked for them; not shown.
+    std::shared_ptr<const std::vector<std::byte>> file{};
 };
 
 /// A snapshot that came in full; when it could not be rebuilt, the finding before it says why.

@@ -16,7 +16,7 @@ inline constexpr std::array<std::string_view, 2> kDirectionNames{"c2s", "s2c"};
 inline constexpr std::array<std::string_view, 3> kSessionEvents{"open", "established", "close"};
 /// Messages in chunks are the usual ones: their records have no `layer`.
 inline constexpr std::array<std::string_view, 2> kMessageLayers{"control", "connless"};
-inline constexpr std::array<std::string_view, 3> kMapSources{"folder", "wire", "none"};
+inline constexpr std::array<std::string_view, 4> kMapSources{"folder", "wire", "demo", "none"};
 /// In the order of Record.
 inline constexpr std::array<std::string_view, std::variant_size_v<Record>> kRecordTypes{
     "session", "message", "map", "snapshot", "finding", "summary", "impairment"};

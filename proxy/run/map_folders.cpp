@@ -93,6 +93,9 @@ inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
         const auto map = map::Map::parse(std::vector<std::byte>{bytes});
         found = load(map, "the map on the wire");
     }
+    if (found.file == nullptr) {
+        add_file(found, bytes);
+    }
     found.from_wire = true;
     if (found.status == inspect::MapStatus::found) {
         found.detail = store(announcement, identity, bytes);
@@ -162,6 +165,20 @@ void MapFolders::shed() {
     });
 }
 
+void MapFolders::add_file(inspect::FoundMap& found, std::span<const std::byte> bytes) const {
+    if (!options_.with_files || found.status != inspect::MapStatus::found) {
+        return;
+    }
+    const auto known = std::ranges::find_if(kept_, [&](const auto& entry) {
+        return entry.second.sha256 == found.sha256 && entry.second.file != nullptr;
+    });
+    found.file =
+        known != kept_.end()
+            ? known->second.file
+            : inspect::charged(options_.memory, std::vector<std::byte>{bytes.begin(), bytes.end()},
+                               bytes.size());
+}
+
 inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std::string& what) {
     const auto complain = [&](const map::MapError& error) {
         return inspect::FoundMap{.status = inspect::MapStatus::unreadable,
@@ -183,6 +200,7 @@ inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std:
         const std::size_t bytes = physics->memory_bytes();
         found.physics = inspect::charged(options_.memory, *std::move(physics), bytes);
     }
+    add_file(found, file->datafile().bytes());
     return found;
 }
 

@@ -30,6 +30,7 @@ class MapFolders final : public inspect::MapSource {
         std::uintmax_t cache_quota = kCacheQuota; ///< bytes of all maps in it
         /// What maps are charged to; null: to nothing. Has to outlive this and the maps.
         inspect::MemoryBudget* memory = nullptr;
+        bool with_files = false; ///< what is found comes with its bytes
     };
 
     explicit MapFolders(std::vector<std::filesystem::path> folders)
@@ -59,6 +60,8 @@ class MapFolders final : public inspect::MapSource {
     /// The map of a file's bytes, unless it is here already. The lock has to be held.
     [[nodiscard]] inspect::FoundMap load(const map::Result<map::Map>& file,
                                          const std::string& what);
+    /// Adds the file's bytes where they were asked for. The lock has to be held.
+    void add_file(inspect::FoundMap& found, std::span<const std::byte> bytes) const;
     [[nodiscard]] std::shared_ptr<const map::Physics> find_physics(const map::Sha256& sha256) const;
     /// What was found for this announcement; null if nothing was. The lock has to be held.
     [[nodiscard]] const inspect::FoundMap*

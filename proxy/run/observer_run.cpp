@@ -31,10 +31,15 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
                                                   return link_.send(Word::impair, settings);
                                               }},
       memory_{options_.memory_bytes}, maps_{options_.map_folders,
-                                            {.cache = options_.map_cache, .memory = &memory_}} {
+                                            {.cache = options_.map_cache,
+                                             .memory = &memory_,
+                                             .with_files = options_.demos.has_value()}} {
     if (options_.file != nullptr) {
         measured_.emplace(*options_.file, shared_.block().progress);
         queue_.emplace(*measured_);
+    }
+    if (options_.demos) {
+        files_.emplace();
     }
     if (options_.console != nullptr && options_.inspect) {
         console_.emplace(options_.console->is_terminal());
@@ -71,7 +76,9 @@ PipelineOptions ObserverRun::pipeline() {
             .console_filter = options_.console_filter,
             .expectations = options_.expectations,
             .board = board_ ? &*board_ : nullptr,
-            .pseudonym_key = options_.pseudonym_key};
+            .pseudonym_key = options_.pseudonym_key,
+            .demos = options_.demos,
+            .files = files_ ? &*files_ : nullptr};
 }
 
 void ObserverRun::open_page() {
@@ -248,6 +255,27 @@ void ObserverRun::check_disk() {
         spdlog::error("recording to {} stopped: {}; forwarding goes on", options_.file->path(),
                       std::generic_category().message(options_.file->error()));
     }
+    while (const auto complaint = files_ ? files_->take_complaint() : std::nullopt) {
+        spdlog::error("not written: {}; forwarding goes on", *complaint);
+    }
+}
+
+/// Writes what is left of demos; returns how much is missing in them.
+std::uint64_t ObserverRun::finish_files(const sink::DemoLosses& losses) {
+    if (!files_) {
+        return 0;
+    }
+    files_->finish();
+    check_disk();
+    if (losses.late != 0) {
+        spdlog::info("{} snapshots came behind a younger one and are in no demo", losses.late);
+    }
+    const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
+    if (missing != 0) {
+        spdlog::error("{} snapshots, {} messages and {} blocks of demos are missing",
+                      losses.snapshots, losses.messages, files_->lost());
+    }
+    return missing;
 }
 
 void ObserverRun::stop() {
@@ -275,12 +303,14 @@ ObserverResult ObserverRun::finish() {
     ObserverResult result;
     filter::Expectations expectations{options_.expectations};
     Legacies legacies;
+    sink::DemoLosses demo_losses;
     for (const auto& worker : workers_) {
         worker->finish();
         result.totals.merge(worker->totals());
         result.sessions += worker->sessions_seen();
         result.ledger.merge(worker->ledger());
         expectations.merge(worker->expectations());
+        demo_losses.merge(worker->demo_losses());
         legacies.merge(worker->take_legacies());
     }
     if (legacy_file_.valid()) {
@@ -310,6 +340,7 @@ ObserverResult ObserverRun::finish() {
             spdlog::error("{} records could not be written", result.lost_records);
         }
     }
+    result.lost_records += finish_files(demo_losses);
     result.looked = !waits_;
     if (!result.looked) {
         return result;

@@ -14,7 +14,9 @@
 #include "proxy/run/stopwatch.h"
 #include "proxy/run/worker.h"
 #include "proxy/sink/console.h"
+#include "proxy/sink/demo_sink.h"
 #include "proxy/sink/file_output.h"
+#include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/measured_output.h"
 #include "proxy/sink/prompt_stream.h"
@@ -55,6 +57,7 @@ struct ObserverOptions {
     std::optional<filter::Filter> console_filter{};
     std::vector<filter::Expectation> expectations{};
     std::string pseudonym_key{}; ///< empty: client addresses as they are
+    std::optional<sink::DemoOptions> demos{};
     std::optional<PageOptions> page{};
     /// Of one that waits: opens its page when it looks, with what may be thrown; none: there is none.
     std::function<PageOptions()> late_page{};
@@ -100,6 +103,7 @@ class ObserverRun {
     void every_second(const boost::system::error_code& error);
     void show(bool last);
     void check_disk();
+    [[nodiscard]] std::uint64_t finish_files(const sink::DemoLosses& losses);
     void stop();
     void write_summary(const ObserverResult& result);
     [[nodiscard]] ObserverResult finish();
@@ -116,6 +120,7 @@ class ObserverRun {
     MapFolders maps_;
     std::optional<sink::MeasuredOutput> measured_;
     std::optional<sink::QueuedOutput> queue_;
+    std::optional<sink::FileQueue> files_;
     std::optional<sink::Console> console_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;

@@ -71,6 +71,9 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
     if (!options.expectations.empty()) {
         sinks_.add(expectations_);
     }
+    if (options.demos) {
+        sinks_.add(demos_.emplace(*options.demos, *options.files));
+    }
 }
 
 inspect::Options Worker::inspect_options(const PipelineOptions& options) {
@@ -131,6 +134,9 @@ void Worker::run() {
         }
     }
     inspector_.finish(relay::now_utc(), "shutdown");
+    if (demos_) {
+        demos_->finish();
+    }
     if (json_) {
         json_->flush();
     }

@@ -10,6 +10,7 @@
 #include "proxy/run/legacy_file.h"
 #include "proxy/run/story_keeper.h"
 #include "proxy/sink/console.h"
+#include "proxy/sink/demo_sink.h"
 #include "proxy/sink/json_lines.h"
 
 #include <atomic>
@@ -38,6 +39,8 @@ struct PipelineOptions {
     std::vector<filter::Expectation> expectations{};
     admin::Board* board = nullptr; ///< what the live page reads; null: there is none
     std::string pseudonym_key{};   ///< empty: client addresses as they are
+    std::optional<sink::DemoOptions> demos{};
+    sink::FileQueue* files = nullptr; ///< of demos; set where there are any
 };
 
 /// Where a worker finds the copies.
@@ -80,6 +83,11 @@ class Worker {
 
     [[nodiscard]] const filter::Expectations& expectations() const { return expectations_; }
 
+    /// What demos could not hold; only after finish.
+    [[nodiscard]] sink::DemoLosses demo_losses() const {
+        return demos_ ? demos_->losses() : sink::DemoLosses{};
+    }
+
     [[nodiscard]] std::uint32_t sessions_seen() const { return inspector_.sessions_seen(); }
 
   private:
@@ -103,6 +111,7 @@ class Worker {
     inspect::Attribution attribution_{ledger_};
     inspect::Observers observers_;
     std::optional<sink::ConsoleSink> console_;
+    std::optional<sink::DemoSink> demos_;
     std::optional<admin::LiveSink> live_;
     std::optional<StoryKeeper> stories_;
     const Legacies* inherited_ = nullptr;

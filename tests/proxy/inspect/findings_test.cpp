@@ -377,7 +377,8 @@ TEST_CASE("every finding is found by what it describes") {
     }
     for (const tw::record::FindingInfo& info : tw::record::finding_table()) {
         CAPTURE(info.name);
-        CHECK(found.contains(info.id));
+        // Those of demos are found in tests/proxy/capture/play_demo_test.cpp.
+        CHECK((found.contains(info.id) || info.name.starts_with("demo.")));
     }
 }
 

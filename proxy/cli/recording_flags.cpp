@@ -1,0 +1,46 @@
+#include "proxy/cli/recording_flags.h"
+
+#include "proxy/cli/settings.h"
+
+#include <cerrno>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace tw::cli {
+
+void RecordingFlags::add_to(CLI::App& command) {
+    command
+        .add_option("--demo", demo,
+                    "Write what each client was shown as demos that the game plays, one for each "
+                    "session and map, in this folder")
+        ->type_name("DIR");
+    command
+        .add_option("--demo-version", demo_version,
+                    "6: for DDNet, everything; 4: also for vanilla Teeworlds 0.6, without what it "
+                    "does not know: DDNet's own items and messages, clients beyond the 16th")
+        ->check(CLI::IsMember({4, 6}))
+        ->capture_default_str();
+}
+
+std::optional<sink::DemoOptions> RecordingFlags::demos(bool show_secrets) const {
+    if (!wants_demos()) {
+        return std::nullopt;
+    }
+    const auto folder = existing_folders("--demo", {demo}).front();
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+        throw UsageError{fmt::format("--demo {}: {}; name a folder that may be written to", demo,
+                                     std::generic_category().message(errno))};
+    }
+    return sink::DemoOptions{
+        .folder = folder, .version = demo_version, .show_secrets = show_secrets};
+}
+
+std::vector<std::filesystem::path> RecordingFlags::folders() const {
+    return wants_demos() ? std::vector<std::filesystem::path>{demo}
+                         : std::vector<std::filesystem::path>{};
+}
+
+} // namespace tw::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "proxy/sink/demo_sink.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tw::cli {
+
+/// The flags that `proxy` and `decode` share: what is written for other programs.
+struct RecordingFlags {
+    std::string demo; ///< folder; empty: none
+    int demo_version = 6;
+
+    void add_to(CLI::App& command);
+
+    [[nodiscard]] bool wants_demos() const { return !demo.empty(); }
+
+    /// Errors: UsageError for what is no folder that may be written to.
+    [[nodiscard]] std::optional<sink::DemoOptions> demos(bool show_secrets) const;
+    /// The folders that files are made in.
+    [[nodiscard]] std::vector<std::filesystem::path> folders() const;
+};
+
+} // namespace tw::cli

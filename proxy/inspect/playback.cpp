@@ -1,0 +1,179 @@
+#include "proxy/inspect/playback.h"
+
+#include "proxy/inspect/delta_findings.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tw::inspect {
+
+namespace {
+
+/// Demos pad messages to whole ints.
+constexpr std::size_t kMaxPadding = 3;
+
+/// The message without its padding, where its fields tell where it ends.
+std::span<const std::byte> without_padding(std::span<const std::byte> payload,
+                                           const wire::MessageHead& head,
+                                           wire::DecodedFields& fields) {
+    if (head.spec == nullptr) {
+        return payload;
+    }
+    wire::decode_fields(*head.spec, head.body, fields);
+    const auto trailing = fields.error ? std::span<const std::byte>{} : fields.trailing;
+    const bool padding =
+        trailing.size() <= kMaxPadding &&
+        std::all_of(trailing.begin(), trailing.end(), [](std::byte b) { return b == std::byte{}; });
+    return padding ? payload.first(payload.size() - trailing.size()) : payload;
+}
+
+} // namespace
+
+Playback::Playback(std::uint32_t number, std::string client, std::string server,
+                   const Options& options, MapSource& maps, record::RecordSink& sink)
+    : client_{std::move(client)}, server_{std::move(server)}, reporter_{number, sink},
+      messages_{options.messages, Observers::none()}, maps_{maps},
+      types_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects},
+      sizes_{types_.objects().sizes()} {}
+
+void Playback::emit_session(record::SessionEvent event, std::string_view reason) {
+    reporter_.emit(record::SessionRecord{.head = reporter_.session_head(),
+                                         .event = event,
+                                         .client = client_,
+                                         .server = server_,
+                                         .protocol = "0.6",
+                                         .reason = reason});
+}
+
+void Playback::open(record::Timestamp time) {
+    reporter_.begin(time, std::nullopt);
+    emit_session(record::SessionEvent::open);
+    emit_session(record::SessionEvent::established);
+}
+
+void Playback::on_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
+    world_ = maps_.on_demo(announced, std::move(file), reporter_);
+}
+
+record::SnapshotRecord Playback::begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
+                                                std::size_t bytes) {
+    record::SessionStats& stats = reporter_.stats;
+    ++stats.snapshots;
+    stats.delta_bytes += bytes;
+    if (base == snapshot::kNoBase) {
+        ++stats.full;
+    } else {
+        stats.delta_distance.add(std::int64_t{tick} - base);
+    }
+    return {.head = reporter_.head(), .tick = tick, .delta_tick = base, .bytes = bytes};
+}
+
+void Playback::accept(record::SnapshotRecord& record, const snapshot::SnapshotView& items) {
+    record::SessionStats& stats = reporter_.stats;
+    ++stats.verified;
+    stats.items.add(static_cast<std::int64_t>(items.size()));
+    stats.snapshot_bytes.add(static_cast<std::int64_t>(items.size_bytes()));
+    record.rebuilt = true;
+    record.crc_got = items.checksum();
+    record.items = items;
+    if (has_snapshot()) {
+        record.previous = now_.view();
+    }
+    types_.learn(record.items, record.previous.value_or(snapshot::SnapshotView{}));
+    record.ordinal = ordinal_++;
+    record.types = &types_;
+    record.world = world_.get();
+    checks_.look_at(record, reporter_);
+    reporter_.emit(record);
+    base_ = record.tick;
+}
+
+void Playback::refuse(record::SnapshotRecord& record, record::FindingRecord finding) {
+    finding.tick = record.tick;
+    finding.delta_tick = record.delta_tick;
+    ++(finding.id == record::FindingId::snapshot_unknown_base ? reporter_.stats.unknown_base
+                                                              : reporter_.stats.undecodable);
+    reporter_.finding(finding);
+    reporter_.emit(record);
+}
+
+void Playback::on_full(snapshot::Tick tick, std::size_t bytes,
+                       const snapshot::SnapshotView& items) {
+    next_.clear();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        next_.append(items[i].key, items[i].data);
+    }
+    record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
+    accept(record, next_.view());
+    std::swap(now_, next_);
+}
+
+void Playback::on_invalid(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding) {
+    record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
+    refuse(record, std::move(finding));
+}
+
+void Playback::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
+    record::SnapshotRecord record = begin_snapshot(tick, base_, body.size());
+    if (!has_snapshot()) {
+        refuse(record, {.id = record::FindingId::snapshot_unknown_base});
+        return;
+    }
+    snapshot::DeltaWarnings warnings;
+    auto applied = snapshot::decode_delta(body, delta_, sizes_);
+    if (applied) {
+        applied = snapshot::apply_delta(now_.view(), delta_, next_, warnings);
+    }
+    if (!applied) {
+        refuse(record, decode_finding(applied.error(), body, types_));
+        return;
+    }
+    const snapshot::AssembledDelta seen{
+        .tick = tick, .delta_tick = base_, .body = body, .marked = {}};
+    report_warnings(seen, warnings, types_, reporter_);
+    accept(record, next_.view());
+    std::swap(now_, next_);
+}
+
+void Playback::on_unchanged(snapshot::Tick tick) {
+    if (!has_snapshot()) {
+        return;
+    }
+    record::SnapshotRecord record = begin_snapshot(tick, base_, 0);
+    ++reporter_.stats.empty;
+    accept(record, now_.view());
+}
+
+void Playback::on_message(std::span<const std::byte> payload, wire::DecodedFields& fields) {
+    if (payload.empty()) {
+        return; // players ignore it
+    }
+    ++reporter_.direction_stats().messages;
+    const auto padded = wire::decode_message_head(payload);
+    if (!padded) {
+        MessageReporter::report_invalid({.payload = payload}, padded.error(), reporter_);
+        return;
+    }
+    const auto exact = without_padding(payload, *padded, fields);
+    const auto head = wire::decode_message_head(exact);
+    if (!head) {
+        return; // no shorter than its head
+    }
+    // Whether it was reliable the demo does not say; recorders take what is.
+    const wire::Chunk chunk{.vital = head->spec == nullptr || head->spec->vital, .payload = exact};
+    const MessageAtHand message{.chunk = chunk,
+                                .head = *head,
+                                .expected = head->spec != nullptr &&
+                                            wire::is_expected(*head->spec, head->system,
+                                                              wire::Direction::s2c, chunk.vital)};
+    messages_.report(message, maps_, fields, reporter_);
+}
+
+void Playback::close(record::Timestamp time, std::string_view reason) {
+    reporter_.begin(time, std::nullopt);
+    emit_session(record::SessionEvent::close, reason);
+    reporter_.emit(
+        record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,112 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "proxy/sink/demo_encoder.h"
+#include "proxy/sink/file_queue.h"
+#include "snapshot/snapshot.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace tw::sink {
+
+struct DemoOptions {
+    std::filesystem::path folder;
+    int version = demo::kSha256Version; ///< 6 for DDNet, 4 for vanilla, too
+    bool show_secrets = false;          ///< messages with whispers and codes, too
+};
+
+/// What demos could not hold.
+struct DemoLosses {
+    std::uint64_t snapshots = 0; ///< too large, or no room where they wait to be written
+    std::uint64_t late = 0;      ///< snapshots that came behind a younger one
+    std::uint64_t messages = 0;  ///< too large, or too many before the first snapshot
+
+    void merge(const DemoLosses& other) {
+        snapshots += other.snapshots;
+        late += other.late;
+        messages += other.messages;
+    }
+};
+
+/// Writes what each session's client was shown as demos that the game plays: one for each session
+/// and map. A demo begins with its second snapshot, so that none is empty, and is whole at any time.
+class DemoSink final : public record::RecordSink {
+  public:
+    /// `files` has to outlive it, and may serve several.
+    DemoSink(DemoOptions options, FileQueue& files)
+        : options_{std::move(options)}, files_{&files} {}
+
+    void on_record(const record::Record& record) override;
+
+    /// Ends every demo.
+    void finish();
+
+    [[nodiscard]] const DemoLosses& losses() const { return losses_; }
+
+  private:
+    /// What came before the first snapshot is kept up to here: vote options, settings, what was
+    /// said.
+    static constexpr std::size_t kMaxPendingBytes = std::size_t{256} << 10U;
+    /// What is gathered goes to the file after so many ticks, or bytes.
+    static constexpr snapshot::Tick kFlushTicks = 25;
+    static constexpr std::size_t kFlushBytes = std::size_t{16} << 10U;
+    /// A queue that is full is not asked again before.
+    static constexpr snapshot::Tick kPause = 250;
+
+    using Bytes = std::vector<std::byte>;
+
+    /// A demo being written.
+    struct Recording {
+        DemoEncoder encoder;
+        demo::Header header;
+        std::shared_ptr<const std::vector<std::byte>> map;
+        std::string name;
+        std::optional<FileQueue::File> file{}; ///< none before its second snapshot
+        Bytes gathered{};
+        snapshot::Tick flushed = 0;
+    };
+
+    /// A session's.
+    struct Tape {
+        std::optional<Recording> recording{};
+        std::optional<snapshot::Tick> paused{}; ///< since then
+        std::string map_name{};
+        std::uint32_t map_crc = 0;
+        std::optional<std::array<std::uint8_t, 32>> map_sha256{};
+        std::shared_ptr<const std::vector<std::byte>> map{};
+        std::vector<Bytes> pending{}; ///< messages before the first snapshot
+        std::size_t pending_bytes = 0;
+        bool pending_tuning = false; ///< one of them is
+        Bytes tuning{};              ///< the last one
+    };
+
+    void take(const record::SessionRecord& record);
+    void take(const record::MessageRecord& record);
+    void take(const record::MapRecord& record);
+    void take(const record::SnapshotRecord& record);
+    void take(const record::FindingRecord& record);
+
+    void begin(Tape& tape, const record::SnapshotRecord& record);
+    void add_message(Tape& tape, std::span<const std::byte> payload);
+    void flush(Recording& recording);
+    void end(Tape& tape);
+
+    DemoOptions options_;
+    FileQueue* files_;
+    std::unordered_map<std::uint32_t, Tape> tapes_;
+    snapshot::Snapshot vanilla_; ///< kept for its memory
+    DemoLosses losses_;
+};
+
+/// A text as part of a file's name: of letters, digits, dots, dashes and underscores.
+[[nodiscard]] std::string safe_file_name(std::string_view text);
+
+} // namespace tw::sink

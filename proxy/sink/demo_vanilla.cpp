@@ -1,0 +1,47 @@
+#include "proxy/sink/demo_vanilla.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace tw::sink {
+
+namespace {
+
+/// Fields of messages that name a client.
+constexpr std::array<std::string_view, 3> kClientFields{"client_id", "killer", "victim"};
+
+bool is_vanilla(const snapshot::ItemView& item) {
+    if (item.key.type == snapshot::kDescriptorType || item.key.type >= snapshot::kFirstUuidType) {
+        return false;
+    }
+    const snapshot::ObjectSpec* const object = snapshot::find_object(item.key.type);
+    if (object == nullptr) {
+        return true; // dropped as unknown
+    }
+    const auto client = snapshot::client_of(*object, item.key, item.data);
+    return !client || *client < kVanillaClients;
+}
+
+} // namespace
+
+void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out) {
+    out.clear();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        if (is_vanilla(items[i])) {
+            out.append(items[i].key, items[i].data);
+        }
+    }
+}
+
+bool is_vanilla_message(const record::MessageRecord& message) {
+    const auto names_too_high = [](const wire::FieldValue& value) {
+        return value.integer >= kVanillaClients &&
+               std::find(kClientFields.begin(), kClientFields.end(), value.name) !=
+                   kClientFields.end();
+    };
+    return !message.uuid &&
+           std::none_of(message.values.begin(), message.values.end(), names_too_high);
+}
+
+} // namespace tw::sink

@@ -1,0 +1,236 @@
+#include "proxy/sink/file_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace tw::sink {
+
+namespace {
+
+constexpr mode_t kReadableByAll = 0644;
+/// Beyond so many the disk is full, and nobody reads them.
+constexpr std::size_t kMaxComplaints = 16;
+
+/// All of it at its place, or behind what is there. Returns errno, 0 when all went well.
+int write_all(int descriptor, std::span<const std::byte> bytes, std::optional<std::size_t> at) {
+    while (!bytes.empty()) {
+        const ssize_t written =
+            at ? ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(*at))
+               : ::write(descriptor, bytes.data(), bytes.size());
+        if (written < 0 && errno != EINTR) {
+            return errno;
+        }
+        const auto size = static_cast<std::size_t>(std::max<ssize_t>(written, 0));
+        bytes = bytes.subspan(size);
+        at = at ? std::optional{*at + size} : std::nullopt;
+    }
+    return 0;
+}
+
+} // namespace
+
+FileQueue::FileQueue(Full full, std::size_t max_bytes)
+    : full_{full}, max_bytes_{max_bytes}, thread_{[this] { run(); }} {}
+
+FileQueue::~FileQueue() {
+    finish();
+}
+
+void FileQueue::finish() {
+    if (!thread_.joinable()) {
+        return;
+    }
+    {
+        const std::lock_guard lock{mutex_};
+        stop_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+    for (const auto& [unused, open] : open_) {
+        if (open.descriptor >= 0) {
+            ::close(open.descriptor);
+        }
+    }
+    open_.clear();
+}
+
+bool FileQueue::push(Command command) {
+    {
+        std::unique_lock lock{mutex_};
+        const std::size_t size = command.bytes.size();
+        // One that is larger than the queue may have it for itself.
+        const auto fits = [&] { return queued_bytes_ == 0 || queued_bytes_ + size <= max_bytes_; };
+        if (size != 0 && full_ == Full::wait) {
+            room_.wait(lock, fits);
+        } else if (size != 0 && command.kind != Command::Kind::patch && !fits()) {
+            ++lost_;
+            return false;
+        }
+        queued_bytes_ += size;
+        queue_.push_back(std::move(command));
+    }
+    wake_.notify_one();
+    return true;
+}
+
+std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path,
+                                                 std::vector<std::byte> bytes) {
+    File file = 0;
+    {
+        const std::lock_guard lock{mutex_};
+        file = next_++;
+    }
+    if (!push({.kind = Command::Kind::create,
+               .file = file,
+               .bytes = std::move(bytes),
+               .path = std::move(path)})) {
+        return std::nullopt;
+    }
+    return file;
+}
+
+FileQueue::File FileQueue::adopt(int descriptor, std::filesystem::path path) {
+    File file = 0;
+    {
+        const std::lock_guard lock{mutex_};
+        file = next_++;
+    }
+    static_cast<void>(push({.kind = Command::Kind::adopt,
+                            .file = file,
+                            .descriptor = descriptor,
+                            .path = std::move(path)}));
+    return file;
+}
+
+bool FileQueue::append(File file, std::vector<std::byte> bytes) {
+    return push({.kind = Command::Kind::append, .file = file, .bytes = std::move(bytes)});
+}
+
+void FileQueue::patch(File file, std::size_t at, std::vector<std::byte> bytes) {
+    static_cast<void>(
+        push({.kind = Command::Kind::patch, .file = file, .bytes = std::move(bytes), .at = at}));
+}
+
+void FileQueue::close(File file) {
+    static_cast<void>(push({.kind = Command::Kind::close, .file = file}));
+}
+
+std::optional<std::string> FileQueue::take_complaint() {
+    const std::lock_guard lock{mutex_};
+    if (complaints_.empty()) {
+        return std::nullopt;
+    }
+    std::string first = std::move(complaints_.front());
+    complaints_.erase(complaints_.begin());
+    return first;
+}
+
+std::uint64_t FileQueue::lost() const {
+    const std::lock_guard lock{mutex_};
+    return lost_;
+}
+
+std::uint64_t FileQueue::created() const {
+    const std::lock_guard lock{mutex_};
+    return created_;
+}
+
+void FileQueue::run() {
+    std::unique_lock lock{mutex_};
+    while (true) {
+        wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+        if (queue_.empty()) {
+            return;
+        }
+        // It stays in the queue while it is written: its bytes still count.
+        Command& command = queue_.front();
+        lock.unlock();
+        execute(command);
+        lock.lock();
+        queued_bytes_ -= command.bytes.size();
+        queue_.pop_front();
+        room_.notify_all();
+    }
+}
+
+void FileQueue::execute(Command& command) {
+    if (command.kind == Command::Kind::create) {
+        create_file(command);
+        return;
+    }
+    if (command.kind == Command::Kind::adopt) {
+        open_[command.file] = {command.descriptor, std::move(command.path)};
+        return;
+    }
+    const auto found = open_.find(command.file);
+    if (found == open_.end()) {
+        return;
+    }
+    if (command.kind != Command::Kind::close) {
+        write(found->second, command);
+        return;
+    }
+    if (found->second.descriptor >= 0) {
+        ::close(found->second.descriptor);
+    }
+    open_.erase(found);
+}
+
+void FileQueue::create_file(const Command& command) {
+    Open& open = open_[command.file];
+    open.path = command.path;
+    constexpr int kMaxSameName = 1000;
+    for (int number = 2; number <= kMaxSameName; ++number) {
+        open.descriptor =
+            ::open(open.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kReadableByAll);
+        if (open.descriptor >= 0 || errno != EEXIST) {
+            break;
+        }
+        open.path =
+            command.path.parent_path() / fmt::format("{}-{}{}", command.path.stem().string(),
+                                                     number, command.path.extension().string());
+    }
+    if (open.descriptor < 0) {
+        fail(open, errno);
+        return;
+    }
+    {
+        const std::lock_guard lock{mutex_};
+        ++created_;
+    }
+    write(open, command);
+}
+
+void FileQueue::write(Open& open, const Command& command) {
+    if (open.descriptor < 0) {
+        const std::lock_guard lock{mutex_};
+        ++lost_;
+        return;
+    }
+    const auto at = command.kind == Command::Kind::patch ? std::optional{command.at} : std::nullopt;
+    if (const int error = write_all(open.descriptor, command.bytes, at); error != 0) {
+        fail(open, error);
+    }
+}
+
+void FileQueue::fail(Open& open, int error) {
+    if (open.descriptor >= 0) {
+        ::close(open.descriptor);
+        open.descriptor = -1;
+    }
+    const std::lock_guard lock{mutex_};
+    ++lost_;
+    if (complaints_.size() < kMaxComplaints) {
+        complaints_.push_back(
+            fmt::format("{}: {}", open.path.string(), std::generic_category().message(error)));
+    }
+}
+
+} // namespace tw::sink

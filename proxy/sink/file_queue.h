@@ -1,0 +1,104 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tw::sink {
+
+/// Writes any number of files on a thread of its own, so that nobody waits for a disk. What waits to
+/// be written is bounded: beyond that it is refused, and whoever asked goes without. From any thread.
+class FileQueue {
+  public:
+    /// Half a minute of a full server's demos and captures, with a map among them.
+    static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
+
+    enum class Full : std::uint8_t {
+        refuse, ///< live: the game goes on
+        wait,   ///< of a file that is decoded: nothing runs away
+    };
+
+    using File = std::uint32_t;
+
+    explicit FileQueue(Full full = Full::refuse, std::size_t max_bytes = kMaxQueueBytes);
+    /// As finish.
+    ~FileQueue();
+    FileQueue(const FileQueue&) = delete;
+    FileQueue& operator=(const FileQueue&) = delete;
+    FileQueue(FileQueue&&) = delete;
+    FileQueue& operator=(FileQueue&&) = delete;
+
+    /// A file that was not there before, with these bytes in it. Where there is one of this name it
+    /// gets a number behind it: NAME-2.demo. Nothing: refused.
+    [[nodiscard]] std::optional<File> create(std::filesystem::path path,
+                                             std::vector<std::byte> bytes);
+    /// A file that is open already; it is taken over.
+    [[nodiscard]] File adopt(int descriptor, std::filesystem::path path);
+
+    /// False: refused. All of it is written, or nothing.
+    [[nodiscard]] bool append(File file, std::vector<std::byte> bytes);
+    /// Writes over what is there.
+    void patch(File file, std::size_t at, std::vector<std::byte> bytes);
+    /// Nothing follows.
+    void close(File file);
+
+    /// Writes what is queued, then ends the thread; nothing may follow.
+    void finish();
+
+    /// A file that could not be made or written, and why; each is told of once.
+    [[nodiscard]] std::optional<std::string> take_complaint();
+
+    /// Blocks that were refused or could not be written.
+    [[nodiscard]] std::uint64_t lost() const;
+    /// Files that were made.
+    [[nodiscard]] std::uint64_t created() const;
+
+  private:
+    struct Command {
+        enum class Kind : std::uint8_t { create, adopt, append, patch, close };
+
+        Kind kind = Kind::append;
+        File file = 0;
+        std::vector<std::byte> bytes{};
+        std::size_t at = 0;           ///< of a patch
+        int descriptor = -1;          ///< of what is adopted
+        std::filesystem::path path{}; ///< of what is created or adopted
+    };
+
+    struct Open {
+        int descriptor = -1; ///< negative: it failed
+        std::filesystem::path path;
+    };
+
+    [[nodiscard]] bool push(Command command);
+    void run();
+    void execute(Command& command);
+    void create_file(const Command& command);
+    void write(Open& open, const Command& command);
+    void fail(Open& open, int error);
+
+    Full full_;
+    std::size_t max_bytes_;
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    std::condition_variable room_;
+    std::deque<Command> queue_;
+    std::size_t queued_bytes_ = 0;
+    File next_ = 1;
+    std::vector<std::string> complaints_;
+    std::uint64_t lost_ = 0;
+    std::uint64_t created_ = 0;
+    bool stop_ = false;
+    std::map<File, Open> open_; ///< the thread's own
+    std::thread thread_;
+};
+
+} // namespace tw::sink

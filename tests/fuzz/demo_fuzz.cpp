@@ -1,0 +1,106 @@
+#include "proxy/capture/play_demo.h"
+#include "proxy/inspect/inspector.h"
+#include "proxy/sink/demo_encoder.h"
+#include "tests/fuzz/demand.h"
+#include "tests/support/captured_traffic.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+/// A demo, as a session: snapshots stay within their limits, and what a demo of ours can hold of
+/// them reads back the same.
+namespace {
+
+using namespace tw;
+using tw::fuzz::demand;
+
+struct Shown {
+    snapshot::Tick tick = 0;
+    snapshot::Snapshot items;
+};
+
+snapshot::Snapshot copy_of(const snapshot::SnapshotView& view) {
+    snapshot::Snapshot copy;
+    for (std::size_t i = 0; i < view.size(); ++i) {
+        copy.append(view[i].key, view[i].data);
+    }
+    return copy;
+}
+
+class Watcher final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        if (const auto* const found = std::get_if<const record::SnapshotRecord*>(&record)) {
+            take(**found);
+        } else if (const auto* const message = std::get_if<const record::MessageRecord*>(&record)) {
+            demand((*message)->payload.size() <= sink::demo::kMaxPayload);
+        }
+    }
+
+    std::vector<Shown> shown;
+
+  private:
+    void take(const record::SnapshotRecord& record) {
+        demand(record.rebuilt == record.crc_got.has_value());
+        if (!record.rebuilt) {
+            return;
+        }
+        demand(record.items.size() <= snapshot::kMaxItems);
+        demand(record.items.size_bytes() <= snapshot::kMaxSnapshotBytes);
+        demand(record.items.checksum() == *record.crc_got);
+        const auto keys = record.items.keys();
+        demand(std::adjacent_find(keys.begin(), keys.end(), std::greater_equal{}) == keys.end());
+        demand(record.tick >= 0 && record.tick <= sink::demo::kMaxTick);
+        shown.push_back({record.tick, copy_of(record.items)});
+    }
+};
+
+std::vector<Shown> play(const capture::DemoHead& head) {
+    test::NoMaps maps;
+    Watcher watcher;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, watcher, numbers};
+    const capture::DemoPlayed played = capture::play_demo(head, "demo", inspector);
+    demand(played.last >= 0 || played.first <= played.last ||
+           played.error.code >= capture::DemoErrc::none);
+    demand(inspector.totals().verified == watcher.shown.size());
+    return std::move(watcher.shown);
+}
+
+/// Writes what was shown, and reads it again.
+void check_round_trip(const std::vector<Shown>& shown, int version) {
+    std::vector<std::byte> demo = sink::DemoEncoder::head({.version = version}, {});
+    sink::DemoEncoder encoder{version};
+    std::vector<const Shown*> held;
+    for (const Shown& one : shown) {
+        if (encoder.snapshot(one.tick, one.items.view(), demo)) {
+            held.push_back(&one);
+        }
+    }
+    encoder.finish(demo);
+    const auto head = capture::decode_demo_head(demo);
+    demand(head.has_value());
+    const std::vector<Shown> again = play(*head);
+    demand(std::equal(held.begin(), held.end(), again.begin(), again.end(),
+                      [](const Shown* left, const Shown& right) {
+                          return left->tick == right.tick && left->items == right.items;
+                      }));
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto head = capture::decode_demo_head(std::as_bytes(std::span{data, size}));
+    if (!head) {
+        demand(head.error().code != capture::DemoErrc::none && head.error().offset <= size);
+        return 0;
+    }
+    const std::vector<Shown> shown = play(*head);
+    check_round_trip(shown, 4);
+    check_round_trip(shown, 5);
+    return 0;
+}

@@ -1,0 +1,162 @@
+#include "proxy/capture/capture_run.h"
+#include "proxy/sink/demo_sink.h"
+#include "proxy/sink/demo_vanilla.h"
+#include "tests/support/capture_writer.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/random_world.h"
+#include "tests/support/test_data.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using test::Items;
+
+namespace {
+
+Items to_items(const snapshot::SnapshotView& view) {
+    Items items;
+    for (std::size_t i = 0; i < view.size(); ++i) {
+        items[view[i].key].assign(view[i].data.begin(), view[i].data.end());
+    }
+    return items;
+}
+
+using Film = std::vector<std::pair<snapshot::Tick, Items>>;
+
+/// Every snapshot of every session, cut where a demo begins anew.
+class Films final : public record::RecordSink {
+  public:
+    explicit Films(bool vanilla) : vanilla_{vanilla} {}
+
+    void on_record(const record::Record& record) override {
+        const auto* const found = std::get_if<const record::SnapshotRecord*>(&record);
+        if (found == nullptr || !(*found)->rebuilt) {
+            return;
+        }
+        const record::SnapshotRecord& snapshot = **found;
+        auto& films = films_[snapshot.head.session];
+        if (snapshot.ordinal == 0) {
+            films.emplace_back();
+        }
+        REQUIRE_FALSE(films.empty());
+        if (vanilla_) {
+            sink::keep_vanilla_items(snapshot.items, kept_);
+        }
+        films.back().emplace_back(snapshot.tick,
+                                  to_items(vanilla_ ? kept_.view() : snapshot.items));
+    }
+
+    /// In any order; what cannot be a demo is left out.
+    [[nodiscard]] std::vector<Film> all() const {
+        std::vector<Film> all;
+        for (const auto& [unused, films] : films_) {
+            for (const Film& film : films) {
+                if (film.size() > 1) {
+                    all.push_back(film);
+                }
+            }
+        }
+        std::sort(all.begin(), all.end());
+        return all;
+    }
+
+  private:
+    bool vanilla_;
+    snapshot::Snapshot kept_;
+    std::map<std::uint32_t, std::vector<Film>> films_;
+};
+
+class Both final : public record::RecordSink {
+  public:
+    Both(record::RecordSink& one, record::RecordSink& other) : sinks_{&one, &other} {}
+
+    void on_record(const record::Record& record) override {
+        for (record::RecordSink* const sink : sinks_) {
+            sink->on_record(record);
+        }
+    }
+
+  private:
+    std::array<record::RecordSink*, 2> sinks_;
+};
+
+void read(const std::string& path, record::RecordSink& sink) {
+    test::NoMaps maps;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, sink, numbers};
+    capture::CaptureRun run{{path}, {}};
+    run.read(inspector);
+    CHECK_FALSE(run.damaged());
+}
+
+} // namespace
+
+TEST_CASE("every snapshot of a capture reads back from its demos as it was, tick by tick") {
+    for (const std::string name :
+         {"token-ddnet-layers-rejoin", "token-high-bandwidth", "token-map-change",
+          "token-map-download", "tokenless-map-change"}) {
+        for (const int version : {4, 6}) {
+            CAPTURE(name);
+            CAPTURE(version);
+            const test::FilledFolder folder;
+            Films shown{version == 4};
+            sink::FileQueue files{sink::FileQueue::Full::wait};
+            sink::DemoSink demos{{.folder = folder.path(), .version = version}, files};
+            Both both{shown, demos};
+            read(test::test_data("golden/" + name + ".pcap"), both);
+            demos.finish();
+            files.finish();
+            CHECK(files.lost() == 0);
+            CHECK(demos.losses().snapshots + demos.losses().late == 0);
+            std::vector<Film> read_back;
+            for (const auto& file : folder.files()) {
+                Films film{false};
+                read(file.string(), film);
+                REQUIRE(film.all().size() == 1);
+                read_back.push_back(film.all().front());
+            }
+            std::sort(read_back.begin(), read_back.end());
+            CHECK_FALSE(read_back.empty());
+            const bool same = read_back == shown.all();
+            CHECK(same);
+        }
+    }
+}
+
+TEST_CASE("whatever a server shows reads back from a demo") {
+    for (const std::uint32_t seed : {1U, 2U, 3U, 4U}) {
+        for (const int version : {4, 6}) {
+            CAPTURE(seed);
+            CAPTURE(version);
+            std::mt19937 random{seed};
+            test::RandomWorld world{[&random](std::size_t limit) {
+                return std::uniform_int_distribution<std::size_t>{0, limit - 1}(random);
+            }};
+            Film shown;
+            snapshot::Tick tick = 0;
+            for (int i = 0; i < 200; ++i) {
+                tick += 1 + static_cast<snapshot::Tick>(random() % 80);
+                if (i % 7 != 0) {
+                    world.step();
+                }
+                shown.emplace_back(tick, world.items());
+            }
+            const test::TemporaryFile file{test::demo_of(version, shown)};
+            Films again{false};
+            read(file.path(), again);
+            REQUIRE(again.all().size() == 1);
+            const bool same = again.all().front() == shown;
+            CHECK(same);
+        }
+    }
+}

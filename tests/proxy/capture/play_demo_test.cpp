@@ -1,0 +1,214 @@
+// Covers: proxy/inspect/playback.cpp
+#include "proxy/capture/play_demo.h"
+#include "proxy/wire/huffman.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/record_log.h"
+#include "tests/support/session_script.h"
+
+#include <atomic>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using record::FindingId;
+using test::append;
+using test::Bytes;
+using test::bytes_of;
+using test::Items;
+
+namespace {
+
+const Items kFirst{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
+const Items kSecond{{{4, 1}, {11, 20, 0, 0}}, {{4, 2}, {5, 5, 0, 0}}};
+
+/// What is recorded of a demo, and how it ended.
+struct Played {
+    test::RecordLog log;
+    capture::DemoPlayed end;
+    record::SessionStats totals;
+};
+
+void play(const Bytes& bytes, Played& played) {
+    test::FakeMaps maps;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, played.log, numbers};
+    const auto head = capture::decode_demo_head(bytes);
+    REQUIRE(head.has_value());
+    played.end = capture::play_demo(*head, "a.demo", inspector);
+    played.totals = inspector.totals();
+    CHECK(inspector.sessions_seen() == 1);
+}
+
+/// Appends a chunk of these ints.
+void put_ints(Bytes& demo, int type, const std::vector<std::int32_t>& ints) {
+    const Bytes data =
+        wire::huffman_compress(test::body_of(ints), wire::HuffmanEnding::without_zero_byte);
+    append(demo, bytes_of({type << 5 | 30, static_cast<int>(data.size())}));
+    append(demo, data);
+}
+
+Bytes with(const std::function<void(Bytes&)>& change) {
+    Bytes demo = test::demo_of(6, {{10, kFirst}, {12, kSecond}});
+    change(demo);
+    return demo;
+}
+
+} // namespace
+
+TEST_CASE("a demo is a session: its map, snapshots and messages, by its own clock") {
+    for (const int version : {3, 4, 5, 6}) {
+        CAPTURE(version);
+        Bytes demo = sink::DemoEncoder::head(test::demo_header(version), bytes_of({1, 2, 3}));
+        sink::DemoEncoder encoder{version};
+        REQUIRE(encoder.snapshot(10, test::to_snapshot(kFirst).view(), demo));
+        REQUIRE(encoder.message(test::message("sv_motd").string("hello").bytes(), demo));
+        REQUIRE(encoder.snapshot(12, test::to_snapshot(kFirst).view(), demo));
+        REQUIRE(encoder.snapshot(64, test::to_snapshot(kSecond).view(), demo));
+        REQUIRE(encoder.snapshot(400, test::to_snapshot(kSecond).view(), demo));
+        Played played;
+        play(demo, played);
+        CHECK(played.log.lines({"session", "map", "message", "snapshot", "finding"}) ==
+              std::vector<std::string>{"session open", "session established 0.6", "map dm1 none",
+                                       "finding map.not_found dm1", "snapshot 10<--1 ok 2",
+                                       "message s2c sv_motd #0", "snapshot 12<-10 ok 2",
+                                       "snapshot 64<-12 ok 2", "snapshot 400<--1 ok 2",
+                                       "session close end of demo"});
+        CHECK(played.end.error.code == capture::DemoErrc::none);
+        CHECK(played.end.last - played.end.first == 390 * 20'000'000LL);
+        CHECK(played.totals.snapshots == 4);
+        CHECK(played.totals.verified == 4);
+        CHECK(played.totals.empty == 1);
+        CHECK(played.totals.full == 2);
+    }
+}
+
+TEST_CASE("every finding of demos is found by what it describes") {
+    struct Row {
+        FindingId id;
+        std::function<void(Bytes&)> change;
+    };
+
+    using enum FindingId;
+    const Row rows[] = {
+        {demo_cut_short,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0x2f, 1}));
+         }},
+        {demo_damaged,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0x21, 1}));
+         }},
+        {demo_snapshot_invalid,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 1, {4, 1});
+         }},
+        {demo_duplicate_item,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 1, {16, 2, 0, 8, 6 << 16, 5, 6 << 16, 6});
+         }},
+        {snapshot_size_out_of_range,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 3, {0, 1, 0, 40, 0, -1});
+         }},
+        {snapshot_unknown_delete,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 3, {1, 0, 0, 99});
+         }},
+        {message_id_invalid, [](Bytes& demo) { put_ints(demo, 2, {-1}); }},
+        {message_truncated, [](Bytes& demo) { put_ints(demo, 2, {0x01010106}); }},
+    };
+    std::set<FindingId> found;
+    for (const Row& row : rows) {
+        const std::string name{record::finding_info(row.id).name};
+        CAPTURE(name);
+        Played played;
+        play(with(row.change), played);
+        CHECK(played.log.count_of(name) == 1);
+        CHECK(played.totals.findings[static_cast<std::size_t>(row.id)] == 1);
+        // All that was readable comes first.
+        const auto snapshots = played.log.lines({"snapshot"});
+        REQUIRE(snapshots.size() >= 2);
+        CHECK(snapshots[1] == "snapshot 12<-10 ok 2");
+        found.insert(row.id);
+    }
+    for (const record::FindingInfo& info : record::finding_table()) {
+        CAPTURE(info.name);
+        CHECK((found.contains(info.id) || !info.name.starts_with("demo.")));
+    }
+}
+
+TEST_CASE("a snapshot that players skip leaves the one before it as base") {
+    Played played;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 1, {4, 1});
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 3, {0, 0, 0});
+         }),
+         played);
+    CHECK(played.log.lines({"snapshot"}) ==
+          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
+                                   "snapshot 14<--1 bad", "snapshot 16<-12 ok 2"});
+}
+
+TEST_CASE("a delta without a base is no snapshot") {
+    Bytes demo = sink::DemoEncoder::head(test::demo_header(), {});
+    append(demo, bytes_of({0x80, 0, 0, 0, 10}));
+    put_ints(demo, 3, {0, 0, 0});
+    Played played;
+    play(demo, played);
+    CHECK(played.log.count_of("snapshot.unknown_base") == 1);
+    CHECK(played.totals.unknown_base == 1);
+}
+
+TEST_CASE("ticks without a snapshot show the one before, the last tick of a file does not") {
+    Played played;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0xa2}));
+             put_ints(demo, 2, {6});
+             append(demo, bytes_of({0xa2}));
+         }),
+         played);
+    CHECK(played.log.lines({"snapshot", "message"}) ==
+          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
+                                   "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
+                                   "message s2c sv_chat #0"});
+}
+
+TEST_CASE("messages lose the zeros that demos put behind them, and no more") {
+    struct Row {
+        std::string_view name;
+        Bytes payload;
+        std::size_t findings;
+    };
+
+    const auto motd = [](std::string_view text) {
+        return test::message("sv_motd").string(text).bytes();
+    };
+    Bytes surplus = motd("abcd");
+    append(surplus, bytes_of({0, 0, 0, 0, 0}));
+    const Row rows[] = {{"whole ints", motd("ab"), 0},
+                        {"one zero", motd("a"), 0},
+                        {"two zeros", motd("abcde"), 0},
+                        {"three zeros", motd("abc"), 0},
+                        {"more", surplus, 1}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Played played;
+        play(with([&](Bytes& demo) {
+                 sink::DemoEncoder encoder{6};
+                 REQUIRE(encoder.message(row.payload, demo));
+             }),
+             played);
+        CHECK(played.log.count_of("message.trailing_bytes") == row.findings);
+        CHECK(played.log.lines({"message"}).size() == 1);
+    }
+}

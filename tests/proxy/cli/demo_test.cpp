@@ -1,0 +1,90 @@
+// Covers: proxy/cli/recording_flags.cpp
+#include "map/identity.h"
+#include "tests/proxy/cli/program_runs.h"
+#include "tests/support/demo_bytes.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using test::Arguments;
+using test::check_refused;
+using test::FilledFolder;
+using test::Finished;
+using test::TemporaryFile;
+using test::twscope;
+
+namespace {
+
+std::string content(const std::filesystem::path& path) {
+    std::ifstream file{path, std::ios::binary};
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+} // namespace
+
+TEST_CASE("a capture becomes a demo with its map in it, and the demo records") {
+    const FilledFolder folder;
+    const auto path = [&folder](const char* name) { return (folder.path() / name).string(); };
+    const auto map = test::small_map();
+    std::ofstream{path("small.map"), std::ios::binary}.write(
+        reinterpret_cast<const char*>(map.data()), static_cast<std::streamsize>(map.size()));
+    test::Recording recording;
+    recording.play(test::kAnn, test::tee_at(80, 80), "small", map::identify(map).crc, map.size());
+    recording.save(path("a.pcap"));
+    for (const std::string version : {"4", "6"}) {
+        CAPTURE(version);
+        const FilledFolder demos;
+        const Finished written =
+            twscope({"decode", path("a.pcap"), "--maps", folder.path().string(), "--demo",
+                     demos.path().string(), "--demo-version", version});
+        CAPTURE(written.err);
+        CHECK(written.status == 0);
+        const auto files = demos.files();
+        REQUIRE(files.size() == 1);
+        const std::string bytes = content(files[0]);
+        const std::string whole_map{reinterpret_cast<const char*>(map.data()), map.size()};
+        CHECK(bytes.find(whole_map) == (version == "4" ? 436 : 484));
+        const Finished read = twscope({"decode", files[0].string(), "-o", "-"});
+        CHECK(read.status == 0);
+        CHECK(read.out.find(R"("type":"map","session":1,"name":"small")") != std::string::npos);
+        CHECK(read.out.find(R"("source":"demo")") != std::string::npos);
+        CHECK(read.out.find(R"("tick":12,"delta_tick":10)") != std::string::npos);
+        CHECK(read.out.find(R"("reason":"end of demo")") != std::string::npos);
+    }
+}
+
+TEST_CASE("a damaged demo is read as far as it goes, and says so in one line") {
+    test::Bytes damaged = test::demo_of(6, {{1, {}}, {3, {}}});
+    test::Bytes cut = damaged;
+    test::append(damaged, test::bytes_of({0xa2, 0x21, 1}));
+    test::append(cut, test::bytes_of({0xa2, 0x22, 1}));
+    const TemporaryFile file{damaged};
+    const Finished broken = twscope({"decode", file.path(), "-o", "-", "--console-filter", "map"});
+    CHECK(broken.status == 3);
+    CHECK(std::count(broken.err.begin(), broken.err.end(), '\n') == 1);
+    CHECK(broken.err.find("has a chunk that cannot be decompressed (offset ") != std::string::npos);
+    CHECK(broken.out.find(R"("tick":3)") != std::string::npos);
+    const TemporaryFile short_file{cut};
+    const Finished ended = twscope({"decode", short_file.path()});
+    CHECK(ended.status == 0);
+    CHECK(ended.err.find("ends inside a chunk") != std::string::npos);
+    CHECK(twscope({"decode", short_file.path(), "--fail-on", "demo.cut_short"}).status == 1);
+}
+
+TEST_CASE("what is no folder, and what is no demo, is refused in one line") {
+    const TemporaryFile demo{test::demo_of(6, {})};
+    check_refused({"decode", demo.path(), "--demo", "/no such folder"}, "--demo");
+    check_refused({"decode", demo.path(), "--demo", demo.path()}, "--demo");
+    check_refused({"decode", demo.path(), "--demo", "/tmp", "--demo-version", "5"},
+                  "--demo-version");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "--demo", "/no such folder"}, "--demo");
+    const TemporaryFile cut{test::bytes_of({'T', 'W', 'D', 'E', 'M', 'O', 0, 6})};
+    check_refused({"decode", cut.path()}, "ends inside the header of a demo");
+}

@@ -1,0 +1,241 @@
+// Covers: proxy/sink/demo_vanilla.cpp
+#include "proxy/capture/capture_run.h"
+#include "proxy/sink/demo_sink.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/record_log.h"
+#include "tests/support/session_script.h"
+
+#include <atomic>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using sink::DemoSink;
+using sink::FileQueue;
+using snapshot::kNoBase;
+using test::Bytes;
+using test::Items;
+using test::message;
+
+namespace {
+
+constexpr auto kS2c = wire::Direction::s2c;
+const Items kFirst{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
+const Items kSecond{{{4, 1}, {11, 20, 0, 0}}};
+
+/// What a demo holds, as records.
+std::vector<std::string> lines_of(const std::filesystem::path& demo) {
+    test::NoMaps maps;
+    test::RecordLog log;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, log, numbers};
+    capture::CaptureRun run{{demo.string()}, {}};
+    run.read(inspector);
+    return log.lines({"map", "message", "snapshot", "finding"});
+}
+
+/// A session whose demos go to a folder.
+class Stage {
+  public:
+    explicit Stage(sink::DemoOptions options = {}, std::size_t queue = 1 << 20)
+        : files_{FileQueue::Full::refuse, queue} {
+        options.folder = folder_.path();
+        demos_.emplace(options, files_);
+        script_.emplace(inspect::Options{}, *demos_);
+        script_->join_ddnet();
+    }
+
+    test::SessionScript& script() { return *script_; }
+
+    DemoSink& demos() { return *demos_; }
+
+    std::vector<std::filesystem::path> end() {
+        demos_->finish();
+        files_.finish();
+        return folder_.files();
+    }
+
+  private:
+    test::FilledFolder folder_;
+    FileQueue files_;
+    std::optional<DemoSink> demos_;
+    std::optional<test::SessionScript> script_;
+};
+
+sink::demo::Header header_of(const std::filesystem::path& path) {
+    const capture::DemoFile file{path.string()};
+    const auto head = capture::decode_demo_head(file.bytes());
+    REQUIRE(head.has_value());
+    return head->header;
+}
+
+} // namespace
+
+TEST_CASE("a session becomes a demo of all it was shown") {
+    Stage stage;
+    stage.script().enter("dm1");
+    stage.script().tell(kS2c, message("sv_motd").string("welcome"));
+    stage.script().snap(10, kNoBase, kFirst);
+    stage.script().snap(12, 10, kSecond);
+    stage.script().tell(kS2c, message("sv_broadcast").string("go"));
+    stage.script().snap(90, 12, kFirst);
+    stage.script().close("idle");
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    CHECK(files[0].filename().string().ends_with("Z-s1-dm1.demo"));
+    CHECK(lines_of(files[0]) ==
+          std::vector<std::string>{"map dm1 none", "finding map.not_found dm1",
+                                   "snapshot 10<--1 ok 2", "message s2c sv_motd #0",
+                                   "snapshot 12<-10 ok 1", "message s2c sv_broadcast #0",
+                                   "snapshot 90<-12 ok 2"});
+    const auto header = header_of(files[0]);
+    CHECK(header.version == 5); // nobody said which hash the map has
+    CHECK(header.length == 1);
+    CHECK(header.map_name == "dm1");
+    CHECK(stage.demos().losses().snapshots == 0);
+}
+
+TEST_CASE("a map in reach is in the demo, with its hash") {
+    Stage stage;
+    auto& answer = stage.script().maps().answer;
+    answer.status = inspect::MapStatus::not_found;
+    answer.sha256.emplace().fill(9);
+    answer.file = std::make_shared<const Bytes>(test::bytes_of({1, 2, 3}));
+    stage.script().enter("dm1");
+    stage.script().snap(10, kNoBase, kFirst);
+    stage.script().snap(12, 10, kSecond);
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    const auto header = header_of(files[0]);
+    CHECK(header.version == 6);
+    CHECK(header.sha256 == answer.sha256);
+}
+
+TEST_CASE("each map has a demo of its own, and none is empty") {
+    Stage stage;
+    stage.script().enter("dm1");
+    stage.script().snap(10, kNoBase, kFirst);
+    stage.script().snap(12, 10, kSecond);
+    stage.script().enter("../ctf1");
+    stage.script().tell(kS2c, message("sv_motd").string("on ctf1"));
+    stage.script().snap(5, kNoBase, kSecond);
+    stage.script().snap(7, 5, kFirst);
+    stage.script().enter("dm2");
+    stage.script().snap(5, kNoBase, kSecond); // no player plays a single tick
+    const auto files = stage.end();
+    REQUIRE(files.size() == 2);
+    const bool first = files[0].filename().string().ends_with("dm1.demo");
+    const auto& other = files[first ? 1 : 0];
+    CHECK(other.filename().string().ends_with("_._ctf1.demo"));
+    const auto lines = lines_of(other);
+    CHECK(std::count(lines.begin(), lines.end(), "message s2c sv_motd #0") == 1);
+    CHECK(lines.back() == "snapshot 7<-5 ok 2");
+    CHECK(header_of(other).map_name == "_._ctf1");
+}
+
+TEST_CASE("findings of warning or worse are markers") {
+    Stage stage;
+    stage.script().enter("dm1");
+    stage.script().snap(100, kNoBase, kFirst);
+    stage.script().snap(102, 100, kSecond);
+    stage.script().tell(kS2c, {test::vital(message("sv_emoticon").number(1).number(99))}); // info
+    stage.script().snap(180, 102, kFirst);
+    stage.script().tell(kS2c, {test::vital(message("sv_emoticon").number(1))}); // warning
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    CHECK(header_of(files[0]).markers == std::vector<std::int32_t>{180});
+}
+
+TEST_CASE("a recorder that is killed leaves a demo that plays") {
+    test::FilledFolder folder;
+    FileQueue files;
+    DemoSink demos{{.folder = folder.path()}, files};
+    test::SessionScript script{{}, demos};
+    script.join_ddnet();
+    script.enter("dm1");
+    snapshot::Tick base = kNoBase;
+    for (snapshot::Tick tick = 10; tick < 110; tick += 2) {
+        script.snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
+        base = tick;
+    }
+    files.finish(); // and nobody ends the demo
+    const auto made = folder.files();
+    REQUIRE(made.size() == 1);
+    const auto lines = lines_of(made[0]);
+    CHECK(lines.size() > 2 + 30); // what came half a second before is not there yet
+    CHECK(std::none_of(lines.begin(), lines.end(),
+                       [](const std::string& line) { return line.starts_with("finding demo"); }));
+    CHECK(header_of(made[0]).length == 0);
+}
+
+TEST_CASE("messages with secrets are only there when they are asked for") {
+    for (const bool show : {false, true}) {
+        CAPTURE(show);
+        Stage stage{{.folder = {}, .show_secrets = show}};
+        stage.script().enter("dm1");
+        stage.script().snap(10, kNoBase, kFirst);
+        stage.script().snap(12, 10, kSecond);
+        constexpr std::int32_t kWhisper = 3;
+        stage.script().tell(kS2c, message("sv_chat").number(kWhisper).number(1).string("psst"));
+        stage.script().tell(kS2c, message("sv_chat").number(0).number(1).string("hello"));
+        const auto files = stage.end();
+        REQUIRE(files.size() == 1);
+        std::ifstream file{files[0], std::ios::binary};
+        const auto lines = lines_of(files[0]);
+        CHECK(std::count(lines.begin(), lines.end(), "message s2c sv_chat #0") == (show ? 2 : 1));
+    }
+}
+
+TEST_CASE("a demo for vanilla has nothing that it does not know") {
+    Stage stage{{.folder = {}, .version = 4}};
+    stage.script().enter("dm1");
+    const std::vector<std::int32_t> info(5, 0);
+    const Items items{{{0, 0x7fff}, {1, 2, 3, 4}},
+                      {{4, 1}, {10, 20, 0, 0}},
+                      {{9, 15}, std::vector<std::int32_t>(22, 0)},
+                      {{9, 16}, std::vector<std::int32_t>(22, 0)},
+                      {{10, 0}, {0, 3, 0, 0, 0}},
+                      {{10, 1}, {0, 16, 0, 0, 0}},
+                      {{0x7fff, 1}, {7}}};
+    stage.script().snap(10, kNoBase, items);
+    stage.script().snap(12, 10, kSecond);
+    stage.script().tell(kS2c, message("sv_emoticon").number(15).number(1));
+    stage.script().tell(kS2c, message("sv_emoticon").number(16).number(1));
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    CHECK(header_of(files[0]).version == 4);
+    const auto lines = lines_of(files[0]);
+    CHECK(std::count(lines.begin(), lines.end(), "snapshot 10<--1 ok 3") == 1);
+    CHECK(std::count(lines.begin(), lines.end(), "message s2c sv_emoticon #0") == 1);
+}
+
+TEST_CASE("a queue that is full ends a demo, and another begins later") {
+    Stage stage{{}, 600}; // for a head and little more
+    stage.script().enter("dm1");
+    snapshot::Tick base = kNoBase;
+    for (snapshot::Tick tick = 10; tick < 2000; tick += 2) {
+        stage.script().snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
+        base = tick;
+    }
+    const auto files = stage.end();
+    for (const auto& file : files) {
+        const auto lines = lines_of(file);
+        CHECK(std::none_of(lines.begin(), lines.end(), [](const std::string& line) {
+            return line.starts_with("finding demo");
+        }));
+    }
+}
+
+TEST_CASE("texts become names of files that stay in their folder") {
+    CHECK(sink::safe_file_name("Kobra 4") == "Kobra_4");
+    CHECK(sink::safe_file_name("../../etc/passwd") == "_._.._etc_passwd");
+    CHECK(sink::safe_file_name("") == "unknown");
+    CHECK(sink::safe_file_name(std::string(200, 'a')).size() == 64);
+    CHECK(sink::safe_file_name("\xc3\xa4.") == "__.");
+}
