@@ -8,6 +8,7 @@
 #include "proxy/cli/settings.h"
 #include "proxy/report/finding_printer.h"
 #include "proxy/report/totals_text.h"
+#include "proxy/run/capture_observer.h"
 #include "proxy/run/fanout.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/stopwatch.h"
@@ -44,7 +45,8 @@ class Decoding {
 
   private:
     [[nodiscard]] bool finish_records(const record::SessionStats& totals);
-    [[nodiscard]] bool finish_demos();
+    void open_files();
+    [[nodiscard]] bool finish_files();
 
     const DecodeFlags* flags_;
     run::Stopwatch running_;
@@ -63,6 +65,10 @@ class Decoding {
     std::optional<filter::FilteredSink> filtered_findings_;
     std::optional<sink::FileQueue> files_;
     std::optional<sink::DemoSink> demos_;
+    std::optional<sink::CaptureTarget> capture_file_;
+    std::optional<sink::CaptureSink> capture_;
+    std::optional<run::CaptureObserver> capture_observer_;
+    inspect::Observers observers_;
     run::Fanout sinks_;
     std::atomic<std::uint32_t> numbers_{0};
     std::optional<inspect::Inspector> inspector_;
@@ -77,6 +83,7 @@ Decoding::Decoding(const DecodeFlags& flags)
                                                      .with_files = demo_options_.has_value()}},
       objects_{flags.records.objects()}, expectations_{flags.records.expectations(*objects_)} {
     const RecordFlags& records = flags.records;
+    flags.recording.check_capture(records.show_secrets);
     open_output_file("--summary", records.summary, summary_);
     captures_.emplace(flags.captures.paths, flags.captures.servers());
     auto filter = records.parse_filter("--filter", records.filter, *objects_);
@@ -89,15 +96,13 @@ Decoding::Decoding(const DecodeFlags& flags)
         json_.emplace(records.json(*objects_), *file_);
         run::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);
     }
-    if (demo_options_) {
-        files_.emplace(sink::FileQueue::Full::wait);
-        sinks_.add(demos_.emplace(*demo_options_, *files_));
-    }
+    open_files();
     inspector_.emplace(
         inspect::Options{.objects = objects_.get(),
                          .messages = records.wants_messages(flags.recording.wants_demos()),
                          .learn_sizes = records.learn_sizes,
-                         .memory = &memory_},
+                         .memory = &memory_,
+                         .observers = &observers_},
         maps_, sinks_, numbers_);
 }
 
@@ -119,17 +124,41 @@ bool Decoding::finish_records(const record::SessionStats& totals) {
     return !file_->failed();
 }
 
-/// False: demos are missing, or something in them.
-bool Decoding::finish_demos() {
-    if (!demos_) {
+void Decoding::open_files() {
+    if (demo_options_ || !flags_->recording.capture.empty()) {
+        files_.emplace(sink::FileQueue::Full::wait);
+    }
+    if (demo_options_) {
+        sinks_.add(demos_.emplace(*demo_options_, *files_));
+    }
+    flags_->recording.open_capture(capture_file_, sink::CaptureTarget::Begin::empty);
+    if (capture_file_) {
+        const sink::FileQueue::File file = capture_file_->give_to(*files_);
+        capture_file_->begin(*files_, file);
+        sinks_.add(capture_.emplace(*files_, file));
+        observers_.add(capture_observer_.emplace(*capture_));
+    }
+}
+
+/// False: demos or the capture are missing, or something in them.
+bool Decoding::finish_files() {
+    if (!files_) {
         return true;
     }
-    demos_->finish();
-    files_->finish();
-    const sink::DemoLosses& losses = demos_->losses();
-    while (const auto complaint = files_->take_complaint()) {
-        fmt::print(stderr, "twscope: --demo: {}\n", *complaint);
+    if (demos_) {
+        demos_->finish();
     }
+    if (capture_) {
+        capture_->finish(captures_->last());
+    }
+    files_->finish();
+    while (const auto complaint = files_->take_complaint()) {
+        fmt::print(stderr, "twscope: not written: {}\n", *complaint);
+    }
+    if (!demos_) {
+        return files_->lost() == 0;
+    }
+    const sink::DemoLosses& losses = demos_->losses();
     if (losses.late != 0) {
         fmt::print(stderr,
                    "twscope: --demo: {} snapshots came behind a younger one and are in no demo\n",
@@ -149,7 +178,7 @@ int Decoding::run() {
     captures_->read(*inspector_, flags_->records.pseudonym_key);
     const record::SessionStats totals = inspector_->totals();
     const bool recorded = finish_records(totals);
-    const bool filmed = finish_demos();
+    const bool written = finish_files();
     if (!recorded) {
         return kExitFailed;
     }
@@ -162,7 +191,7 @@ int Decoding::run() {
     const int code = conclude(report::outcome_of(std::move(checks), totals,
                                                  inspector_->sessions_seen(), running_.seconds()),
                               summary_);
-    return code == 0 && (!filmed || captures_->damaged()) ? kExitFailed : code;
+    return code == 0 && (!written || captures_->damaged()) ? kExitFailed : code;
 }
 
 } // namespace

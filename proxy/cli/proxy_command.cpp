@@ -168,10 +168,15 @@ int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invoc
                      post.waits   ? Begin::shared
                      : number > 1 ? Begin::behind
                                   : Begin::empty);
+    std::optional<sink::CaptureTarget> capture;
+    using CaptureBegin = sink::CaptureTarget::Begin;
+    flags.recording.open_capture(capture, post.waits || number > 1 ? CaptureBegin::behind
+                                                                   : CaptureBegin::empty);
     sink::PromptStream console{console_of(flags)};
     run::ObserverOptions options =
         observer_options(flags, *objects, file ? &*file : nullptr, console);
     options.summary = summary ? &*summary : nullptr;
+    options.capture = capture ? &*capture : nullptr;
     const auto page = [&flags, &greeting] {
         return run::PageOptions{.listening = flags.http.listen(),
                                 .admin = flags.http.options(),

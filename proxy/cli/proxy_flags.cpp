@@ -123,6 +123,10 @@ void ProxyFlags::check() const {
     std::ignore = records.failing();
     std::ignore = records.map_folders();
     std::ignore = recording.demos(records.show_secrets);
+    recording.check_capture(records.show_secrets);
+    if (no_inspect && (recording.wants_demos() || !recording.capture.empty())) {
+        throw UsageError{"--demo and --write need what --no-inspect switches off"};
+    }
     std::ignore = records.parse_filter("--filter", records.filter, *objects);
     std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
     std::ignore = records.expectations(*objects);

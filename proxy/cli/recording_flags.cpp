@@ -23,6 +23,11 @@ void RecordingFlags::add_to(CLI::App& command) {
                     "does not know: DDNet's own items and messages, clients beyond the 16th")
         ->check(CLI::IsMember({4, 6}))
         ->capture_default_str();
+    command
+        .add_option("-w,--write", capture,
+                    "Write all datagrams as a capture (pcapng), with sessions and findings as "
+                    "comments; it holds every password, so it needs --show-secrets")
+        ->type_name("FILE");
 }
 
 std::optional<sink::DemoOptions> RecordingFlags::demos(bool show_secrets) const {
@@ -36,6 +41,29 @@ std::optional<sink::DemoOptions> RecordingFlags::demos(bool show_secrets) const 
     }
     return sink::DemoOptions{
         .folder = folder, .version = demo_version, .show_secrets = show_secrets};
+}
+
+void RecordingFlags::check_capture(bool show_secrets) const {
+    if (!capture.empty() && !show_secrets) {
+        throw UsageError{fmt::format(
+            "--write {}: a capture holds every byte as it was sent, passwords and whispers too, "
+            "and cannot be redacted; add --show-secrets if that is what you want",
+            capture)};
+    }
+}
+
+void RecordingFlags::open_capture(std::optional<sink::CaptureTarget>& target,
+                                  sink::CaptureTarget::Begin begin) const {
+    if (capture.empty()) {
+        return;
+    }
+    try {
+        target.emplace(capture, begin);
+    } catch (const std::system_error& error) {
+        throw UsageError{fmt::format("--write {}: {}; name a file, no pipe, in a folder that "
+                                     "exists and may be written to",
+                                     capture, error.code().message())};
+    }
 }
 
 std::vector<std::filesystem::path> RecordingFlags::folders() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/sink/capture_target.h"
 #include "proxy/sink/demo_sink.h"
 
 #include <filesystem>
@@ -17,6 +18,7 @@ namespace tw::cli {
 struct RecordingFlags {
     std::string demo; ///< folder; empty: none
     int demo_version = 6;
+    std::string capture; ///< file; empty: none
 
     void add_to(CLI::App& command);
 
@@ -24,6 +26,11 @@ struct RecordingFlags {
 
     /// Errors: UsageError for what is no folder that may be written to.
     [[nodiscard]] std::optional<sink::DemoOptions> demos(bool show_secrets) const;
+    /// Errors: UsageError where the capture would hold what must not be shown.
+    void check_capture(bool show_secrets) const;
+    /// Opens the file of the capture, if there is to be one. Errors: UsageError.
+    void open_capture(std::optional<sink::CaptureTarget>& target,
+                      sink::CaptureTarget::Begin begin) const;
     /// The folders that files are made in.
     [[nodiscard]] std::vector<std::filesystem::path> folders() const;
 };

@@ -38,8 +38,14 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
         measured_.emplace(*options_.file, shared_.block().progress);
         queue_.emplace(*measured_);
     }
-    if (options_.demos) {
+    if (options_.demos || options_.capture != nullptr) {
         files_.emplace();
+    }
+    if (options_.capture != nullptr) {
+        capture_ = options_.capture->give_to(*files_);
+        if (!waits_) {
+            options_.capture->begin(*files_, *capture_);
+        }
     }
     if (options_.console != nullptr && options_.inspect) {
         console_.emplace(options_.console->is_terminal());
@@ -78,6 +84,7 @@ PipelineOptions ObserverRun::pipeline() {
             .board = board_ ? &*board_ : nullptr,
             .pseudonym_key = options_.pseudonym_key,
             .demos = options_.demos,
+            .capture = capture_,
             .files = files_ ? &*files_ : nullptr};
 }
 
@@ -121,6 +128,9 @@ void ObserverRun::look(const relay::UniqueFd& legacy) {
     relay_.look_again();
     if (options_.file != nullptr) {
         options_.file->go_behind_last_line();
+    }
+    if (options_.capture != nullptr) {
+        options_.capture->begin(*files_, *capture_);
     }
     impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
     for (const auto& worker : workers_) {
@@ -260,8 +270,8 @@ void ObserverRun::check_disk() {
     }
 }
 
-/// Writes what is left of demos; returns how much is missing in them.
-std::uint64_t ObserverRun::finish_files(const sink::DemoLosses& losses) {
+/// Writes what is left of demos and the capture; returns how much is missing in them.
+std::uint64_t ObserverRun::finish_files(const sink::DemoLosses& losses, std::uint64_t datagrams) {
     if (!files_) {
         return 0;
     }
@@ -270,10 +280,11 @@ std::uint64_t ObserverRun::finish_files(const sink::DemoLosses& losses) {
     if (losses.late != 0) {
         spdlog::info("{} snapshots came behind a younger one and are in no demo", losses.late);
     }
-    const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
+    const std::uint64_t missing = losses.snapshots + losses.messages + datagrams + files_->lost();
     if (missing != 0) {
-        spdlog::error("{} snapshots, {} messages and {} blocks of demos are missing",
-                      losses.snapshots, losses.messages, files_->lost());
+        spdlog::error("of demos {} snapshots and {} messages are missing, of the capture {} "
+                      "datagrams, of both {} blocks",
+                      losses.snapshots, losses.messages, datagrams, files_->lost());
     }
     return missing;
 }
@@ -304,6 +315,7 @@ ObserverResult ObserverRun::finish() {
     filter::Expectations expectations{options_.expectations};
     Legacies legacies;
     sink::DemoLosses demo_losses;
+    std::uint64_t capture_losses = 0;
     for (const auto& worker : workers_) {
         worker->finish();
         result.totals.merge(worker->totals());
@@ -311,6 +323,7 @@ ObserverResult ObserverRun::finish() {
         result.ledger.merge(worker->ledger());
         expectations.merge(worker->expectations());
         demo_losses.merge(worker->demo_losses());
+        capture_losses += worker->capture_losses();
         legacies.merge(worker->take_legacies());
     }
     if (legacy_file_.valid()) {
@@ -340,7 +353,7 @@ ObserverResult ObserverRun::finish() {
             spdlog::error("{} records could not be written", result.lost_records);
         }
     }
-    result.lost_records += finish_files(demo_losses);
+    result.lost_records += finish_files(demo_losses, capture_losses);
     result.looked = !waits_;
     if (!result.looked) {
         return result;

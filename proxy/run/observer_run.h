@@ -13,6 +13,7 @@
 #include "proxy/run/shared_block.h"
 #include "proxy/run/stopwatch.h"
 #include "proxy/run/worker.h"
+#include "proxy/sink/capture_target.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/file_output.h"
@@ -58,6 +59,7 @@ struct ObserverOptions {
     std::vector<filter::Expectation> expectations{};
     std::string pseudonym_key{}; ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
+    sink::CaptureTarget* capture = nullptr; ///< null: none. Has to outlive the run
     std::optional<PageOptions> page{};
     /// Of one that waits: opens its page when it looks, with what may be thrown; none: there is none.
     std::function<PageOptions()> late_page{};
@@ -103,7 +105,8 @@ class ObserverRun {
     void every_second(const boost::system::error_code& error);
     void show(bool last);
     void check_disk();
-    [[nodiscard]] std::uint64_t finish_files(const sink::DemoLosses& losses);
+    [[nodiscard]] std::uint64_t finish_files(const sink::DemoLosses& losses,
+                                             std::uint64_t datagrams);
     void stop();
     void write_summary(const ObserverResult& result);
     [[nodiscard]] ObserverResult finish();
@@ -121,6 +124,7 @@ class ObserverRun {
     std::optional<sink::MeasuredOutput> measured_;
     std::optional<sink::QueuedOutput> queue_;
     std::optional<sink::FileQueue> files_;
+    std::optional<sink::FileQueue::File> capture_;
     std::optional<sink::Console> console_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;

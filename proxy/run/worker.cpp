@@ -74,12 +74,19 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
     if (options.demos) {
         sinks_.add(demos_.emplace(*options.demos, *options.files));
     }
+    if (capture_) {
+        sinks_.add(*capture_);
+    }
 }
 
 inspect::Options Worker::inspect_options(const PipelineOptions& options) {
     inspect::Options own = options.inspect;
     if (options.stats) {
         observers_.add(attribution_);
+    }
+    if (options.capture) {
+        capture_.emplace(*options.files, *options.capture);
+        observers_.add(capture_observer_.emplace(*capture_));
     }
     own.observers = &observers_;
     return own;
@@ -117,6 +124,9 @@ void Worker::run() {
             if (json_) {
                 json_->flush();
             }
+            if (capture_) {
+                capture_->flush();
+            }
         }
         if (board_ != nullptr && time - published >= kPublishEvery) {
             published = time;
@@ -136,6 +146,9 @@ void Worker::run() {
     inspector_.finish(relay::now_utc(), "shutdown");
     if (demos_) {
         demos_->finish();
+    }
+    if (capture_) {
+        capture_->finish(relay::now_utc());
     }
     if (json_) {
         json_->flush();

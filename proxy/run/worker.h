@@ -6,6 +6,7 @@
 #include "proxy/inspect/attribution.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/relay/ring.h"
+#include "proxy/run/capture_observer.h"
 #include "proxy/run/fanout.h"
 #include "proxy/run/legacy_file.h"
 #include "proxy/run/story_keeper.h"
@@ -40,7 +41,8 @@ struct PipelineOptions {
     admin::Board* board = nullptr; ///< what the live page reads; null: there is none
     std::string pseudonym_key{};   ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
-    sink::FileQueue* files = nullptr; ///< of demos; set where there are any
+    std::optional<sink::FileQueue::File> capture{}; ///< where datagrams are written
+    sink::FileQueue* files = nullptr; ///< of demos and the capture; set where there are any
 };
 
 /// Where a worker finds the copies.
@@ -88,6 +90,9 @@ class Worker {
         return demos_ ? demos_->losses() : sink::DemoLosses{};
     }
 
+    /// Datagrams that the capture lacks; only after finish.
+    [[nodiscard]] std::uint64_t capture_losses() const { return capture_ ? capture_->lost() : 0; }
+
     [[nodiscard]] std::uint32_t sessions_seen() const { return inspector_.sessions_seen(); }
 
   private:
@@ -112,6 +117,8 @@ class Worker {
     inspect::Observers observers_;
     std::optional<sink::ConsoleSink> console_;
     std::optional<sink::DemoSink> demos_;
+    std::optional<sink::CaptureSink> capture_;
+    std::optional<CaptureObserver> capture_observer_;
     std::optional<admin::LiveSink> live_;
     std::optional<StoryKeeper> stories_;
     const Legacies* inherited_ = nullptr;

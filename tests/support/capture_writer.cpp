@@ -1,5 +1,7 @@
 #include "tests/support/capture_writer.h"
 
+#include "proxy/sink/pcapng.h"
+
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -110,21 +112,16 @@ FrameBytes pcap_file(const PcapForm& form, const std::vector<PcapFrame>& frames)
 
 FrameBytes pcapng_file(bool big_endian, std::uint32_t link, std::uint32_t resolution,
                        const std::vector<std::pair<std::uint64_t, FrameBytes>>& frames) {
-    CaptureBytes file{big_endian};
-    file.u32(0x0a0d0d0a).u32(28).u32(0x1a2b3c4d).u16(1).u16(0).u32(0xffffffff).u32(0xffffffff);
-    file.u32(28);
-    // Interface: link, snap length, one option (9: resolution), end of options.
-    file.u32(1).u32(32).u16(link).u16(0).u32(65535);
-    file.u16(9).u16(1).u8(resolution).zeros(3).u16(0).u16(0).u32(32);
+    FrameBytes file;
+    const sink::PcapngEncoder encoder{big_endian};
+    encoder.section({}, file);
+    encoder.interface({.link = static_cast<std::uint16_t>(link),
+                       .resolution = static_cast<std::uint8_t>(resolution)},
+                      file);
     for (const auto& [time, bytes] : frames) {
-        const std::size_t padding = (4 - bytes.size() % 4) % 4;
-        const auto size = static_cast<std::uint32_t>(bytes.size());
-        const auto total = static_cast<std::uint32_t>(32 + bytes.size() + padding);
-        file.u32(6).u32(total).u32(0);
-        file.u32(static_cast<std::uint32_t>(time >> 32U)).u32(static_cast<std::uint32_t>(time));
-        file.u32(size).u32(size).raw(bytes).zeros(padding).u32(total);
+        encoder.packet({.time = time, .frame = bytes}, file);
     }
-    return file.bytes();
+    return file;
 }
 
 TemporaryFile::TemporaryFile(std::span<const std::byte> content) {

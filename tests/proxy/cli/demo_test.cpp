@@ -78,6 +78,26 @@ TEST_CASE("a damaged demo is read as far as it goes, and says so in one line") {
     CHECK(twscope({"decode", short_file.path(), "--fail-on", "demo.cut_short"}).status == 1);
 }
 
+TEST_CASE("a capture is only written by who may see everything in it") {
+    const FilledFolder folder;
+    const auto path = [&folder](const char* name) { return (folder.path() / name).string(); };
+    test::Recording recording;
+    recording.play(test::kAnn, test::tee_at(80, 80));
+    recording.save(path("a.pcap"));
+    check_refused({"decode", path("a.pcap"), "-w", path("b.pcapng")}, "--show-secrets");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "-w", path("b.pcapng")}, "--show-secrets");
+    check_refused({"decode", path("a.pcap"), "--show-secrets", "-w", "/dev/null"}, "--write");
+    check_refused(
+        {"proxy", "-s", "127.0.0.1:1", "--no-inspect", "--show-secrets", "-w", path("b.pcapng")},
+        "--no-inspect");
+    CHECK_FALSE(std::filesystem::exists(path("b.pcapng")));
+    const Finished first =
+        twscope({"decode", path("a.pcap"), "--show-secrets", "-o", "-", "-w", path("b.pcapng")});
+    CHECK(first.status == 0);
+    const Finished second = twscope({"decode", path("b.pcapng"), "--show-secrets", "-o", "-"});
+    CHECK(first.out == second.out);
+}
+
 TEST_CASE("what is no folder, and what is no demo, is refused in one line") {
     const TemporaryFile demo{test::demo_of(6, {})};
     check_refused({"decode", demo.path(), "--demo", "/no such folder"}, "--demo");

@@ -1,0 +1,49 @@
+#include "proxy/sink/capture_target.h"
+
+#include "proxy/sink/capture_sink.h"
+
+#include <cerrno>
+#include <system_error>
+#include <tuple>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tw::sink {
+
+namespace {
+
+constexpr mode_t kReadableByOwner = 0600; // it holds passwords
+
+} // namespace
+
+CaptureTarget::CaptureTarget(const std::string& path, Begin begin) : path_{path} {
+    // Looked at first: opening a pipe would wait for its reader.
+    struct stat found {};
+
+    if (::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
+        throw std::system_error{ESPIPE, std::generic_category(), path};
+    }
+    const int fresh = begin == Begin::empty ? O_TRUNC : 0;
+    descriptor_ =
+        ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | fresh, kReadableByOwner);
+    if (descriptor_ < 0) {
+        throw std::system_error{errno, std::generic_category(), path};
+    }
+}
+
+CaptureTarget::~CaptureTarget() {
+    ::close(descriptor_);
+}
+
+FileQueue::File CaptureTarget::give_to(FileQueue& files) {
+    return files.adopt(::dup(descriptor_), path_);
+}
+
+void CaptureTarget::begin(FileQueue& files, FileQueue::File file) const {
+    std::ignore = ::ftruncate(descriptor_, static_cast<off_t>(whole_capture_bytes(descriptor_)));
+    std::ignore = files.append(file, CaptureSink::head());
+}
+
+} // namespace tw::sink

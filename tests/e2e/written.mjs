@@ -1,0 +1,106 @@
+// What a live run writes for other programs: demos that show what was seen, a capture that gives the records of the run.
+//   node written.mjs TWSCOPE
+// Covers: proxy/run/observer_run.cpp, proxy/run/worker.cpp
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { Bot, endPeers } from './bot.mjs';
+import { freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+
+const SNAPSHOTS = 25; // about one second of play
+const WAIT_MS = 15000;
+const TSHARK = '/usr/bin/tshark';
+
+after(endPeers);
+
+async function plays(bot, count = SNAPSHOTS) {
+    const before = bot.snapshots.length;
+    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+}
+
+function decode(path, ...args) {
+    const records = `${path}.jsonl`;
+    execFileSync(TWSCOPE, ['decode', path, '-o', records, ...args], { stdio: 'ignore' });
+    return readRecords(records);
+}
+
+const demosIn = (folder) => readdirSync(folder).sort().map((name) => join(folder, name));
+
+/** The snapshots of these records, as text to compare. */
+const shown = (records) => records.filter(({ type, ok }) => type === 'snapshot' && ok)
+    .map(({ session, tick, items }) => ({ session, what: JSON.stringify([tick, items.map(({ type_id, id, data }) => [type_id, id, data])]) }));
+
+async function start(folder, args) {
+    mkdirSync(join(folder, 'demos'));
+    const server = await startServer({ folder, port: await freePort(), map: 'dm1' });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all', '--raw',
+        '--demo', join(folder, 'demos'), ...args] });
+    return { server, proxy };
+}
+
+test('demos show what was seen, a capture gives the records of the run', async () => {
+    const folder = temporaryFolder();
+    const capture = join(folder, 'game.pcapng');
+    const { server, proxy } = await start(folder, ['--maps', MAPS, '-w', capture, '--show-secrets']);
+    const bots = [];
+    for (const name of ['anna', 'bob']) bots.push(await new Bot(proxy.port, name, { keep: true }).join());
+    for (const bot of bots) await plays(bot.walk());
+    await server.command('change_map ctf1');
+    for (const bot of bots) await plays(bot);
+    for (const bot of bots) await bot.leave();
+    assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    await server.stop();
+    const live = proxy.records();
+
+    // Every snapshot stands in a demo, and nothing else does.
+    const demos = demosIn(join(folder, 'demos'));
+    assert.deepEqual(demos.map((path) => path.replace(/.*-s/, 's')).sort(),
+        ['s1-ctf1.demo', 's1-dm1.demo', 's2-ctf1.demo', 's2-dm1.demo']);
+    const seen = shown(live);
+    for (const session of [1, 2]) {
+        const own = demos.filter((path) => path.includes(`-s${session}-`));
+        assert.deepEqual(own.flatMap((path) => shown(decode(path, '--items', 'all', '--raw'))).map(({ what }) => what),
+            seen.filter((snapshot) => snapshot.session === session).map(({ what }) => what));
+    }
+    const map = decode(demos[0]).find(({ type }) => type === 'map');
+    assert.equal(map.source, 'demo', 'the map is in the demo');
+
+    const plain = (records) => records.filter(({ type }) => type !== 'session').map(({ t, ...record }) => record);
+    const again = decode(capture, '--items', 'all', '--raw', '--show-secrets', '--maps', MAPS);
+    const perSession = (records, session) => plain(records).filter((record) => record.session === session && record.type !== 'summary');
+    for (const session of [1, 2]) assert.deepEqual(perSession(again, session), perSession(live, session));
+    if (existsSync(TSHARK)) {
+        const said = spawnSync(TSHARK, ['-r', capture, '-o', 'ip.check_checksum:TRUE', '-o', 'udp.check_checksum:TRUE', '-Y',
+            'ip.checksum.status != 1 || udp.checksum.status != 1 || _ws.malformed'], { encoding: 'utf8' });
+        assert.equal(said.status, 0, said.stderr);
+        assert.equal(said.stdout, '');
+    }
+});
+
+test('an observer that is killed leaves demos and a capture that are read', async () => {
+    const folder = temporaryFolder();
+    const capture = join(folder, 'game.pcapng');
+    const { server, proxy } = await start(folder, ['-w', capture, '--show-secrets']);
+    const bot = await new Bot(proxy.port, 'anna', { keep: true }).join();
+    await plays(bot.walk(), 3 * SNAPSHOTS);
+    const [, pid] = /inspecting in process (\d+)/.exec(proxy.child.errors);
+    process.kill(Number(pid), 'SIGKILL');
+    await waitUntil('another observer to look', () => /new_observer/.test(JSON.stringify(proxy.records())), WAIT_MS);
+    await server.command('change_map ctf1');
+    await plays(bot, 2 * SNAPSHOTS);
+    await bot.leave();
+    await proxy.drain();
+    await server.stop();
+    const demos = demosIn(join(folder, 'demos'));
+    assert.equal(demos.length, 2);
+    const [first, second] = demos.map((path) => decode(path));
+    assert.ok(shown(first).length > SNAPSHOTS, 'what was seen before is in a demo');
+    assert.ok(shown(second).length > SNAPSHOTS, 'and what was seen after, too');
+    for (const records of [first, second]) assert.deepEqual(records.filter(({ id }) => /^demo\./.test(id)), []);
+    const again = decode(capture, '--show-secrets');
+    assert.ok(again.filter(({ type, ok }) => type === 'snapshot' && ok).length > 3 * SNAPSHOTS);
+});

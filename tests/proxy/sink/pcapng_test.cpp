@@ -1,0 +1,112 @@
+// Covers: proxy/sink/udp_frame.cpp
+#include "proxy/capture/capture_file.h"
+#include "proxy/sink/pcapng.h"
+#include "proxy/sink/udp_frame.h"
+#include "tests/support/capture_writer.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using sink::make_udp_frame;
+using sink::parse_endpoint;
+using sink::PcapngEncoder;
+using Bytes = std::vector<std::byte>;
+
+namespace {
+
+Bytes payload_of(std::size_t size) {
+    Bytes bytes(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        bytes[i] = static_cast<std::byte>(i * 7);
+    }
+    return bytes;
+}
+
+/// The sum that a checksum makes 0xffff, over everything from `at`.
+std::uint32_t folded(std::span<const std::byte> bytes, std::uint32_t sum = 0) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        sum += std::to_integer<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8U : 0U);
+        sum = (sum & 0xffffU) + (sum >> 16U);
+    }
+    return sum;
+}
+
+} // namespace
+
+TEST_CASE("addresses are read as records show them") {
+    for (const std::string_view text :
+         {"", "127.0.0.1", ":1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:1x",
+          "::1:5", "[::1:5", "[]:5", "client-01020304:5", "name:5", "256.0.0.1:5"}) {
+        CAPTURE(text);
+        CHECK_FALSE(parse_endpoint(text).has_value());
+    }
+    const auto four = parse_endpoint("127.0.0.1:8303");
+    REQUIRE(four.has_value());
+    CHECK_FALSE(four->is_v6);
+    CHECK(four->address[0] == 127);
+    CHECK(four->port == 8303);
+    const auto six = parse_endpoint("[fd00::2]:65535");
+    REQUIRE(six.has_value());
+    CHECK(six->is_v6);
+    CHECK(six->address[15] == 2);
+}
+
+TEST_CASE("frames are read back as the datagrams that they hold, their checksums right") {
+    struct Row {
+        std::string_view from;
+        std::string_view to;
+        std::string_view shown_from;
+        std::string_view shown_to;
+    };
+
+    const Row rows[] = {
+        {"10.0.0.1:5", "127.0.0.1:8303", "10.0.0.1:5", "127.0.0.1:8303"},
+        {"[fd00::1]:5", "[::1]:8303", "[fd00::1]:5", "[::1]:8303"},
+        {"[fd00::1]:5", "127.0.0.1:8303", "[fd00::1]:5", "[::ffff:127.0.0.1]:8303"},
+    };
+    for (const Row& row : rows) {
+        for (const std::size_t size : {0U, 1U, 2U, 1399U, 1400U, 65'507U}) {
+            CAPTURE(row.from);
+            CAPTURE(size);
+            const Bytes payload = payload_of(size);
+            Bytes frame;
+            make_udp_frame(*parse_endpoint(row.from), *parse_endpoint(row.to), payload, frame);
+            const bool is_v6 = row.from.front() == '[';
+            const std::size_t udp = 14 + (is_v6 ? 40 : 20);
+            CHECK((is_v6 || folded(std::span{frame}.subspan(14, 20)) == 0xffff));
+            const std::size_t addresses = is_v6 ? 32 : 8;
+            const auto length = static_cast<std::uint32_t>(frame.size() - udp);
+            CHECK(folded(std::span{frame}.subspan(udp - addresses), 17 + length) == 0xffff);
+
+            Bytes file;
+            const PcapngEncoder encoder;
+            encoder.section("test", file);
+            encoder.interface({.name = "one", .description = "first"}, file);
+            encoder.interface({.name = "two"}, file);
+            const std::vector<std::string> comments{"hello", "", std::string(5000, 'x')};
+            encoder.packet({.interface = 1,
+                            .time = 1'700'000'000'123'456'789,
+                            .frame = frame,
+                            .direction = sink::PcapngPacket::Direction::outbound,
+                            .comments = comments},
+                           file);
+            encoder.statistics(0, 1, comments, file);
+            CHECK(file.size() % 4 == 0);
+            const test::TemporaryFile on_disk{file};
+            capture::CaptureFile capture{on_disk.path()};
+            capture::CapturedDatagram datagram;
+            REQUIRE(capture.next(datagram));
+            CHECK(datagram.time == 1'700'000'000'123'456'789);
+            CHECK(to_string(datagram.source) == row.shown_from);
+            CHECK(to_string(datagram.destination) == row.shown_to);
+            CHECK(Bytes{datagram.payload.begin(), datagram.payload.end()} == payload);
+            CHECK_FALSE(capture.next(datagram));
+            CHECK_FALSE(capture.counts().ended_early);
+        }
+    }
+}
