@@ -20,7 +20,6 @@ bool DemoFile::is_demo(const std::string& path) {
         return false;
     }
     std::array<char, sink::demo::kMagic.size()> begin{};
-    std::error_code error;
 
     // A pipe would lose what is looked at.
     struct stat found {};
@@ -55,11 +54,12 @@ DemoFile::DemoFile(const std::string& path) {
         errno = error;
         fail();
     }
-    bytes_ = {static_cast<const std::byte*>(begin), static_cast<std::size_t>(found.st_size)};
+    begin_ = begin;
+    size_ = static_cast<std::size_t>(found.st_size);
 }
 
 DemoFile::~DemoFile() {
-    ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+    ::munmap(begin_, size_);
 }
 
 } // namespace tw::capture

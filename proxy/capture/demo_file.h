@@ -22,10 +22,13 @@ class DemoFile {
     DemoFile(DemoFile&&) = delete;
     DemoFile& operator=(DemoFile&&) = delete;
 
-    [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+    [[nodiscard]] std::span<const std::byte> bytes() const {
+        return {static_cast<const std::byte*>(begin_), size_};
+    }
 
   private:
-    std::span<const std::byte> bytes_; ///< mapped
+    void* begin_ = nullptr; ///< mapped
+    std::size_t size_ = 0;
 };
 
 } // namespace tw::capture

@@ -110,7 +110,7 @@ void Playback::on_full(snapshot::Tick tick, std::size_t bytes,
 
 void Playback::on_invalid(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding) {
     record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
-    refuse(record, std::move(finding));
+    refuse(record, finding);
 }
 
 void Playback::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
