@@ -3,7 +3,7 @@
 //   ./dev test --with-client        node demo_client.mjs [PICTURE.png] TWSCOPE
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, copyFileSync, mkdirSync, openSync, readdirSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, constants, copyFileSync, existsSync, mkdirSync, openSync, readdirSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
@@ -65,12 +65,12 @@ async function watch(folder, demo, version) {
     await client.waitFor(/to be read in the demo/, WAIT_MS);
     await type(fifo, 'screenshot');
     await client.waitFor(/demo_player: end of file/, WAIT_MS);
-    await waitUntil('the picture', () => {
-        try { return readdirSync(join(data, 'screenshots')).length > 0; } catch { return false; }
-    }, WAIT_MS);
+    const pictures = () => (existsSync(join(data, 'screenshots')) ? readdirSync(join(data, 'screenshots')) : [])
+        .filter((name) => name.endsWith('.png'));
+    await waitUntil('the picture', () => pictures().length > 0, WAIT_MS);
     await type(fifo, 'quit');
     await waitUntil('the client to end', () => !client.running, WAIT_MS);
-    return { log: client.log, picture: join(data, 'screenshots', readdirSync(join(data, 'screenshots'))[0]) };
+    return { log: client.log, picture: join(data, 'screenshots', pictures()[0]) };
 }
 
 for (const version of [6, 4]) {
