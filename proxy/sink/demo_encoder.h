@@ -38,7 +38,8 @@ class DemoEncoder {
                                 std::vector<std::byte>& out);
     /// Appends a message of the tick at hand. False where a demo cannot hold it.
     /// Precondition: there is a tick.
-    [[nodiscard]] bool message(std::span<const std::byte> payload, std::vector<std::byte>& out);
+    [[nodiscard]] static bool message(std::span<const std::byte> payload,
+                                      std::vector<std::byte>& out);
     /// A place for people to jump to: the tick at hand. Most 64; the first ones count.
     void mark();
     /// Appends what players need behind the last tick.

@@ -65,7 +65,7 @@ TEST_CASE("a demo is a session: its map, snapshots and messages, by its own cloc
         Bytes demo = sink::DemoEncoder::head(test::demo_header(version), bytes_of({1, 2, 3}));
         sink::DemoEncoder encoder{version};
         REQUIRE(encoder.snapshot(10, test::to_snapshot(kFirst).view(), demo));
-        REQUIRE(encoder.message(test::message("sv_motd").string("hello").bytes(), demo));
+        REQUIRE(sink::DemoEncoder::message(test::message("sv_motd").string("hello").bytes(), demo));
         REQUIRE(encoder.snapshot(12, test::to_snapshot(kFirst).view(), demo));
         REQUIRE(encoder.snapshot(64, test::to_snapshot(kSecond).view(), demo));
         REQUIRE(encoder.snapshot(400, test::to_snapshot(kSecond).view(), demo));
@@ -203,10 +203,7 @@ TEST_CASE("messages lose the zeros that demos put behind them, and no more") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Played played;
-        play(with([&](Bytes& demo) {
-                 sink::DemoEncoder encoder{6};
-                 REQUIRE(encoder.message(row.payload, demo));
-             }),
+        play(with([&](Bytes& demo) { REQUIRE(sink::DemoEncoder::message(row.payload, demo)); }),
              played);
         CHECK(played.log.count_of("message.trailing_bytes") == row.findings);
         CHECK(played.log.lines({"message"}).size() == 1);
