@@ -1,10 +1,10 @@
 #include "proxy/capture/capture_run.h"
+#include "proxy/cli/artifact_flags.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/conclude.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/record_flags.h"
-#include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/finding_printer.h"
 #include "proxy/report/totals_text.h"
@@ -31,7 +31,7 @@ namespace {
 struct DecodeFlags {
     CaptureFlags captures;
     RecordFlags records;
-    RecordingFlags recording;
+    ArtifactFlags artifacts;
 };
 
 /// Everything that a run of decode has open.
@@ -75,7 +75,7 @@ class Decoding {
 };
 
 Decoding::Decoding(const DecodeFlags& flags)
-    : flags_{&flags}, fail_on_{flags.records.failing()}, demo_options_{flags.recording.demos(
+    : flags_{&flags}, fail_on_{flags.records.failing()}, demo_options_{flags.artifacts.demos(
                                                              flags.records.show_secrets)},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
                                                     {.cache = flags.records.map_cache,
@@ -83,7 +83,7 @@ Decoding::Decoding(const DecodeFlags& flags)
                                                      .with_files = demo_options_.has_value()}},
       objects_{flags.records.objects()}, expectations_{flags.records.expectations(*objects_)} {
     const RecordFlags& records = flags.records;
-    flags.recording.check_capture(records.show_secrets);
+    flags.artifacts.check_capture(records.show_secrets);
     open_output_file("--summary", records.summary, summary_);
     captures_.emplace(flags.captures.paths, flags.captures.servers());
     auto filter = records.parse_filter("--filter", records.filter, *objects_);
@@ -99,7 +99,7 @@ Decoding::Decoding(const DecodeFlags& flags)
     open_files();
     inspector_.emplace(
         inspect::Options{.objects = objects_.get(),
-                         .messages = records.wants_messages(flags.recording.wants_demos()),
+                         .messages = records.wants_messages(flags.artifacts.wants_demos()),
                          .learn_sizes = records.learn_sizes,
                          .memory = &memory_,
                          .observers = &observers_},
@@ -125,13 +125,13 @@ bool Decoding::finish_records(const record::SessionStats& totals) {
 }
 
 void Decoding::open_files() {
-    if (demo_options_ || !flags_->recording.capture.empty()) {
+    if (demo_options_ || !flags_->artifacts.capture.empty()) {
         files_.emplace(sink::FileQueue::Full::wait);
     }
     if (demo_options_) {
         sinks_.add(demos_.emplace(*demo_options_, *files_));
     }
-    flags_->recording.open_capture(capture_file_, sink::CaptureTarget::Begin::empty);
+    flags_->artifacts.open_capture(capture_file_, sink::CaptureTarget::Begin::empty);
     if (capture_file_) {
         const sink::FileQueue::File file = capture_file_->give_to(*files_);
         capture_file_->begin(*files_, file);
@@ -204,7 +204,7 @@ Action add_decode_command(CLI::App& app) {
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);
     flags->records.add_to(*command);
-    flags->recording.add_to(*command);
+    flags->artifacts.add_to(*command);
     return [flags, settings] {
         settings->complete();
         return Decoding{*flags}.run();

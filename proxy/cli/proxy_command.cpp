@@ -71,7 +71,7 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
             .map_folders = records.map_folders(),
             .map_cache = records.map_cache,
             .inspect = !flags.no_inspect,
-            .messages = records.wants_messages(flags.recording.wants_demos()),
+            .messages = records.wants_messages(flags.artifacts.wants_demos()),
             .learn_sizes = records.learn_sizes,
             .memory_bytes = flags.memory_mib << 20U,
             .ledger = flags.stats,
@@ -83,7 +83,7 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
                 records.parse_filter("--console-filter", records.console_filter, objects),
             .expectations = records.expectations(objects),
             .pseudonym_key = records.pseudonym_key,
-            .demos = flags.recording.demos(records.show_secrets)};
+            .demos = flags.artifacts.demos(records.show_secrets)};
 }
 
 void print_stats(sink::PromptStream& console, const run::ObserverResult& result) {
@@ -114,7 +114,7 @@ void confine_observer(const ProxyFlags& flags, std::uint32_t number) {
     if (!flags.records.map_cache.empty()) {
         allowance.writable.emplace_back(flags.records.map_cache);
     }
-    for (const auto& folder : flags.recording.folders()) {
+    for (const auto& folder : flags.artifacts.folders()) {
         allowance.writable.push_back(folder);
     }
     const run::Confinement confinement = run::confine(allowance);
@@ -170,7 +170,7 @@ int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invoc
                                   : Begin::empty);
     std::optional<sink::CaptureTarget> capture;
     using CaptureBegin = sink::CaptureTarget::Begin;
-    flags.recording.open_capture(capture, post.waits || number > 1 ? CaptureBegin::behind
+    flags.artifacts.open_capture(capture, post.waits || number > 1 ? CaptureBegin::behind
                                                                    : CaptureBegin::empty);
     sink::PromptStream console{console_of(flags)};
     run::ObserverOptions options =

@@ -84,7 +84,7 @@ void ProxyFlags::add_to(CLI::App& command) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->capture_default_str();
     records.add_to(command);
-    recording.add_to(command);
+    artifacts.add_to(command);
     relay.add_to(command);
     http.add_to(command);
     add_limits(*this, command);
@@ -122,9 +122,9 @@ void ProxyFlags::check() const {
     const auto objects = records.objects();
     std::ignore = records.failing();
     std::ignore = records.map_folders();
-    std::ignore = recording.demos(records.show_secrets);
-    recording.check_capture(records.show_secrets);
-    if (no_inspect && (recording.wants_demos() || !recording.capture.empty())) {
+    std::ignore = artifacts.demos(records.show_secrets);
+    artifacts.check_capture(records.show_secrets);
+    if (no_inspect && (artifacts.wants_demos() || !artifacts.capture.empty())) {
         throw UsageError{"--demo and --write need what --no-inspect switches off"};
     }
     std::ignore = records.parse_filter("--filter", records.filter, *objects);

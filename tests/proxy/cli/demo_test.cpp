@@ -1,4 +1,4 @@
-// Covers: proxy/cli/recording_flags.cpp
+// Covers: proxy/cli/artifact_flags.cpp
 #include "map/identity.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/demo_bytes.h"

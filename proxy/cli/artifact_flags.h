@@ -15,7 +15,7 @@ class App;
 namespace tw::cli {
 
 /// The flags that `proxy` and `decode` share: what is written for other programs.
-struct RecordingFlags {
+struct ArtifactFlags {
     std::string demo; ///< folder; empty: none
     int demo_version = 6;
     std::string capture; ///< file; empty: none

@@ -1,4 +1,4 @@
-#include "proxy/cli/recording_flags.h"
+#include "proxy/cli/artifact_flags.h"
 
 #include "proxy/cli/settings.h"
 
@@ -11,7 +11,7 @@
 
 namespace tw::cli {
 
-void RecordingFlags::add_to(CLI::App& command) {
+void ArtifactFlags::add_to(CLI::App& command) {
     command
         .add_option("--demo", demo,
                     "Write what each client was shown as demos that the game plays, one for each "
@@ -30,7 +30,7 @@ void RecordingFlags::add_to(CLI::App& command) {
         ->type_name("FILE");
 }
 
-std::optional<sink::DemoOptions> RecordingFlags::demos(bool show_secrets) const {
+std::optional<sink::DemoOptions> ArtifactFlags::demos(bool show_secrets) const {
     if (!wants_demos()) {
         return std::nullopt;
     }
@@ -43,7 +43,7 @@ std::optional<sink::DemoOptions> RecordingFlags::demos(bool show_secrets) const 
         .folder = folder, .version = demo_version, .show_secrets = show_secrets};
 }
 
-void RecordingFlags::check_capture(bool show_secrets) const {
+void ArtifactFlags::check_capture(bool show_secrets) const {
     if (!capture.empty() && !show_secrets) {
         throw UsageError{fmt::format(
             "--write {}: a capture holds every byte as it was sent, passwords and whispers too, "
@@ -52,8 +52,8 @@ void RecordingFlags::check_capture(bool show_secrets) const {
     }
 }
 
-void RecordingFlags::open_capture(std::optional<sink::CaptureTarget>& target,
-                                  sink::CaptureTarget::Begin begin) const {
+void ArtifactFlags::open_capture(std::optional<sink::CaptureTarget>& target,
+                                 sink::CaptureTarget::Begin begin) const {
     if (capture.empty()) {
         return;
     }
@@ -66,7 +66,7 @@ void RecordingFlags::open_capture(std::optional<sink::CaptureTarget>& target,
     }
 }
 
-std::vector<std::filesystem::path> RecordingFlags::folders() const {
+std::vector<std::filesystem::path> ArtifactFlags::folders() const {
     return wants_demos() ? std::vector<std::filesystem::path>{demo}
                          : std::vector<std::filesystem::path>{};
 }
