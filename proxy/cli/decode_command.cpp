@@ -18,7 +18,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -57,7 +56,7 @@ class Decoding {
     run::MapFolders maps_;
     std::optional<capture::CaptureRun> captures_;
     std::unique_ptr<snapshot::ObjectSet> objects_;
-    std::optional<sink::FileOutput> file_;
+    std::unique_ptr<sink::RecordTarget> file_;
     std::optional<sink::JsonLines> json_;
     report::FindingPrinter findings_{stderr};
     filter::Expectations expectations_;
@@ -91,8 +90,8 @@ Decoding::Decoding(const DecodeFlags& flags)
         records.parse_filter("--console-filter", records.console_filter, *objects_);
     sinks_.add(expectations_);
     run::add_filtered(sinks_, findings_, std::move(console_filter), filtered_findings_);
-    open_output_file("--output", records.output, file_);
-    if (file_) {
+    if (!records.output.empty()) {
+        file_ = open_records_output("--output", records.output);
         json_.emplace(records.json(*objects_), *file_);
         run::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);
     }
@@ -116,12 +115,7 @@ bool Decoding::finish_records(const record::SessionStats& totals) {
                                         .sessions = inspector_->sessions_seen()};
     json_->on_record(&summary);
     json_->flush();
-    if (file_->failed()) {
-        fmt::print(stderr, "twscope: --output {}: {}; {} records are missing\n",
-                   flags_->records.output, std::generic_category().message(file_->error()),
-                   file_->lost_lines());
-    }
-    return !file_->failed();
+    return cli::finish_records("--output", *file_);
 }
 
 void Decoding::open_files() {

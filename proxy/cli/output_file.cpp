@@ -1,25 +1,62 @@
 #include "proxy/cli/output_file.h"
 
-#include "proxy/cli/settings.h"
+#include "proxy/sink/recording.h"
 
-#include <system_error>
+#include <cstdio>
 
 #include <fmt/format.h>
 
 namespace tw::cli {
 
+UsageError cannot_open(const std::string& flag, const std::string& path,
+                       const std::system_error& error) {
+    return UsageError{fmt::format("{} {}: {}; name a file in a folder that exists and may be "
+                                  "written",
+                                  flag, path, error.code().message())};
+}
+
 void open_output_file(const std::string& flag, const std::string& path,
-                      std::optional<sink::FileOutput>& file, sink::FileOutput::Begin begin) {
+                      std::optional<sink::FileOutput>& file) {
     if (path.empty()) {
         return;
     }
     try {
-        file.emplace(path, begin);
+        file.emplace(path);
     } catch (const std::system_error& error) {
-        throw UsageError{fmt::format("{} {}: {}; name a file in a folder that exists and may be "
-                                     "written",
-                                     flag, path, error.code().message())};
+        throw cannot_open(flag, path, error);
     }
+}
+
+std::unique_ptr<sink::RecordTarget> open_plain_output(const std::string& flag,
+                                                      const std::string& path) {
+    try {
+        return std::make_unique<sink::FileOutput>(path);
+    } catch (const std::system_error& error) {
+        throw cannot_open(flag, path, error);
+    }
+}
+
+std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
+                                                        const std::string& path) {
+    if (!path.ends_with(kCompressed)) {
+        return open_plain_output(flag, path);
+    }
+    try {
+        return std::make_unique<sink::Recording>(
+            sink::RecordingOptions{.path = path, .compressed = true},
+            sink::Recording::Begin::empty);
+    } catch (const std::system_error& error) {
+        throw cannot_open(flag, path, error);
+    }
+}
+
+bool finish_records(const std::string& flag, sink::RecordTarget& file) {
+    file.finish();
+    if (file.failed()) {
+        fmt::print(stderr, "twscope: {} {}: {}; {} records are missing\n", flag, file.path(),
+                   std::generic_category().message(file.error()), file.lost_lines());
+    }
+    return !file.failed();
 }
 
 } // namespace tw::cli

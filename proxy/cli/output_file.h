@@ -1,16 +1,37 @@
 #pragma once
 
+#include "proxy/cli/settings.h"
 #include "proxy/sink/file_output.h"
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 namespace tw::cli {
+
+/// What the name of a compressed file ends in.
+inline constexpr std::string_view kCompressed = ".zst";
 
 /// Opens the file that a flag names ("-": standard output); nothing when the flag was not given.
 /// Errors: UsageError that names the flag.
 void open_output_file(const std::string& flag, const std::string& path,
-                      std::optional<sink::FileOutput>& file,
-                      sink::FileOutput::Begin begin = sink::FileOutput::Begin::empty);
+                      std::optional<sink::FileOutput>& file);
+
+/// The same for a file of any kind, whose text goes there as it is.
+[[nodiscard]] std::unique_ptr<sink::RecordTarget> open_plain_output(const std::string& flag,
+                                                                    const std::string& path);
+
+/// The same for records; a name that ends in .zst is compressed. What was in the file is gone.
+[[nodiscard]] std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
+                                                                      const std::string& path);
+
+/// Writes what is held back, and says on standard error what is missing. Returns whether all is there.
+[[nodiscard]] bool finish_records(const std::string& flag, sink::RecordTarget& file);
+
+/// The complaint about a file that cannot be opened.
+[[nodiscard]] UsageError cannot_open(const std::string& flag, const std::string& path,
+                                     const std::system_error& error);
 
 } // namespace tw::cli

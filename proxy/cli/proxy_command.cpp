@@ -65,7 +65,7 @@ void open_log(const std::string& level) {
 }
 
 run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::ObjectSet& objects,
-                                      sink::FileOutput* file, sink::PromptStream& console) {
+                                      sink::RecordTarget* file, sink::PromptStream& console) {
     const RecordFlags& records = flags.records;
     return {.objects = &objects,
             .map_folders = records.map_folders(),
@@ -117,6 +117,9 @@ void confine_observer(const ProxyFlags& flags, std::uint32_t number) {
     for (const auto& folder : flags.artifacts.folders()) {
         allowance.writable.push_back(folder);
     }
+    if (const auto folder = flags.recording.folder(flags.records.output); !folder.empty()) {
+        allowance.writable.emplace_back(folder);
+    }
     const run::Confinement confinement = run::confine(allowance);
     if (number == 1) {
         spdlog::info("inspecting in process {}, confined by: {}", ::getpid(),
@@ -146,7 +149,7 @@ int look(const ProxyFlags& flags, run::ObserverRun& run, sink::PromptStream& con
 
 /// The process that looks: the relay's child.
 int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invocation) {
-    using Begin = sink::FileOutput::Begin;
+    using Begin = sink::Recording::Begin;
     const std::uint32_t number = invocation.observer;
     run::ObserverPost post{.number = number,
                            .waits = invocation.observer_waits,
@@ -163,18 +166,15 @@ int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invoc
     const auto objects = flags.records.objects();
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.records.summary, summary);
-    std::optional<sink::FileOutput> file;
-    open_output_file("--output", flags.records.output, file,
-                     post.waits   ? Begin::shared
-                     : number > 1 ? Begin::behind
-                                  : Begin::empty);
+    const auto file = flags.recording.open(flags.records.output,
+                                           post.waits ? Begin::shared : Begin::behind);
     std::optional<sink::CaptureTarget> capture;
     using CaptureBegin = sink::CaptureTarget::Begin;
     flags.artifacts.open_capture(capture, post.waits || number > 1 ? CaptureBegin::behind
                                                                    : CaptureBegin::empty);
     sink::PromptStream console{console_of(flags)};
     run::ObserverOptions options =
-        observer_options(flags, *objects, file ? &*file : nullptr, console);
+        observer_options(flags, *objects, file.get(), console);
     options.summary = summary ? &*summary : nullptr;
     options.capture = capture ? &*capture : nullptr;
     const auto page = [&flags, &greeting] {
@@ -295,6 +295,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     run::RelayRunOptions options = relay_run_options(flags, invocation);
     options.greeting.settings = settings.text();
     options.reload = Reloading{invocation, flags, settings};
+    options.open_records = [&flags] { return open_records_again(flags); };
     options.started = [&started] {
         run::notify_ready();
         started();

@@ -85,6 +85,7 @@ void ProxyFlags::add_to(CLI::App& command) {
         ->capture_default_str();
     records.add_to(command);
     artifacts.add_to(command);
+    recording.add_to(command);
     relay.add_to(command);
     http.add_to(command);
     add_limits(*this, command);
@@ -121,6 +122,7 @@ void ProxyFlags::add_to(CLI::App& command) {
 void ProxyFlags::check() const {
     const auto objects = records.objects();
     std::ignore = records.failing();
+    std::ignore = recording.options(records.output);
     std::ignore = records.map_folders();
     std::ignore = artifacts.demos(records.show_secrets);
     artifacts.check_capture(records.show_secrets);

@@ -3,6 +3,7 @@
 #include "proxy/cli/artifact_flags.h"
 #include "proxy/cli/http_flags.h"
 #include "proxy/cli/record_flags.h"
+#include "proxy/cli/recording_flags.h"
 #include "proxy/cli/relay_flags.h"
 #include "proxy/inspect/memory_budget.h"
 #include "proxy/relay/options.h"
@@ -23,6 +24,7 @@ struct ProxyFlags {
     std::vector<std::string> listen{"127.0.0.1:8303"};
     RecordFlags records;
     ArtifactFlags artifacts;
+    RecordingFlags recording;
     RelayFlags relay;
     HttpFlags http;
     double idle_timeout = 60; ///< seconds

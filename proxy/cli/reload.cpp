@@ -1,5 +1,7 @@
 #include "proxy/cli/reload.h"
 
+#include "proxy/sink/file_output.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -33,8 +35,22 @@ constexpr std::array kLiveFlags{
 
 } // namespace
 
+relay::UniqueFd open_records_again(const ProxyFlags& flags) {
+    const std::string& path = flags.records.output;
+    const auto recording = flags.recording.options(path);
+    if (!recording) {
+        return relay::UniqueFd{path.empty() || path == "-" ? -1
+                                                           : sink::FileOutput::open_again(path)};
+    }
+    return relay::UniqueFd{
+        recording->segments ? -1 : sink::system_disk().open(path, sink::Disk::How::append)};
+}
+
 Reloading::Reloading(Invocation invocation, const ProxyFlags& flags, const Settings& settings)
-    : invocation_{std::move(invocation)}, output_{flags.records.output},
+    : invocation_{std::move(invocation)}, open_records_{[&flags] {
+          return open_records_again(flags);
+      }},
+      output_{flags.records.output}, segmented_{!flags.recording.folder(output_).empty()},
       summary_{flags.records.summary}, values_{settings.values()} {}
 
 run::Reload Reloading::operator()() {
@@ -83,18 +99,22 @@ void Reloading::reread(run::Reload& reload) {
 }
 
 void Reloading::reopen(run::Reload& reload) const {
-    for (const auto& [word, path] :
-         {std::pair{run::Word::records, output_}, std::pair{run::Word::summary, summary_}}) {
-        if (path.empty() || path == "-") {
-            continue;
-        }
-        relay::UniqueFd file{sink::FileOutput::open_again(path)};
+    const auto add = [&reload](run::Word word, const std::string& path, relay::UniqueFd file) {
         if (file.valid()) {
             reload.files.emplace_back(word, std::move(file));
         } else {
             spdlog::error("{} cannot be opened again, and stays as it is: {}", path,
                           std::generic_category().message(errno));
         }
+    };
+    if (segmented_) {
+        reload.files.emplace_back(run::Word::records, relay::UniqueFd{}); // in the next segment
+    } else if (!output_.empty() && output_ != "-") {
+        add(run::Word::records, output_, open_records_());
+    }
+    if (!summary_.empty() && summary_ != "-") {
+        add(run::Word::summary, summary_,
+            relay::UniqueFd{sink::FileOutput::open_again(summary_)});
     }
 }
 

@@ -5,11 +5,16 @@
 #include "proxy/cli/settings.h"
 #include "proxy/run/relay_run.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace tw::cli {
+
+/// What goes on where --output leads now, for an observer that may open nothing itself; invalid, with
+/// errno, when it cannot be opened, or when that is up to the observer.
+[[nodiscard]] relay::UniqueFd open_records_again(const ProxyFlags& flags);
 
 /// Reads the configuration again while `proxy` runs, and opens its files again.
 class Reloading {
@@ -28,7 +33,9 @@ class Reloading {
     void reopen(run::Reload& reload) const;
 
     Invocation invocation_;
-    std::string output_;
+    std::function<relay::UniqueFd()> open_records_;
+    std::string output_; ///< what records go to; empty: nothing that can be opened again
+    bool segmented_;
     std::string summary_;
     Values values_; ///< in force
 };

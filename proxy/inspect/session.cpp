@@ -267,7 +267,7 @@ void Session::act_on(const wire::MessageHead& head) {
 
 void Session::begin_connection(ConnectionChange change) {
     if (running_) {
-        end_connection("reconnected");
+        end_connection(record::kReconnected);
     }
     if (closed_) {
         ended_.merge(std::exchange(reporter_.stats, {}));

@@ -26,7 +26,8 @@ inline constexpr auto kHeadSchema =
                "When the datagram passed: RFC 3339, UTC, microseconds."),
            key(
                "type", [](const TypedHead& r) { return Word<kRecordTypes>{kRecordTypes[r.type]}; },
-               "`session`, `message`, `map`, `snapshot`, `finding`, `summary` or `impairment`."),
+               "`session`, `message`, `map`, `snapshot`, `finding`, `summary`, `impairment` or "
+               "`records_lost`."),
            key(
                "session", [](const TypedHead& r) { return r.head->session; },
                "Which session, from 1 in order of appearance; 0: the run as a whole."),
@@ -70,7 +71,11 @@ inline constexpr auto kSessionSchema = schema(
         [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },
         "Of a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
         "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
-        "`end of capture`, `end of demo`."));
+        "`end of capture`, `end of demo`."),
+    key(
+        "again", [](const SessionRecord& r) { return only_if(r.again, true); },
+        "True of a session that is open while a segment begins: what was written of it before, as "
+        "it stood there."));
 
 constexpr bool in_chunk(const MessageRecord& record) {
     return record.layer == MessageLayer::chunk;
@@ -152,12 +157,15 @@ inline constexpr auto kMapSchema =
                "Of the game layer, in tiles; only when the map is there."),
            key(
                "height", [](const MapRecord& r) { return only_if(r.width != 0, r.height); },
-               "Of the game layer, in tiles."));
+               "Of the game layer, in tiles."),
+           key(
+               "again", [](const MapRecord& r) { return only_if(r.again, true); },
+               "True where it stands at the beginning of a segment, for a session that is open."));
 
 inline constexpr auto kSnapshotFull = key(
     "full", [](const SnapshotRecord&) { return WithItems{}; },
-    "True when `items` lists all of them: with `--items all`, on the first snapshot, and on every "
-    "250th.");
+    "True when `items` lists all of them: with `--items all`, on the first snapshot, on the first "
+    "of a segment, and on every 250th.");
 inline constexpr auto kSnapshotItems = key(
     "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, Items{&r}); },
     "With `--items changed` what is new or differs from the session's previous rebuilt snapshot; "
@@ -236,7 +244,18 @@ inline constexpr auto kFindingSchema = schema(
         "The bytes in question; `[redacted]` where they may hold a password, code or whisper "
         "(also where nothing could be decoded), unless `--show-secrets` is given."),
     key("at", &FindingRecord::place,
-        "Where a misplaced character stands; its tile is the wall that it touches."));
+        "Where a misplaced character stands; its tile is the wall that it touches."),
+    key("left_out", &FindingRecord::left_out,
+        "How many of this `id` and session came since the last one that is written, and are not."));
+
+inline constexpr auto kLossSchema =
+    schema(key("lost", &LossRecord::lost, "How many records are missing here."),
+           key(
+               "since", [](const LossRecord& r) { return Moment{r.since}; },
+               "When the first of them was lost."),
+           key(
+               "reason", [](const LossRecord& r) { return Word<kLossReasons>{r.reason}; },
+               "`disk_full`, `disk_error`, or `too_slow` where the disk is only slow."));
 
 constexpr const auto& schema_of(const SessionRecord& /*unused*/) {
     return kSessionSchema;
@@ -256,6 +275,10 @@ constexpr const auto& schema_of(const SnapshotRecord& /*unused*/) {
 
 constexpr const auto& schema_of(const FindingRecord& /*unused*/) {
     return kFindingSchema;
+}
+
+constexpr const auto& schema_of(const LossRecord& /*unused*/) {
+    return kLossSchema;
 }
 
 } // namespace tw::record

@@ -30,6 +30,9 @@ struct RecordHead {
 
 enum class SessionEvent : std::uint8_t { open, established, close };
 
+/// Why a session closes that goes on under its number, with another connection.
+inline constexpr std::string_view kReconnected = "reconnected";
+
 struct SessionRecord {
     RecordHead head{};
     SessionEvent event = SessionEvent::open;
@@ -37,6 +40,7 @@ struct SessionRecord {
     std::string_view server{};
     std::string_view protocol{}; ///< "0.6", "0.6+token", "0.6+ddnet", "0.7", empty while unknown
     std::string_view reason{};   ///< why it closed
+    bool again = false;          ///< was told of before, in an earlier segment
 };
 
 /// Where a named thing stands in a datagram.
@@ -69,6 +73,7 @@ struct MapRecord {
     int height = 0;
     /// The map's bytes, where somebody asked for them; not shown.
     std::shared_ptr<const std::vector<std::byte>> file{};
+    bool again = false; ///< was told of before, in an earlier segment
 };
 
 /// A snapshot that came in full; when it could not be rebuilt, the finding before it says why.
@@ -119,6 +124,8 @@ struct FindingRecord {
     std::span<const std::byte> bytes{};          ///< the bytes in question, printed as hex
     wire::Secrecy secrecy = wire::Secrecy::open; ///< of these bytes
     std::optional<WorldPlace> place{};
+    /// Of a recording: those of the same id and session since the last one in it.
+    std::optional<std::uint64_t> left_out{};
 };
 
 struct SummaryRecord {
@@ -147,9 +154,17 @@ struct ImpairmentRecord {
     std::array<ImpairedDirection, 2> directions{}; ///< c2s, s2c
 };
 
+/// Records that could not be written stood here.
+struct LossRecord {
+    RecordHead head{};
+    std::uint64_t lost = 0;
+    Timestamp since = 0;       ///< when the first of them was lost
+    std::string_view reason{}; ///< one of kLossReasons
+};
+
 using Record = std::variant<const SessionRecord*, const MessageRecord*, const MapRecord*,
                             const SnapshotRecord*, const FindingRecord*, const SummaryRecord*,
-                            const ImpairmentRecord*>;
+                            const ImpairmentRecord*, const LossRecord*>;
 
 /// Takes records; what it wants to keep, it copies.
 class RecordSink {

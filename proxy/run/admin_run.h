@@ -6,7 +6,6 @@
 #include "proxy/run/relay_pulse.h"
 #include "proxy/run/relay_window.h"
 #include "proxy/run/server_probe.h"
-#include "proxy/sink/file_output.h"
 #include "proxy/sink/queued_output.h"
 
 #include <cstdint>
@@ -43,7 +42,7 @@ class AdminRun {
         const RelayWindow* relay;
         ImpairmentControl* impairment;
         const admin::Board* board;
-        const sink::FileOutput* file;
+        const sink::RecordTarget* file;
         const sink::QueuedOutput* queue;
         bool inspecting;
     };

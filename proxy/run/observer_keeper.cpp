@@ -113,6 +113,11 @@ void ObserverKeeper::on_message(const ProcessLink::Message& message) const {
     case Word::impair:
         parts_.impair(message.text);
         break;
+    case Word::reopen:
+        if (parts_.open_records) {
+            parts_.open_records();
+        }
+        break;
     default:
         break; // the relay's own words
     }

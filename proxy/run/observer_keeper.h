@@ -34,6 +34,8 @@ class ObserverKeeper {
         std::function<bool(const ProcessLink& link)> greet;
         /// What the observer asks for, as relay::parse_impairment reads it.
         std::function<void(const std::string& settings)> impair;
+        /// The observer's file of records is gone: it wants another one.
+        std::function<void()> open_records{};
         /// Where another relay is followed: the number of its last observer. The first one waits.
         std::optional<std::uint32_t> follows{};
     };

@@ -15,8 +15,8 @@ namespace tw::run {
 
 namespace {
 
-void go_on_in(sink::FileOutput* file, relay::UniqueFd& descriptor) {
-    if (file != nullptr && descriptor.valid()) {
+void go_on_in(sink::RecordTarget* file, relay::UniqueFd& descriptor) {
+    if (file != nullptr && (descriptor.valid() || file->segmented())) {
         file->go_on_in(descriptor.release());
     }
 }
@@ -35,8 +35,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
                                              .memory = &memory_,
                                              .with_files = options_.demos.has_value()}} {
     if (options_.file != nullptr) {
-        measured_.emplace(*options_.file, shared_.block().progress);
-        queue_.emplace(*measured_);
+        queue_.emplace(*options_.file, options_.inspect ? shared_.threads() : 0,
+                       &shared_.block().progress);
     }
     if (options_.demos || options_.capture != nullptr) {
         files_.emplace();
@@ -184,7 +184,6 @@ void ObserverRun::obey(ProcessLink::Message& message) {
     switch (message.word) {
     case Word::records:
         go_on_in(options_.file, message.descriptor);
-        disk_error_reported_ = false;
         break;
     case Word::summary:
         go_on_in(options_.summary, message.descriptor);
@@ -224,6 +223,7 @@ void ObserverRun::obey(ProcessLink::Message& message) {
     case Word::settings:
     case Word::begin:
     case Word::ready:
+    case Word::reopen:
         break; // of the greeting, and the observer's own
     }
 }
@@ -260,10 +260,12 @@ void ObserverRun::show(bool last) {
 }
 
 void ObserverRun::check_disk() {
-    if (options_.file != nullptr && options_.file->failed() && !disk_error_reported_) {
-        disk_error_reported_ = true;
-        spdlog::error("recording to {} stopped: {}; forwarding goes on", options_.file->path(),
-                      std::generic_category().message(options_.file->error()));
+    if (options_.file == nullptr) {
+        return;
+    }
+    disk_report_.check(*options_.file);
+    if (options_.file->moved() && !options_.file->segmented()) {
+        link_.send(Word::reopen);
     }
     while (const auto complaint = files_ ? files_->take_complaint() : std::nullopt) {
         spdlog::error("not written: {}; forwarding goes on", *complaint);
@@ -345,10 +347,10 @@ ObserverResult ObserverRun::finish() {
             write_summary(result);
         }
         options_.file->hurry();
-        const std::uint64_t dropped = queue_->dropped_lines();
+        queue_->finish();
+        disk_report_.check(*options_.file);
+        result.lost_records = queue_->dropped_lines() + options_.file->lost_lines();
         queue_.reset();
-        check_disk();
-        result.lost_records = dropped + options_.file->lost_lines();
         if (result.lost_records != 0) {
             spdlog::error("{} records could not be written", result.lost_records);
         }

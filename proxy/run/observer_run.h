@@ -5,6 +5,7 @@
 #include "proxy/record/ledger.h"
 #include "proxy/record/stats.h"
 #include "proxy/run/admin_run.h"
+#include "proxy/run/disk_report.h"
 #include "proxy/run/impairment_control.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/process_link.h"
@@ -19,7 +20,6 @@
 #include "proxy/sink/file_output.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/sink/measured_output.h"
 #include "proxy/sink/prompt_stream.h"
 #include "proxy/sink/queued_output.h"
 
@@ -49,7 +49,8 @@ struct ObserverOptions {
     bool learn_sizes = false; ///< decode with sizes that turn out to differ
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes; ///< of sessions and maps
     bool ledger = false;                                             ///< book where every byte goes
-    sink::FileOutput* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run
+    sink::RecordTarget* file =
+        nullptr; ///< where records go; null: nowhere. Has to outlive the run
     sink::FileOutput* summary =
         nullptr; ///< what else is open; null: nothing. Has to outlive the run
     sink::JsonOptions json{};
@@ -121,7 +122,6 @@ class ObserverRun {
     relay::UniqueFd legacy_file_;
     inspect::MemoryBudget memory_;
     MapFolders maps_;
-    std::optional<sink::MeasuredOutput> measured_;
     std::optional<sink::QueuedOutput> queue_;
     std::optional<sink::FileQueue> files_;
     std::optional<sink::FileQueue::File> capture_;
@@ -138,7 +138,7 @@ class ObserverRun {
     Stopwatch shown_;
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
-    bool disk_error_reported_ = false;
+    DiskReport disk_report_;
     ServerReport server_report_;
 };
 

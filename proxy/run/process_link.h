@@ -24,13 +24,15 @@ enum class Word : std::uint8_t {
     token,     ///< the live page's, as PageToken has it
     begin,     ///< the greeting is over
     server,    ///< sessions lead to this address from now on
-    records,   ///< go on in the file of this descriptor
+    records,   ///< go on in the file of this descriptor; without one, in the next segment
     summary,   ///< write the summary to the file of this descriptor
     report,    ///< write the totals so far
     legacy,    ///< leave in the file of this descriptor what another relay's observer goes on with
     finish,    ///< the relay has ended: read what is left, write, end
     look,      ///< to one that waits: the observer before it has written all, and left what is in
                ///< the file of this descriptor, if there is one
+    // from the observer
+    reopen, ///< the file of records does not stand under its name any more: open it again
 };
 
 /// One end of the line between the relay's process and the observer's: whole messages, in order.

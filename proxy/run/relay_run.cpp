@@ -54,6 +54,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .greet =
                 [this](const ProcessLink& link) { return send_greeting(link, options_.greeting); },
             .impair = [this](const std::string& settings) { impair(settings); },
+            .open_records = [this] { open_records(); },
             .follows = options_.taker == nullptr
                            ? std::nullopt
                            : std::optional{options_.taker->offer().observer}});
@@ -314,6 +315,20 @@ void RelayRun::impair(const std::string& settings) {
     const auto impairment = relay::parse_impairment(settings, relay_->impairment().seed);
     if (impairment) {
         change_impairment(*impairment);
+    }
+}
+
+/// The observer finds another file, or none, under the name of its own.
+void RelayRun::open_records() {
+    const relay::UniqueFd file = options_.open_records ? options_.open_records() : relay::UniqueFd{};
+    const int error = file.valid() ? 0 : errno;
+    if (error != 0 && error != records_error_reported_) {
+        spdlog::error("the file of records is gone, and cannot be made again: {}",
+                      std::generic_category().message(error));
+    }
+    records_error_reported_ = error;
+    if (file.valid() && keeper_->link() != nullptr) {
+        keeper_->link()->send(Word::records, {}, file.get());
     }
 }
 

@@ -56,6 +56,8 @@ struct RelayRunOptions {
     Greeting greeting{}; ///< what each observer is told first
     std::optional<TimeLimit> time_limit{};
     std::function<Reload()> reload{}; ///< on SIGHUP; none: there is nothing to change
+    /// Opens the file of records again, for an observer that finds it gone; invalid, with errno: no.
+    std::function<relay::UniqueFd()> open_records{};
     Terminal terminal{};
     /// Where others ask to take over; empty: nobody can.
     std::filesystem::path takeover_file{};
@@ -104,6 +106,7 @@ class RelayRun {
     void check_sessions();
     void follow_server();
     void impair(const std::string& settings);
+    void open_records();
     void stop(std::string_view why);
     void open_takeover_door();
     void await_end_of_other();
@@ -129,6 +132,7 @@ class RelayRun {
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
     std::uint64_t failed_sessions_reported_ = 0;
+    int records_error_reported_ = 0;
     AdmissionReport admission_report_;
     ServerReport server_report_;            ///< where there is no observer to say it
     std::optional<ServerName> server_name_; ///< nothing: it is an address

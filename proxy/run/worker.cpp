@@ -58,8 +58,8 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
                      filtered_console_);
     }
     if (options.records != nullptr) {
-        add_filtered(sinks_, json_.emplace(options.json, *options.records), options.filter,
-                     filtered_json_);
+        json_.emplace(options.json, *options.records);
+        add_filtered(sinks_, limited_json_.emplace(*json_), options.filter, filtered_json_);
     }
     if (board_ != nullptr) {
         const snapshot::ObjectSet& objects = options.inspect.objects == nullptr

@@ -12,6 +12,7 @@
 #include "proxy/run/story_keeper.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
+#include "proxy/sink/finding_limit.h"
 #include "proxy/sink/json_lines.h"
 
 #include <atomic>
@@ -109,6 +110,7 @@ class Worker {
     std::string pseudonym_key_;
     Fanout sinks_;
     std::optional<sink::JsonLines> json_;
+    std::optional<sink::FindingLimit> limited_json_;
     std::optional<filter::FilteredSink> filtered_json_;
     std::optional<filter::FilteredSink> filtered_console_;
     filter::Expectations expectations_;

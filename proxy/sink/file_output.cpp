@@ -1,7 +1,6 @@
 #include "proxy/sink/file_output.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <climits>
@@ -22,55 +21,23 @@ constexpr int kLooksInHurry = 8;
 
 constexpr mode_t kReadableByAll = 0644;
 
-int open_for(const std::string& path, FileOutput::Begin begin) {
+int open_for(const std::string& path) {
     if (path == "-") {
         return ::dup(STDOUT_FILENO);
     }
-    // Always at the end: another process may write there, too, until it has finished.
-    const int access = begin == FileOutput::Begin::empty ? O_WRONLY | O_TRUNC : O_RDWR;
-    return ::open(path.c_str(), access | O_APPEND | O_CREAT | O_CLOEXEC, kReadableByAll);
+    return ::open(path.c_str(), O_WRONLY | O_TRUNC | O_APPEND | O_CREAT | O_CLOEXEC,
+                  kReadableByAll);
 }
 
 } // namespace
 
-FileOutput::FileOutput(const std::string& path, Begin begin)
-    : path_{path}, descriptor_{open_for(path, begin)} {
+FileOutput::FileOutput(const std::string& path) : path_{path}, descriptor_{open_for(path)} {
     struct stat found {};
 
     if (descriptor_ < 0 || ::fstat(descriptor_, &found) != 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
     regular_ = S_ISREG(found.st_mode);
-    if (begin == Begin::behind) {
-        go_behind_last_line();
-    }
-}
-
-void FileOutput::go_behind_last_line() {
-    if (!regular_ || path_ == "-") {
-        return;
-    }
-    const off_t size = ::lseek(descriptor_, 0, SEEK_END);
-    off_t end = size;
-    std::array<char, 4096> piece{};
-    while (end > 0) {
-        const off_t begin = std::max<off_t>(end - static_cast<off_t>(piece.size()), 0);
-        const ssize_t read =
-            ::pread(descriptor_, piece.data(), static_cast<std::size_t>(end - begin), begin);
-        if (read != end - begin) {
-            return; // then the broken line stays
-        }
-        const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
-        const auto line_end = text.rfind('\n');
-        if (line_end != std::string_view::npos) {
-            end = begin + static_cast<off_t>(line_end) + 1;
-            break;
-        }
-        end = begin;
-    }
-    if (end != size && ::ftruncate(descriptor_, end) != 0) {
-        error_ = errno;
-    }
 }
 
 FileOutput::~FileOutput() {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/sink/output.h"
+#include "proxy/sink/record_target.h"
 
 #include <atomic>
 #include <cstdint>
@@ -12,16 +12,11 @@ namespace tw::sink {
 /// A file, or standard output for "-". Opened once and written to, behind whatever else is written
 /// there; on the first error it stops, until it goes on in another one: what could not be written is
 /// counted. A pipe whose reader stalls is waited for until `hurry`.
-class FileOutput final : public Output {
+class FileOutput final : public RecordTarget {
   public:
-    enum class Begin : std::uint8_t {
-        empty,  ///< what was in the file is gone
-        behind, ///< behind the last whole line in it
-        shared, ///< at its end; another process writes there still
-    };
-
+    /// What was in the file is gone.
     /// Errors: throws std::system_error when the file cannot be opened.
-    explicit FileOutput(const std::string& path, Begin begin = Begin::empty);
+    explicit FileOutput(const std::string& path);
     ~FileOutput() override;
     FileOutput(const FileOutput&) = delete;
     FileOutput& operator=(const FileOutput&) = delete;
@@ -30,28 +25,21 @@ class FileOutput final : public Output {
 
     void write(std::string_view block) override;
 
-    /// Goes on in another file, which it takes over, from the next line on: what was wrong with the
-    /// one before is forgotten, but not what was lost. From any thread.
-    void go_on_in(int descriptor);
+    void go_on_in(int descriptor) override;
 
     /// What go_on_in takes: the file of this name behind what is in it, made when it is not there.
     /// Negative, with errno, when it cannot be opened.
     [[nodiscard]] static int open_again(const std::string& path);
-    /// Cuts off a line that was never finished. Nobody else may write there any more.
-    void go_behind_last_line();
+    void go_behind_last_line() override {}
 
-    /// From now on a reader that takes nothing for a while has left. From any thread.
-    void hurry() { hurried_ = true; }
+    /// From now on a reader that takes nothing for a while has left.
+    void hurry() override { hurried_ = true; }
 
-    /// As it was opened.
-    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] const std::string& path() const override { return path_; }
 
-    [[nodiscard]] bool failed() const { return error_ != 0; }
+    [[nodiscard]] int error() const override { return error_; }
 
-    /// errno of the failure, 0 while all is well. From any thread, as the others that only ask.
-    [[nodiscard]] int error() const { return error_; }
-
-    [[nodiscard]] std::uint64_t lost_lines() const { return lost_lines_; }
+    [[nodiscard]] std::uint64_t lost_lines() const override { return lost_lines_; }
 
   private:
     [[nodiscard]] bool wait_for_reader() const;

@@ -222,14 +222,14 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
     out.append('}');
 }
 
-void ItemWriter::write(const SnapshotRecord& record, JsonBuffer& out) {
+void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out) {
     if (choice_ == ItemChoice::none || !record.rebuilt) {
         return;
     }
     const SnapshotView& now = record.items;
     const SnapshotView before = record.previous.value_or(SnapshotView{});
-    const bool full =
-        choice_ == ItemChoice::all || !record.previous || record.ordinal % kFullEvery == 0;
+    const bool full = whole || choice_ == ItemChoice::all || !record.previous ||
+                      record.ordinal % kFullEvery == 0;
     if (full) {
         out.append(record::kSnapshotFull.key.json());
         out.append(std::string_view{"true"});

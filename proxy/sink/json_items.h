@@ -28,8 +28,9 @@ class ItemWriter {
   public:
     ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects);
 
-    /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` when all items are listed.
-    void write(const record::SnapshotRecord& record, JsonBuffer& out);
+    /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` when all items are listed; with
+    /// `whole` they are, unless none are wanted.
+    void write(const record::SnapshotRecord& record, bool whole, JsonBuffer& out);
     /// Appends an object for a place: `{"x":..,"y":..,"tile":[..],...}`.
     static void write_place(const record::WorldPlace& place, JsonBuffer& out);
 

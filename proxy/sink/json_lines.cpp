@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -58,9 +59,15 @@ JsonLines::JsonLines(const JsonOptions& options, Output& output)
     : options_{options}, output_{&output}, items_{options.items, options.raw,
                                                   options.objects == nullptr
                                                       ? snapshot::ObjectSet::standard()
-                                                      : *options.objects} {}
+                                                      : *options.objects},
+      segment_{output.segment()} {}
 
 void JsonLines::on_record(const record::Record& record) {
+    if (output_->segment() != segment_) {
+        begin_segment();
+    }
+    whole_ = segment_ != 0 && first_of_segment(record);
+    const std::size_t begin = out_.size();
     out_.append('{');
     std::visit(
         [&](const auto* concrete) {
@@ -69,15 +76,87 @@ void JsonLines::on_record(const record::Record& record) {
         },
         record);
     out_.append(std::string_view{"}\n"});
+    if (segment_ != 0) {
+        remember(record, out_.view().substr(begin));
+    }
     if (out_.size() >= kBlockBytes) {
-        flush();
+        hand_over();
     }
 }
 
 void JsonLines::flush() {
+    if (output_->segment() != segment_) {
+        begin_segment();
+    }
+    hand_over();
+}
+
+void JsonLines::hand_over() {
     if (!out_.empty()) {
-        output_->write(out_.view());
+        output_->write_in(segment_, out_.view());
         out_.clear();
+    }
+}
+
+void JsonLines::begin_segment() {
+    hand_over();
+    segment_ = output_->segment();
+    output_->arrive(segment_);
+    for (const auto& [number, session] : sessions_) {
+        for (const std::string* const line : {&session.open, &session.established, &session.map}) {
+            if (!line->empty()) {
+                out_.append(*line);
+                out_.append(std::string_view{R"(,"again":true})"});
+                out_.append('\n');
+            }
+        }
+    }
+}
+
+JsonLines::KnownSession* JsonLines::known(std::uint32_t session) {
+    const auto found = sessions_.find(session);
+    if (found != sessions_.end()) {
+        return &found->second;
+    }
+    return sessions_.size() < kMaxKnownSessions ? &sessions_[session] : nullptr;
+}
+
+/// Whether the record is the session's first snapshot with items in this segment.
+bool JsonLines::first_of_segment(const record::Record& record) {
+    const auto* const* const snapshot = std::get_if<const record::SnapshotRecord*>(&record);
+    if (snapshot == nullptr || !(*snapshot)->rebuilt) {
+        return false;
+    }
+    KnownSession* const session = known((*snapshot)->head.session);
+    return session != nullptr && std::exchange(session->whole_in, segment_) != segment_;
+}
+
+void JsonLines::remember(const record::Record& record, std::string_view line) {
+    line.remove_suffix(2); // the bracket and the line's end
+    if (const auto* const* const map = std::get_if<const record::MapRecord*>(&record)) {
+        if (KnownSession* const session = known((*map)->head.session)) {
+            session->map = line;
+        }
+        return;
+    }
+    const auto* const* const found = std::get_if<const record::SessionRecord*>(&record);
+    if (found == nullptr) {
+        return;
+    }
+    const record::SessionRecord& event = **found;
+    KnownSession* const session = known(event.head.session);
+    if (session == nullptr) {
+        return;
+    }
+    if (event.event == record::SessionEvent::open) {
+        session->open = line;
+    } else if (event.event == record::SessionEvent::established) {
+        session->established = line;
+    } else if (event.reason == record::kReconnected) { // it goes on under its number
+        session->established.clear();
+        session->map.clear();
+    } else {
+        sessions_.erase(event.head.session);
     }
 }
 
@@ -117,7 +196,7 @@ void JsonLines::write_member(const Key& key, const Value& value) {
     } else if constexpr (std::is_same_v<Value, record::FieldNames>) {
         put_names(key.name(), value);
     } else if constexpr (std::is_same_v<Value, record::Items>) {
-        items_.write(*value.record, out_);
+        items_.write(*value.record, whole_, out_);
     } else if constexpr (record::kIsWord<Value>) {
         put_key(key);
         put(value.text);

@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +24,8 @@ struct JsonOptions {
 };
 
 /// Writes records as JSON, one object a line (RECORDS.md describes every key). Whole lines are
-/// handed to the output in blocks.
+/// handed to the output in blocks. Where the output has segments, each begins with what was written of
+/// the sessions that are open, and of their maps; their next snapshots list all items.
 class JsonLines final : public record::RecordSink {
   public:
     JsonLines(const JsonOptions& options, Output& output);
@@ -35,6 +37,22 @@ class JsonLines final : public record::RecordSink {
   private:
     /// Lines are gathered up to here before they are handed over.
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
+    /// Open sessions that a segment can begin with; a relay has no more of them.
+    static constexpr std::size_t kMaxKnownSessions = 65536;
+
+    /// What a reader of a segment has to know of a session, as it was written; without line's end.
+    struct KnownSession {
+        std::string open;
+        std::string established;
+        std::string map;
+        std::uint32_t whole_in = 0; ///< the last segment with a snapshot that lists all items
+    };
+
+    void begin_segment();
+    void hand_over();
+    void remember(const record::Record& record, std::string_view line);
+    [[nodiscard]] bool first_of_segment(const record::Record& record);
+    [[nodiscard]] KnownSession* known(std::uint32_t session);
 
     template <typename Source, typename Schema>
     void write_rows(const Source& source, const Schema& schema);
@@ -78,6 +96,9 @@ class JsonLines final : public record::RecordSink {
     ItemWriter items_;
     std::optional<std::int64_t> second_; ///< of the time text kept in `second_text_`
     std::string second_text_;
+    std::uint32_t segment_; ///< 0: there are none
+    bool whole_ = false;    ///< the snapshot at hand is to list all items
+    std::map<std::uint32_t, KnownSession> sessions_;
 };
 
 } // namespace tw::sink

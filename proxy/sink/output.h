@@ -17,6 +17,16 @@ class Output {
     virtual ~Output() = default;
 
     virtual void write(std::string_view block) = 0;
+
+    /// Of an output in segments: which one takes what is made now, from 1 on. Who makes records
+    /// begins a new one with all that is needed to read it alone. 0: there are none.
+    [[nodiscard]] virtual std::uint32_t segment() const { return 0; }
+
+    /// As write, of a block that was made for this segment.
+    virtual void write_in(std::uint32_t /*segment*/, std::string_view block) { write(block); }
+
+    /// Nothing for an earlier segment than this comes any more from who says so.
+    virtual void arrive(std::uint32_t /*segment*/) {}
 };
 
 /// How many records are lost with a block.

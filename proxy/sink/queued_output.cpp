@@ -1,28 +1,122 @@
 #include "proxy/sink/queued_output.h"
 
+#include "proxy/record/records.h"
+#include "proxy/sink/json_lines.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <tuple>
 #include <utility>
 
 namespace tw::sink {
 
-QueuedOutput::QueuedOutput(Output& target) : target_{&target}, thread_{[this] { run(); }} {}
+namespace {
+
+/// How often the target is asked, when nothing is written, whether there is something to be done.
+constexpr std::chrono::milliseconds kTurn{100};
+/// Handed on at a time, so that it can be seen that it gets on.
+constexpr std::size_t kPiece = 65'536;
+/// Makes a target try at once what it would try later.
+constexpr std::chrono::seconds kLastTry{10};
+
+std::int64_t utc_now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+/// Appends one line to a text.
+class LineText final : public Output {
+  public:
+    explicit LineText(std::string& text) : text_{&text} {}
+
+    void write(std::string_view block) override { text_->append(block); }
+
+  private:
+    std::string* text_;
+};
+
+std::string_view reason_of(int error) {
+    switch (error) {
+    case 0:
+        return "too_slow";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return "disk_full";
+    default:
+        return "disk_error";
+    }
+}
+
+} // namespace
+
+QueuedOutput::QueuedOutput(RecordTarget& target, unsigned makers,
+                           std::atomic<std::uint64_t>* progress)
+    : target_{&target}, makers_{makers}, progress_{progress},
+      segment_{target.segmented() ? 1U : 0U}, thread_{[this] { run(); }} {}
 
 QueuedOutput::~QueuedOutput() {
+    finish();
+}
+
+void QueuedOutput::finish() {
     {
         const std::lock_guard lock{mutex_};
         stop_ = true;
     }
     wake_.notify_one();
-    thread_.join();
+    if (thread_.joinable()) {
+        thread_.join();
+    }
 }
 
-void QueuedOutput::write(std::string_view block) {
+void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
+    if (block.empty()) {
+        return;
+    }
     {
         const std::lock_guard lock{mutex_};
-        if (queue_.size() + block.size() > kMaxQueueBytes) {
-            dropped_lines_ += lines_in(block);
+        if (queues_[0].size() + queues_[1].size() + block.size() > kMaxQueueBytes) {
+            drop(block);
             return;
         }
-        queue_.append(block);
+        // Who made it before the turn may hand it over after it.
+        std::string& queue = queues_[turning_ && segment == segment_ ? 1 : 0];
+        tell_of_loss(queue);
+        queue.append(block);
+    }
+    wake_.notify_one();
+}
+
+void QueuedOutput::drop(std::string_view block) {
+    const std::uint64_t lines = lines_in(block);
+    dropped_lines_ += lines;
+    if (!loss_) {
+        loss_ = Loss{.since = utc_now(), .reason = reason_of(target_->error())};
+    }
+    loss_->lines += lines;
+}
+
+void QueuedOutput::tell_of_loss(std::string& queue) {
+    if (!loss_ || loss_->lines == 0) {
+        return;
+    }
+    const record::LossRecord record{.head = {.time = utc_now()},
+                                    .lost = loss_->lines,
+                                    .since = loss_->since,
+                                    .reason = loss_->reason};
+    loss_.reset();
+    LineText text{queue};
+    JsonLines line{{}, text};
+    line.on_record(&record);
+    line.flush();
+}
+
+void QueuedOutput::arrive(std::uint32_t segment) {
+    {
+        const std::lock_guard lock{mutex_};
+        arrived_ += turning_ && segment == segment_ ? 1U : 0U;
     }
     wake_.notify_one();
 }
@@ -32,18 +126,94 @@ std::uint64_t QueuedOutput::dropped_lines() const {
     return dropped_lines_;
 }
 
+/// Announces the next segment, and begins it once all have arrived there.
+void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
+    if (!turning_) {
+        if (target_->cut_due(now)) {
+            arrived_ = 0;
+            turning_ = true;
+            segment_.fetch_add(1, std::memory_order_release);
+        }
+        return;
+    }
+    if (arrived_ < makers_ || !queues_[0].empty() || !writing_.empty()) {
+        return;
+    }
+    lock.unlock(); // it may take a while: what is in memory is brought to the disk
+    const bool cut = target_->cut();
+    lock.lock();
+    if (cut) {
+        queues_[0].append(queues_[1]);
+        queues_[1].clear();
+        turning_ = false;
+    }
+}
+
+/// Hands on what was taken from the queue, as long as the target takes it.
+void QueuedOutput::hand_on() {
+    while (handed_ < writing_.size() && target_->ready()) {
+        const std::string_view text = std::string_view{writing_}.substr(handed_);
+        std::size_t size = std::min(text.size(), kPiece);
+        if (size < text.size()) {
+            const std::size_t end = text.find('\n', size - 1); // only whole lines
+            size = end == std::string_view::npos ? text.size() : end + 1;
+        }
+        target_->write(text.substr(0, size));
+        handed_ += size;
+        if (progress_ != nullptr) {
+            progress_->fetch_add(size, std::memory_order_relaxed);
+        }
+    }
+    if (handed_ == writing_.size()) {
+        writing_.clear();
+        handed_ = 0;
+    }
+}
+
 void QueuedOutput::run() {
     std::unique_lock lock{mutex_};
-    while (true) {
-        wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
-        if (queue_.empty()) {
-            return;
+    while (!stop_) {
+        wake_.wait_for(lock, kTurn, [this] {
+            return stop_ || (target_->ready() && (!queues_[0].empty() || !writing_.empty()));
+        });
+        if (writing_.empty()) {
+            std::swap(queues_[0], writing_);
         }
-        std::swap(queue_, writing_);
+        const auto now = Clock::now();
         lock.unlock();
-        target_->write(writing_);
-        writing_.clear();
+        target_->on_time(now);
+        hand_on();
         lock.lock();
+        turn(lock, now);
+    }
+    tell_of_loss(queues_[turning_ ? 1 : 0]);
+    lock.unlock(); // nobody writes here any more
+    write_rest();
+}
+
+/// What the target does not take now is lost.
+void QueuedOutput::write_rest() {
+    for (std::string* const queue : {&queues_[0], &queues_[1]}) {
+        hand_on_or_lose();
+        if (queue == &queues_[1] && turning_) {
+            std::ignore = target_->cut();
+        }
+        std::swap(*queue, writing_);
+        hand_on_or_lose();
+    }
+    target_->finish();
+}
+
+void QueuedOutput::hand_on_or_lose() {
+    if (!target_->ready()) {
+        target_->on_time(Clock::now() + kLastTry);
+    }
+    hand_on();
+    if (!writing_.empty()) {
+        const std::lock_guard lock{mutex_};
+        dropped_lines_ += lines_in(std::string_view{writing_}.substr(handed_));
+        writing_.clear();
+        handed_ = 0;
     }
 }
 

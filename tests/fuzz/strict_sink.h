@@ -42,6 +42,8 @@ class StrictSink final : public record::RecordSink {
     /// Inspection looks at what passed; how the line was impaired is not its to say.
     static void check(const record::ImpairmentRecord& /*record*/) { demand(false); }
 
+    static void check(const record::LossRecord& /*record*/) { demand(false); }
+
     static void check(const record::FindingRecord& record) {
         demand(record.id < record::FindingId::count);
         demand(record.bytes.size() <= tw::wire::kMaxDatagramSize);

@@ -61,6 +61,10 @@ std::string line_of(const record::SummaryRecord& /*record*/) {
     return "summary";
 }
 
+std::string line_of(const record::LossRecord& record) {
+    return "records_lost " + std::to_string(record.lost) + " " + std::string{record.reason};
+}
+
 std::string line_of(const record::ImpairmentRecord& record) {
     return "impairment " + std::string{record.settings};
 }

@@ -137,47 +137,6 @@ TEST_CASE("a block that fits in part counts as lost") {
     CHECK(std::filesystem::file_size(path) == kLimit);
 }
 
-TEST_CASE("who goes on behind what is there keeps whole lines and cuts off a broken one") {
-    const TemporaryFolder folder;
-    const std::string path = folder.file("records.jsonl");
-    const std::string long_line = std::string(10'000, 'x') + '\n';
-
-    struct Row {
-        std::string before;
-        std::string kept;
-    };
-
-    const Row rows[] = {{"", ""},
-                        {"one\n", "one\n"},
-                        {"one\ntw", "one\n"},
-                        {"never ended", ""},
-                        {long_line + std::string(9'000, 'y'), long_line},
-                        {long_line + "z", long_line}};
-    for (const Row& row : rows) {
-        CAPTURE(row.before.size());
-        write_text(path, row.before);
-        { FileOutput{path, FileOutput::Begin::behind}.write("next\n"); }
-        CHECK(read_text(path) == row.kept + "next\n");
-    }
-    std::filesystem::remove(path);
-    { FileOutput{path, FileOutput::Begin::behind}.write("first\n"); }
-    CHECK(read_text(path) == "first\n");
-}
-
-TEST_CASE("two that share a file write behind each other, and the last one mends a broken line") {
-    const TemporaryFolder folder;
-    const std::string path = folder.file("records.jsonl");
-    FileOutput first{path};
-    first.write("1\n");
-    FileOutput second{path, FileOutput::Begin::shared};
-    first.write("2\n");
-    second.write("3\n");
-    first.write("4\nbroken");
-    second.go_behind_last_line();
-    second.write("5\n");
-    CHECK(read_text(path) == "1\n2\n3\n4\n5\n");
-}
-
 TEST_CASE("a reader that stalls is given up once there is a hurry, and its lines are counted") {
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);
@@ -267,12 +226,9 @@ TEST_CASE("after a failure it goes on in another file, and what was lost stays c
 
 TEST_CASE("who empties the file while it is open finds what comes at its beginning") {
     const TemporaryFolder folder;
-    for (const auto begin : {FileOutput::Begin::empty, FileOutput::Begin::behind}) {
-        FileOutput file{folder.file("records"), begin};
-        file.write("one\n");
-        std::filesystem::resize_file(folder.file("records"), 0);
-        file.write("two\n");
-        CHECK(read_text(folder.file("records")) == "two\n");
-        std::filesystem::remove(folder.file("records"));
-    }
+    FileOutput file{folder.file("records")};
+    file.write("one\n");
+    std::filesystem::resize_file(folder.file("records"), 0);
+    file.write("two\n");
+    CHECK(read_text(folder.file("records")) == "two\n");
 }

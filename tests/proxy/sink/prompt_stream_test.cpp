@@ -1,4 +1,3 @@
-#include "proxy/sink/measured_output.h"
 #include "proxy/sink/prompt_stream.h"
 
 #include <array>
@@ -31,17 +30,6 @@ struct Pipe {
     }
 
     std::array<int, 2> ends{};
-};
-
-class Kept final : public tw::sink::Output {
-  public:
-    void write(std::string_view block) override {
-        text += block;
-        ++writes;
-    }
-
-    std::string text;
-    int writes = 0;
 };
 
 } // namespace
@@ -77,17 +65,4 @@ TEST_CASE("a closed descriptor costs lines and nothing else") {
     PromptStream stream{-1};
     std::fputs("lost\n", stream.file());
     CHECK(stream.dropped_bytes() == 5);
-}
-
-TEST_CASE("measured text arrives whole, in pieces that show how far it is") {
-    Kept kept;
-    std::atomic<std::uint64_t> written{0};
-    tw::sink::MeasuredOutput output{kept, written};
-    std::string text(200'000, 'a');
-    text.back() = '\n';
-    output.write(text);
-    output.write("");
-    CHECK(kept.text == text);
-    CHECK(kept.writes == 4);
-    CHECK(written == text.size());
 }

@@ -1,5 +1,7 @@
 #include "proxy/sink/queued_output.h"
 
+#include "tests/proxy/sink/kept_target.h"
+
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -11,11 +13,12 @@
 #include <doctest/doctest.h>
 
 using tw::sink::QueuedOutput;
+using namespace tw::test;
 
 namespace {
 
 /// Keeps what it gets, and holds up whoever writes while it is shut.
-class Gate final : public tw::sink::Output {
+class Gate final : public KeptTarget {
   public:
     explicit Gate(bool open) : open_{open} {}
 
@@ -24,7 +27,7 @@ class Gate final : public tw::sink::Output {
         ++entered_;
         changed_.notify_all();
         changed_.wait(lock, [this] { return open_; });
-        text_.append(block);
+        KeptTarget::write(block);
     }
 
     void open() {
@@ -39,15 +42,11 @@ class Gate final : public tw::sink::Output {
         changed_.wait(lock, [this] { return entered_ != 0; });
     }
 
-    /// Only when nobody writes any more.
-    [[nodiscard]] const std::string& text() const { return text_; }
-
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
     bool open_;
     int entered_ = 0;
-    std::string text_;
 };
 
 } // namespace
@@ -96,8 +95,14 @@ TEST_CASE(
         CHECK(queue.dropped_lines() == 3);
         gate.open();
     }
-    CHECK(gate.text().size() == std::string_view{"first\n"}.size() + queued);
-    CHECK(gate.text().find("a\n") == std::string::npos);
+    // Behind all that was queued stands what is missing.
+    const std::string& text = gate.text();
+    const std::size_t end = std::string_view{"first\n"}.size() + queued;
+    REQUIRE(text.size() > end);
+    CHECK(text.find("a\n") == std::string::npos);
+    CHECK(text.find(R"("type":"records_lost","session":0,"lost":3,"since":")", end) !=
+          std::string::npos);
+    CHECK(text.ends_with("\"reason\":\"too_slow\"}\n"));
 }
 
 TEST_CASE("a block longer than the queue is dropped, and what follows is written") {
@@ -108,7 +113,8 @@ TEST_CASE("a block longer than the queue is dropped, and what follows is written
         CHECK(queue.dropped_lines() == 1);
         queue.write("small\n");
     }
-    CHECK(gate.text() == "small\n");
+    CHECK(gate.text().find(R"("lost":1,)") < gate.text().find("small\n"));
+    CHECK(gate.text().ends_with("\nsmall\n"));
 }
 
 TEST_CASE("blocks of several threads stay whole") {
@@ -139,4 +145,70 @@ TEST_CASE("blocks of several threads stay whole") {
         whole = whole && text.find_first_not_of(text[at], at) == at + kLength;
     }
     CHECK(whole);
+}
+
+TEST_CASE("a target that is busy is handed nothing, loses nothing, and is asked again") {
+    KeptTarget target;
+    target.set_ready(false);
+    {
+        QueuedOutput queue{target};
+        queue.write("one\n");
+        target.await_turns(2);
+        CHECK(target.text().empty());
+        target.set_ready(true);
+        target.await_text("one\n");
+        queue.write("two\n");
+    }
+    CHECK(target.text() == "one\ntwo\n");
+}
+
+TEST_CASE("what a target does not take at the end is lost, and counted") {
+    KeptTarget target;
+    std::atomic<std::uint64_t> progress{0};
+    QueuedOutput queue{target, 0, &progress};
+    queue.write("one\n");
+    target.await_text("one\n");
+    target.set_ready(false);
+    queue.write("two\nthree\n");
+    queue.finish();
+    CHECK(queue.dropped_lines() == 2);
+    CHECK(target.text() == "one\n");
+    CHECK(target.finished());
+    CHECK(progress == 4);
+}
+
+TEST_CASE("the next segment begins when all who make records have arrived there") {
+    KeptTarget target{true};
+    {
+        QueuedOutput queue{target, 2};
+        CHECK(queue.segment() == 1);
+        queue.write_in(1, "1\n");
+        target.await_text("1\n");
+        target.want_cut();
+        target.await_turns(3);
+        CHECK(queue.segment() == 2);
+        queue.arrive(2);
+        queue.write_in(2, "4\n");
+        queue.write_in(1, "2\n"); // of one that has not arrived yet
+        target.await_text("1\n2\n");
+        target.await_turns(3);
+        CHECK(target.text() == "1\n2\n");
+        queue.arrive(2);
+        target.await_text("1\n2\n---\n4\n");
+        queue.write("5\n");
+    }
+    CHECK(target.text() == "1\n2\n---\n4\n5\n");
+}
+
+TEST_CASE("at the end a segment that was announced is begun all the same") {
+    KeptTarget target{true};
+    {
+        QueuedOutput queue{target, 2};
+        target.want_cut();
+        target.await_turns(3);
+        queue.arrive(2);
+        queue.write_in(2, "2\n");
+        queue.write_in(1, "1\n");
+    }
+    CHECK(target.text() == "1\n---\n2\n");
 }

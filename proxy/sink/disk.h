@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace tw::sink {
+
+/// What a file is, as far as a recording needs to know.
+struct FileFacts {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::uint64_t size = 0;
+    std::int64_t written = 0; ///< when last, in seconds since 1970-01-01 UTC
+    bool regular = false;     ///< a file on a disk, no pipe or device
+
+    [[nodiscard]] bool same_file(const FileFacts& other) const {
+        return device == other.device && inode == other.inode;
+    }
+};
+
+/// The calls by which a recording reaches its files. They are the system's, and set errno; a test has
+/// a disk of its own that fails when it is told to.
+class Disk {
+  public:
+    enum class How : std::uint8_t {
+        append, ///< behind what is there; made when it is not there
+        empty,  ///< what was in it is gone
+        create, ///< it must not be there yet
+    };
+
+    Disk() = default;
+    Disk(const Disk&) = delete;
+    Disk& operator=(const Disk&) = delete;
+    Disk(Disk&&) = delete;
+    Disk& operator=(Disk&&) = delete;
+    virtual ~Disk() = default;
+
+    /// Always for reading, too, and always written at its end. Negative when it cannot be opened.
+    [[nodiscard]] virtual int open(const std::string& path, How how);
+    [[nodiscard]] virtual ssize_t write(int file, std::string_view bytes);
+    [[nodiscard]] virtual bool truncate(int file, std::uint64_t size);
+    [[nodiscard]] virtual bool sync(int file);
+    [[nodiscard]] virtual bool remove(const std::string& path);
+    virtual void close(int file);
+    [[nodiscard]] virtual std::optional<FileFacts> facts(int file);
+    [[nodiscard]] virtual std::optional<FileFacts> facts(const std::string& path);
+    /// Seconds since 1970-01-01 UTC.
+    [[nodiscard]] virtual std::int64_t utc();
+};
+
+/// The machine's.
+[[nodiscard]] Disk& system_disk();
+
+} // namespace tw::sink

@@ -1,0 +1,70 @@
+#include "proxy/sink/finding_limit.h"
+
+#include <utility>
+
+namespace tw::sink {
+
+namespace {
+
+constexpr record::Timestamp kSecond = 1'000'000'000;
+
+constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id) {
+    return std::uint64_t{session} << 32U | id;
+}
+
+} // namespace
+
+void FindingLimit::on_record(const record::Record& record) {
+    if (const auto* const* const finding = std::get_if<const record::FindingRecord*>(&record)) {
+        limit(**finding);
+        return;
+    }
+    const auto* const* const session = std::get_if<const record::SessionRecord*>(&record);
+    if (session != nullptr && (*session)->event == record::SessionEvent::close) {
+        tell_rest((*session)->head);
+    }
+    target_->on_record(record);
+}
+
+void FindingLimit::limit(const record::FindingRecord& finding) {
+    const std::uint64_t key = key_of(finding.head.session, static_cast<std::size_t>(finding.id));
+    auto found = kinds_.find(key);
+    if (found == kinds_.end() && kinds_.size() < kMaxKinds) {
+        found = kinds_.emplace(key, Kind{.written = finding.head.time - kSecond}).first;
+    }
+    if (found == kinds_.end()) {
+        target_->on_record(&finding);
+        return;
+    }
+    Kind& kind = found->second;
+    if (finding.head.time - kind.written < kSecond && finding.head.time >= kind.written) {
+        ++kind.left_out;
+        return;
+    }
+    kind.written = finding.head.time;
+    if (kind.left_out == 0) {
+        target_->on_record(&finding);
+        return;
+    }
+    record::FindingRecord counted = finding;
+    counted.left_out = std::exchange(kind.left_out, 0);
+    target_->on_record(&counted);
+}
+
+void FindingLimit::tell_rest(const record::RecordHead& head) {
+    for (std::size_t id = 0; id < static_cast<std::size_t>(record::FindingId::count); ++id) {
+        const auto found = kinds_.find(key_of(head.session, id));
+        if (found == kinds_.end()) {
+            continue;
+        }
+        if (found->second.left_out != 0) {
+            const record::FindingRecord rest{.head = head,
+                                             .id = static_cast<record::FindingId>(id),
+                                             .left_out = found->second.left_out};
+            target_->on_record(&rest);
+        }
+        kinds_.erase(found);
+    }
+}
+
+} // namespace tw::sink

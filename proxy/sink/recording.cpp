@@ -1,0 +1,352 @@
+#include "proxy/sink/recording.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <unistd.h>
+
+namespace tw::sink {
+
+namespace {
+
+/// How long text waits in a frame: who reads a running file is behind by so much.
+constexpr std::chrono::seconds kFrameTime{1};
+/// A frame of this much text is ended at once: it is what is kept in memory while the disk is full.
+constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{8} << 20U;
+constexpr std::chrono::seconds kRetryEvery{1};
+constexpr std::chrono::seconds kLookEvery{1};
+/// Segments of the same second that others may have made.
+constexpr int kNamesToTry = 100;
+
+/// Where the last whole line of a file ends; nothing when it cannot be read.
+std::optional<std::uint64_t> end_of_lines(int file, std::uint64_t size) {
+    std::array<char, 4096> piece{};
+    for (std::uint64_t end = size; end > 0;) {
+        const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
+        const ssize_t read =
+            ::pread(file, piece.data(), static_cast<std::size_t>(end - begin),
+                    static_cast<off_t>(begin));
+        if (read != static_cast<ssize_t>(end - begin)) {
+            return std::nullopt;
+        }
+        const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
+        if (const auto line_end = text.rfind('\n'); line_end != std::string_view::npos) {
+            return begin + line_end + 1;
+        }
+        end = begin;
+    }
+    return 0;
+}
+
+} // namespace
+
+Recording::Recording(RecordingOptions options, Begin begin, Disk& disk)
+    : options_{std::move(options)}, disk_{&disk}, now_{Clock::now()}, opened_{now_}, looked_{now_} {
+    if (options_.compressed) {
+        frames_.emplace();
+    }
+    open(begin);
+}
+
+Recording::~Recording() {
+    leave_file();
+    const int next = next_.exchange(-1);
+    if (next >= 0) {
+        disk_->close(next);
+    }
+}
+
+void Recording::open(Begin begin) {
+    const auto complain = [this] {
+        const int error = errno;
+        throw std::system_error{error, std::generic_category(), options_.path};
+    };
+    if (options_.segments) {
+        const auto there = segments_in(options_.segments->folder, &*options_.segments);
+        for (const Segment& segment : there) {
+            number_ = std::max(number_, segment.number);
+        }
+        if (begin != Begin::shared && !open_segment()) {
+            complain();
+        }
+        return; // the one before this may still be at it: then the first comes with the first record
+    }
+    current_ = options_.path;
+    file_ = disk_->open(current_, begin == Begin::empty ? Disk::How::empty : Disk::How::append);
+    if (file_ < 0) {
+        complain();
+    }
+    if (begin == Begin::behind && !mend()) {
+        throw std::runtime_error{options_.path +
+                                 " holds something else than compressed records, which would be "
+                                 "spoilt; name another file, or move this one away"};
+    }
+}
+
+bool Recording::open_segment() {
+    for (int tries = 0; tries < kNamesToTry; ++tries) {
+        std::string path = options_.segments->path(disk_->utc(), number_ + 1);
+        const int file = disk_->open(path, Disk::How::create);
+        if (file < 0 && errno != EEXIST) {
+            return false;
+        }
+        ++number_;
+        if (file >= 0) {
+            file_ = file;
+            current_ = std::move(path);
+            file_bytes_ = 0;
+            opened_ = now_;
+            moved_ = false;
+            cut_wanted_ = false;
+            delete_old_segments(*disk_, *options_.segments, options_.keep, current_);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool Recording::mend() {
+    const auto facts = disk_->facts(file_);
+    if (!facts || !facts->regular || (!options_.compressed && !options_.lines)) {
+        return true;
+    }
+    std::optional<std::uint64_t> end;
+    if (!options_.compressed) {
+        end = end_of_lines(file_, facts->size);
+    } else if (const auto scan = scan_frames(file_)) {
+        if (scan->foreign) {
+            return false;
+        }
+        end = scan->whole;
+    }
+    if (end && *end < facts->size && disk_->truncate(file_, *end)) {
+        cut_bytes_ += facts->size - *end;
+    }
+    return true; // what cannot be read stays as it is
+}
+
+void Recording::write(std::string_view block) {
+    if (!ready()) {
+        lost_lines_ += lines_in(block);
+        return;
+    }
+    unit_lines_ += lines_in(block);
+    if (!frames_) {
+        unit_.append(block);
+        std::ignore = put();
+        return;
+    }
+    if (!block.empty() && !std::exchange(frame_open_, true)) {
+        frame_begun_ = now_;
+    }
+    frames_->add(block, unit_);
+    frame_bytes_ += block.size();
+    if (frame_bytes_ >= kMaxFrameBytes) {
+        end_frame();
+        std::ignore = put();
+    }
+}
+
+void Recording::end_frame() {
+    if (std::exchange(frame_open_, false)) {
+        frames_->end(unit_);
+        frame_bytes_ = 0;
+    }
+}
+
+bool Recording::put() {
+    tried_ = now_;
+    if (file_ < 0 && !open_segment()) {
+        error_ = errno;
+        return false;
+    }
+    while (written_ < unit_.size()) {
+        const ssize_t done = disk_->write(file_, std::string_view{unit_}.substr(written_));
+        if (done > 0) {
+            written_ += static_cast<std::size_t>(done);
+            file_bytes_ += static_cast<std::uint64_t>(done);
+            unsynced_ = true;
+        } else if (done == 0 || errno != EINTR) {
+            const int error = done == 0 ? EIO : errno;
+            take_back();
+            error_ = error;
+            return false;
+        }
+    }
+    unit_.clear();
+    written_ = 0;
+    unit_lines_ = 0;
+    error_ = 0;
+    return true;
+}
+
+/// Of what was written of the unit only whole lines stay, and of a frame nothing. What cannot be
+/// taken back is completed by the next try.
+void Recording::take_back() {
+    const std::size_t end =
+        options_.lines && !frames_ ? unit_.rfind('\n', written_ == 0 ? 0 : written_ - 1)
+                                   : std::string::npos;
+    const std::size_t kept = end == std::string::npos || end >= written_ ? 0 : end + 1;
+    const std::size_t torn = written_ - kept;
+    const auto facts = disk_->facts(file_);
+    const bool gone = facts && facts->size < torn; // somebody else emptied the file meanwhile
+    if (torn != 0 && (gone || (facts && disk_->truncate(file_, facts->size - torn)))) {
+        written_ = kept;
+        file_bytes_ -= std::min<std::uint64_t>(file_bytes_, torn);
+    }
+    unit_lines_ -= lines_in(std::string_view{unit_}.substr(0, kept));
+    unit_.erase(0, kept);
+    written_ -= kept;
+}
+
+void Recording::on_time(Clock::time_point now) {
+    now_ = now;
+    obey();
+    if (error_ != 0) {
+        if (now - tried_ >= kRetryEvery || hurried_) {
+            std::ignore = put();
+        }
+        return;
+    }
+    if (frame_open_ && now - frame_begun_ >= kFrameTime) {
+        end_frame();
+        std::ignore = put();
+    }
+    if (now - looked_ >= kLookEvery) {
+        looked_ = now;
+        look_for_file();
+        if (options_.sync == SyncPolicy::every_second) {
+            sync();
+        }
+    }
+}
+
+void Recording::go_on_in(int descriptor) {
+    if (options_.segments) {
+        if (descriptor >= 0) {
+            disk_->close(descriptor);
+        }
+        cut_wanted_ = true;
+        return;
+    }
+    const int other = next_.exchange(descriptor);
+    if (other >= 0) {
+        disk_->close(other);
+    }
+}
+
+/// Does what others left word of.
+void Recording::obey() {
+    if (mend_.exchange(false) && file_ >= 0) {
+        std::ignore = mend(); // something else was found when it was opened
+    }
+    if (const int next = next_.exchange(-1); next >= 0) {
+        change_file(next);
+    }
+}
+
+void Recording::change_file(int next) {
+    const auto own = disk_->facts(file_);
+    const auto other = disk_->facts(next);
+    if (own && other && own->same_file(*other)) {
+        disk_->close(next);
+        moved_ = false;
+        return;
+    }
+    end_frame();
+    if (error_ == 0) {
+        std::ignore = put();
+    }
+    const int before = file_;
+    file_ = next;
+    if (!mend()) { // nothing may be written behind what is there
+        file_ = before;
+        disk_->close(next);
+        return;
+    }
+    file_ = before;
+    leave_file();
+    file_ = next;
+    file_bytes_ = 0;
+    written_ = 0;
+    moved_ = false;
+    if (error_ != 0) {
+        std::ignore = put(); // what the file before this one did not take
+    }
+}
+
+void Recording::look_for_file() {
+    const auto own = file_ < 0 ? std::nullopt : disk_->facts(file_);
+    if (own && own->regular) {
+        const auto named = disk_->facts(current_);
+        moved_ = !named || !named->same_file(*own);
+    }
+}
+
+bool Recording::cut_due(Clock::time_point now) {
+    if (!options_.segments || file_ < 0) {
+        return false;
+    }
+    if (cut_wanted_ || moved_) {
+        return true;
+    }
+    const auto& limits = options_.rotate;
+    return file_bytes_ != 0 && ((limits.age.count() != 0 && now - opened_ >= limits.age) ||
+                                (limits.bytes != 0 && file_bytes_ >= limits.bytes));
+}
+
+bool Recording::cut() {
+    end_frame();
+    if (!put()) {
+        return false;
+    }
+    leave_file();
+    if (!open_segment()) {
+        error_ = errno;
+        tried_ = now_;
+    }
+    return true;
+}
+
+void Recording::sync() {
+    if (unsynced_ && file_ >= 0) {
+        unsynced_ = false;
+        if (!disk_->sync(file_)) {
+            error_ = errno;
+            tried_ = now_;
+        }
+    }
+}
+
+void Recording::leave_file() {
+    if (file_ < 0) {
+        return;
+    }
+    if (options_.sync != SyncPolicy::none && unsynced_) {
+        std::ignore = disk_->sync(file_); // there is nothing to be done about it any more
+    }
+    unsynced_ = false;
+    disk_->close(file_);
+    file_ = -1;
+}
+
+void Recording::finish() {
+    obey();
+    end_frame();
+    if (!unit_.empty() && !put()) {
+        lost_lines_ += unit_lines_;
+        unit_.clear();
+        written_ = 0;
+        unit_lines_ = 0;
+    }
+    if (options_.sync != SyncPolicy::none) {
+        sync();
+    }
+}
+
+} // namespace tw::sink

@@ -1,0 +1,136 @@
+#pragma once
+
+#include "proxy/sink/disk.h"
+#include "proxy/sink/record_target.h"
+#include "proxy/sink/segment_names.h"
+#include "proxy/sink/zstd_frames.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tw::sink {
+
+/// When what was written has to be on the disk, and not only with the system.
+enum class SyncPolicy : std::uint8_t {
+    none,         ///< whenever the system likes
+    segment,      ///< when a file is left for another one, and at the end
+    every_second, ///< a second after it was written
+};
+
+/// When the next segment begins; zero: never for this reason.
+struct RotateLimits {
+    std::chrono::seconds age{0};
+    std::uint64_t bytes = 0; ///< as they stand in the file
+};
+
+/// Where a recording goes.
+struct RecordingOptions {
+    std::string path; ///< of the one file, or of what is named by the user where there are segments
+    bool compressed = false;
+    /// What may be cut in two: lines; false: only between what two calls of write() hand over.
+    bool lines = true;
+    std::optional<SegmentNames> segments{};
+    RotateLimits rotate{};
+    KeepLimits keep{};
+    SyncPolicy sync = SyncPolicy::none;
+};
+
+/// A recording on a disk: one file that is only ever appended to, or segments. What is in it can be
+/// read at any time, but for what was written within the last second where it is compressed.
+///
+/// What is written comes in units: lines, or a frame of zstd a second. Of a unit that does not fit,
+/// what was written is taken back, and it waits: nothing is lost as long as who writes can wait, too.
+/// So whoever reads, and whoever goes on after the process was killed, finds whole units.
+class Recording final : public RecordTarget {
+  public:
+    enum class Begin : std::uint8_t {
+        empty,  ///< what was in the file is gone; of segments there is a new one
+        behind, ///< behind the last whole unit in it
+        shared, ///< as `behind`, but later: another process writes there still
+    };
+
+    /// Errors: throws std::system_error when it cannot be opened, std::runtime_error when something
+    /// else is in the file.
+    Recording(RecordingOptions options, Begin begin, Disk& disk = system_disk());
+    ~Recording() override;
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+    Recording(Recording&&) = delete;
+    Recording& operator=(Recording&&) = delete;
+
+    /// What comes while it is not ready is lost.
+    void write(std::string_view block) override;
+    void on_time(Clock::time_point now) override;
+
+    [[nodiscard]] bool ready() const override { return error_ == 0; }
+
+    [[nodiscard]] bool segmented() const override { return options_.segments.has_value(); }
+
+    [[nodiscard]] bool cut_due(Clock::time_point now) override;
+    bool cut() override;
+    void finish() override;
+
+    void go_on_in(int descriptor) override;
+
+    void go_behind_last_line() override { mend_ = true; }
+
+    void hurry() override { hurried_ = true; }
+
+    [[nodiscard]] bool moved() const override { return moved_; }
+
+    [[nodiscard]] std::uint64_t take_cut_bytes() override { return cut_bytes_.exchange(0); }
+
+    [[nodiscard]] const std::string& path() const override { return options_.path; }
+
+    [[nodiscard]] int error() const override { return error_; }
+
+    [[nodiscard]] std::uint64_t lost_lines() const override { return lost_lines_; }
+
+  private:
+    void open(Begin begin);
+    [[nodiscard]] bool open_segment();
+    /// Cuts off an unfinished unit. False: something else is in the file.
+    [[nodiscard]] bool mend();
+    void end_frame();
+    /// Writes the unit at hand. False: not now.
+    bool put();
+    void take_back();
+    void obey();
+    void change_file(int next);
+    void look_for_file();
+    void sync();
+    void leave_file();
+
+    RecordingOptions options_;
+    Disk* disk_;
+    int file_ = -1;
+    std::string current_; ///< the path of file_
+    std::optional<FrameWriter> frames_;
+    bool frame_open_ = false;
+    Clock::time_point frame_begun_{};
+    std::uint64_t frame_bytes_ = 0; ///< in it, before they were compressed
+    std::string unit_;              ///< not written yet, from `written_` on
+    std::size_t written_ = 0;
+    std::uint64_t unit_lines_ = 0;
+    std::uint64_t file_bytes_ = 0; ///< written to this file
+    bool unsynced_ = false;
+    std::uint64_t number_ = 0; ///< of the last segment
+    Clock::time_point now_{};
+    Clock::time_point opened_{};
+    Clock::time_point looked_{};
+    Clock::time_point tried_{};
+    std::atomic<bool> cut_wanted_{false};
+    std::atomic<int> next_{-1}; ///< to go on in; negative: none
+    std::atomic<bool> mend_{false};
+    std::atomic<bool> hurried_{false};
+    std::atomic<bool> moved_{false};
+    std::atomic<int> error_{0};
+    std::atomic<std::uint64_t> lost_lines_{0};
+    std::atomic<std::uint64_t> cut_bytes_{0};
+};
+
+} // namespace tw::sink

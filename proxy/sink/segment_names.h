@@ -1,0 +1,51 @@
+#pragma once
+
+#include "proxy/sink/disk.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tw::sink {
+
+/// What the segments of a recording are called: `FOLDER/NAME-20261121T161530Z-0001.jsonl.zst`, after
+/// the time at which each begins (UTC) and its number. Their order by name is the order in which they
+/// were begun.
+struct SegmentNames {
+    std::string folder; ///< without a slash at its end
+    std::string name;
+    std::string suffix; ///< ".jsonl.zst"
+
+    [[nodiscard]] std::string path(std::int64_t utc, std::uint64_t number) const;
+};
+
+/// A segment that is there.
+struct Segment {
+    std::string file; ///< in its folder
+    std::string name; ///< of the recording that it belongs to
+    std::uint64_t number = 0;
+};
+
+/// Reads a name; nothing when a file of this name is no segment.
+[[nodiscard]] std::optional<Segment> parse_segment(std::string_view file);
+
+/// The segments of a folder in the order in which they were begun; of one recording, where `names`
+/// says which. A folder that cannot be read has none.
+[[nodiscard]] std::vector<Segment> segments_in(const std::string& folder,
+                                               const SegmentNames* names = nullptr);
+
+/// What is kept of a recording; zero: without a limit.
+struct KeepLimits {
+    std::chrono::seconds age{0};
+    std::uint64_t bytes = 0;
+};
+
+/// Deletes the oldest segments beyond the limits. Never one that was written to within the last hour,
+/// and never `current`. Returns how many.
+std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const KeepLimits& limits,
+                                std::string_view current);
+
+} // namespace tw::sink

@@ -1,0 +1,199 @@
+#include "proxy/sink/zstd_frames.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+namespace tw::sink {
+
+namespace {
+
+/// The usual one: three times as fast as what the disk of a game server takes.
+constexpr int kLevel = 3;
+
+constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
+constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
+constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
+constexpr std::uint64_t kMagicBytes = 4;
+
+/// Reads a file piece by piece, forward.
+class Bytes {
+  public:
+    Bytes(int file, std::uint64_t size) : file_{file}, size_{size} {}
+
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+
+    [[nodiscard]] bool broken() const { return broken_; }
+
+    /// `count` bytes (eight at most), the lowest first; nothing where the file ends before.
+    std::optional<std::uint64_t> number(std::uint64_t at, std::uint64_t count) {
+        if (at > size_ || count > size_ - at || !load(at, count)) {
+            return std::nullopt;
+        }
+        std::uint64_t value = 0;
+        for (std::uint64_t i = count; i-- > 0;) {
+            value = value << 8U |
+                    static_cast<unsigned char>(piece_[static_cast<std::size_t>(at - begin_ + i)]);
+        }
+        return value;
+    }
+
+    bool only_zeros_from(std::uint64_t at) {
+        for (; at < size_; ++at) {
+            if (number(at, 1) != 0U) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+  private:
+    bool load(std::uint64_t at, std::uint64_t count) {
+        if (at >= begin_ && at + count <= begin_ + held_) {
+            return true;
+        }
+        const ssize_t read = ::pread(file_, piece_.data(), piece_.size(), static_cast<off_t>(at));
+        begin_ = at;
+        held_ = static_cast<std::uint64_t>(std::max<ssize_t>(read, 0));
+        broken_ = broken_ || held_ < count;
+        return held_ >= count;
+    }
+
+    int file_;
+    std::uint64_t size_;
+    std::array<char, 16384> piece_{};
+    std::uint64_t begin_ = 0;
+    std::uint64_t held_ = 0;
+    bool broken_ = false;
+};
+
+enum class Found : std::uint8_t { whole, unfinished, foreign };
+
+/// Where a frame's blocks begin. RFC 8878, 3.1.1.1.
+std::optional<std::uint64_t> behind_header(Bytes& bytes, std::uint64_t at, bool& checksum) {
+    constexpr std::array<std::uint64_t, 4> kDictionaryBytes{0, 1, 2, 4};
+    constexpr std::array<std::uint64_t, 4> kSizeBytes{0, 2, 4, 8};
+    const auto descriptor = bytes.number(at + kMagicBytes, 1);
+    if (!descriptor) {
+        return std::nullopt;
+    }
+    const bool single = (*descriptor & 0x20U) != 0;
+    checksum = (*descriptor & 0x04U) != 0;
+    std::uint64_t size = kSizeBytes[*descriptor >> 6U];
+    size = size == 0 && single ? 1 : size;
+    return at + kMagicBytes + 1 + (single ? 0 : 1) + kDictionaryBytes[*descriptor & 3U] + size;
+}
+
+/// Steps over one block; `last`: it was the frame's last. RFC 8878, 3.1.1.2.
+Found step_over_block(Bytes& bytes, std::uint64_t& at, bool& last) {
+    constexpr std::uint64_t kHeader = 3;
+    constexpr std::uint64_t kReserved = 3;
+    constexpr std::uint64_t kRepeated = 1;
+    const auto header = bytes.number(at, kHeader);
+    if (!header) {
+        return Found::unfinished;
+    }
+    last = (*header & 1U) != 0;
+    const std::uint64_t type = *header >> 1U & 3U;
+    if (type == kReserved) {
+        return Found::foreign;
+    }
+    at += kHeader + (type == kRepeated ? 1 : *header >> 3U);
+    return at <= bytes.size() ? Found::whole : Found::unfinished;
+}
+
+/// Steps over the frame at `at`.
+Found step_over_frame(Bytes& bytes, std::uint64_t& at) {
+    const auto magic = bytes.number(at, kMagicBytes);
+    if (!magic) {
+        return Found::unfinished;
+    }
+    if ((*magic & kSkippableMask) == kSkippableMagic) {
+        const auto size = bytes.number(at + kMagicBytes, 4);
+        at += 2 * kMagicBytes + size.value_or(0);
+        return size && at <= bytes.size() ? Found::whole : Found::unfinished;
+    }
+    if (*magic != kFrameMagic) {
+        return Found::foreign;
+    }
+    bool checksum = false;
+    const auto blocks = behind_header(bytes, at, checksum);
+    if (!blocks) {
+        return Found::unfinished;
+    }
+    at = *blocks;
+    for (bool last = false; !last;) {
+        if (const Found found = step_over_block(bytes, at, last); found != Found::whole) {
+            return found;
+        }
+    }
+    at += checksum ? 4 : 0;
+    return at <= bytes.size() ? Found::whole : Found::unfinished;
+}
+
+} // namespace
+
+FrameWriter::FrameWriter() : context_{ZSTD_createCCtx(), &ZSTD_freeCCtx} {
+    if (context_ == nullptr) {
+        throw std::bad_alloc{};
+    }
+    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kLevel);
+    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
+}
+
+FrameWriter::~FrameWriter() = default;
+
+void FrameWriter::add(std::string_view text, std::string& out) {
+    run(text, ZSTD_e_continue, out);
+}
+
+void FrameWriter::end(std::string& out) {
+    run({}, ZSTD_e_end, out);
+}
+
+void FrameWriter::run(std::string_view text, int directive, std::string& out) {
+    const auto mode = static_cast<ZSTD_EndDirective>(directive);
+    const std::size_t step = ZSTD_CStreamOutSize();
+    ZSTD_inBuffer in{.src = text.data(), .size = text.size(), .pos = 0};
+    while (true) {
+        const std::size_t before = out.size();
+        out.resize(before + step);
+        ZSTD_outBuffer room{.dst = out.data() + before, .size = step, .pos = 0};
+        const std::size_t left = ZSTD_compressStream2(context_.get(), &room, &in, mode);
+        out.resize(before + room.pos);
+        if (ZSTD_isError(left) != 0) {
+            throw std::bad_alloc{}; // the only way in which compressing in memory fails
+        }
+        if (mode == ZSTD_e_end ? left == 0 : in.pos == in.size) {
+            return;
+        }
+    }
+}
+
+std::optional<FrameScan> scan_frames(int file) {
+    struct stat found {};
+
+    if (::fstat(file, &found) != 0) {
+        return std::nullopt;
+    }
+    FrameScan scan{.size = static_cast<std::uint64_t>(found.st_size)};
+    Bytes bytes{file, scan.size};
+    for (std::uint64_t at = 0; at < scan.size;) {
+        const Found frame = step_over_frame(bytes, at);
+        if (bytes.broken()) {
+            return std::nullopt;
+        }
+        if (frame != Found::whole) {
+            scan.foreign = frame == Found::foreign && !bytes.only_zeros_from(scan.whole);
+            break;
+        }
+        scan.whole = at;
+    }
+    return scan;
+}
+
+} // namespace tw::sink

@@ -1,0 +1,69 @@
+#include "proxy/sink/finding_limit.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using namespace tw;
+using record::FindingId;
+
+namespace {
+
+/// What came through: "crc_mismatch@1.0", with "+3" for those left out.
+class Seen final : public record::RecordSink {
+  public:
+    std::vector<std::string> all;
+
+    void on_record(const record::Record& record) override {
+        if (const auto* const* const finding = std::get_if<const record::FindingRecord*>(&record)) {
+            const record::FindingRecord& it = **finding;
+            all.push_back(fmt::format("{}:{}@{}{}", it.head.session,
+                                      record::finding_info(it.id).name,
+                                      it.head.time / 100'000'000,
+                                      it.left_out ? fmt::format("+{}", *it.left_out) : ""));
+        } else {
+            all.emplace_back("other");
+        }
+    }
+};
+
+} // namespace
+
+TEST_CASE("of findings of the same id and session one a second is written, with the count of the rest") {
+    Seen seen;
+    sink::FindingLimit limit{seen};
+    const auto find = [&](std::uint32_t session, FindingId id, std::int64_t tenths) {
+        const record::FindingRecord finding{
+            .head = {.time = tenths * 100'000'000, .session = session}, .id = id};
+        limit.on_record(&finding);
+    };
+    const auto crc = FindingId::snapshot_crc_mismatch;
+    const auto gap = FindingId::inspect_gap;
+    for (std::int64_t tenths = 0; tenths <= 25; tenths += 1) {
+        find(1, crc, tenths);
+    }
+    find(1, gap, 3);
+    find(1, gap, 4);
+    find(2, crc, 3);
+    find(2, crc, 2); // time went back: what comes then is new
+    find(2, crc, 13);
+    const record::MapRecord map;
+    limit.on_record(&map);
+    const record::SessionRecord close{.head = {.time = 2'600'000'000, .session = 1},
+                                      .event = record::SessionEvent::close};
+    limit.on_record(&close);
+    find(1, crc, 26); // another session of this number
+    const record::SessionRecord quiet{.head = {.time = 2'700'000'000, .session = 2},
+                                      .event = record::SessionEvent::close};
+    limit.on_record(&quiet);
+    CHECK(seen.all ==
+          std::vector<std::string>{
+              "1:snapshot.crc_mismatch@0", "1:snapshot.crc_mismatch@10+9",
+              "1:snapshot.crc_mismatch@20+9", "1:inspect.gap@3", "2:snapshot.crc_mismatch@3",
+              "2:snapshot.crc_mismatch@2", "2:snapshot.crc_mismatch@13", "other",
+              "1:snapshot.crc_mismatch@26+5", "1:inspect.gap@26+1", "other",
+              "1:snapshot.crc_mismatch@26", "other"});
+}

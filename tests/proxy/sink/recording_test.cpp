@@ -1,0 +1,459 @@
+// Covers: proxy/sink/disk.cpp
+#include "proxy/sink/recording.h"
+#include "tests/proxy/sink/faulty_disk.h"
+#include "tests/proxy/sink/zstd_text.h"
+#include "tests/support/program.h"
+
+#include <chrono>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::sink;
+using namespace tw::test;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+using Begin = Recording::Begin;
+
+/// Passes by itself only in what it is told.
+class Clockwork {
+  public:
+    explicit Clockwork(Recording& recording) : recording_{&recording} {}
+
+    void pass(milliseconds time) {
+        now_ += time;
+        recording_->on_time(now_);
+    }
+
+    [[nodiscard]] RecordTarget::Clock::time_point now() const { return now_; }
+
+  private:
+    Recording* recording_;
+    RecordTarget::Clock::time_point now_ = RecordTarget::Clock::now();
+};
+
+RecordingOptions compressed(const std::string& path) {
+    return {.path = path, .compressed = true};
+}
+
+/// What a reader finds in it.
+std::string text_of(const std::string& path) {
+    const std::string bytes = read_text(path);
+    return path.ends_with(".zst") ? unpacked(bytes) : bytes;
+}
+
+RecordingOptions in_segments(const TemporaryFolder& folder, bool packed = true) {
+    return {.path = folder.path(),
+            .compressed = packed,
+            .segments = SegmentNames{.folder = folder.path(),
+                                     .name = "game",
+                                     .suffix = packed ? ".jsonl.zst" : ".jsonl"}};
+}
+
+std::vector<std::string> texts_in(const TemporaryFolder& folder) {
+    std::vector<std::string> texts;
+    for (const Segment& segment : segments_in(folder.path())) {
+        texts.push_back(text_of(folder.file(segment.file)));
+    }
+    return texts;
+}
+
+} // namespace
+
+TEST_CASE("who goes on behind what is there keeps whole units and cuts off a broken one") {
+    const std::string one = packed("one\n");
+    const std::string long_line = std::string(10'000, 'x') + '\n';
+
+    struct Row {
+        const char* name;
+        std::string file;
+        std::string before;
+        std::string kept;
+    };
+
+    const Row rows[] = {
+        {"nothing", "a.jsonl", "", ""},
+        {"a line", "a.jsonl", "one\n", "one\n"},
+        {"a broken line", "a.jsonl", "one\ntw", "one\n"},
+        {"only a broken line", "a.jsonl", "never ended", ""},
+        {"a long broken line", "a.jsonl", long_line + std::string(9'000, 'y'), long_line},
+        {"no frame", "a.jsonl.zst", "", ""},
+        {"a frame", "a.jsonl.zst", one, "one\n"},
+        {"a broken frame", "a.jsonl.zst", one + packed("two\n").substr(0, 9), "one\n"},
+        {"a magic number", "a.jsonl.zst", one + "\x28\xB5\x2F\xFD", "one\n"},
+        {"zeros", "a.jsonl.zst", one + std::string(100, '\0'), "one\n"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        const std::string path = folder.file(row.file);
+        const bool zst = path.ends_with(".zst");
+        write_text(path, row.before);
+        {
+            Recording recording{{.path = path, .compressed = zst}, Begin::behind};
+            const std::size_t whole = zst && !row.kept.empty() ? one.size() : row.kept.size();
+            CHECK(recording.take_cut_bytes() == row.before.size() - whole);
+            recording.write("next\n");
+            recording.finish();
+            CHECK_FALSE(recording.failed());
+        }
+        CHECK(text_of(path) == row.kept + "next\n");
+    }
+}
+
+TEST_CASE("something else is never spoilt, and what cannot be opened says why") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("notes.zst");
+    for (const std::string& text : {std::string{"dear diary\n"}, packed("one\n") + "dear diary\n"}) {
+        write_text(path, text);
+        CHECK_THROWS_AS(Recording(compressed(path), Begin::behind), std::runtime_error);
+        CHECK(read_text(path) == text);
+    }
+    CHECK_THROWS_AS(Recording(compressed(folder.file("no/folder.zst")), Begin::behind),
+                    std::system_error);
+    RecordingOptions options = in_segments(folder);
+    options.segments->folder = folder.file("no");
+    CHECK_THROWS_AS(Recording(options, Begin::behind), std::system_error);
+}
+
+TEST_CASE("lines are there at once, and a frame of them a second later") {
+    const TemporaryFolder folder;
+    Recording plain{{.path = folder.file("a.jsonl")}, Begin::behind};
+    plain.write("one\n");
+    CHECK(read_text(folder.file("a.jsonl")) == "one\n");
+
+    const std::string path = folder.file("a.jsonl.zst");
+    Recording recording{compressed(path), Begin::behind};
+    Clockwork clock{recording};
+    std::string expected;
+    for (int frame = 0; frame < 3; ++frame) {
+        clock.pass(milliseconds{100});
+        recording.write("one\n");
+        clock.pass(milliseconds{500});
+        recording.write("two\n");
+        CHECK(text_of(path) == expected);
+        clock.pass(milliseconds{600});
+        expected += "one\ntwo\n";
+        CHECK(text_of(path) == expected);
+    }
+    recording.write(std::string(std::size_t{9} << 20U, 'x') + '\n'); // too much to wait
+    CHECK(text_of(path).size() > (std::size_t{9} << 20U));
+}
+
+TEST_CASE("a disk that is full or broken costs nothing: what was begun is taken back and tried again") {
+    struct Row {
+        const char* name;
+        bool zst;
+        std::uint64_t room;
+        int error;
+        bool truncates;
+        std::string meanwhile; ///< what a reader of lines finds while nothing more can be written
+    };
+
+    const Row rows[] = {
+        {"no room at all", false, 0, 0, true, "first\n"},
+        {"room for half a line", false, 2, 0, true, "first\n"},
+        {"room for a line and a half", false, 6, 0, true, "first\none\n"},
+        {"room for half a line, which stays", false, 6, 0, false, "first\none\ntw"},
+        {"broken", false, UINT64_MAX, EIO, true, "first\n"},
+        {"over a quota", false, UINT64_MAX, EDQUOT, true, "first\n"},
+        {"no room for a frame", true, 0, 0, true, "first\n"},
+        {"room for half a frame", true, 9, 0, true, "first\n"},
+        {"room for half a frame, which stays", true, 9, 0, false, "first\n"},
+        {"broken while a frame is written", true, UINT64_MAX, EIO, true, "first\n"},
+    };
+    for (const Row& row : rows) {
+        for (const std::uint64_t at_once : {UINT64_MAX, std::uint64_t{1}, std::uint64_t{3}}) {
+            CAPTURE(row.name);
+            CAPTURE(at_once);
+            const TemporaryFolder folder;
+            const std::string path = folder.file(row.zst ? "a.jsonl.zst" : "a.jsonl");
+            FaultyDisk disk;
+            disk.at_once = at_once;
+            Recording recording{{.path = path, .compressed = row.zst}, Begin::behind, disk};
+            Clockwork clock{recording};
+            recording.write("first\n");
+            clock.pass(seconds{2});
+            const auto whole = std::filesystem::file_size(path);
+            disk.room = row.room;
+            disk.write_error = row.error;
+            disk.truncates = row.truncates;
+            recording.write("one\ntwo\nthree\n");
+            clock.pass(seconds{2});
+            CHECK_FALSE(recording.ready());
+            CHECK(recording.error() == (row.error != 0 ? row.error : ENOSPC));
+            CHECK(text_of(path) == row.meanwhile);
+            if (row.zst && row.truncates) {
+                CHECK(std::filesystem::file_size(path) == whole);
+            }
+            clock.pass(seconds{2});
+            CHECK_FALSE(recording.ready());
+            disk.room = UINT64_MAX;
+            disk.write_error = 0;
+            disk.truncates = true;
+            disk.interrupted = 2;
+            clock.pass(seconds{2});
+            CHECK(recording.ready());
+            recording.write("four\n");
+            recording.finish();
+            CHECK(text_of(path) == "first\none\ntwo\nthree\nfour\n");
+            CHECK(recording.lost_lines() == 0);
+        }
+    }
+}
+
+TEST_CASE("what the disk does not take until the end is lost, and counted") {
+    for (const bool zst : {false, true}) {
+        const TemporaryFolder folder;
+        const std::string path = folder.file(zst ? "a.jsonl.zst" : "a.jsonl");
+        FaultyDisk disk;
+        {
+            Recording recording{{.path = path, .compressed = zst}, Begin::behind, disk};
+            recording.write("first\n");
+            recording.on_time(RecordTarget::Clock::now() + seconds{2});
+            disk.room = 7;
+            recording.write("one\ntwo\nthree\n");
+            recording.finish();
+            recording.write("four\n");
+            CHECK(recording.error() == ENOSPC);
+            CHECK(recording.lost_lines() == (zst ? 4 : 3));
+        }
+        CHECK(text_of(path) == (zst ? "first\n" : "first\none\n"));
+    }
+}
+
+TEST_CASE("a file that was moved, removed or replaced is noticed, and another one is gone on in") {
+    for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
+        CAPTURE(name);
+        const TemporaryFolder folder;
+        const std::string path = folder.file(name);
+        Recording recording{{.path = path, .compressed = name.ends_with(".zst")}, Begin::behind};
+        Clockwork clock{recording};
+        recording.write("one\n");
+        clock.pass(seconds{2});
+        CHECK_FALSE(recording.moved());
+        std::filesystem::rename(path, path + ".1");
+        recording.write("two\n");
+        clock.pass(seconds{2});
+        CHECK(recording.moved());
+        recording.write("three\n");
+        recording.go_on_in(system_disk().open(path, Disk::How::append));
+        clock.pass(milliseconds{10});
+        CHECK_FALSE(recording.moved());
+        recording.write("four\n");
+        recording.go_on_in(system_disk().open(path, Disk::How::append)); // the same one
+        clock.pass(seconds{2});
+        std::filesystem::remove(path);
+        clock.pass(seconds{2});
+        CHECK(recording.moved());
+        recording.go_on_in(system_disk().open(path, Disk::How::append));
+        clock.pass(milliseconds{10});
+        recording.write("five\n");
+        recording.finish();
+        CHECK(unpacked(read_text(path + ".1")) + (name.ends_with(".zst") ? "" : read_text(path + ".1")) ==
+              "one\ntwo\nthree\n");
+        CHECK(text_of(path) == "five\n");
+    }
+}
+
+TEST_CASE("a file that is copied and emptied begins anew, whatever was being written") {
+    for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
+        const TemporaryFolder folder;
+        const std::string path = folder.file(name);
+        Recording recording{{.path = path, .compressed = name.ends_with(".zst")}, Begin::behind};
+        Clockwork clock{recording};
+        recording.write("one\n");
+        clock.pass(seconds{2});
+        std::filesystem::resize_file(path, 0);
+        recording.write("two\n");
+        clock.pass(seconds{2});
+        CHECK(text_of(path) == "two\n");
+        CHECK_FALSE(recording.moved());
+    }
+}
+
+TEST_CASE("what the file before did not take comes to the next one, whole") {
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    Recording recording{{.path = folder.file("a.jsonl")}, Begin::behind, disk};
+    Clockwork clock{recording};
+    disk.room = 6;
+    disk.truncates = false;
+    recording.write("one\ntwo\nthree\n");
+    CHECK(recording.error() == ENOSPC);
+    disk.room = UINT64_MAX;
+    disk.truncates = true;
+    recording.go_on_in(system_disk().open(folder.file("b.jsonl"), Disk::How::append));
+    clock.pass(milliseconds{10});
+    CHECK(recording.ready());
+    CHECK(read_text(folder.file("a.jsonl")) == "one\ntw");
+    CHECK(read_text(folder.file("b.jsonl")) == "two\nthree\n");
+    CHECK(recording.lost_lines() == 0);
+}
+
+TEST_CASE("two that share a file write behind each other, and the last one mends a broken line") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("a.jsonl");
+    {
+        Recording first{{.path = path}, Begin::behind};
+        first.write("1\n");
+        Recording second{{.path = path}, Begin::shared};
+        first.write("2\n");
+        write_text(path, read_text(path) + "broken");
+        second.go_behind_last_line();
+        second.on_time(RecordTarget::Clock::now());
+        second.write("3\n");
+    }
+    CHECK(read_text(path) == "1\n2\n3\n");
+}
+
+TEST_CASE("segments are begun by time, by size, when asked, and when the current one is gone") {
+    struct Row {
+        const char* name;
+        RotateLimits limits;
+        void (*cause)(Recording& recording, Clockwork& clock, const std::string& current);
+    };
+
+    const Row rows[] = {
+        {"time",
+         {.age = seconds{60}},
+         [](Recording&, Clockwork& clock, const std::string&) { clock.pass(seconds{60}); }},
+        {"size",
+         {.bytes = 100},
+         [](Recording& recording, Clockwork& clock, const std::string&) {
+             recording.write(std::string(99, 'x') + '\n');
+             clock.pass(seconds{1});
+         }},
+        {"a word", {}, [](Recording& recording, Clockwork&, const std::string&) {
+             recording.go_on_in(-1);
+         }},
+        {"it was removed", {}, [](Recording&, Clockwork& clock, const std::string& current) {
+             std::filesystem::remove(current);
+             clock.pass(seconds{2});
+         }},
+        {"it was moved", {}, [](Recording&, Clockwork& clock, const std::string& current) {
+             std::filesystem::rename(current, current + ".old");
+             clock.pass(seconds{2});
+         }},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        FaultyDisk disk;
+        RecordingOptions options = in_segments(folder, false);
+        options.rotate = row.limits;
+        Recording recording{options, Begin::behind, disk};
+        Clockwork clock{recording};
+        CHECK_FALSE(recording.cut_due(clock.now()));
+        recording.write("one\n");
+        clock.pass(seconds{2});
+        CHECK_FALSE(recording.cut_due(clock.now()));
+        row.cause(recording, clock, folder.file(segments_in(folder.path()).front().file));
+        CHECK(recording.cut_due(clock.now()));
+        CHECK(recording.cut());
+        CHECK_FALSE(recording.cut_due(clock.now()));
+        recording.write("two\n");
+        recording.finish();
+        CHECK(texts_in(folder).back() == "two\n");
+        CHECK(segments_in(folder.path()).back().file == "game-20261121T161530Z-0002.jsonl");
+    }
+}
+
+TEST_CASE("a segment is never written over, and one that cannot be made is tried again") {
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    write_text(folder.file("game-20261121T161530Z-0003.jsonl.zst"), packed("of another run\n"));
+    Recording recording{in_segments(folder), Begin::behind, disk};
+    Clockwork clock{recording};
+    recording.write("one\n");
+    disk.open_error = ENOSPC;
+    CHECK(recording.cut());
+    CHECK_FALSE(recording.ready());
+    CHECK(recording.error() == ENOSPC);
+    clock.pass(seconds{2});
+    CHECK_FALSE(recording.ready());
+    disk.open_error = 0;
+    disk.time += 60;
+    clock.pass(seconds{2});
+    CHECK(recording.ready());
+    recording.write("two\n");
+    recording.finish();
+    CHECK(texts_in(folder) == std::vector<std::string>{"of another run\n", "one\n", "two\n"});
+    CHECK(segments_in(folder.path()).back().file == "game-20261121T161630Z-0005.jsonl.zst");
+}
+
+TEST_CASE("who waits for the one before it makes no segment until there is something to write") {
+    const TemporaryFolder folder;
+    Recording recording{in_segments(folder), Begin::shared};
+    CHECK(segments_in(folder.path()).empty());
+    recording.go_behind_last_line();
+    recording.on_time(RecordTarget::Clock::now());
+    recording.write("one\n");
+    recording.finish();
+    CHECK(texts_in(folder) == std::vector<std::string>{"one\n"});
+}
+
+TEST_CASE("bytes that are no lines are taken back as a whole") {
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    RecordingOptions options = in_segments(folder, false);
+    options.lines = false;
+    Recording recording{options, Begin::behind, disk};
+    Clockwork clock{recording};
+    recording.write("a block\nof bytes");
+    disk.room = 10;
+    recording.write("another\none");
+    CHECK(texts_in(folder).front() == "a block\nof bytes");
+    disk.room = UINT64_MAX;
+    clock.pass(seconds{2});
+    CHECK(texts_in(folder).front() == "a block\nof bytesanother\none");
+}
+
+TEST_CASE("the disk is told to keep what was written as often as it was asked for") {
+    struct Row {
+        SyncPolicy policy;
+        int after_frames; ///< syncs after three seconds of writing
+        int at_end;       ///< and then behind a cut and a second segment
+    };
+
+    const Row rows[] = {
+        {SyncPolicy::none, 0, 0}, {SyncPolicy::segment, 0, 2}, {SyncPolicy::every_second, 3, 5}};
+    for (const Row& row : rows) {
+        const TemporaryFolder folder;
+        FaultyDisk disk;
+        RecordingOptions options = in_segments(folder, false);
+        options.sync = row.policy;
+        Recording recording{options, Begin::behind, disk};
+        Clockwork clock{recording};
+        for (int i = 0; i < 3; ++i) {
+            recording.write("one\n");
+            clock.pass(seconds{1});
+        }
+        clock.pass(seconds{1}); // nothing new
+        CHECK(disk.syncs == row.after_frames);
+        recording.write("one\n");
+        CHECK(recording.cut());
+        recording.write("two\n");
+        recording.finish();
+        CHECK(disk.syncs == row.at_end);
+    }
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    Recording recording{{.path = folder.file("a"), .sync = SyncPolicy::every_second},
+                        Begin::behind, disk};
+    Clockwork clock{recording};
+    disk.sync_error = EIO;
+    recording.write("one\n");
+    clock.pass(seconds{2});
+    CHECK(recording.error() == EIO);
+    disk.sync_error = 0;
+    clock.pass(seconds{2});
+    CHECK(recording.ready());
+}

@@ -1,0 +1,140 @@
+#include "proxy/sink/segment_names.h"
+#include "tests/proxy/sink/faulty_disk.h"
+#include "tests/support/program.h"
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+using namespace tw::sink;
+using namespace tw::test;
+
+namespace {
+
+constexpr std::int64_t kHour = 3600;
+constexpr std::int64_t kDay = 24 * kHour;
+
+/// A segment of this size that was written to last at this time.
+std::string make(const SegmentNames& names, std::int64_t utc, std::uint64_t number,
+                 std::size_t size) {
+    const std::string path = names.path(utc, number);
+    write_text(path, std::string(size, 'x'));
+    const timespec times[2] = {{.tv_sec = utc, .tv_nsec = 0}, {.tv_sec = utc, .tv_nsec = 0}};
+    ::utimensat(AT_FDCWD, path.c_str(), times, 0);
+    return std::filesystem::path{path}.filename().string();
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+    std::vector<std::string> files;
+    for (const Segment& segment : segments_in(folder)) {
+        files.push_back(segment.file);
+    }
+    return files;
+}
+
+} // namespace
+
+TEST_CASE("a segment's name says of what it is, when it began, and which one it is") {
+    const SegmentNames names{.folder = "/tmp/x", .name = "game", .suffix = ".jsonl.zst"};
+    CHECK(names.path(1'795'277'730, 1) == "/tmp/x/game-20261121T161530Z-0001.jsonl.zst");
+    CHECK(names.path(0, 12345) == "/tmp/x/game-19700101T000000Z-12345.jsonl.zst");
+
+    struct Row {
+        std::string file;
+        std::string name; ///< empty: it is no segment
+        std::uint64_t number = 0;
+    };
+
+    const Row rows[] = {
+        {"game-20261121T161530Z-0001.jsonl.zst", "game", 1},
+        {"my-game.2-20261121T161530Z-12345.pcapng", "my-game.2", 12345},
+        {"game-20261121T161530Z-0001", ""},
+        {"game-20261121T161530Z-001.jsonl", ""},
+        {"game-20261121T161530Z-0x01.jsonl", ""},
+        {"game-20261121T161530-0001.jsonl", ""},
+        {"game-2026112aT161530Z-0001.jsonl", ""},
+        {"game20261121T161530Z-0001.jsonl", ""},
+        {"-20261121T161530Z-0001.jsonl", ""},
+        {"20261121T161530Z-0001.jsonl", ""},
+        {"game-20261121T161530Z-99999999999999999999999.jsonl", ""},
+        {"game.jsonl", ""},
+        {"-", ""},
+        {"", ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.file);
+        const auto segment = parse_segment(row.file);
+        CHECK(segment.has_value() == !row.name.empty());
+        if (segment) {
+            CHECK(segment->name == row.name);
+            CHECK(segment->number == row.number);
+            CHECK(segment->file == row.file);
+        }
+    }
+}
+
+TEST_CASE("segments are listed as they were begun, and only those of their recording") {
+    const TemporaryFolder folder;
+    const SegmentNames game{.folder = folder.path(), .name = "game", .suffix = ".jsonl"};
+    const SegmentNames other{.folder = folder.path(), .name = "game-2", .suffix = ".jsonl"};
+    const std::string c = make(game, kDay, 10000, 1);
+    const std::string b = make(game, kDay, 9999, 1);
+    const std::string a = make(game, kHour, 20000, 1);
+    make(other, kHour, 1, 1);
+    write_text(folder.file("game.jsonl"), "");
+    std::vector<std::string> files;
+    for (const Segment& segment : segments_in(folder.path(), &game)) {
+        files.push_back(segment.file);
+    }
+    CHECK(files == std::vector{a, b, c});
+    CHECK(segments_in(folder.path()).size() == 4);
+    CHECK(segments_in(folder.file("no-folder")).empty());
+}
+
+TEST_CASE("the oldest segments are deleted, never one of the last hour nor the one being written") {
+    struct Row {
+        const char* name;
+        KeepLimits limits;
+        std::vector<std::size_t> left; ///< of the segments below
+    };
+
+    using std::chrono::hours;
+    // 0: 3 days old, 1: 2 days, 2: 2 hours, 3: half an hour, 4: the current one; 100 bytes each.
+    const Row rows[] = {
+        {"no limits", {}, {0, 1, 2, 3, 4}},
+        {"an age", {.age = hours{49}}, {1, 2, 3, 4}},
+        {"a short age", {.age = hours{1}}, {3, 4}},
+        {"hardly any age", {.age = std::chrono::seconds{1}}, {3, 4}},
+        {"a size that holds all", {.bytes = 500}, {0, 1, 2, 3, 4}},
+        {"a size", {.bytes = 499}, {1, 2, 3, 4}},
+        {"a small size", {.bytes = 250}, {3, 4}},
+        {"hardly any size", {.bytes = 1}, {3, 4}},
+        {"both", {.age = hours{24}, .bytes = 450}, {2, 3, 4}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        FaultyDisk disk;
+        const SegmentNames names{.folder = folder.path(), .name = "game", .suffix = ".jsonl"};
+        std::vector<std::string> files;
+        std::uint64_t number = 0;
+        for (const std::int64_t age : {3 * kDay, 2 * kDay, 2 * kHour, kHour / 2, std::int64_t{0}}) {
+            files.push_back(make(names, disk.time - age, ++number, 100));
+        }
+        write_text(folder.file("other-20000101T000000Z-0001.jsonl"), "");
+        const std::size_t deleted =
+            delete_old_segments(disk, names, row.limits, folder.file(files.back()));
+        CHECK(deleted == files.size() - row.left.size());
+        std::vector<std::string> left;
+        for (const std::size_t index : row.left) {
+            left.push_back(files[index]);
+        }
+        left.emplace_back("other-20000101T000000Z-0001.jsonl");
+        CHECK(files_in(folder.path()) == left);
+    }
+}
