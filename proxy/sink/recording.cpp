@@ -86,6 +86,7 @@ void Recording::open(Begin begin) {
                                  " holds something else than compressed records, which would be "
                                  "spoilt; name another file, or move this one away"};
     }
+    begin_file();
 }
 
 bool Recording::open_segment() {
@@ -99,15 +100,25 @@ bool Recording::open_segment() {
         if (file >= 0) {
             file_ = file;
             current_ = std::move(path);
-            file_bytes_ = 0;
             opened_ = now_;
             moved_ = false;
             cut_wanted_ = false;
+            begin_file();
             delete_old_segments(*disk_, *options_.segments, options_.keep, current_);
             return true;
         }
     }
     return false;
+}
+
+/// A file without any frame is none to readers of zstd: it gets an empty one.
+void Recording::begin_file() {
+    const auto facts = frames_ && unit_.empty() ? disk_->facts(file_) : std::nullopt;
+    if (facts && facts->size == 0) {
+        frames_->end(unit_);
+        std::ignore = put();
+    }
+    file_bytes_ = 0;
 }
 
 bool Recording::mend() {
@@ -272,9 +283,9 @@ void Recording::change_file(int next) {
     file_ = before;
     leave_file();
     file_ = next;
-    file_bytes_ = 0;
     written_ = 0;
     moved_ = false;
+    begin_file();
     if (error_ != 0) {
         std::ignore = put(); // what the file before this one did not take
     }

@@ -95,6 +95,7 @@ class Recording final : public RecordTarget {
     [[nodiscard]] bool open_segment();
     /// Cuts off an unfinished unit. False: something else is in the file.
     [[nodiscard]] bool mend();
+    void begin_file();
     void end_frame();
     /// Writes the unit at hand. False: not now.
     bool put();

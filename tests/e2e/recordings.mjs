@@ -1,0 +1,287 @@
+// Recordings survive: kill -9, a full disk, files moved, removed and emptied under them; and can be read while they grow.
+//   [TW_RECORDING_KILLS=50] [TW_RECORDING_FULL=20] node recordings.mjs TWSCOPE
+// Covers: proxy/cli/recording_flags.cpp, proxy/run/disk_report.cpp
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { after, test } from 'node:test';
+import { Bot, endPeers } from './bot.mjs';
+import { asRoot } from './namespaces.mjs';
+import { need } from './need.mjs';
+import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { startProxy, TWSCOPE } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+
+const KILLS = Number(process.env.TW_RECORDING_KILLS ?? 4);
+const FULL = Number(process.env.TW_RECORDING_FULL ?? 2);
+const SNAPSHOTS = 25; // about one second of play
+const WAIT_MS = 20000;
+const FORMS = ['jsonl', 'jsonl.zst'];
+
+need('/usr/bin/zstdcat', MAPS);
+asRoot();
+after(endPeers);
+const top = temporaryFolder();
+let games = 0;
+
+const linesOf = (text) => text.split('\n').slice(0, -1).map((line) => JSON.parse(line));
+
+/** What a file holds for whoever reads it now, as text; it may be growing. */
+function textOf(file) {
+    if (!file.endsWith('.zst') || statSync(file).size === 0) return readFileSync(file, 'utf8');
+    const read = spawnSync('zstdcat', [file], { encoding: 'utf8', maxBuffer: 1 << 30 });
+    assert.equal(read.status, 0, read.stderr);
+    return read.stdout;
+}
+
+const recordsIn = (file) => linesOf(textOf(file));
+const ticksIn = (records) => records.filter(({ type }) => type === 'snapshot').map(({ tick }) => tick);
+
+async function plays(bot, count = SNAPSHOTS) {
+    const before = bot.snapshots.length;
+    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+}
+
+/** Until the file holds what the bot saw last by now. */
+async function holds(file, bot) {
+    const { tick } = bot.snapshots.at(-1);
+    await waitUntil('the records to be there', () => ticksIn(recordsIn(file)).includes(tick), WAIT_MS);
+}
+
+/** A server, and a way to start twscope before it. */
+async function withServer(body) {
+    games += 1;
+    const folder = join(top, `${games}`);
+    mkdirSync(folder);
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1',
+        // Players of a run that was killed stay in the game until they time out.
+        settings: ['sv_max_clients_per_ip 64', 'conn_timeout 5'] });
+    const proxies = [];
+    const record = async (records, ...args) => {
+        const proxy = await startProxy({ server: server.port, records, args: ['--maps', MAPS, ...args] });
+        proxies.push(proxy);
+        return proxy;
+    };
+    const join_ = async (proxy, name = 'anna') => (await new Bot(proxy.port, name, { keep: true }).join()).walk();
+    try {
+        await body({ folder, server, record, enter: join_ });
+    } finally {
+        for (const proxy of proxies) await proxy.child.stop();
+        await server.stop();
+    }
+}
+
+/** Each snapshot that the bot saw is there, and none is there twice. */
+function holdsAll(ticks, bot) {
+    assert.deepEqual(ticks, [...new Set(ticks)].sort((a, b) => a - b));
+    const missing = bot.snapshots.filter(({ tick }) => !ticks.includes(tick)).map(({ tick }) => tick);
+    assert.deepEqual(missing, []);
+}
+
+for (const form of FORMS) {
+    test(`${form}: it can be read while it grows, and another run goes on behind it`, () =>
+        withServer(async ({ folder, record, enter }) => {
+            const file = join(folder, `game.${form}`);
+            let before = '';
+            for (let run = 1; run <= 3; run += 1) {
+                const proxy = await record(file);
+                const bot = await enter(proxy);
+                await plays(bot);
+                await holds(file, bot);
+                assert.ok(textOf(file).startsWith(before));
+                await bot.leave();
+                assert.equal(await proxy.drain(), 0);
+                const text = textOf(file);
+                assert.ok(text.startsWith(before));
+                holdsAll(ticksIn(linesOf(text.slice(before.length))), bot);
+                before = text;
+            }
+            assert.equal(linesOf(before).filter(({ type, session }) => type === 'summary' && session === 0).length, 3);
+        }));
+
+    test(`${form}: killed ${KILLS} times, what was there once is there for good, and what follows can be read`, () =>
+        withServer(async ({ folder, record, enter }) => {
+            const file = join(folder, `game.${form}`);
+            let before = '';
+            for (let kill = 1; kill <= KILLS; kill += 1) {
+                const proxy = await record(file);
+                assert.ok(textOf(file).startsWith(before));
+                const bot = await enter(proxy);
+                await plays(bot, 10 + 7 * kill % 20);
+                await holds(file, bot);
+                before = textOf(file);
+                process.kill(-proxy.child.process.pid, 'SIGKILL');
+                await proxy.child.ended;
+                bot.vanish();
+                // What a machine leaves that loses its power: the beginning of a record.
+                const whole = readFileSync(file);
+                if (kill % 2 === 0) writeFileSync(file, Buffer.concat([whole, whole.subarray(0, 9)]));
+            }
+            const proxy = await record(file);
+            const bot = await enter(proxy);
+            await plays(bot);
+            await bot.leave();
+            assert.equal(await proxy.drain(), 0);
+            if (KILLS % 2 === 0) assert.match(proxy.child.errors, /ended within a record: 9 bytes were cut off/);
+            const text = textOf(file);
+            assert.ok(text.startsWith(before));
+            assert.equal(linesOf(text).at(-1).type, 'summary');
+        }));
+
+    test(`${form}: moved away, removed and emptied under it, it goes on, and says where`, () =>
+        withServer(async ({ folder, record, enter }) => {
+            const file = join(folder, `game.${form}`);
+            const proxy = await record(file);
+            const bot = await enter(proxy);
+            await plays(bot);
+            renameSync(file, `${file.replace('.jsonl', '-moved.jsonl')}`);
+            await waitUntil('another file', () => readdirSync(folder).includes(`game.${form}`), WAIT_MS);
+            await plays(bot);
+            await holds(file, bot);
+            const moved = file.replace('.jsonl', '-moved.jsonl');
+            const ticks = [...ticksIn(recordsIn(moved)), ...ticksIn(recordsIn(file))];
+            holdsAll(ticks, { snapshots: bot.snapshots.filter(({ tick }) => tick <= ticks.at(-1)) });
+            rmSync(file);
+            await waitUntil('another file', () => readdirSync(folder).includes(`game.${form}`), WAIT_MS);
+            await plays(bot);
+            await holds(file, bot);
+            const copy = join(folder, `copy.${form}`);
+            copyFileSync(file, copy);
+            truncateSync(file, 0);
+            await plays(bot);
+            await holds(file, bot);
+            await bot.leave();
+            assert.equal(await proxy.drain(), 0);
+            recordsIn(copy);
+            assert.equal(recordsIn(file).at(-1).type, 'summary');
+        }));
+
+    test(`${form}: a disk that is full ${FULL} times and free again loses nothing`, async () => {
+        const disk = join(top, `disk-${form}`);
+        mkdirSync(disk);
+        const holder = new Child('a small disk', 'unshare', ['-m', 'sh', '-c',
+            `mount -t tmpfs -o size=4m none '${disk}' && echo mounted && exec sleep infinity`]);
+        await waitUntil('the disk', () => /mounted/.test(holder.output) || !holder.running, WAIT_MS);
+        assert.ok(holder.running, holder.log);
+        const inside = (path) => join(`/proc/${holder.process.pid}/root`, path);
+        await withServer(async ({ server, enter }) => {
+            const port = await freePort();
+            const file = join(disk, `game.${form}`);
+            const child = new Child('twscope', 'nsenter', ['-t', `${holder.process.pid}`, '-m', resolve(TWSCOPE), 'proxy', '-s',
+                `127.0.0.1:${server.port}`, '-l', `127.0.0.1:${port}`, '-o', file, '--maps', MAPS]);
+            await child.waitFor(/the server sees/, WAIT_MS);
+            const bot = await enter({ port });
+            await plays(bot);
+            const filler = inside(join(disk, 'filler'));
+            const says = (what, count) => waitUntil(what, () =>
+                (child.errors.match(new RegExp(what, 'g')) ?? []).length >= count, WAIT_MS);
+            for (let time = 1; time <= FULL; time += 1) {
+                spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096']);
+                await says('stopped: No space left on device', time);
+                await plays(bot);
+                if (form === 'jsonl') recordsIn(inside(file));
+                rmSync(filler);
+                await says('recording to \\S+ goes on', time);
+            }
+            await plays(bot);
+            await bot.leave();
+            child.signal('SIGINT');
+            await child.ended;
+            assert.equal(child.status, 0, child.log);
+            const records = recordsIn(inside(file));
+            holdsAll(ticksIn(records), bot);
+            assert.deepEqual(records.filter(({ type }) => type === 'records_lost'), []);
+        });
+        await holder.stop();
+    });
+}
+
+test('segments follow each other without a gap, and each can be read alone', () =>
+    withServer(async ({ folder, record, enter }) => {
+        const recordings = join(folder, 'recordings');
+        const proxy = await record(`${recordings}/`, '--rotate', '2s');
+        const bot = await enter(proxy);
+        await plays(bot, 5 * SNAPSHOTS);
+        const late = await enter(proxy, 'bob');
+        await plays(late, 2 * SNAPSHOTS);
+        const before = readdirSync(recordings).length;
+        proxy.child.signal('SIGHUP');
+        await waitUntil('another segment', () => readdirSync(recordings).length > before, WAIT_MS);
+        await plays(bot);
+        await late.leave();
+        await bot.leave();
+        assert.equal(await proxy.drain(), 0);
+        const files = readdirSync(recordings).sort();
+        assert.ok(files.length >= 4, files.join());
+        const all = [];
+        for (const [index, name] of files.entries()) {
+            assert.match(name, /^records-\d{8}T\d{6}Z-\d{4,}\.jsonl\.zst$/);
+            assert.ok(name.endsWith(`-${`${index + 1}`.padStart(4, '0')}.jsonl.zst`));
+            const records = recordsIn(join(recordings, name));
+            const opened = new Set();
+            const mapped = new Set();
+            const whole = new Set();
+            for (const { type, session, event, full } of records) {
+                if (session === 0) continue;
+                if (type === 'session' && event === 'open') opened.add(session);
+                assert.ok(opened.has(session), `${name}: session ${session} is not opened`);
+                if (type === 'map') mapped.add(session);
+                if (type !== 'snapshot') continue;
+                assert.ok(mapped.has(session), `${name}: session ${session} has no map`);
+                assert.ok(full || whole.has(session), `${name}: the first snapshot of session ${session} is not whole`);
+                whole.add(session);
+            }
+            all.push(...records);
+        }
+        const sessions = all.filter(({ type, event, again }) => type === 'session' && event === 'open' && !again);
+        assert.equal(sessions.length, 2);
+        holdsAll(ticksIn(all.filter(({ session }) => session === sessions[0].session)), bot);
+        holdsAll(ticksIn(all.filter(({ session }) => session === sessions[1].session)), late);
+    }));
+
+test('an observer that is killed goes on in another segment, and a takeover too', () =>
+    withServer(async ({ folder, server, record, enter }) => {
+        const recordings = join(folder, 'game.jsonl');
+        const args = ['--rotate', '1h,1MiB', '--state', join(folder, 'state')];
+        const proxy = await record(recordings, ...args);
+        const bot = await enter(proxy);
+        await plays(bot);
+        const { pid } = proxy.child.process;
+        const [observer] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+        process.kill(observer, 'SIGKILL');
+        await proxy.child.waitFor(/running again/, WAIT_MS);
+        await plays(bot);
+        const next = new Child('another twscope', TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`, '-l',
+            `127.0.0.1:${proxy.port}`, '-o', recordings, '--maps', MAPS, ...args, '--takeover']);
+        await next.waitFor(/took over \d+ sessions/, WAIT_MS);
+        await plays(bot);
+        await bot.leave();
+        next.signal('SIGINT');
+        await next.ended;
+        assert.equal(next.status, 0, next.log);
+        const files = readdirSync(folder).filter((name) => name.startsWith('game-')).sort();
+        assert.equal(files.length, 3, files.join());
+        for (const name of files) {
+            assert.match(name, /^game-\d{8}T\d{6}Z-000[123]\.jsonl$/);
+            assert.ok(recordsIn(join(folder, name)).length > 0);
+        }
+    }));
+
+test('flags that do not fit together are refused', () => {
+    const refused = (args, what) => {
+        const run = spawnSync(TWSCOPE, ['proxy', '-s', '127.0.0.1:1', '-l', '127.0.0.1:0', ...args], { encoding: 'utf8' });
+        assert.equal(run.status, 2, run.stderr);
+        assert.match(run.stderr, what);
+    };
+    const foreign = join(top, 'notes.zst');
+    writeFileSync(foreign, 'dear diary\n');
+    refused(['-o', join(top, 'a.jsonl'), '--keep', '1d'], /--keep deletes segments/);
+    refused(['-o', '-', '--rotate', '1h'], /--rotate needs/);
+    refused(['-o', join(top, 'a.jsonl'), '--rotate', '1x'], /--rotate 1x: expected a time/);
+    refused(['-o', join(top, 'a.jsonl'), '--rotate', '1h,2h'], /--rotate 1h,2h: expected/);
+    refused(['-o', join(top, 'a.jsonl'), '--rotate', '0s'], /--rotate 0s: expected/);
+    refused(['-o', foreign], /notes\.zst holds something else/);
+    refused(['-o', join(top, 'no/folder/')], /no\/folder\/: No such file/);
+    assert.equal(execFileSync('cat', [foreign], { encoding: 'utf8' }), 'dear diary\n');
+});
