@@ -1,9 +1,16 @@
 #include "proxy/capture/capture_file.h"
 
+#include "proxy/sink/byte_source.h"
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <memory>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 
 #include <boost/asio/ip/udp.hpp>
 #include <pcap/pcap.h>
@@ -48,6 +55,40 @@ struct LinkForm {
     std::size_t protocol_at; ///< of the EtherType; kNoProtocol: the IP version decides
 };
 
+/// A compressed file as a stream of what is in it; null: it is none, or cannot be opened.
+std::FILE* open_unpacked(const std::string& path) {
+    constexpr std::string_view kCompressed = ".zst";
+    if (!path.ends_with(kCompressed)) {
+        return nullptr;
+    }
+    try {
+        auto source = std::make_unique<sink::ByteSource>(path);
+        constexpr cookie_io_functions_t kReadOnly{
+            .read = [](void* cookie, char* room, std::size_t size) -> ssize_t {
+                auto& bytes = *static_cast<sink::ByteSource*>(cookie);
+                const std::size_t read = bytes.read({room, size});
+                const bool broken = read == 0 && bytes.end() != sink::FileEnd::whole;
+                errno = broken ? EIO : errno;
+                return broken ? -1 : static_cast<ssize_t>(read);
+            },
+            .write = nullptr,
+            .seek = nullptr,
+            .close =
+                [](void* cookie) {
+                    delete static_cast<sink::ByteSource*>(
+                        cookie); // NOLINT(*-owning-memory): its own
+                    return 0;
+                }};
+        std::FILE* const file = ::fopencookie(source.get(), "r", kReadOnly);
+        if (file != nullptr) {
+            std::ignore = source.release(); // closed with the stream
+        }
+        return file;
+    } catch (const std::system_error&) {
+        return nullptr; // opened by its name it says why
+    }
+}
+
 constexpr std::size_t kNoProtocol = SIZE_MAX;
 constexpr auto kLinks = std::to_array<LinkForm>({
     {DLT_EN10MB, 14, 12},
@@ -74,8 +115,16 @@ void CaptureFile::Close::operator()(pcap* handle) const {
 
 CaptureFile::CaptureFile(const std::string& path) {
     std::array<char, PCAP_ERRBUF_SIZE> error{};
-    handle_.reset(pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO,
-                                                          error.data()));
+    if (std::FILE* const file = open_unpacked(path)) {
+        handle_.reset(pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO,
+                                                               error.data()));
+        if (!handle_) {
+            std::fclose(file);
+        }
+    } else {
+        handle_.reset(pcap_open_offline_with_tstamp_precision(
+            path.c_str(), PCAP_TSTAMP_PRECISION_NANO, error.data()));
+    }
     if (!handle_) {
         // libpcap names the file only in some of its messages.
         std::string message{error.data()};

@@ -31,6 +31,7 @@ struct Invocation {
 /// Each adds its subcommand and returns what to do when it is chosen.
 [[nodiscard]] Action add_proxy_command(CLI::App& app, Invocation invocation);
 [[nodiscard]] Action add_decode_command(CLI::App& app);
+[[nodiscard]] Action add_records_command(CLI::App& app);
 [[nodiscard]] Action add_map_command(CLI::App& app);
 [[nodiscard]] Action add_stats_command(CLI::App& app);
 [[nodiscard]] Action add_sizes_command(CLI::App& app);

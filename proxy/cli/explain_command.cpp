@@ -5,11 +5,10 @@
 #include "proxy/report/story.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/sink/line_reader.h"
 
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -49,25 +48,32 @@ bool holds_records(const std::string& path) {
     if (path == kStandardInput) {
         return std::cin.peek() == '{';
     }
-    std::ifstream file{path};
-    return file.peek() == '{';
+    try {
+        char first = '\0';
+        return sink::ByteSource{path}.read({&first, 1}) == 1 && first == '{';
+    } catch (const std::system_error&) {
+        return false; // who reads it says why
+    }
 }
 
-void read_records(std::istream& lines, report::Story& story) {
-    for (std::string line; std::getline(lines, line);) {
+void read_standard_input(report::Story& story) {
+    for (std::string line; std::getline(std::cin, line);) {
         story.on_line(line);
     }
 }
 
 void read_records(const std::string& path, report::Story& story) {
     if (path == kStandardInput) {
-        return read_records(std::cin, story);
+        return read_standard_input(story);
     }
-    std::ifstream file{path};
-    if (!file) {
-        throw UsageError{fmt::format("{}: {}", path, std::generic_category().message(errno))};
+    try {
+        sink::LineReader reader{path};
+        for (std::string_view line; reader.next(line);) {
+            story.on_line(line);
+        }
+    } catch (const std::system_error& error) {
+        throw UsageError{fmt::format("{}: {}", path, error.code().message())};
     }
-    read_records(file, story);
 }
 
 void read_captures(const ExplainFlags& flags, report::Story& story) {

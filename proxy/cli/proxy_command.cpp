@@ -173,8 +173,7 @@ int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invoc
     flags.artifacts.open_capture(capture, post.waits || number > 1 ? CaptureBegin::behind
                                                                    : CaptureBegin::empty);
     sink::PromptStream console{console_of(flags)};
-    run::ObserverOptions options =
-        observer_options(flags, *objects, file.get(), console);
+    run::ObserverOptions options = observer_options(flags, *objects, file.get(), console);
     options.summary = summary ? &*summary : nullptr;
     options.capture = capture ? &*capture : nullptr;
     const auto page = [&flags, &greeting] {

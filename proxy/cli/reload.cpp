@@ -113,8 +113,7 @@ void Reloading::reopen(run::Reload& reload) const {
         add(run::Word::records, output_, open_records_());
     }
     if (!summary_.empty() && summary_ != "-") {
-        add(run::Word::summary, summary_,
-            relay::UniqueFd{sink::FileOutput::open_again(summary_)});
+        add(run::Word::summary, summary_, relay::UniqueFd{sink::FileOutput::open_again(summary_)});
     }
 }
 

@@ -1,5 +1,6 @@
 #include "proxy/filter/filter.h"
 
+#include "proxy/filter/evaluation.h"
 #include "proxy/filter/parser.h"
 
 #include <algorithm>
@@ -18,116 +19,38 @@ const SnapshotRecord* with_items(const Record& record) {
     return snapshot != nullptr && (*snapshot)->rebuilt ? *snapshot : nullptr;
 }
 
-/// Compares each value of a key. Stops at the first that satisfies, unless somebody watches.
-class Comparer final : public ValueVisitor {
+/// A record as it was made.
+class MadeRecord {
   public:
-    Comparer(const Comparison& comparison, std::size_t index, Observer* observer)
-        : comparison_{&comparison}, index_{index}, observer_{observer} {}
+    using Item = ItemContext;
 
-    bool take(const Value& value) override {
-        any_ = true;
-        if (observer_ != nullptr) {
-            observer_->saw(index_, value);
-        }
-        satisfied_ = satisfied_ || (!comparison_->literal.null &&
-                                    satisfies(value, comparison_->op, comparison_->literal));
-        return observer_ == nullptr && (satisfied_ || comparison_->literal.null);
+    MadeRecord(const Record& record, bool show_secrets)
+        : record_{&record}, show_secrets_{show_secrets} {}
+
+    void visit(const Key& key, Scratch& scratch, ValueVisitor& visitor) const {
+        visit_record(key, *record_, show_secrets_, scratch, visitor);
     }
 
-    [[nodiscard]] bool result() const {
-        if (comparison_->literal.null) {
-            return any_ == (comparison_->op == Operator::unequal);
-        }
-        return satisfied_;
+    static void visit_item(const Key& key, Item& item, Scratch& scratch, ValueVisitor& visitor) {
+        filter::visit_item(key, item, scratch, visitor);
     }
 
-  private:
-    const Comparison* comparison_;
-    std::size_t index_;
-    Observer* observer_;
-    bool any_ = false;
-    bool satisfied_ = false;
-};
+    [[nodiscard]] bool has_items() const { return with_items(*record_) != nullptr; }
 
-/// One question to one record.
-class Evaluation {
-  public:
-    Evaluation(const Program& program, const Record& record, bool show_secrets, Observer* observer)
-        : program_{&program}, record_{&record}, show_secrets_{show_secrets}, observer_{observer} {}
-
-    // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-    bool ask(std::size_t at, ItemContext* item) {
-        const Node& node = program_->nodes[at];
-        switch (node.kind) {
-        case NodeKind::all_of:
-            for (std::size_t i = node.child; i != Node::kNone; i = program_->nodes[i].next) {
-                if (!ask(i, item)) {
-                    return false;
-                }
-            }
-            return true;
-        case NodeKind::any_of:
-            for (std::size_t i = node.child; i != Node::kNone; i = program_->nodes[i].next) {
-                if (ask(i, item)) {
-                    return true;
-                }
-            }
-            return false;
-        case NodeKind::negation:
-            return !ask(node.child, item);
-        case NodeKind::comparison:
-            return compare(node.index, item);
-        case NodeKind::some_item:
-            return count_items(node, 1) != 0;
-        case NodeKind::count_items:
-            return compare_count(node);
-        }
-        return false;
-    }
-
-  private:
-    bool compare(std::size_t index, ItemContext* item) {
-        const Comparison& comparison = program_->comparisons[index];
-        Comparer comparer{comparison, index, observer_};
-        if (comparison.key.scope == KeyScope::item) {
-            visit_item(comparison.key, *item, scratch_, comparer);
-        } else {
-            visit_record(comparison.key, *record_, show_secrets_, scratch_, comparer);
-        }
-        return comparer.result();
-    }
-
-    /// How many items fit; stops at `enough`.
-    // NOLINTNEXTLINE(misc-no-recursion): as ask
-    std::size_t count_items(const Node& node, std::size_t enough) {
-        const SnapshotRecord* snapshot = with_items(*record_);
-        if (snapshot == nullptr) {
-            return 0;
-        }
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < snapshot->items.size() && count < enough; ++i) {
+    template <typename Use>
+    void each_item(const Use& use) const {
+        const SnapshotRecord* const snapshot = with_items(*record_);
+        for (std::size_t i = 0; snapshot != nullptr && i < snapshot->items.size(); ++i) {
             ItemContext item{*snapshot, i};
-            count += node.child == Node::kNone || ask(node.child, &item) ? 1U : 0U;
+            if (use(item)) {
+                return;
+            }
         }
-        return count;
     }
 
-    // NOLINTNEXTLINE(misc-no-recursion): as ask
-    bool compare_count(const Node& node) {
-        if (with_items(*record_) == nullptr) {
-            return false;
-        }
-        const std::size_t count = count_items(node, SIZE_MAX);
-        Comparer comparer{program_->comparisons[node.index], node.index, observer_};
-        comparer.take(Value::of(static_cast<std::int64_t>(count)));
-        return comparer.result();
-    }
-
-    const Program* program_;
+  private:
     const Record* record_;
     bool show_secrets_;
-    Observer* observer_;
-    Scratch scratch_; // left as it is: text is written into it before it is read
 };
 
 /// Only notes that there is a value.
@@ -152,11 +75,13 @@ tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
 }
 
 bool Filter::matches(const Record& record) const {
-    return Evaluation{program_, record, show_secrets_, nullptr}.ask(program_.root, nullptr);
+    return Evaluation{program_, MadeRecord{record, show_secrets_}, nullptr}.ask(program_.root,
+                                                                                nullptr);
 }
 
 bool Filter::matches(const Record& record, Observer& observer) const {
-    return Evaluation{program_, record, show_secrets_, &observer}.ask(program_.root, nullptr);
+    return Evaluation{program_, MadeRecord{record, show_secrets_}, &observer}.ask(program_.root,
+                                                                                  nullptr);
 }
 
 bool Filter::concerns(const Record& record) const {

@@ -61,6 +61,8 @@ class Filter {
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
+    [[nodiscard]] const Program& program() const { return program_; }
+
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
     /// Whether the record has one of the keys the filter names, not counting those that every

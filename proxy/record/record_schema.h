@@ -254,7 +254,7 @@ inline constexpr auto kLossSchema =
                "since", [](const LossRecord& r) { return Moment{r.since}; },
                "When the first of them was lost."),
            key(
-               "reason", [](const LossRecord& r) { return Word<kLossReasons>{r.reason}; },
+               "cause", [](const LossRecord& r) { return Word<kLossCauses>{r.cause}; },
                "`disk_full`, `disk_error`, or `too_slow` where the disk is only slow."));
 
 constexpr const auto& schema_of(const SessionRecord& /*unused*/) {

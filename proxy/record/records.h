@@ -158,8 +158,8 @@ struct ImpairmentRecord {
 struct LossRecord {
     RecordHead head{};
     std::uint64_t lost = 0;
-    Timestamp since = 0;       ///< when the first of them was lost
-    std::string_view reason{}; ///< one of kLossReasons
+    Timestamp since = 0;      ///< when the first of them was lost
+    std::string_view cause{}; ///< one of kLossCauses
 };
 
 using Record = std::variant<const SessionRecord*, const MessageRecord*, const MapRecord*,

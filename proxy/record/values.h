@@ -21,8 +21,7 @@ inline constexpr std::array<std::string_view, 4> kMapSources{"folder", "wire", "
 inline constexpr std::array<std::string_view, std::variant_size_v<Record>> kRecordTypes{
     "session", "message", "map", "snapshot", "finding", "summary", "impairment", "records_lost"};
 /// Why records are lost.
-inline constexpr std::array<std::string_view, 3> kLossReasons{"disk_full", "disk_error",
-                                                              "too_slow"};
+inline constexpr std::array<std::string_view, 3> kLossCauses{"disk_full", "disk_error", "too_slow"};
 
 /// One of a closed set of words.
 template <const auto& kWords>

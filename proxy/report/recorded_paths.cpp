@@ -1,11 +1,13 @@
 #include "proxy/report/recorded_paths.h"
 
+#include "proxy/sink/line_reader.h"
+
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <boost/json.hpp>
@@ -102,21 +104,22 @@ class Collector {
 } // namespace
 
 tl::expected<std::vector<map::Path>, PathsError> read_recorded_paths(const std::string& path) {
-    std::ifstream file{path};
-    if (!file) {
-        return tl::unexpected{PathsError::unreadable};
-    }
     Collector collector;
-    for (std::string line; std::getline(file, line);) {
-        // Cheap look first: most lines are no snapshots.
-        if (line.find(R"("type":"snapshot")") == std::string::npos) {
-            continue;
+    try {
+        sink::LineReader reader{path};
+        for (std::string_view line; reader.next(line);) {
+            // Cheap look first: most lines are no snapshots.
+            if (line.find(R"("type":"snapshot")") == std::string_view::npos) {
+                continue;
+            }
+            boost::system::error_code error;
+            const json::value record = json::parse(line, error);
+            if (!error && record.is_object()) {
+                collector.add_snapshot(record.get_object());
+            }
         }
-        boost::system::error_code error;
-        const json::value record = json::parse(line, error);
-        if (!error && record.is_object()) {
-            collector.add_snapshot(record.get_object());
-        }
+    } catch (const std::system_error&) {
+        return tl::unexpected{PathsError::unreadable};
     }
     auto paths = collector.take();
     if (paths.empty()) {

@@ -49,8 +49,7 @@ struct ObserverOptions {
     bool learn_sizes = false; ///< decode with sizes that turn out to differ
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes; ///< of sessions and maps
     bool ledger = false;                                             ///< book where every byte goes
-    sink::RecordTarget* file =
-        nullptr; ///< where records go; null: nowhere. Has to outlive the run
+    sink::RecordTarget* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run
     sink::FileOutput* summary =
         nullptr; ///< what else is open; null: nothing. Has to outlive the run
     sink::JsonOptions json{};

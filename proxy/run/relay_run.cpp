@@ -320,7 +320,8 @@ void RelayRun::impair(const std::string& settings) {
 
 /// The observer finds another file, or none, under the name of its own.
 void RelayRun::open_records() {
-    const relay::UniqueFd file = options_.open_records ? options_.open_records() : relay::UniqueFd{};
+    const relay::UniqueFd file =
+        options_.open_records ? options_.open_records() : relay::UniqueFd{};
     const int error = file.valid() ? 0 : errno;
     if (error != 0 && error != records_error_reported_) {
         spdlog::error("the file of records is gone, and cannot be made again: {}",

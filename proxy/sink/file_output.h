@@ -30,6 +30,7 @@ class FileOutput final : public RecordTarget {
     /// What go_on_in takes: the file of this name behind what is in it, made when it is not there.
     /// Negative, with errno, when it cannot be opened.
     [[nodiscard]] static int open_again(const std::string& path);
+
     void go_behind_last_line() override {}
 
     /// From now on a reader that takes nothing for a while has left.

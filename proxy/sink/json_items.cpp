@@ -228,8 +228,8 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
     }
     const SnapshotView& now = record.items;
     const SnapshotView before = record.previous.value_or(SnapshotView{});
-    const bool full = whole || choice_ == ItemChoice::all || !record.previous ||
-                      record.ordinal % kFullEvery == 0;
+    const bool full =
+        whole || choice_ == ItemChoice::all || !record.previous || record.ordinal % kFullEvery == 0;
     if (full) {
         out.append(record::kSnapshotFull.key.json());
         out.append(std::string_view{"true"});

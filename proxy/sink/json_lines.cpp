@@ -7,7 +7,6 @@
 #include <functional>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -66,7 +65,7 @@ void JsonLines::on_record(const record::Record& record) {
     if (output_->segment() != segment_) {
         begin_segment();
     }
-    whole_ = segment_ != 0 && first_of_segment(record);
+    whole_ = segment_ != 0 && sessions_.first_snapshot(record, segment_);
     const std::size_t begin = out_.size();
     out_.append('{');
     std::visit(
@@ -77,7 +76,7 @@ void JsonLines::on_record(const record::Record& record) {
         record);
     out_.append(std::string_view{"}\n"});
     if (segment_ != 0) {
-        remember(record, out_.view().substr(begin));
+        sessions_.remember(record, out_.view().substr(begin));
     }
     if (out_.size() >= kBlockBytes) {
         hand_over();
@@ -102,62 +101,7 @@ void JsonLines::begin_segment() {
     hand_over();
     segment_ = output_->segment();
     output_->arrive(segment_);
-    for (const auto& [number, session] : sessions_) {
-        for (const std::string* const line : {&session.open, &session.established, &session.map}) {
-            if (!line->empty()) {
-                out_.append(*line);
-                out_.append(std::string_view{R"(,"again":true})"});
-                out_.append('\n');
-            }
-        }
-    }
-}
-
-JsonLines::KnownSession* JsonLines::known(std::uint32_t session) {
-    const auto found = sessions_.find(session);
-    if (found != sessions_.end()) {
-        return &found->second;
-    }
-    return sessions_.size() < kMaxKnownSessions ? &sessions_[session] : nullptr;
-}
-
-/// Whether the record is the session's first snapshot with items in this segment.
-bool JsonLines::first_of_segment(const record::Record& record) {
-    const auto* const* const snapshot = std::get_if<const record::SnapshotRecord*>(&record);
-    if (snapshot == nullptr || !(*snapshot)->rebuilt) {
-        return false;
-    }
-    KnownSession* const session = known((*snapshot)->head.session);
-    return session != nullptr && std::exchange(session->whole_in, segment_) != segment_;
-}
-
-void JsonLines::remember(const record::Record& record, std::string_view line) {
-    line.remove_suffix(2); // the bracket and the line's end
-    if (const auto* const* const map = std::get_if<const record::MapRecord*>(&record)) {
-        if (KnownSession* const session = known((*map)->head.session)) {
-            session->map = line;
-        }
-        return;
-    }
-    const auto* const* const found = std::get_if<const record::SessionRecord*>(&record);
-    if (found == nullptr) {
-        return;
-    }
-    const record::SessionRecord& event = **found;
-    KnownSession* const session = known(event.head.session);
-    if (session == nullptr) {
-        return;
-    }
-    if (event.event == record::SessionEvent::open) {
-        session->open = line;
-    } else if (event.event == record::SessionEvent::established) {
-        session->established = line;
-    } else if (event.reason == record::kReconnected) { // it goes on under its number
-        session->established.clear();
-        session->map.clear();
-    } else {
-        sessions_.erase(event.head.session);
-    }
+    sessions_.append_to(out_);
 }
 
 template <typename Source, typename Schema>

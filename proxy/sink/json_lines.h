@@ -3,11 +3,11 @@
 #include "proxy/record/totals_schema.h"
 #include "proxy/sink/json_buffer.h"
 #include "proxy/sink/json_items.h"
+#include "proxy/sink/open_sessions.h"
 #include "proxy/sink/output.h"
 
 #include <concepts>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,23 +37,9 @@ class JsonLines final : public record::RecordSink {
   private:
     /// Lines are gathered up to here before they are handed over.
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
-    /// Open sessions that a segment can begin with; a relay has no more of them.
-    static constexpr std::size_t kMaxKnownSessions = 65536;
-
-    /// What a reader of a segment has to know of a session, as it was written; without line's end.
-    struct KnownSession {
-        std::string open;
-        std::string established;
-        std::string map;
-        std::uint32_t whole_in = 0; ///< the last segment with a snapshot that lists all items
-    };
 
     void begin_segment();
     void hand_over();
-    void remember(const record::Record& record, std::string_view line);
-    [[nodiscard]] bool first_of_segment(const record::Record& record);
-    [[nodiscard]] KnownSession* known(std::uint32_t session);
-
     template <typename Source, typename Schema>
     void write_rows(const Source& source, const Schema& schema);
     template <typename Source, typename Row>
@@ -98,7 +84,7 @@ class JsonLines final : public record::RecordSink {
     std::string second_text_;
     std::uint32_t segment_; ///< 0: there are none
     bool whole_ = false;    ///< the snapshot at hand is to list all items
-    std::map<std::uint32_t, KnownSession> sessions_;
+    OpenSessions sessions_; ///< only where there are segments
 };
 
 } // namespace tw::sink

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace tw::sink {
@@ -31,7 +32,17 @@ class Output {
 
 /// How many records are lost with a block.
 [[nodiscard]] inline std::uint64_t lines_in(std::string_view block) {
-    return static_cast<std::uint64_t>(std::count(block.begin(), block.end(), '\n'));
+    std::uint64_t lines = 0;
+    while (!block.empty()) {
+        const void* const end = std::memchr(block.data(), '\n', block.size());
+        if (end == nullptr) {
+            break;
+        }
+        block.remove_prefix(static_cast<std::size_t>(static_cast<const char*>(end) - block.data()) +
+                            1);
+        ++lines;
+    }
+    return lines;
 }
 
 } // namespace tw::sink

@@ -36,7 +36,7 @@ class LineText final : public Output {
     std::string* text_;
 };
 
-std::string_view reason_of(int error) {
+std::string_view cause_of(int error) {
     switch (error) {
     case 0:
         return "too_slow";
@@ -93,7 +93,7 @@ void QueuedOutput::drop(std::string_view block) {
     const std::uint64_t lines = lines_in(block);
     dropped_lines_ += lines;
     if (!loss_) {
-        loss_ = Loss{.since = utc_now(), .reason = reason_of(target_->error())};
+        loss_ = Loss{.since = utc_now(), .cause = cause_of(target_->error())};
     }
     loss_->lines += lines;
 }
@@ -105,7 +105,7 @@ void QueuedOutput::tell_of_loss(std::string& queue) {
     const record::LossRecord record{.head = {.time = utc_now()},
                                     .lost = loss_->lines,
                                     .since = loss_->since,
-                                    .reason = loss_->reason};
+                                    .cause = loss_->cause};
     loss_.reset();
     LineText text{queue};
     JsonLines line{{}, text};

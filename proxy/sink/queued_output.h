@@ -57,7 +57,7 @@ class QueuedOutput final : public Output {
     struct Loss {
         std::uint64_t lines = 0;
         std::int64_t since = 0; ///< nanoseconds since 1970-01-01 UTC
-        std::string_view reason;
+        std::string_view cause;
     };
 
     void run();
@@ -74,8 +74,8 @@ class QueuedOutput final : public Output {
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::array<std::string, 2> queues_; ///< for the segment being written, and for the next one
-    std::string writing_;     ///< taken from the queue
-    std::size_t handed_ = 0;  ///< of it to the target
+    std::string writing_;               ///< taken from the queue
+    std::size_t handed_ = 0;            ///< of it to the target
     std::uint64_t dropped_lines_ = 0;
     std::optional<Loss> loss_;
     bool stop_ = false;

@@ -28,9 +28,8 @@ std::optional<std::uint64_t> end_of_lines(int file, std::uint64_t size) {
     std::array<char, 4096> piece{};
     for (std::uint64_t end = size; end > 0;) {
         const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
-        const ssize_t read =
-            ::pread(file, piece.data(), static_cast<std::size_t>(end - begin),
-                    static_cast<off_t>(begin));
+        const ssize_t read = ::pread(file, piece.data(), static_cast<std::size_t>(end - begin),
+                                     static_cast<off_t>(begin));
         if (read != static_cast<ssize_t>(end - begin)) {
             return std::nullopt;
         }
@@ -199,9 +198,9 @@ bool Recording::put() {
 /// Of what was written of the unit only whole lines stay, and of a frame nothing. What cannot be
 /// taken back is completed by the next try.
 void Recording::take_back() {
-    const std::size_t end =
-        options_.lines && !frames_ ? unit_.rfind('\n', written_ == 0 ? 0 : written_ - 1)
-                                   : std::string::npos;
+    const std::size_t end = options_.lines && !frames_
+                                ? unit_.rfind('\n', written_ == 0 ? 0 : written_ - 1)
+                                : std::string::npos;
     const std::size_t kept = end == std::string::npos || end >= written_ ? 0 : end + 1;
     const std::size_t torn = written_ - kept;
     const auto facts = disk_->facts(file_);

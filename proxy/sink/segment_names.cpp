@@ -67,8 +67,7 @@ std::optional<Segment> parse_segment(std::string_view file) {
     const std::string_view digits = stem.substr(dash + 1);
     const std::string_view front = stem.substr(0, dash);
     Segment segment{.file = std::string{file}, .name = {}};
-    const auto read =
-        std::from_chars(digits.data(), digits.data() + digits.size(), segment.number);
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), segment.number);
     if (digits.size() < kLeastDigits || read.ec != std::errc{} ||
         read.ptr != digits.data() + digits.size() || front.size() < kTimeShape.size() + 2) {
         return std::nullopt;
@@ -88,8 +87,8 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
     for (std::filesystem::directory_iterator entry{folder, error}; !error && entry != end;
          entry.increment(error)) {
         auto segment = parse_segment(entry->path().filename().string());
-        if (segment && (names == nullptr || (segment->name == names->name &&
-                                             segment->file.ends_with(names->suffix)))) {
+        if (segment && (names == nullptr ||
+                        (segment->name == names->name && segment->file.ends_with(names->suffix)))) {
             segments.push_back(*std::move(segment));
         }
     }
@@ -112,9 +111,9 @@ std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const Kee
     }
     const std::vector<Found> found = deletable(disk, names, current);
     const auto own = disk.facts(std::string{current});
-    std::uint64_t bytes = std::accumulate(
-        found.begin(), found.end(), own ? own->size : 0,
-        [](std::uint64_t sum, const Found& each) { return sum + each.facts.size; });
+    std::uint64_t bytes =
+        std::accumulate(found.begin(), found.end(), own ? own->size : 0,
+                        [](std::uint64_t sum, const Found& each) { return sum + each.facts.size; });
     const std::int64_t now = disk.utc();
     std::size_t deleted = 0;
     for (const Found& each : found) {

@@ -137,7 +137,8 @@ Found step_over_frame(Bytes& bytes, std::uint64_t& at) {
 
 } // namespace
 
-FrameWriter::FrameWriter() : context_{ZSTD_createCCtx(), &ZSTD_freeCCtx} {
+FrameWriter::FrameWriter()
+    : context_{ZSTD_createCCtx(), &ZSTD_freeCCtx}, room_(ZSTD_CStreamOutSize()) {
     if (context_ == nullptr) {
         throw std::bad_alloc{};
     }
@@ -157,14 +158,11 @@ void FrameWriter::end(std::string& out) {
 
 void FrameWriter::run(std::string_view text, int directive, std::string& out) {
     const auto mode = static_cast<ZSTD_EndDirective>(directive);
-    const std::size_t step = ZSTD_CStreamOutSize();
     ZSTD_inBuffer in{.src = text.data(), .size = text.size(), .pos = 0};
     while (true) {
-        const std::size_t before = out.size();
-        out.resize(before + step);
-        ZSTD_outBuffer room{.dst = out.data() + before, .size = step, .pos = 0};
+        ZSTD_outBuffer room{.dst = room_.data(), .size = room_.size(), .pos = 0};
         const std::size_t left = ZSTD_compressStream2(context_.get(), &room, &in, mode);
-        out.resize(before + room.pos);
+        out.append(room_.data(), room.pos);
         if (ZSTD_isError(left) != 0) {
             throw std::bad_alloc{}; // the only way in which compressing in memory fails
         }

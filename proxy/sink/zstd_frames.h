@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 struct ZSTD_CCtx_s;
 
@@ -31,6 +32,7 @@ class FrameWriter {
     void run(std::string_view text, int directive, std::string& out);
 
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
+    std::vector<char> room_;
 };
 
 /// What a file of frames holds.

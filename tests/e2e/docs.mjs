@@ -36,7 +36,7 @@ const SNAPSHOTS = 25;
 const CAPTURED_BYTES = 16384;
 const WAIT_MS = 30000;
 
-need('/usr/bin/curl', '/usr/bin/jq', '/usr/bin/tcpdump', '/usr/bin/unshare', MAPS);
+need('/usr/bin/curl', '/usr/bin/jq', '/usr/bin/zstdcat', '/usr/bin/tcpdump', '/usr/bin/unshare', MAPS);
 
 /** Starts this program again in a network of its own, in which we may do everything. */
 function inOwnNetwork() {
@@ -158,7 +158,9 @@ async function runProxy(command, folder, exits) {
     assert.match(proxy.log, /[1-9]\d* verified/);
     const [, file] = / (?:-o|--output) (\S+)/.exec(plain(command)) ?? [];
     if (!file) return;
-    const records = readRecords(join(folder, file));
+    const records = /\/$|\.zst$/.test(file)
+        ? execFileSync(TWSCOPE, ['records', join(folder, file)], { encoding: 'utf8' }).trim().split('\n').map((line) => JSON.parse(line))
+        : readRecords(join(folder, file));
     assert.ok(records.length > 0, `${file} is empty`);
     const { type, session } = records.at(-1);
     assert.deepEqual({ type, session }, { type: 'summary', session: 0 });
@@ -213,7 +215,7 @@ const WAYS = [
     { what: /^twscope --?[a-z]|^twscope \w+ .*--(help|print-routes)\b/, run: runOnce },
     { what: /^twscope proxy /, run: runProxy },
     { what: /^twscope health\b|^curl /, run: runBeside },
-    { what: /^twscope (decode|stats|map|findings|explain|sizes)\b|^jq /, run: runOnce },
+    { what: /^twscope (decode|records|stats|map|findings|explain|sizes)\b|^jq |^zstdcat /, run: runOnce },
     { what: /^tcpdump /, run: runCapture },
     { what: /^docker\/ci-example\/run\.sh /, run: runRecipe },
 ];

@@ -1,11 +1,12 @@
 // Recordings survive: kill -9, a full disk, files moved, removed and emptied under them; and can be read while they grow.
 //   [TW_RECORDING_KILLS=50] [TW_RECORDING_FULL=20] node recordings.mjs TWSCOPE
-// Covers: proxy/cli/recording_flags.cpp, proxy/run/disk_report.cpp
+// Covers: proxy/cli/recording_flags.cpp, proxy/cli/records_command.cpp, proxy/cli/records_files.cpp, proxy/run/disk_report.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
 import { asRoot } from './namespaces.mjs';
 import { need } from './need.mjs';
@@ -240,6 +241,77 @@ test('segments follow each other without a gap, and each can be read alone', () 
         holdsAll(ticksIn(all.filter(({ session }) => session === sessions[1].session)), late);
     }));
 
+const run = (...args) => {
+    const done = spawnSync(TWSCOPE, args, { encoding: 'utf8', maxBuffer: 1 << 30 });
+    return { status: done.status, out: done.stdout, log: done.stderr };
+};
+
+test('segments are read back as one recording, while they grow and when they are done', () =>
+    withServer(async ({ folder, record, enter }) => {
+        const recordings = join(folder, 'recordings/');
+        const proxy = await record(recordings, '--rotate', '2s', '--items', 'all');
+        const bot = await enter(proxy);
+        await plays(bot);
+        const follower = new Child('a follower', TWSCOPE, ['records', '-f', recordings, '--filter', 'snapshot']);
+        await plays(bot, 4 * SNAPSHOTS);
+        await bot.leave();
+        assert.equal(await proxy.drain(), 0);
+        const lines = run('records', recordings).out.split('\n').slice(0, -1);
+        const all = lines.map((line) => JSON.parse(line));
+        await waitUntil('the follower to see all', () => follower.output.includes(lines.filter((line) =>
+            line.includes('"type":"snapshot"')).at(-1)), WAIT_MS);
+        follower.signal('SIGINT');
+        assert.equal(await follower.ended, 0, follower.log);
+        holdsAll(ticksIn(all), bot);
+        holdsAll(ticksIn(linesOf(follower.output)), bot);
+        assert.equal(all.filter(({ again }) => again).length, 0);
+        assert.equal(all.filter(({ event }) => event === 'open').length, 1);
+        assert.deepEqual(linesOf(run('records', recordings, '--session', '1', '--filter', 'type == map').out),
+            all.filter(({ type, session }) => session === 1 && type === 'map'));
+        const { t } = all[Math.floor(all.length / 2)];
+        assert.deepEqual(linesOf(run('records', recordings, '--from', t).out), all.filter((each) => each.t >= t));
+        assert.deepEqual(linesOf(run('records', recordings, '--to', t).out), all.filter((each) => each.t < t));
+        const rows = run('records', recordings, '--columns', 't,tick,items.player,items.at.x').out.split('\r\n').slice(0, -1);
+        const tees = all.flatMap(({ t: time, tick, items }) => (items ?? []).filter(({ player, at }) => player ?? at)
+            .map(({ player, at }) => [time, tick, player ?? '', at?.x ?? ''].join()));
+        assert.deepEqual(rows, ['t,tick,items.player,items.at.x', ...tees]);
+
+        const verified = run('records', recordings, '--verify');
+        assert.equal(verified.status, 0, verified.out);
+        assert.match(verified.out, /\nwhole\n$/);
+        const files = readdirSync(recordings).sort();
+        assert.ok(files.length > 2);
+        rmSync(join(recordings, files[1]));
+        assert.match(run('records', recordings, '--verify').out, /^1 segments missing[^]*not whole\n$/m);
+
+        const one = join(folder, 'one.jsonl');
+        const packed = `${one}.zst`;
+        for (const file of [one, packed]) assert.equal(run('records', recordings, '-o', file).status, 0);
+        assert.equal(textOf(packed), textOf(one));
+        const bytes = readFileSync(packed);
+        writeFileSync(packed, bytes.subarray(0, bytes.length - 5));
+        const damaged = run('records', packed, '--verify');
+        assert.equal(damaged.status, 3);
+        assert.match(damaged.out, /end within a record/);
+        writeFileSync(packed, bytes);
+        for (const [name, file] of [['plain', one], ['packed', packed]]) {
+            assert.equal(run('map', join(MAPS, 'ctf1.map'), '--png', join(folder, `${name}.png`), '--path', file).status, 0);
+        }
+        assert.deepEqual(readFileSync(join(folder, 'packed.png')), readFileSync(join(folder, 'plain.png')));
+        assert.equal(run('explain', packed).out, run('explain', one).out);
+    }));
+
+test('a compressed capture is decoded as the same capture that is not', () => {
+    const capture = fileURLToPath(new URL('../data/golden/token-map-change.pcap', import.meta.url));
+    const packed = join(top, 'traffic.pcap.zst');
+    execFileSync('zstd', ['-q', capture, '-o', packed]);
+    const [plain, same] = [capture, packed].map((file) => run('decode', file, '-o', '-'));
+    assert.equal(same.status, 0, same.log);
+    assert.equal(same.out, plain.out);
+    writeFileSync(packed, 'no capture\n');
+    assert.match(run('decode', packed, '-o', '-').log, /expected a pcap or pcapng file/);
+});
+
 test('an observer that is killed goes on in another segment, and a takeover too', () =>
     withServer(async ({ folder, server, record, enter }) => {
         const recordings = join(folder, 'game.jsonl');
@@ -283,5 +355,12 @@ test('flags that do not fit together are refused', () => {
     refused(['-o', join(top, 'a.jsonl'), '--rotate', '0s'], /--rotate 0s: expected/);
     refused(['-o', foreign], /notes\.zst holds something else/);
     refused(['-o', join(top, 'no/folder/')], /no\/folder\/: No such file/);
+    for (const [args, what] of [[[join(top, 'nothing')], /nothing: No such file/], [[top], /no segments/],
+        [[foreign, '--from', '20:15'], /--from 20:15: expected a time/], [[foreign, '--filter', 'size_bytes > 1'], /size_bytes does not stand/],
+        [[foreign, '-o', 'a.csv'], /--columns/]]) {
+        const { status, log } = run('records', ...args);
+        assert.equal(status, 2, log);
+        assert.match(log, what);
+    }
     assert.equal(execFileSync('cat', [foreign], { encoding: 'utf8' }), 'dear diary\n');
 });

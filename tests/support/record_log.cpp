@@ -62,7 +62,7 @@ std::string line_of(const record::SummaryRecord& /*record*/) {
 }
 
 std::string line_of(const record::LossRecord& record) {
-    return "records_lost " + std::to_string(record.lost) + " " + std::string{record.reason};
+    return "records_lost " + std::to_string(record.lost) + " " + std::string{record.cause};
 }
 
 std::string line_of(const record::ImpairmentRecord& record) {

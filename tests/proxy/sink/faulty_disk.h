@@ -19,7 +19,7 @@ class FaultyDisk final : public sink::Disk {
     int open_error = 0;
     int sync_error = 0;
     int syncs = 0;
-    int interrupted = 0; ///< writes to come that a signal interrupts
+    int interrupted = 0;               ///< writes to come that a signal interrupts
     std::int64_t time = 1'795'277'730; ///< 2026-11-21T16:15:30Z
 
     [[nodiscard]] int open(const std::string& path, How how) override {

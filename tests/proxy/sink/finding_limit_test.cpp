@@ -21,8 +21,7 @@ class Seen final : public record::RecordSink {
         if (const auto* const* const finding = std::get_if<const record::FindingRecord*>(&record)) {
             const record::FindingRecord& it = **finding;
             all.push_back(fmt::format("{}:{}@{}{}", it.head.session,
-                                      record::finding_info(it.id).name,
-                                      it.head.time / 100'000'000,
+                                      record::finding_info(it.id).name, it.head.time / 100'000'000,
                                       it.left_out ? fmt::format("+{}", *it.left_out) : ""));
         } else {
             all.emplace_back("other");
@@ -32,7 +31,8 @@ class Seen final : public record::RecordSink {
 
 } // namespace
 
-TEST_CASE("of findings of the same id and session one a second is written, with the count of the rest") {
+TEST_CASE(
+    "of findings of the same id and session one a second is written, with the count of the rest") {
     Seen seen;
     sink::FindingLimit limit{seen};
     const auto find = [&](std::uint32_t session, FindingId id, std::int64_t tenths) {
@@ -59,11 +59,10 @@ TEST_CASE("of findings of the same id and session one a second is written, with 
     const record::SessionRecord quiet{.head = {.time = 2'700'000'000, .session = 2},
                                       .event = record::SessionEvent::close};
     limit.on_record(&quiet);
-    CHECK(seen.all ==
-          std::vector<std::string>{
-              "1:snapshot.crc_mismatch@0", "1:snapshot.crc_mismatch@10+9",
-              "1:snapshot.crc_mismatch@20+9", "1:inspect.gap@3", "2:snapshot.crc_mismatch@3",
-              "2:snapshot.crc_mismatch@2", "2:snapshot.crc_mismatch@13", "other",
-              "1:snapshot.crc_mismatch@26+5", "1:inspect.gap@26+1", "other",
-              "1:snapshot.crc_mismatch@26", "other"});
+    CHECK(seen.all == std::vector<std::string>{
+                          "1:snapshot.crc_mismatch@0", "1:snapshot.crc_mismatch@10+9",
+                          "1:snapshot.crc_mismatch@20+9", "1:inspect.gap@3",
+                          "2:snapshot.crc_mismatch@3", "2:snapshot.crc_mismatch@2",
+                          "2:snapshot.crc_mismatch@13", "other", "1:snapshot.crc_mismatch@26+5",
+                          "1:inspect.gap@26+1", "other", "1:snapshot.crc_mismatch@26", "other"});
 }

@@ -1,5 +1,4 @@
 #include "proxy/sink/queued_output.h"
-
 #include "tests/proxy/sink/kept_target.h"
 
 #include <condition_variable>
@@ -102,7 +101,7 @@ TEST_CASE(
     CHECK(text.find("a\n") == std::string::npos);
     CHECK(text.find(R"("type":"records_lost","session":0,"lost":3,"since":")", end) !=
           std::string::npos);
-    CHECK(text.ends_with("\"reason\":\"too_slow\"}\n"));
+    CHECK(text.ends_with("\"cause\":\"too_slow\"}\n"));
 }
 
 TEST_CASE("a block longer than the queue is dropped, and what follows is written") {

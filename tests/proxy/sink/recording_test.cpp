@@ -111,7 +111,8 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
 TEST_CASE("something else is never spoilt, and what cannot be opened says why") {
     const TemporaryFolder folder;
     const std::string path = folder.file("notes.zst");
-    for (const std::string& text : {std::string{"dear diary\n"}, packed("one\n") + "dear diary\n"}) {
+    for (const std::string& text :
+         {std::string{"dear diary\n"}, packed("one\n") + "dear diary\n"}) {
         write_text(path, text);
         CHECK_THROWS_AS(Recording(compressed(path), Begin::behind), std::runtime_error);
         CHECK(read_text(path) == text);
@@ -147,7 +148,8 @@ TEST_CASE("lines are there at once, and a frame of them a second later") {
     CHECK(text_of(path).size() > (std::size_t{9} << 20U));
 }
 
-TEST_CASE("a disk that is full or broken costs nothing: what was begun is taken back and tried again") {
+TEST_CASE(
+    "a disk that is full or broken costs nothing: what was begun is taken back and tried again") {
     struct Row {
         const char* name;
         bool zst;
@@ -257,7 +259,8 @@ TEST_CASE("a file that was moved, removed or replaced is noticed, and another on
         clock.pass(milliseconds{10});
         recording.write("five\n");
         recording.finish();
-        CHECK(unpacked(read_text(path + ".1")) + (name.ends_with(".zst") ? "" : read_text(path + ".1")) ==
+        CHECK(unpacked(read_text(path + ".1")) +
+                  (name.ends_with(".zst") ? "" : read_text(path + ".1")) ==
               "one\ntwo\nthree\n");
         CHECK(text_of(path) == "five\n");
     }
@@ -331,14 +334,18 @@ TEST_CASE("segments are begun by time, by size, when asked, and when the current
              recording.write(std::string(99, 'x') + '\n');
              clock.pass(seconds{1});
          }},
-        {"a word", {}, [](Recording& recording, Clockwork&, const std::string&) {
-             recording.go_on_in(-1);
-         }},
-        {"it was removed", {}, [](Recording&, Clockwork& clock, const std::string& current) {
+        {"a word",
+         {},
+         [](Recording& recording, Clockwork&, const std::string&) { recording.go_on_in(-1); }},
+        {"it was removed",
+         {},
+         [](Recording&, Clockwork& clock, const std::string& current) {
              std::filesystem::remove(current);
              clock.pass(seconds{2});
          }},
-        {"it was moved", {}, [](Recording&, Clockwork& clock, const std::string& current) {
+        {"it was moved",
+         {},
+         [](Recording&, Clockwork& clock, const std::string& current) {
              std::filesystem::rename(current, current + ".old");
              clock.pass(seconds{2});
          }},
@@ -446,8 +453,8 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
     }
     const TemporaryFolder folder;
     FaultyDisk disk;
-    Recording recording{{.path = folder.file("a"), .sync = SyncPolicy::every_second},
-                        Begin::behind, disk};
+    Recording recording{
+        {.path = folder.file("a"), .sync = SyncPolicy::every_second}, Begin::behind, disk};
     Clockwork clock{recording};
     disk.sync_error = EIO;
     recording.write("one\n");

@@ -81,12 +81,13 @@ class SampleRecords {
         summary.stats = &stats_;
         place_ = world_.place(*snapshot::find_object(9), items_.view()[0].data);
         finding.place = place_;
+        finding.left_out = 24;
+        map.again = true;
     }
 
     [[nodiscard]] std::vector<record::Record> all() const {
-        return {&session,  &message, &input,    &unknown, &unknown_uuid, &control,
-                &connless, &map,     &snapshot, &finding, &summary,      &impairment,
-                &loss};
+        return {&session, &message,  &input,   &unknown, &unknown_uuid, &control, &connless,
+                &map,     &snapshot, &finding, &summary, &impairment,   &loss};
     }
 
     record::RecordHead head{.time = kTime, .session = 3, .direction = wire::Direction::s2c};
@@ -222,10 +223,8 @@ class SampleRecords {
         .head = {.time = kTime},
         .sessions = 2,
         .impaired = std::array<record::FateStats, 2>{{{100, 2, 1, 0, 3, 4}, {200, 5, 0, 7, 6, 8}}}};
-    record::LossRecord loss{.head = {.time = kTime},
-                            .lost = 12,
-                            .since = kTime - 1'500'000'000,
-                            .reason = "disk_full"};
+    record::LossRecord loss{
+        .head = {.time = kTime}, .lost = 12, .since = kTime - 1'500'000'000, .cause = "disk_full"};
     record::ImpairmentRecord impairment{
         .head = {.time = kTime},
         .settings = "s2c:delay=40ms,loss=2%,burst=2.5,rate=1mbit",

@@ -1,5 +1,5 @@
 // What makes records begins a segment with all that is needed to read it alone.
-// Covers: proxy/sink/json_lines.cpp
+// Covers: proxy/sink/json_lines.cpp, proxy/sink/open_sessions.cpp
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"
 #include "tests/support/json_records.h"
@@ -55,7 +55,8 @@ std::vector<std::string> kinds(const std::string& text) {
 
 } // namespace
 
-TEST_CASE("a segment begins with the open sessions and their maps, and their next snapshots are whole") {
+TEST_CASE(
+    "a segment begins with the open sessions and their maps, and their next snapshots are whole") {
     SampleRecords sample;
     Segments output;
     sink::JsonLines lines{{}, output};
@@ -70,6 +71,7 @@ TEST_CASE("a segment begins with the open sessions and their maps, and their nex
     const auto map = [&](std::uint32_t session) {
         record::MapRecord record = sample.map;
         record.head.session = session;
+        record.again = false;
         lines.on_record(&record);
     };
     const auto snapshot = [&](std::uint32_t session) {
@@ -97,17 +99,26 @@ TEST_CASE("a segment begins with the open sessions and their maps, and their nex
     snapshot(1);
     snapshot(3);
     lines.flush();
-    const std::vector<std::string> first{
-        "session1 open",        "session1 established", "map1",
-        "session2 open",        "session2 established", "map2",
-        "session3 open",        "session3 established", "map3",
-        "snapshot1 full",       "snapshot1",            "session2 close",
-        "session3 close",       "session3 established"};
+    const std::vector<std::string> first{"session1 open",
+                                         "session1 established",
+                                         "map1",
+                                         "session2 open",
+                                         "session2 established",
+                                         "map2",
+                                         "session3 open",
+                                         "session3 established",
+                                         "map3",
+                                         "snapshot1 full",
+                                         "snapshot1",
+                                         "session2 close",
+                                         "session3 close",
+                                         "session3 established"};
     CHECK(kinds(output.texts[1]) == first);
     CHECK(kinds(output.texts[2]) ==
-          std::vector<std::string>{"session1 open again", "session1 established again", "map1 again",
-                                   "session3 open again", "session3 established again",
-                                   "snapshot1 full", "snapshot1", "snapshot3 full"});
+          std::vector<std::string>{"session1 open again", "session1 established again",
+                                   "map1 again", "session3 open again",
+                                   "session3 established again", "snapshot1 full", "snapshot1",
+                                   "snapshot3 full"});
     // As they stood there.
     const std::string again = output.texts[2].substr(0, output.texts[2].find('\n'));
     const std::string before = output.texts[1].substr(0, output.texts[1].find('\n'));

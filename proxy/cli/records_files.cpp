@@ -1,0 +1,123 @@
+#include "proxy/cli/records_files.h"
+
+#include "proxy/cli/settings.h"
+#include "proxy/sink/disk.h"
+#include "proxy/sink/segment_names.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+constexpr std::chrono::milliseconds kLook{100};
+
+std::vector<std::string> segments_of(const std::string& folder) {
+    std::vector<std::string> files;
+    for (const sink::Segment& segment : sink::segments_in(folder)) {
+        files.push_back((std::filesystem::path{folder} / segment.file).string());
+    }
+    return files;
+}
+
+} // namespace
+
+RecordsFiles::RecordsFiles(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+        std::error_code ignored;
+        folder_ = std::filesystem::is_directory(path, ignored) ? path : std::string{};
+        if (folder_.empty()) {
+            files_.push_back(path);
+            continue;
+        }
+        const auto segments = segments_of(path);
+        if (segments.empty()) {
+            throw UsageError{fmt::format("{}: there are no segments of a recording in it", path)};
+        }
+        files_.insert(files_.end(), segments.begin(), segments.end());
+    }
+}
+
+void RecordsFiles::open(const std::string& path, const Use& use) {
+    try {
+        reader_ = std::make_unique<sink::LineReader>(path);
+    } catch (const std::system_error& error) {
+        throw UsageError{fmt::format("{}: {}", path, error.code().message())};
+    }
+    current_ = path;
+    use.begin(path);
+}
+
+void RecordsFiles::read_on(const Use& use) {
+    for (std::string_view line; reader_->next(line);) {
+        use.line(line);
+    }
+}
+
+void RecordsFiles::close(const Use& use) {
+    use.end(*reader_);
+    reader_.reset();
+}
+
+void RecordsFiles::read(const Use& use) {
+    for (const std::string& file : files_) {
+        open(file, use);
+        read_on(use);
+        close(use);
+    }
+}
+
+std::string RecordsFiles::next_file() const {
+    if (folder_.empty()) {
+        return {};
+    }
+    const auto segments = segments_of(folder_);
+    const auto own = std::find(segments.begin(), segments.end(), current_);
+    if (own == segments.end()) {
+        return segments.empty() ? std::string{} : segments.back(); // ours was deleted
+    }
+    return own + 1 == segments.end() ? std::string{} : *(own + 1);
+}
+
+/// Another file stands under its name, or this one was emptied.
+bool RecordsFiles::replaced() const {
+    auto& disk = sink::system_disk();
+    const auto own = disk.facts(reader_->source().descriptor());
+    const auto named = disk.facts(current_);
+    return own && own->regular &&
+           ((named && !named->same_file(*own)) || own->size < reader_->source().position());
+}
+
+void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) {
+    for (const std::string& file : files_) {
+        open(file, use);
+        read_on(use);
+        if (&file != &files_.back()) {
+            close(use);
+        }
+    }
+    while (!stopped()) {
+        // In this order: what comes to this file before the next one is there is not missed.
+        const std::string next = next_file();
+        const bool other = next.empty() && replaced();
+        read_on(use);
+        if (!next.empty() || other) {
+            const std::string path = next.empty() ? current_ : next;
+            close(use);
+            open(path, use);
+            continue;
+        }
+        use.pause();
+        std::this_thread::sleep_for(kLook);
+    }
+    read_on(use);
+    close(use);
+}
+
+} // namespace tw::cli

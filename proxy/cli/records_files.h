@@ -1,0 +1,47 @@
+#pragma once
+
+#include "proxy/sink/line_reader.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tw::cli {
+
+/// The files that recordings are read from: as they are named, and of a folder its segments in the
+/// order in which they were begun.
+class RecordsFiles {
+  public:
+    /// Errors: UsageError for what is not there.
+    explicit RecordsFiles(const std::vector<std::string>& paths);
+
+    struct Use {
+        std::function<void(const std::string& path)> begin;
+        std::function<void(std::string_view line)> line;
+        std::function<void(const sink::LineReader& reader)> end;
+        std::function<void()> pause; ///< when there is nothing more for now
+    };
+
+    /// Reads all of them to their ends. Errors: UsageError for a file that cannot be opened.
+    void read(const Use& use);
+    /// Then waits for more: in the last file, in another one under its name, and in new segments of a
+    /// folder. Until `stopped`.
+    void follow(const Use& use, const std::function<bool()>& stopped);
+
+  private:
+    void open(const std::string& path, const Use& use);
+    void read_on(const Use& use);
+    void close(const Use& use);
+    [[nodiscard]] std::string next_file() const;
+    [[nodiscard]] bool replaced() const;
+
+    std::vector<std::string> files_;
+    std::string folder_; ///< the last path, where it is one
+    std::string current_;
+    std::unique_ptr<sink::LineReader> reader_;
+};
+
+} // namespace tw::cli

@@ -1,0 +1,223 @@
+#include "proxy/filter/line_record.h"
+
+#include "proxy/filter/evaluation.h"
+#include "proxy/filter/json_scan.h"
+#include "proxy/record/values.h"
+
+#include <charconv>
+#include <string>
+
+namespace tw::filter {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+/// A list in a list in a list: what nests deeper is no record.
+constexpr int kMaxDepth = 16;
+
+std::optional<std::int64_t> integer_of(std::string_view text) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() ? std::optional{value}
+                                                                    : std::nullopt;
+}
+
+/// The text up to the quote that ends it; takes it and `behind` off `rest`. Nothing with escapes.
+std::optional<std::string_view> take_text(std::string_view& rest, std::string_view behind) {
+    const std::size_t end = rest.find('"');
+    if (end == std::string_view::npos || !rest.substr(end).starts_with(behind)) {
+        return std::nullopt;
+    }
+    const std::string_view text = rest.substr(0, end);
+    rest.remove_prefix(end + behind.size());
+    return text;
+}
+
+/// The front as twscope writes it.
+std::optional<LineHead> read_usual_head(std::string_view line) {
+    constexpr std::string_view kFront = R"({"v":1,"t":")";
+    if (!line.starts_with(kFront)) {
+        return std::nullopt;
+    }
+    line.remove_prefix(kFront.size());
+    const auto time = take_text(line, R"(","type":")");
+    const auto type = time ? take_text(line, R"(","session":)") : std::nullopt;
+    if (!type) {
+        return std::nullopt;
+    }
+    LineHead head{.time = *time, .type = *type};
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), head.session);
+    const bool ends = end != line.data() + line.size() && (*end == ',' || *end == '}');
+    return error == std::errc{} && ends ? std::optional{head} : std::nullopt;
+}
+
+/// Hands on the values of a line.
+class LineValues {
+  public:
+    LineValues(ValueVisitor& visitor) : visitor_{&visitor} {}
+
+    // NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxDepth
+    bool visit(std::string_view value, std::string_view path, int depth) {
+        if (depth == kMaxDepth) {
+            return false;
+        }
+        if (value.starts_with('[')) {
+            return visit_elements(value, path, depth);
+        }
+        if (path.empty()) {
+            return !value.starts_with('{') && take(value);
+        }
+        const std::size_t dot = path.find('.');
+        const std::string_view name = path.substr(0, dot);
+        const auto member = find_member(value, name);
+        return member && visit(*member, dot == std::string_view::npos ? ""sv : path.substr(dot + 1),
+                               depth + 1);
+    }
+
+  private:
+    /// A pair has .x and .y; the elements of other lists count as what their list is.
+    // NOLINTNEXTLINE(misc-no-recursion): as visit
+    bool visit_elements(std::string_view list, std::string_view path, int depth) {
+        std::size_t index = 0;
+        for (JsonWalk walk{list}; walk.next(); ++index) {
+            const bool object = walk.value().starts_with('{') || walk.value().starts_with('[');
+            if (!object && (path == "x" || path == "y")) {
+                if (index == (path == "x" ? 0U : 1U) && take(walk.value())) {
+                    return true;
+                }
+            } else if (visit(walk.value(), path, depth + 1)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    bool take(std::string_view value) {
+        if (value.starts_with('"')) {
+            return visitor_->take(Value::of(string_of(value, room_)));
+        }
+        if (value == "true" || value == "false") {
+            return visitor_->take(Value::of(value == "true"));
+        }
+        if (const auto integer = integer_of(value)) {
+            return visitor_->take(Value::of(*integer));
+        }
+        double real = 0;
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), real);
+        return error == std::errc{} && end == value.data() + value.size() &&
+               visitor_->take(Value::of(real)); // null is no value
+    }
+
+    ValueVisitor* visitor_;
+    std::string room_;
+};
+
+/// Gives the word for a severity its weight.
+class Weighing final : public ValueVisitor {
+  public:
+    explicit Weighing(ValueVisitor& target) : target_{&target} {}
+
+    bool take(const Value& value) override {
+        const auto severity = record::find_severity(value.text);
+        return target_->take(severity ? Value{.text = value.text,
+                                              .number = static_cast<std::int64_t>(*severity),
+                                              .word = true}
+                                      : value);
+    }
+
+  private:
+    ValueVisitor* target_;
+};
+
+/// A record as it stands in a line.
+class WrittenRecord {
+  public:
+    using Item = std::string_view;
+
+    explicit WrittenRecord(std::string_view line) : line_{line} {}
+
+    void visit(const Key& key, Scratch& /*scratch*/, ValueVisitor& visitor) const {
+        constexpr std::string_view kFindings = "findings.";
+        if (key.name == "severity") {
+            Weighing weighing{visitor};
+            visit_line(line_, key.name, weighing);
+        } else if (key.name.starts_with(kFindings)) {
+            visit_count(std::string_view{key.name}.substr(kFindings.size()), visitor);
+        } else {
+            visit_line(line_, key.name, visitor);
+        }
+    }
+
+    static void visit_item(const Key& key, Item& item, Scratch& /*scratch*/,
+                           ValueVisitor& visitor) {
+        visit_line(item, key.name, visitor);
+    }
+
+    [[nodiscard]] bool has_items() const { return find_member(line_, "items").has_value(); }
+
+    template <typename Use>
+    void each_item(const Use& use) const {
+        const auto items = find_member(line_, "items");
+        if (!items || !items->starts_with('[')) {
+            return;
+        }
+        for (JsonWalk walk{*items}; walk.next();) {
+            std::string_view item = walk.value();
+            if (use(item)) {
+                return;
+            }
+        }
+    }
+
+  private:
+    /// Names of findings have dots of their own, and one that did not occur counts as zero.
+    void visit_count(std::string_view finding, ValueVisitor& visitor) const {
+        const auto findings = find_member(line_, "findings");
+        if (!findings) {
+            return;
+        }
+        const auto count = find_member(*findings, finding);
+        visitor.take(Value::of(count ? integer_of(*count).value_or(0) : 0));
+    }
+
+    std::string_view line_;
+};
+
+} // namespace
+
+std::optional<LineHead> read_head(std::string_view line) {
+    if (auto head = read_usual_head(line)) {
+        return head;
+    }
+    const auto time = find_member(line, "t");
+    const auto type = find_member(line, "type");
+    const auto session = find_member(line, "session");
+    const auto number = session ? integer_of(*session) : std::nullopt;
+    if (!time || !type || !number || time->size() < 2 || type->size() < 2) {
+        return std::nullopt;
+    }
+    return LineHead{.time = time->substr(1, time->size() - 2),
+                    .type = type->substr(1, type->size() - 2),
+                    .session = *number};
+}
+
+bool matches_line(const Filter& filter, std::string_view line) {
+    return Evaluation{filter.program(), WrittenRecord{line}, nullptr}.ask(filter.program().root,
+                                                                          nullptr);
+}
+
+std::string_view key_of_no_line(const Filter& filter) {
+    for (const Comparison& comparison : filter.comparisons()) {
+        if (comparison.key.name == "size_bytes") {
+            return comparison.text;
+        }
+    }
+    return {};
+}
+
+bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor) {
+    return LineValues{visitor}.visit(json, key, 0);
+}
+
+} // namespace tw::filter

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "proxy/filter/filter.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tw::filter {
+
+/// What stands in front of every line of a recording.
+struct LineHead {
+    std::string_view time; ///< without quotes
+    std::string_view type;
+    std::int64_t session = 0;
+};
+
+/// Reads the front of a line; nothing when it is no record. As twscope writes lines this looks at a few
+/// dozen bytes; keys in another order cost more.
+[[nodiscard]] std::optional<LineHead> read_head(std::string_view line);
+
+/// Whether a line of a recording fulfils the filter: as the record did when it was written, but for
+/// what the line does not hold, as the items that did not change.
+[[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);
+
+/// A key that the filter names and no line has; empty: none. Such a filter would never match.
+[[nodiscard]] std::string_view key_of_no_line(const Filter& filter);
+
+/// Hands on what stands under a dotted key of a line or of one of its items: several values where it
+/// is a list. True: the visitor had enough.
+bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor);
+
+} // namespace tw::filter

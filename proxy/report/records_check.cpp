@@ -1,0 +1,137 @@
+#include "proxy/report/records_check.h"
+
+#include "proxy/filter/json_scan.h"
+#include "proxy/sink/segment_names.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace tw::report {
+
+namespace {
+
+std::uint64_t number_in(std::string_view line, std::string_view key) {
+    const auto value = filter::find_member(line, key);
+    std::uint64_t number = 0;
+    if (value) {
+        std::from_chars(value->data(), value->data() + value->size(), number);
+    }
+    return number;
+}
+
+bool is_object(std::string_view line) {
+    filter::JsonWalk walk{line};
+    while (walk.next()) {
+    }
+    return line.starts_with('{') && walk.whole() && walk.rest().empty();
+}
+
+bool has(std::string_view line, std::string_view key, std::string_view value) {
+    return filter::find_member(line, key) == value;
+}
+
+} // namespace
+
+const std::array<RecordsCheck::Row, 7>& RecordsCheck::rows() {
+    static constexpr std::array<Row, 7> kRows{
+        {{&Counts::broken_lines, "lines that are no records"},
+         {&Counts::unfinished, "files that end within a record, or are being written"},
+         {&Counts::damaged, "files that cannot be read to their end"},
+         {&Counts::backwards, "records that are older than the one before them in their session"},
+         {&Counts::segments, "segments missing between others"},
+         {&Counts::lost, "records that could not be written (records_lost)"},
+         {&Counts::gap, "datagrams that were never looked at (inspect.gap)"}}};
+    return kRows;
+}
+
+void RecordsCheck::begin_file(const std::string& path) {
+    ++files_;
+    const std::filesystem::path whole{path};
+    const auto segment = sink::parse_segment(whole.filename().string());
+    if (!segment) {
+        return;
+    }
+    const auto [last, first] =
+        numbers_.try_emplace((whole.parent_path() / segment->name).string(), segment->number);
+    if (!first && segment->number > last->second + 1) {
+        counts_.segments += segment->number - last->second - 1;
+    }
+    last->second = segment->number;
+}
+
+void RecordsCheck::on_line(std::string_view line, const std::optional<filter::LineHead>& head) {
+    ++lines_;
+    if (!head || !is_object(line)) {
+        ++counts_.broken_lines;
+        return;
+    }
+    if (line.ends_with(R"("again":true})")) {
+        return; // it stood in another segment, too
+    }
+    if (first_time_.empty() || head->time < first_time_) {
+        first_time_ = head->time;
+    }
+    last_time_ = std::max<std::string_view>(last_time_, head->time);
+    if (head->type == "records_lost") {
+        counts_.lost += number_in(line, "lost");
+    } else if (head->type == "finding" && has(line, "id", R"("inspect.gap")")) {
+        counts_.gap += number_in(line, "lost");
+    }
+    if (head->session != 0) {
+        count_sessions(line, *head);
+    }
+}
+
+void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead& head) {
+    const bool event = head.type == "session";
+    if (event && has(line, "event", R"("open")")) {
+        ++sessions_;
+        // Another run counts from 1 again: the one before it came to no end.
+        cut_off_ += times_.erase(head.session);
+    }
+    const auto last = times_.find(head.session);
+    if (last != times_.end() && head.time < last->second) {
+        ++counts_.backwards;
+    }
+    const bool ends = head.type == "summary" || (event && has(line, "event", R"("close")") &&
+                                                 !has(line, "reason", R"("reconnected")"));
+    if (ends) {
+        times_.erase(head.session);
+    } else if (event || last != times_.end()) {
+        times_[head.session] = head.time;
+    }
+}
+
+void RecordsCheck::end_file(const sink::LineReader& reader) {
+    const sink::FileEnd end = reader.source().end();
+    const bool damaged = end == sink::FileEnd::damaged || end == sink::FileEnd::unreadable;
+    counts_.damaged += damaged ? 1U : 0U;
+    counts_.unfinished +=
+        !damaged && (end == sink::FileEnd::within_frame || !reader.rest().empty()) ? 1U : 0U;
+    counts_.broken_lines += reader.skipped() != 0 ? 1U : 0U;
+}
+
+bool RecordsCheck::whole() const {
+    return std::all_of(rows().begin(), rows().end(),
+                       [this](const Row& row) { return counts_.*row.count == 0; });
+}
+
+std::string RecordsCheck::text() const {
+    std::string text = fmt::format("{} files, {} records, {} sessions", files_, lines_, sessions_);
+    text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
+    for (const Row& row : rows()) {
+        if (counts_.*row.count != 0) {
+            text += fmt::format("{} {}\n", counts_.*row.count, row.sentence);
+        }
+    }
+    if (const std::uint64_t open = cut_off_ + times_.size(); open != 0) {
+        text += fmt::format("{} sessions without an end: a run was cut off, or goes on\n", open);
+    }
+    return text + (whole() ? "whole\n" : "not whole\n");
+}
+
+} // namespace tw::report

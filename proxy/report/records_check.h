@@ -1,0 +1,58 @@
+#pragma once
+
+#include "proxy/filter/line_record.h"
+#include "proxy/sink/line_reader.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tw::report {
+
+/// Holds recordings against what they have to be: whole lines, each a record; in every session in
+/// order; no segment missing; and counts what they themselves say is missing.
+class RecordsCheck {
+  public:
+    void begin_file(const std::string& path);
+    void on_line(std::string_view line, const std::optional<filter::LineHead>& head);
+    void end_file(const sink::LineReader& reader);
+
+    /// Nothing is damaged or missing.
+    [[nodiscard]] bool whole() const;
+    /// A line for all, and one for each thing that is wrong.
+    [[nodiscard]] std::string text() const;
+
+  private:
+    struct Counts {
+        std::uint64_t broken_lines = 0;
+        std::uint64_t unfinished = 0;
+        std::uint64_t damaged = 0;
+        std::uint64_t backwards = 0;
+        std::uint64_t segments = 0;
+        std::uint64_t lost = 0;
+        std::uint64_t gap = 0;
+    };
+
+    struct Row {
+        std::uint64_t Counts::*count;
+        std::string_view sentence;
+    };
+
+    static const std::array<Row, 7>& rows();
+    void count_sessions(std::string_view line, const filter::LineHead& head);
+
+    Counts counts_;
+    std::uint64_t files_ = 0;
+    std::uint64_t lines_ = 0;
+    std::uint64_t sessions_ = 0;
+    std::string first_time_;
+    std::string last_time_;
+    std::map<std::int64_t, std::string> times_;    ///< of each open session, its last
+    std::uint64_t cut_off_ = 0;                    ///< sessions that end without a close
+    std::map<std::string, std::uint64_t> numbers_; ///< of each recording, its last segment
+};
+
+} // namespace tw::report

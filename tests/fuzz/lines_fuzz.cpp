@@ -1,0 +1,64 @@
+#include "proxy/filter/json_scan.h"
+#include "proxy/filter/line_record.h"
+#include "proxy/report/records_check.h"
+#include "proxy/report/records_csv.h"
+#include "tests/fuzz/demand.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// Any line can be asked by any filter, made a row of a table, and checked; what is found lies within it.
+namespace {
+
+using tw::fuzz::demand;
+
+constexpr std::array<std::string_view, 8> kFilters{
+    "severity >= warning",
+    "items.at.tile.x > 3 or t < 2026",
+    "any(items: character and names.weapon == gun)",
+    "count(items: at.game == finish) != 0",
+    "findings.snapshot.crc_mismatch == 0",
+    "fields.clients.name ~ a",
+    "not (session == 1 and ok)",
+    "c2s.jitter_us.mean > 0.5 or names.player_flags == chatting"};
+
+void ask(std::string_view line) {
+    for (const std::string_view text : kFilters) {
+        const auto filter = tw::filter::Filter::parse(text);
+        demand(filter.has_value());
+        static_cast<void>(tw::filter::matches_line(*filter, line));
+    }
+    if (const auto head = tw::filter::read_head(line)) {
+        demand(head->time.data() >= line.data() &&
+               head->type.data() + head->type.size() <= line.data() + line.size());
+    }
+    for (tw::filter::JsonWalk walk{line}; walk.next();) {
+        demand(walk.value().data() + walk.value().size() <= line.data() + line.size());
+        demand(!walk.value().empty());
+    }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    std::string_view text{reinterpret_cast<const char*>(data), size};
+    tw::report::RecordsCheck check;
+    tw::report::RecordsCsv table{{"t", "tick", "fields.message"}};
+    tw::report::RecordsCsv items{{"t", "items.player", "items.at.tile.x", "items.names.weapon"}};
+    std::string rows;
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        ask(line);
+        table.append(line, rows);
+        items.append(line, rows);
+        check.on_line(line, tw::filter::read_head(line));
+    }
+    demand(rows.empty() || rows.ends_with("\r\n"));
+    demand(!check.text().empty());
+    return 0;
+}

@@ -1,0 +1,188 @@
+// Covers: proxy/filter/json_scan.cpp
+#include "proxy/filter/json_scan.h"
+#include "proxy/filter/line_record.h"
+#include "tests/proxy/sink/sample_records.h"
+#include "tests/support/json_records.h"
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw::filter;
+using tw::test::SampleRecords;
+using tw::test::TextOutput;
+
+namespace {
+
+std::string line_of(const tw::record::Record& record) {
+    TextOutput text;
+    tw::sink::JsonLines lines{{.items = tw::sink::ItemChoice::all, .raw = true}, text};
+    lines.on_record(record);
+    lines.flush();
+    text.text.pop_back();
+    return text.text;
+}
+
+/// Every filter that the page of the language shows.
+std::vector<std::string> filters_of_page() {
+    std::ifstream file{TW_FILTERS_PAGE};
+    std::stringstream page;
+    page << file.rdbuf();
+    const std::string text = page.str();
+    const std::regex row{"\n\\| `([^`]+)` \\|"};
+    std::vector<std::string> filters;
+    for (std::sregex_iterator found{text.begin(), text.end(), row}, end; found != end; ++found) {
+        filters.push_back((*found)[1]);
+    }
+    return filters;
+}
+
+/// Takes all values as text.
+class All final : public ValueVisitor {
+  public:
+    std::string text;
+
+    bool take(const Value& value) override {
+        text += text.empty() ? "" : "|";
+        if (const auto* const integer = std::get_if<std::int64_t>(&value.number);
+            integer != nullptr && !value.word) {
+            text += std::to_string(*integer);
+        } else if (value.number.index() == 2) {
+            text += std::to_string(std::get<double>(value.number));
+        } else {
+            text += value.text;
+        }
+        return false;
+    }
+};
+
+std::string values(std::string_view line, std::string_view key) {
+    All all;
+    visit_line(line, key, all);
+    return all.text;
+}
+
+} // namespace
+
+TEST_CASE("a line fulfils a filter exactly when the record did that it was written from") {
+    const SampleRecords sample;
+    std::vector<std::string> filters = filters_of_page();
+    CHECK(filters.size() > 20);
+    // Every key, there and not there, with values that records have.
+    for (const KeyScope scope : {KeyScope::record, KeyScope::item}) {
+        for (const std::string& key : all_keys(scope)) {
+            const std::string name = (scope == KeyScope::item ? "items." : "") + key;
+            for (const char* const condition :
+                 {" == null", " != null", " == 0", " != 3", " >= 2", " == true", " ~ e",
+                  " == \"[redacted]\"", " < 50"}) {
+                filters.push_back(name + condition);
+            }
+        }
+    }
+    std::size_t asked = 0;
+    std::size_t fulfilled = 0;
+    for (const std::string& text : filters) {
+        const auto filter = Filter::parse(text);
+        if (!filter || !key_of_no_line(*filter).empty()) {
+            continue; // a comparison that makes no sense, or an expectation
+        }
+        for (const auto& record : sample.all()) {
+            const std::string line = line_of(record);
+            CAPTURE(text);
+            CAPTURE(line);
+            ++asked;
+            fulfilled += filter->matches(record) ? 1U : 0U;
+            CHECK(matches_line(*filter, line) == filter->matches(record));
+        }
+    }
+    CHECK(asked > 20'000);
+    CHECK(fulfilled > 2'000);
+    MESSAGE(asked << " questions, " << fulfilled << " fulfilled");
+}
+
+TEST_CASE("a filter for what stands in no line is told apart") {
+    CHECK(key_of_no_line(*Filter::parse("snapshot and size_bytes > 5")) == "size_bytes");
+    CHECK(key_of_no_line(*Filter::parse("snapshots.size_bytes.max > 5")).empty());
+}
+
+TEST_CASE("the front of a line is read in any order of its keys, and nothing else is one") {
+    struct Row {
+        std::string line;
+        std::string head; ///< "time type session"; empty: it is no record
+    };
+
+    const Row rows[] = {
+        {R"({"v":1,"t":"2026","type":"map","session":12,"crc":1})", "2026 map 12"},
+        {R"({"v":1,"t":"2026","type":"map","session":12})", "2026 map 12"},
+        {R"({ "type" : "map", "session": 3 , "t":"2026" })", "2026 map 3"},
+        {R"({"v":1,"t":"2026","type":"map","session":12x})", ""},
+        {R"({"v":1,"t":"2026","type":"map","session":})", ""},
+        {R"({"v":1,"t":"2026","type":"map","session":12)", "2026 map 12"},
+        {R"({"v":1,"t":"2026","type":"map)", ""},
+        {R"({"v":1,"t":5,"type":"map","session":1})", ""},
+        {R"({"v":1,"t":"2026","type":"map","session":99999999999999999999})", ""},
+        {R"([1,2])", ""},
+        {"{", ""},
+        {"", ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.line);
+        const auto head = read_head(row.line);
+        CHECK((head ? std::string{head->time} + ' ' + std::string{head->type} + ' ' +
+                          std::to_string(head->session)
+                    : std::string{}) == row.head);
+    }
+}
+
+TEST_CASE("what stands under a key is found, and damaged text has nothing") {
+    const std::string line =
+        R"({"a":1,"b":{"c":"x\"y\\\u00e4\ud83d\ude00\n","d":[1,2.5,-3]},"at":{"tile":[7,-8]},)"
+        R"("list":[{"n":"p"},{"n":"q"},{"m":[["r"]]}],"t":true,"z":null,"s":"}]\\"})";
+
+    struct Row {
+        const char* key;
+        const char* found;
+    };
+
+    const Row rows[] = {{"a", "1"},
+                        {"b.c", "x\"y\\\u00e4\U0001F600\n"},
+                        {"b.d", "1|2.500000|-3"},
+                        {"b.d.x", "1"},
+                        {"at.tile.x", "7"},
+                        {"at.tile.y", "-8"},
+                        {"at.tile.z", ""},
+                        {"list.n", "p|q"},
+                        {"list.m", "r"},
+                        {"t", "true"},
+                        {"z", ""},
+                        {"b", ""},
+                        {"a.b", ""},
+                        {"s", "}]\\"},
+                        {"", ""},
+                        {".", ""}};
+    for (const Row& row : rows) {
+        CAPTURE(row.key);
+        CHECK(values(line, row.key) == row.found);
+    }
+    for (std::size_t size = 0; size < line.size(); ++size) {
+        for (const Row& row : rows) {
+            CAPTURE(size);
+            const std::string found = values(line.substr(0, size), row.key);
+            CHECK(std::string_view{row.found}.starts_with(found.substr(0, found.find('|'))));
+        }
+    }
+    CHECK(values(std::string(100'000, '['), "a.b").empty());
+    CHECK(values(R"({"a":"\ud800x\udc00\u12"})", "a") == "\uFFFDx\uFFFD\uFFFD12");
+    CHECK_FALSE(first_value(""));
+    CHECK_FALSE(first_value("\"abc"));
+    JsonWalk trailing{"[1,]"};
+    CHECK(trailing.next());
+    CHECK_FALSE(trailing.next());
+    CHECK_FALSE(trailing.whole());
+    CHECK_FALSE(find_member("[1]", "a"));
+}

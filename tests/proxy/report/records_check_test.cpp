@@ -1,0 +1,107 @@
+#include "proxy/report/records_check.h"
+#include "proxy/sink/zstd_frames.h"
+#include "tests/support/program.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using namespace tw;
+using namespace tw::test;
+
+namespace {
+
+/// "1 open 5" as a line: session, what, second.
+std::string line(int session, std::string_view what, int second, std::string_view more = "") {
+    const std::string_view type = what == "open" || what == "close" ? "session" : what;
+    return fmt::format(
+        R"({{"v":1,"t":"2026-11-21T16:15:{:02}.000000Z","type":"{}","session":{}{}{}}})"
+        "\n",
+        second, type, session,
+        type == "session" ? fmt::format(R"(,"event":"{}")", what) : std::string{}, more);
+}
+
+std::string check(const std::vector<std::pair<std::string, std::string>>& files) {
+    const TemporaryFolder folder;
+    report::RecordsCheck check;
+    for (const auto& [name, text] : files) {
+        write_text(folder.file(name), text);
+        sink::LineReader reader{folder.file(name)};
+        check.begin_file(folder.file(name));
+        for (std::string_view each; reader.next(each);) {
+            check.on_line(each, filter::read_head(each));
+        }
+        check.end_file(reader);
+    }
+    const std::string text = check.text();
+    CHECK(text.ends_with(check.whole() ? "\nwhole\n" : "\nnot whole\n"));
+    const auto begin = text.find('\n') + 1;
+    return text.substr(begin, text.rfind('\n', text.size() - 2) + 1 - begin);
+}
+
+std::string packed(std::string_view text) {
+    sink::FrameWriter writer;
+    std::string out;
+    writer.add(text, out);
+    writer.end(out);
+    return out;
+}
+
+} // namespace
+
+TEST_CASE("recordings that are whole are found whole, and what is wrong with others is named") {
+    const std::string game = line(1, "open", 1) + line(1, "map", 2) + line(1, "close", 3) +
+                             line(1, "summary", 3) + line(0, "summary", 4);
+
+    struct Row {
+        const char* name;
+        std::vector<std::pair<std::string, std::string>> files;
+        std::string found;
+    };
+
+    const Row rows[] = {
+        {"a whole game", {{"a", game}}, ""},
+        {"compressed", {{"a.zst", packed(game) + packed(game)}}, ""},
+        {"nothing", {{"a", ""}}, ""},
+        {"two runs in a file", {{"a", game + game}}, ""},
+        {"broken lines",
+         {{"a", game + "\nnoise\n{\"v\":1}\n" + line(2, "map", 5).insert(1, "x")}},
+         "4 lines that are no records\n"},
+        {"half a line",
+         {{"a", game + "{\"v\":1"}},
+         "1 files that end within a record, or are being written\n"},
+        {"half a frame",
+         {{"a.zst", packed(game) + packed(game).substr(0, 30)}},
+         "1 files that end within a record, or are being written\n"},
+        {"a damaged frame",
+         {{"a.zst", packed(game) + "noise and more noise"}},
+         "1 files that cannot be read to their end\n"},
+        {"time goes back",
+         {{"a", line(1, "open", 5) + line(1, "map", 4) + line(1, "close", 6)}},
+         "1 records that are older than the one before them in their session\n"},
+        {"a segment is missing",
+         {{"a-20261121T161530Z-0001.jsonl", game},
+          {"a-20261121T161630Z-0004.jsonl", game},
+          {"b-20261121T161630Z-0009.jsonl", game}},
+         "2 segments missing between others\n"},
+        {"what stands again is not new",
+         {{"a", game + line(1, "open", 1, R"(,"again":true)")}},
+         ""},
+        {"records say so",
+         {{"a", line(0, "records_lost", 1, R"(,"lost":12)") +
+                    line(0, "records_lost", 2, R"(,"lost":3)") +
+                    line(0, "finding", 3, R"(,"id":"inspect.gap","lost":7)")}},
+         "15 records that could not be written (records_lost)\n"
+         "7 datagrams that were never looked at (inspect.gap)\n"},
+        {"a run that was cut off, and one that goes on",
+         {{"a", line(1, "open", 1) + line(1, "open", 2) + line(2, "open", 3)}},
+         "3 sessions without an end: a run was cut off, or goes on\n"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(check(row.files) == row.found);
+    }
+}

@@ -1,0 +1,41 @@
+#include "proxy/report/records_csv.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using tw::report::RecordsCsv;
+
+TEST_CASE("a table has a row for each record, or item, that has one of the columns") {
+    const std::string lines[] = {
+        R"({"v":1,"t":"T1","type":"snapshot","session":1,"tick":5,"items":[)"
+        R"({"type":"character","player":"a, \"b\"","at":{"x":7,"tile":[1,2]}},)"
+        R"({"type":"flag","at":{"x":8}},{"type":"client_info","names":{"f":["g","h"]}}]})",
+        R"({"v":1,"t":"T2","type":"message","session":1,"name":"sv_chat","fields":{"message":"hi"}})",
+        R"({"v":1,"t":"T3","type":"summary","session":0,"snapshots":{"items":{"mean":2.5}}})",
+        R"(broken)"};
+
+    struct Row {
+        std::vector<std::string> columns;
+        std::string table;
+    };
+
+    const Row rows[] = {
+        {{"t", "tick"}, "t,tick\r\nT1,5\r\n"},
+        {{"t", "type"}, "t,type\r\nT1,snapshot\r\nT2,message\r\nT3,summary\r\n,\r\n"},
+        {{"t", "fields.message", "name"}, "t,fields.message,name\r\nT2,hi,sv_chat\r\n"},
+        {{"tick", "items.player", "items.at.x"},
+         "tick,items.player,items.at.x\r\n5,\"a, \"\"b\"\"\",7\r\n5,,8\r\n"},
+        {{"items.at.tile.y", "items.names.f"}, "items.at.tile.y,items.names.f\r\n2,\r\n,g h\r\n"},
+        {{"snapshots.items.mean"}, "snapshots.items.mean\r\n2.5\r\n"},
+    };
+    for (const Row& row : rows) {
+        RecordsCsv csv{row.columns};
+        std::string table = csv.header();
+        for (const std::string& line : lines) {
+            csv.append(line, table);
+        }
+        CHECK(table == row.table);
+    }
+}
