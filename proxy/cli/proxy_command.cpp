@@ -166,8 +166,8 @@ int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invoc
     const auto objects = flags.records.objects();
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.records.summary, summary);
-    const auto file = flags.recording.open(flags.records.output,
-                                           post.waits ? Begin::shared : Begin::behind);
+    const auto file =
+        flags.recording.open(flags.records.output, post.waits ? Begin::shared : Begin::behind);
     std::optional<sink::CaptureTarget> capture;
     using CaptureBegin = sink::CaptureTarget::Begin;
     flags.artifacts.open_capture(capture, post.waits || number > 1 ? CaptureBegin::behind
