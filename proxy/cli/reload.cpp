@@ -82,8 +82,8 @@ void Reloading::reread(run::Reload& reload) {
         if (value == values_[name]) {
             continue;
         }
-        const auto live = std::find_if(kLiveFlags.begin(), kLiveFlags.end(),
-                                       [&](const LiveFlag& each) { return each.name == name; });
+        const auto* const live =
+            std::ranges::find(kLiveFlags, std::string_view{name}, &LiveFlag::name);
         if (live == kLiveFlags.end()) {
             waiting.push_back(name);
             continue;
