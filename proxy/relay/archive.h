@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -88,7 +89,7 @@ class ArchiveReader {
     void raw(std::span<std::byte> bytes) {
         failed_ = failed_ || bytes.size() > in_.size();
         if (failed_) {
-            std::memset(bytes.data(), 0, bytes.size());
+            std::ranges::fill(bytes, std::byte{0});
             return;
         }
         if (!bytes.empty()) {

@@ -62,7 +62,14 @@ TEST_CASE("a signal that is ignored waits for who takes it all the same") {
     std::signal(SIGUSR1, before);
 }
 
-TEST_CASE("where there is no descriptor left, it says so") {
+// Clang's sanitizer looks at objects through a pipe, for which there is no descriptor here.
+#if defined(__has_feature)
+constexpr bool kNeedsDescriptors = __has_feature(undefined_behavior_sanitizer);
+#else
+constexpr bool kNeedsDescriptors = false;
+#endif
+
+TEST_CASE("where there is no descriptor left, it says so" * doctest::skip(kNeedsDescriptors)) {
     const RestoredMask mask;
     boost::asio::io_context io{1};
     rlimit limit{};
