@@ -29,14 +29,23 @@ std::string_view describe(DemoSnapshotError::Kind kind) {
     return {};
 }
 
+/// How many ticks a demo has, up to its end or the first damage.
+std::size_t count_ticks(DemoChunks chunks) {
+    std::size_t ticks = 0;
+    while (const auto chunk = chunks.next()) {
+        ticks += chunk->kind == DemoChunk::Kind::tick ? 1U : 0U;
+    }
+    return ticks;
+}
+
 /// Plays chunk by chunk.
 class Player {
   public:
     Player(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector)
         : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
                                                         demo.chunks_at},
-          start_{demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
-          playback_{inspector.play(start_, name, demo.header.type + " demo")} {}
+          ticks_left_{count_ticks(chunks_)}, start_{demo_time(demo.header.timestamp).value_or(0)},
+          now_{start_}, playback_{inspector.play(start_, name, demo.header.type + " demo")} {}
 
     DemoPlayed play() {
         show_map();
@@ -83,9 +92,9 @@ class Player {
         return true;
     }
 
-    /// A tick without a snapshot shows the one before it.
+    /// A tick without a snapshot shows the one before it, but for the last: players do the same.
     void repeat() {
-        if (waiting_) {
+        if (waiting_ && ticks_left_ != 0) {
             playback_->on_unchanged(tick_);
             waiting_ = false;
         }
@@ -95,6 +104,7 @@ class Player {
         first_ = first_.value_or(tick);
         tick_ = tick;
         waiting_ = true;
+        --ticks_left_;
         now_ = start_ + (std::int64_t{tick} - *first_) * kNanosecondsPerTick;
         playback_->on_time(now_);
     }
@@ -156,7 +166,6 @@ class Player {
     }
 
     void finish() {
-        // A last tick without a snapshot is not shown by players either.
         if (error_.code != DemoErrc::none) {
             const DemoErrorInfo& info = demo_error_info(error_.code);
             playback_->on_finding(
@@ -171,6 +180,7 @@ class Player {
     const DemoHead* demo_;
     inspect::Inspector* inspector_;
     DemoChunks chunks_;
+    std::size_t ticks_left_; ///< behind the one at hand
     record::Timestamp start_;
     record::Timestamp now_;
     std::unique_ptr<inspect::Playback> playback_;
