@@ -181,6 +181,17 @@ TEST_CASE("ticks without a snapshot show the one before, the last tick of a file
           std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
                                    "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
                                    "message s2c sv_chat #0"});
+
+    // Nor where a message follows it.
+    Played ends;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0xa2}));
+             put_ints(demo, 2, {6});
+         }),
+         ends);
+    CHECK(ends.log.lines({"snapshot", "message"}) ==
+          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
+                                   "snapshot 14<-12 ok 2", "message s2c sv_chat #0"});
 }
 
 TEST_CASE("messages lose the zeros that demos put behind them, and no more") {
