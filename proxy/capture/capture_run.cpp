@@ -75,7 +75,9 @@ void CaptureRun::read_capture(Source& source, CaptureSessions& sessions) {
         note_time(datagram.time, datagram.time);
         sessions.on_datagram(datagram);
     }
-    report_capture(source.path, source.capture->counts(), sessions);
+    if (!quiet_) {
+        report_capture(source.path, source.capture->counts(), sessions);
+    }
 }
 
 void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) {
@@ -86,6 +88,9 @@ void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) 
         return;
     }
     damaged_ = damaged_ || !is_cut(played.error.code);
+    if (quiet_) {
+        return;
+    }
     fmt::print(stderr, "twscope: {}: {} (offset {}); what comes before it is read\n", source.path,
                demo_error_info(played.error.code).sentence, played.error.offset);
 }

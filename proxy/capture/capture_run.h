@@ -27,6 +27,9 @@ class CaptureRun {
     /// `pseudonym_key`: see shown_client.
     void read(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
 
+    /// What captures hold besides is not reported.
+    void set_quiet(bool quiet) { quiet_ = quiet; }
+
     /// Time of the first and the last datagram; 0 before `read`.
     [[nodiscard]] record::Timestamp first() const { return first_; }
 
@@ -55,6 +58,7 @@ class CaptureRun {
     record::Timestamp last_ = 0;
     bool any_ = false;
     bool damaged_ = false;
+    bool quiet_ = false;
 };
 
 } // namespace tw::capture

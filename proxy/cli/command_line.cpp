@@ -27,7 +27,8 @@ constexpr const char* kAbout =
 constexpr const char* kSettings = "Every flag of a command can also be set by a variable "
                                   "TWSCOPE_NAME or a key of --config FILE.\n";
 constexpr const char* kExitCodes =
-    "Exit codes: 0 success, 1 an --expect or --fail-on check failed, 2 wrong usage or no start, 3 "
+    "Exit codes: 0 success, 1 an --expect or --fail-on check failed or what was compared differs, "
+    "2 wrong usage or no start, 3 "
     "failed while running, 4 could not start yet (a name, address or port was not there, or nobody "
     "to "
     "take over from).";
@@ -49,6 +50,7 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} 
     for (const std::function<Action(CLI::App&)>& add : {std::function<Action(CLI::App&)>{add_proxy},
                                                         {add_decode_command},
                                                         {add_records_command},
+                                                        {add_compare_command},
                                                         {add_map_command},
                                                         {add_stats_command},
                                                         {add_sizes_command},

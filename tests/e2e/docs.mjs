@@ -215,7 +215,7 @@ const WAYS = [
     { what: /^twscope --?[a-z]|^twscope \w+ .*--(help|print-routes)\b/, run: runOnce },
     { what: /^twscope proxy /, run: runProxy },
     { what: /^twscope health\b|^curl /, run: runBeside },
-    { what: /^twscope (decode|records|stats|map|findings|explain|sizes)\b|^jq |^zstdcat /, run: runOnce },
+    { what: /^twscope (decode|records|stats|map|findings|explain|sizes|compare)\b|^jq |^zstdcat /, run: runOnce },
     { what: /^tcpdump /, run: runCapture },
     { what: /^docker\/ci-example\/run\.sh /, run: runRecipe },
 ];

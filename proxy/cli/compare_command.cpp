@@ -1,0 +1,189 @@
+#include "proxy/cli/capture_flags.h"
+#include "proxy/cli/commands.h"
+#include "proxy/cli/objects_file.h"
+#include "proxy/cli/record_feed.h"
+#include "proxy/cli/settings.h"
+#include "proxy/report/comparison_report.h"
+#include "proxy/report/game_comparison.h"
+#include "proxy/report/recorded_stays.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+using report::View;
+
+struct CompareFlags {
+    std::array<std::string, 2> files;
+    CaptureFlags captures; ///< --server and --memory
+    std::string objects_file;
+    std::array<std::int64_t, 2> sessions{}; ///< 0: all
+    bool json = false;
+};
+
+std::optional<std::int64_t> session_of(const CompareFlags& flags, std::size_t view) {
+    return flags.sessions[view] != 0 ? std::optional{flags.sessions[view]} : std::nullopt;
+}
+
+/// Looks through a view for what there is to compare.
+std::vector<report::Stay> list_stays(const RecordsOrigin& origin,
+                                     std::optional<std::int64_t> session,
+                                     std::string_view session_flag) {
+    report::RecordedStays stays;
+    static_cast<void>(read_lines(
+        origin, true, [&](std::string_view line) { static_cast<void>(stays.on_line(line)); }));
+    if (stays.stays().empty()) {
+        throw UsageError{fmt::format("{}: there is no snapshot in it whose items are known{}",
+                                     origin.path,
+                                     stays.unusable() == 0 ? "" : " (recorded without items?)")};
+    }
+    bool any = false;
+    for (const report::Stay& stay : stays.stays()) {
+        any = any || !session || stay.session == *session;
+    }
+    if (!any) {
+        throw UsageError{fmt::format("{} {}: {} has no snapshots of this session", session_flag,
+                                     *session, origin.path)};
+    }
+    return stays.stays();
+}
+
+/// One of the two files, read along with the other.
+class Reading {
+  public:
+    Reading(RecordsOrigin origin, View view, std::vector<std::optional<std::size_t>> pairs)
+        : feed_{std::move(origin)}, view_{view}, pairs_{std::move(pairs)} {}
+
+    [[nodiscard]] bool done() const { return done_; }
+
+    [[nodiscard]] bool whole() const { return feed_.whole(); }
+
+    /// Reads on to the next snapshot that has a partner, or to the end.
+    void step(report::GameComparison& comparison) {
+        while (const auto line = feed_.next()) {
+            auto snapshot = stays_.on_line(*line);
+            if (snapshot && snapshot->stay < pairs_.size() && pairs_[snapshot->stay]) {
+                comparison.on_snapshot(*pairs_[snapshot->stay], view_, snapshot->tick,
+                                       std::move(snapshot->items));
+                return;
+            }
+        }
+        done_ = true;
+    }
+
+  private:
+    RecordFeed feed_;
+    View view_;
+    std::vector<std::optional<std::size_t>> pairs_; ///< by stay
+    report::RecordedStays stays_;
+    bool done_ = false;
+};
+
+/// By stay of a view: which pair it belongs to.
+std::vector<std::optional<std::size_t>> pairs_by_stay(const report::StayPairs& pairs, View view,
+                                                      std::size_t stays) {
+    std::vector<std::optional<std::size_t>> by_stay(stays);
+    for (std::size_t i = 0; i < pairs.pairs.size(); ++i) {
+        by_stay[view == View::a ? pairs.pairs[i].first : pairs.pairs[i].second] = i;
+    }
+    return by_stay;
+}
+
+void read_both(Reading& a, Reading& b, report::GameComparison& comparison) {
+    View turn = View::a;
+    while (!a.done() || !b.done()) {
+        turn = comparison.behind().value_or(turn == View::a ? View::b : View::a);
+        Reading& wanted = turn == View::a ? a : b;
+        Reading& other = turn == View::a ? b : a;
+        (wanted.done() ? other : wanted).step(comparison);
+    }
+    comparison.finish();
+}
+
+int run_compare(const CompareFlags& flags) {
+    snapshot::ObjectSet objects;
+    if (!flags.objects_file.empty()) {
+        read_objects_file(flags.objects_file, objects);
+    }
+    const auto origin = [&](std::size_t view) {
+        if (flags.files[view] == "-") {
+            throw UsageError{"-: files are read twice; give them by name"};
+        }
+        return RecordsOrigin{.path = flags.files[view],
+                             .servers = flags.captures.servers(),
+                             .objects = &objects,
+                             .memory_bytes = flags.captures.memory_bytes()};
+    };
+    const auto stays_a = list_stays(origin(0), session_of(flags, 0), "--session");
+    const auto stays_b = list_stays(origin(1), session_of(flags, 1), "--other-session");
+    const report::StayPairs pairs =
+        pair_stays(stays_a, stays_b, session_of(flags, 0), session_of(flags, 1));
+    report::GameComparison comparison{pairs.pairs.size()};
+    Reading a{origin(0), View::a, pairs_by_stay(pairs, View::a, stays_a.size())};
+    Reading b{origin(1), View::b, pairs_by_stay(pairs, View::b, stays_b.size())};
+    read_both(a, b, comparison);
+    const report::ComparisonReport report{.files = flags.files,
+                                          .stays = {&stays_a, &stays_b},
+                                          .pairs = &pairs,
+                                          .comparison = &comparison};
+    fmt::print("{}", flags.json ? comparison_json(report) : comparison_text(report));
+    if (!comparison.equal()) {
+        return kExitFinding;
+    }
+    return a.whole() && b.whole() ? 0 : kExitFailed;
+}
+
+} // namespace
+
+Action add_compare_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "compare", "Compare what two captures, demos or recordings show of the same game");
+    auto flags = std::make_shared<CompareFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    constexpr std::array<const char*, 2> kNames{"a", "b"};
+    for (std::size_t view = 0; view < kNames.size(); ++view) {
+        command
+            ->add_option(kNames[view], flags->files[view],
+                         "A capture, a demo, a recording, or a folder with segments of one")
+            ->type_name("FILE")
+            ->required();
+    }
+    command
+        ->add_option("--session", flags->sessions[0],
+                     "Only this session of A (otherwise all, paired by client and map, else "
+                     "by map and ticks, else by map, else in order of appearance)")
+        ->type_name("NUMBER")
+        ->check(CLI::PositiveNumber);
+    command->add_option("--other-session", flags->sessions[1], "Only this session of B")
+        ->type_name("NUMBER")
+        ->check(CLI::PositiveNumber);
+    command
+        ->add_option("--server", flags->captures.server,
+                     "In captures look only at this server's traffic (otherwise servers are "
+                     "recognised by what they send)")
+        ->type_name("[ADDRESS]:PORT");
+    add_memory_flag(*command, flags->captures.memory_mib);
+    command
+        ->add_option("--objects", flags->objects_file,
+                     "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
+        ->type_name("FILE");
+    command->add_flag("--json", flags->json, "Print one JSON object instead of text");
+    return [flags, settings] {
+        settings->complete();
+        return run_compare(*flags);
+    };
+}
+
+} // namespace tw::cli

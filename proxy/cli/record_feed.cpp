@@ -1,0 +1,169 @@
+#include "proxy/cli/record_feed.h"
+
+#include "proxy/capture/capture_run.h"
+#include "proxy/cli/records_files.h"
+#include "proxy/inspect/inspector.h"
+#include "proxy/inspect/memory_budget.h"
+#include "proxy/run/map_folders.h"
+#include "proxy/sink/byte_source.h"
+#include "proxy/sink/json_lines.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+/// Cuts blocks into lines.
+class Lines final : public sink::Output {
+  public:
+    explicit Lines(const std::function<void(std::string_view line)>& use) : use_{&use} {}
+
+    void write(std::string_view block) override {
+        while (!block.empty()) {
+            const std::size_t end = block.find('\n');
+            (*use_)(block.substr(0, end));
+            block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
+        }
+    }
+
+  private:
+    const std::function<void(std::string_view line)>* use_;
+};
+
+bool read_capture(const RecordsOrigin& origin, bool quiet,
+                  const std::function<void(std::string_view line)>& use) {
+    inspect::MemoryBudget memory{origin.memory_bytes};
+    run::MapFolders maps{{}, {.memory = &memory}};
+    capture::CaptureRun captures{{origin.path}, origin.servers};
+    captures.set_quiet(quiet);
+    Lines lines{use};
+    sink::JsonLines json{{.raw = true, .objects = origin.objects}, lines};
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{
+        {.objects = origin.objects, .messages = false, .memory = &memory}, maps, json, numbers};
+    captures.read(inspector);
+    json.flush();
+    return !captures.damaged();
+}
+
+bool read_recording(const RecordsOrigin& origin, bool quiet,
+                    const std::function<void(std::string_view line)>& use) {
+    bool whole = true;
+    RecordsFiles files{{origin.path}};
+    files.read({.begin = [](const std::string& /*path*/) {},
+                .line = use,
+                .end =
+                    [&](const sink::LineReader& reader) {
+                        const auto end = reader.source().end();
+                        whole = whole && reader.skipped() == 0 &&
+                                (end == sink::FileEnd::whole || end == sink::FileEnd::within_frame);
+                    },
+                .pause = [] {}});
+    if (!whole && !quiet) {
+        fmt::print(stderr, "twscope: {}: damaged; what can be read of it is compared\n",
+                   origin.path);
+    }
+    return whole;
+}
+
+} // namespace
+
+bool holds_records(const std::string& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
+        return true;
+    }
+    try {
+        char first = '\0';
+        return sink::ByteSource{path}.read({&first, 1}) == 1 && first == '{';
+    } catch (const std::system_error&) {
+        return false; // who reads it says why
+    }
+}
+
+bool read_lines(const RecordsOrigin& origin, bool quiet,
+                const std::function<void(std::string_view line)>& use) {
+    return holds_records(origin.path) ? read_recording(origin, quiet, use)
+                                      : read_capture(origin, quiet, use);
+}
+
+RecordFeed::RecordFeed(RecordsOrigin origin)
+    : origin_{std::move(origin)}, thread_{[this] { run(); }} {}
+
+RecordFeed::~RecordFeed() {
+    {
+        const std::lock_guard lock{mutex_};
+        unwanted_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+}
+
+void RecordFeed::run() {
+    std::exception_ptr failure;
+    bool whole = true;
+    try {
+        whole = read_lines(origin_, false, [this](std::string_view line) {
+            gathered_.append(line);
+            gathered_.push_back('\n');
+            if (gathered_.size() >= kBlockBytes) {
+                hand_over();
+            }
+        });
+        hand_over();
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    const std::lock_guard lock{mutex_};
+    whole_ = whole;
+    failure_ = failure;
+    done_ = true;
+    changed_.notify_all();
+}
+
+void RecordFeed::hand_over() {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [this] { return blocks_.size() < kBlocks || unwanted_; });
+    if (!unwanted_ && !gathered_.empty()) {
+        blocks_.push_back(std::move(gathered_));
+    }
+    gathered_.clear();
+    changed_.notify_all();
+}
+
+bool RecordFeed::fetch() {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [this] { return !blocks_.empty() || done_; });
+    if (blocks_.empty()) {
+        if (failure_) {
+            std::rethrow_exception(failure_);
+        }
+        return false;
+    }
+    block_ = std::move(blocks_.front());
+    blocks_.pop_front();
+    at_ = 0;
+    changed_.notify_all();
+    return true;
+}
+
+std::optional<std::string_view> RecordFeed::next() {
+    if (at_ >= block_.size() && !fetch()) {
+        return std::nullopt;
+    }
+    const std::size_t begin = at_;
+    const std::size_t end = block_.find('\n', begin); // each line has one
+    at_ = end + 1;
+    return std::string_view{block_}.substr(begin, end - begin);
+}
+
+} // namespace tw::cli

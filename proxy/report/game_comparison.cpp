@@ -1,0 +1,243 @@
+#include "proxy/report/game_comparison.h"
+
+#include "snapshot/item.h"
+#include "snapshot/objects.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+namespace tw::report {
+
+namespace json = boost::json;
+using snapshot::ItemKey;
+using snapshot::Tick;
+
+namespace {
+
+constexpr std::string_view kThere = R"("there")";
+constexpr std::string_view kNotThere = R"("not there")";
+
+std::size_t index_of(View view) {
+    return static_cast<std::size_t>(view);
+}
+
+json::object parse_fields(const std::string& text) {
+    json::error_code error;
+    json::value value = json::parse(text, error);
+    return !error && value.is_object() ? value.get_object() : json::object{};
+}
+
+std::string text_in(const json::object& fields, std::string_view name) {
+    const json::value* value = fields.if_contains(name);
+    return value == nullptr ? std::string{kNotThere} : json::serialize(*value);
+}
+
+/// Named fields in which they differ, in the order of `a`; then those that only `b` has.
+std::vector<FieldDifference> compare_fields(const json::object& a, const json::object& b) {
+    std::vector<FieldDifference> found;
+    const auto note = [&](std::string_view name) {
+        found.push_back({std::string{name}, text_in(a, name), text_in(b, name)});
+    };
+    for (const auto& field : a) {
+        const json::value* other = b.if_contains(field.key());
+        if (other == nullptr || *other != field.value()) {
+            note(field.key());
+        }
+    }
+    for (const auto& field : b) {
+        if (!a.contains(field.key())) {
+            note(field.key());
+        }
+    }
+    return found;
+}
+
+/// The field of this type that an int belongs to.
+std::string field_at(std::string_view type, std::size_t index) {
+    const auto table = snapshot::object_table();
+    const auto object = std::find_if(table.begin(), table.end(),
+                                     [type](const auto& each) { return each.name == type; });
+    if (object != table.end()) {
+        for (const snapshot::FieldSpec& field : object->fields) {
+            if (index >= field.offset && index < std::size_t{field.offset} + field.count) {
+                return std::string{field.name};
+            }
+        }
+    }
+    return fmt::format("int_{}", index);
+}
+
+std::vector<FieldDifference> compare_ints(const RecordedItem& a, const RecordedItem& b) {
+    std::vector<FieldDifference> found;
+    const json::object fields_a = parse_fields(a.fields);
+    const json::object fields_b = parse_fields(b.fields);
+    const auto int_in = [](const RecordedItem& item, std::size_t index) {
+        return index < item.data->size() ? fmt::to_string((*item.data)[index])
+                                         : std::string{kNotThere};
+    };
+    for (std::size_t i = 0; i < std::max(a.data->size(), b.data->size()); ++i) {
+        FieldDifference difference{{}, int_in(a, i), int_in(b, i)};
+        if (difference.a == difference.b) {
+            continue;
+        }
+        difference.field = field_at(a.type, i);
+        if (!found.empty() && found.back().field == difference.field) {
+            continue; // another int of the same text
+        }
+        const json::value* of_a = fields_a.if_contains(difference.field);
+        const json::value* of_b = fields_b.if_contains(difference.field);
+        if (of_a != nullptr && of_b != nullptr && *of_a != *of_b) {
+            difference.a = json::serialize(*of_a);
+            difference.b = json::serialize(*of_b);
+        }
+        found.push_back(std::move(difference));
+    }
+    return found;
+}
+
+} // namespace
+
+std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
+                                                          const RecordedItem& b) {
+    if (a.data && b.data) {
+        return *a.data == *b.data ? std::vector<FieldDifference>{} : compare_ints(a, b);
+    }
+    if (a.fields.empty() != b.fields.empty()) {
+        return std::nullopt;
+    }
+    return a.fields == b.fields ? std::vector<FieldDifference>{}
+                                : compare_fields(parse_fields(a.fields), parse_fields(b.fields));
+}
+
+void GameComparison::pop(Pair& pair) {
+    pair.waiting.pop_front();
+    --waiting_[index_of(pair.waits)];
+}
+
+void GameComparison::on_snapshot(std::size_t index, View view, Tick tick,
+                                 std::shared_ptr<const RecordedItems> items) {
+    Pair& pair = pairs_[index];
+    if (!pair.waiting.empty() && pair.waits != view) {
+        while (!pair.waiting.empty() && pair.waiting.front().tick < tick) {
+            ++pair.totals.only[index_of(pair.waits)];
+            pop(pair);
+        }
+        if (!pair.waiting.empty()) {
+            if (pair.waiting.front().tick > tick) {
+                ++pair.totals.only[index_of(view)];
+                return;
+            }
+            const auto other = std::move(pair.waiting.front().items);
+            pop(pair);
+            compare_snapshots(index, tick, view == View::a ? *items : *other,
+                              view == View::a ? *other : *items);
+            return;
+        }
+    }
+    pair.waits = view;
+    pair.waiting.push_back({tick, std::move(items)});
+    ++waiting_[index_of(view)];
+    if (waiting_[0] + waiting_[1] > kMaxWaiting) {
+        ++pair.totals.left_out[index_of(view)];
+        pop(pair);
+    }
+}
+
+void GameComparison::finish() {
+    for (Pair& pair : pairs_) {
+        while (!pair.waiting.empty()) {
+            ++pair.totals.only[index_of(pair.waits)];
+            pop(pair);
+        }
+    }
+}
+
+std::optional<View> GameComparison::behind() const {
+    if (waiting_[0] == waiting_[1]) {
+        return std::nullopt;
+    }
+    return waiting_[0] < waiting_[1] ? View::a : View::b;
+}
+
+bool GameComparison::equal() const {
+    const PairTotals all = totals();
+    return all.both != 0 && all.different == 0;
+}
+
+PairTotals GameComparison::totals() const {
+    PairTotals all;
+    for (const Pair& pair : pairs_) {
+        all.both += pair.totals.both;
+        all.different += pair.totals.different;
+        for (std::size_t view = 0; view < all.only.size(); ++view) {
+            all.only[view] += pair.totals.only[view];
+            all.left_out[view] += pair.totals.left_out[view];
+        }
+    }
+    return all;
+}
+
+void GameComparison::compare_snapshots(std::size_t index, Tick tick, const RecordedItems& a,
+                                       const RecordedItems& b) {
+    bool differs = false;
+    auto of_a = a.begin();
+    auto of_b = b.begin();
+    while (of_a != a.end() || of_b != b.end()) {
+        const bool has_a = of_a != a.end() && (of_b == b.end() || of_a->first <= of_b->first);
+        const bool has_b = of_b != b.end() && (of_a == a.end() || of_b->first <= of_a->first);
+        differs |= compare(index, tick, has_a ? &*of_a : nullptr, has_b ? &*of_b : nullptr);
+        of_a += has_a ? 1 : 0;
+        of_b += has_b ? 1 : 0;
+    }
+    ++pairs_[index].totals.both;
+    pairs_[index].totals.different += differs ? 1 : 0;
+}
+
+bool GameComparison::compare(std::size_t index, Tick tick, const Entry* a, const Entry* b) {
+    const Entry& any = a != nullptr ? *a : *b;
+    std::optional<std::vector<FieldDifference>> found;
+    if (a != nullptr && b != nullptr) {
+        found = compare_items(*a->second, *b->second);
+    } else {
+        found.emplace().push_back({"(item)", std::string{a != nullptr ? kThere : kNotThere},
+                                   std::string{b != nullptr ? kThere : kNotThere}});
+    }
+    if (!found) {
+        ++unlike_;
+        return false;
+    }
+    const auto key = ItemKey::from_packed(any.first);
+    const std::string type =
+        any.second->type.empty() ? fmt::format("type_{}", key.type) : any.second->type;
+    for (FieldDifference& each : *found) {
+        count({.pair = index,
+               .tick = tick,
+               .type = type,
+               .type_id = key.type,
+               .id = key.id,
+               .field = std::move(each)});
+    }
+    return !found->empty();
+}
+
+void GameComparison::count(const GameDifference& difference) {
+    if (!first_ || difference.tick < first_->tick) {
+        first_ = difference;
+    }
+    const std::pair key{difference.type, difference.field.field};
+    auto row = counts_.find(key);
+    if (row == counts_.end()) {
+        if (counts_.size() >= kMaxCounted) {
+            ++uncounted_;
+            return;
+        }
+        row = counts_.emplace(key, Count{.items = 0, .first = difference.tick}).first;
+    }
+    ++row->second.items;
+    row->second.first = std::min(row->second.first, difference.tick);
+}
+
+} // namespace tw::report

@@ -1,0 +1,278 @@
+#include "proxy/report/recorded_stays.h"
+
+#include "proxy/filter/line_record.h"
+#include "snapshot/item.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
+#include <tuple>
+
+namespace tw::report {
+
+namespace json = boost::json;
+
+namespace {
+
+/// Servers count on for as long as a map lasts; datagrams that overtake each other are far closer.
+constexpr snapshot::Tick kNewGame = 250;
+
+std::string_view text_of(const json::object& record, std::string_view key) {
+    const json::value* value = record.if_contains(key);
+    return value != nullptr && value->is_string() ? std::string_view{value->get_string()}
+                                                  : std::string_view{};
+}
+
+template <typename Integer>
+std::optional<Integer> integer_of(const json::value* value) {
+    const std::int64_t* number = value == nullptr ? nullptr : value->if_int64();
+    return number != nullptr && *number >= std::numeric_limits<Integer>::min() &&
+                   *number <= std::numeric_limits<Integer>::max()
+               ? std::optional{static_cast<Integer>(*number)}
+               : std::nullopt;
+}
+
+const json::array* list_of(const json::object& record, std::string_view key) {
+    const json::value* value = record.if_contains(key);
+    return value != nullptr ? value->if_array() : nullptr;
+}
+
+std::optional<std::uint32_t> key_of(const json::value* type, const json::value* id) {
+    const auto type_number = integer_of<std::uint16_t>(type);
+    const auto id_number = integer_of<std::uint16_t>(id);
+    if (!type_number || !id_number) {
+        return std::nullopt;
+    }
+    return snapshot::ItemKey{*type_number, *id_number}.packed();
+}
+
+std::shared_ptr<const RecordedItem> item_of(const json::object& record) {
+    auto item = std::make_shared<RecordedItem>();
+    item->type = text_of(record, "type");
+    if (item->type.empty()) {
+        item->type = text_of(record, "uuid");
+    }
+    if (const json::value* fields = record.if_contains("fields");
+        fields != nullptr && fields->is_object()) {
+        item->fields = json::serialize(*fields);
+    }
+    if (const json::array* data = list_of(record, "data"); data != nullptr) {
+        auto& ints = item->data.emplace();
+        for (const json::value& value : *data) {
+            ints.push_back(integer_of<std::int64_t>(&value).value_or(0));
+        }
+    }
+    return item;
+}
+
+bool key_less(const RecordedItems::value_type& a, const RecordedItems::value_type& b) {
+    return a.first < b.first;
+}
+
+/// The items that a snapshot lists, sorted by key; of two with one key the first.
+RecordedItems listed_items(const json::array& list) {
+    RecordedItems items;
+    items.reserve(list.size());
+    for (const json::value& value : list) {
+        const json::object* item = value.if_object();
+        const auto key = item == nullptr
+                             ? std::nullopt
+                             : key_of(item->if_contains("type_id"), item->if_contains("id"));
+        if (key) {
+            items.emplace_back(*key, item_of(*item));
+        }
+    }
+    std::stable_sort(items.begin(), items.end(), key_less);
+    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+    items.erase(std::unique(items.begin(), items.end(), same), items.end());
+    return items;
+}
+
+std::vector<std::uint32_t> removed_keys(const json::array* list) {
+    std::vector<std::uint32_t> keys;
+    for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+        const json::array* pair = (*list)[i].if_array();
+        if (pair == nullptr || pair->size() != 2) {
+            continue;
+        }
+        if (const auto key = key_of(&pair->front(), &pair->back())) {
+            keys.push_back(*key);
+        }
+    }
+    std::sort(keys.begin(), keys.end());
+    return keys;
+}
+
+/// `before` with the new and changed ones, without the removed ones.
+RecordedItems change_items(const RecordedItems& before, RecordedItems changed,
+                           const std::vector<std::uint32_t>& removed) {
+    RecordedItems items;
+    items.reserve(before.size() + changed.size());
+    // Of two with the same key, this takes the one of the first list.
+    std::set_union(changed.begin(), changed.end(), before.begin(), before.end(),
+                   std::back_inserter(items), key_less);
+    std::erase_if(items, [&](const auto& item) {
+        return std::binary_search(removed.begin(), removed.end(), item.first);
+    });
+    return items;
+}
+
+bool is_true(const json::object& record, std::string_view key) {
+    const json::value* value = record.if_contains(key);
+    return value != nullptr && value->is_bool() && value->get_bool();
+}
+
+} // namespace
+
+std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
+    const auto head = filter::read_head(line);
+    if (head && head->type == "records_lost") {
+        for (auto& [number, session] : sessions_) {
+            session.items.reset();
+        }
+        return std::nullopt;
+    }
+    if (!head || head->session <= 0 ||
+        (head->type != "session" && head->type != "map" && head->type != "snapshot")) {
+        return std::nullopt;
+    }
+    if (sessions_.size() >= kMaxSessions && !sessions_.contains(head->session)) {
+        return std::nullopt;
+    }
+    std::array<unsigned char, 65536> room{};
+    json::monotonic_resource memory{room.data(), room.size()};
+    json::error_code error;
+    const json::value value = json::parse({line.data(), line.size()}, error, &memory);
+    if (error || !value.is_object()) {
+        return std::nullopt;
+    }
+    Session& session = sessions_[head->session];
+    if (head->type == "snapshot") {
+        return on_snapshot(value.get_object(), head->session, session);
+    }
+    if (head->type == "map") {
+        on_map(value.get_object(), session);
+    } else {
+        on_session(value.get_object(), session);
+    }
+    return std::nullopt;
+}
+
+void RecordedStays::on_session(const json::object& record, Session& session) {
+    if (text_of(record, "event") == "open" && !is_true(record, "again")) {
+        session = {}; // of another run, where a file holds several
+    }
+    if (const auto client = text_of(record, "client"); !client.empty()) {
+        session.client = client;
+    }
+    if (text_of(record, "event") == "close") {
+        session.items.reset();
+    }
+}
+
+void RecordedStays::on_map(const json::object& record, Session& session) {
+    const auto name = text_of(record, "name");
+    const auto crc = text_of(record, "crc");
+    if (name != session.map || crc != session.crc) {
+        session.map = name;
+        session.crc = crc;
+        session.stay.reset();
+    }
+}
+
+std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& record,
+                                                       std::int64_t number, Session& session) {
+    const auto tick = integer_of<snapshot::Tick>(record.if_contains("tick"));
+    const json::array* list = list_of(record, "items");
+    const bool full = is_true(record, "full");
+    if (!tick || list == nullptr || (!full && session.items == nullptr)) {
+        if (list != nullptr || is_true(record, "ok")) { // others could not be rebuilt, in no view
+            ++unusable_;
+        }
+        return std::nullopt;
+    }
+    RecordedItems listed = listed_items(*list);
+    auto items = std::make_shared<const RecordedItems>(
+        full ? std::move(listed)
+             : change_items(*session.items, std::move(listed),
+                            removed_keys(list_of(record, "removed"))));
+    const auto wanted = integer_of<std::int64_t>(record.if_contains("num_items"));
+    if (wanted && *wanted != static_cast<std::int64_t>(items->size())) {
+        session.items.reset(); // a line is missing: from the next full one on
+        ++unusable_;
+        return std::nullopt;
+    }
+    session.items = items;
+    const bool behind = session.stay && *tick <= session.tick;
+    if (behind && std::int64_t{session.tick} - *tick <= kNewGame) {
+        return std::nullopt; // overtaken, or a repetition
+    }
+    if (!session.stay || behind) {
+        if (stays_.size() >= kMaxSessions) {
+            return std::nullopt;
+        }
+        session.stay = stays_.size();
+        stays_.push_back({.session = number,
+                          .client = session.client,
+                          .map = session.map,
+                          .crc = session.crc,
+                          .begin = *tick});
+    }
+    session.tick = *tick;
+    ++stays_[*session.stay].snapshots;
+    return StaySnapshot{.stay = *session.stay, .tick = *tick, .items = std::move(items)};
+}
+
+StayPairs pair_stays(const std::vector<Stay>& a, const std::vector<Stay>& b,
+                     std::optional<std::int64_t> session_a, std::optional<std::int64_t> session_b) {
+    StayPairs found;
+    const auto wanted = [](const std::vector<Stay>& stays, std::optional<std::int64_t> session) {
+        std::vector<std::size_t> indexes;
+        for (std::size_t i = 0; i < stays.size(); ++i) {
+            if (!session || stays[i].session == *session) {
+                indexes.push_back(i);
+            }
+        }
+        return indexes;
+    };
+    found.only_a = wanted(a, session_a);
+    found.only_b = wanted(b, session_b);
+    using Key = std::tuple<std::string_view, std::string_view, std::string_view, snapshot::Tick,
+                           std::uint64_t>;
+    using KeyOf = Key (*)(const Stay&);
+    constexpr std::array<KeyOf, 5> kKeys{
+        [](const Stay& stay) {
+            return Key{stay.client, stay.map, stay.crc, 0, 0};
+        },
+        [](const Stay& stay) {
+            return Key{{}, stay.map, stay.crc, stay.begin, stay.snapshots};
+        },
+        [](const Stay& stay) {
+            return Key{{}, stay.map, stay.crc, stay.begin, 0};
+        },
+        [](const Stay& stay) {
+            return Key{{}, stay.map, stay.crc, 0, 0};
+        },
+        [](const Stay& /*stay*/) { return Key{}; }};
+    for (const KeyOf key : kKeys) {
+        std::multimap<Key, std::size_t> free; // equal keys stay in order
+        for (const std::size_t index : found.only_b) {
+            free.emplace(key(b[index]), index);
+        }
+        std::erase_if(found.only_a, [&](std::size_t index) {
+            const auto partner = free.lower_bound(key(a[index]));
+            if (partner == free.end() || partner->first != key(a[index])) {
+                return false;
+            }
+            found.pairs.emplace_back(index, partner->second);
+            std::erase(found.only_b, partner->second);
+            free.erase(partner);
+            return true;
+        });
+    }
+    std::sort(found.pairs.begin(), found.pairs.end());
+    return found;
+}
+
+} // namespace tw::report

@@ -1,0 +1,97 @@
+#pragma once
+
+#include "snapshot/snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/json.hpp>
+
+namespace tw::report {
+
+/// An item as a record shows it.
+struct RecordedItem {
+    std::string type;                                ///< its name, or its UUID; empty if unknown
+    std::string fields;                              ///< named ones, as JSON; empty: it has none
+    std::optional<std::vector<std::int64_t>> data{}; ///< raw ints, where the record has them
+};
+
+/// All items of a snapshot, by packed key.
+using RecordedItems = std::vector<std::pair<std::uint32_t, std::shared_ptr<const RecordedItem>>>;
+
+/// What a session shows of one map, from the first snapshot to the last.
+struct Stay {
+    std::int64_t session = 0;
+    std::string client; ///< its address; of a demo the file's name
+    std::string map;    ///< empty: nobody said
+    std::string crc;    ///< of the map
+    snapshot::Tick begin = 0;
+    std::uint64_t snapshots = 0;
+};
+
+/// A snapshot of a stay, rebuilt from what its records say changed.
+struct StaySnapshot {
+    std::size_t stay = 0;
+    snapshot::Tick tick = 0;
+    std::shared_ptr<const RecordedItems> items;
+};
+
+/// Rebuilds what sessions saw from the lines of a recording, in their order. Another map, or a tick
+/// far behind the last one, begins another stay. A snapshot is taken from the first on that lists all
+/// items, once for each tick.
+class RecordedStays {
+  public:
+    /// More sessions, and more stays, are left out.
+    static constexpr std::size_t kMaxSessions = 65536;
+
+    /// A snapshot that can be compared, if the line makes one.
+    [[nodiscard]] std::optional<StaySnapshot> on_line(std::string_view line);
+
+    /// In the order in which they began.
+    [[nodiscard]] const std::vector<Stay>& stays() const { return stays_; }
+
+    /// Snapshots whose items are not known: none were recorded, or what they build on is missing.
+    [[nodiscard]] std::uint64_t unusable() const { return unusable_; }
+
+  private:
+    struct Session {
+        std::string client;
+        std::string map;
+        std::string crc;
+        std::shared_ptr<const RecordedItems> items; ///< null: not known
+        std::optional<std::size_t> stay;
+        snapshot::Tick tick = 0;
+    };
+
+    static void on_session(const boost::json::object& record, Session& session);
+    static void on_map(const boost::json::object& record, Session& session);
+    [[nodiscard]] std::optional<StaySnapshot> on_snapshot(const boost::json::object& record,
+                                                          std::int64_t number, Session& session);
+
+    std::map<std::int64_t, Session> sessions_;
+    std::vector<Stay> stays_;
+    std::uint64_t unusable_ = 0;
+};
+
+/// Which stay of one view is which of the other.
+struct StayPairs {
+    std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    std::vector<std::size_t> only_a;
+    std::vector<std::size_t> only_b;
+};
+
+/// Pairs those of the same client and map, then those of a map that are as long as each other, as a
+/// session and its demo are, or begin with the same tick, then those of the same map, then the others,
+/// each in the order in which they appear. With a session only its stays count.
+[[nodiscard]] StayPairs pair_stays(const std::vector<Stay>& a, const std::vector<Stay>& b,
+                                   std::optional<std::int64_t> session_a,
+                                   std::optional<std::int64_t> session_b);
+
+} // namespace tw::report

@@ -1,0 +1,196 @@
+// Two views of the same game, of other games, and what is none.
+// Covers: proxy/cli/record_feed.cpp
+
+#include "tests/proxy/cli/program_runs.h"
+
+#include <cctype>
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+
+namespace {
+
+const std::string kGolden = TW_GOLDEN;
+const std::string kMapChange = kGolden + "/token-map-change.pcap";
+
+std::string last_line(const std::string& text) {
+    const std::size_t end = text.empty() ? 0 : text.rfind('\n', text.size() - 2);
+    return text.substr(end == std::string::npos ? 0 : end + 1);
+}
+
+/// Cuts a recording into two segments of a folder.
+void cut_in_two(const std::string& recording, const std::string& folder) {
+    const std::string text = read_text(recording);
+    const std::size_t cut = text.find('\n', text.size() / 2) + 1;
+    std::filesystem::create_directory(folder);
+    write_text(folder + "/game-20261121T161530Z-0001.jsonl", text.substr(0, cut));
+    write_text(folder + "/game-20261121T171530Z-0002.jsonl", text.substr(cut));
+}
+
+/// Changes the number behind the last `what`, and returns the tick of the snapshot it is in.
+std::string change_last(std::string& text, const std::string& what, const std::string& by) {
+    const std::size_t at = text.rfind(what);
+    REQUIRE(at != std::string::npos);
+    std::size_t end = at + what.size();
+    while (std::isdigit(static_cast<unsigned char>(text[end])) != 0) {
+        ++end;
+    }
+    text.replace(at + what.size(), end - at - what.size(), by);
+    const std::string key = R"("tick":)";
+    const std::size_t tick = text.find(key, text.rfind('\n', at)) + key.size();
+    return text.substr(tick, text.find(',', tick) - tick);
+}
+
+} // namespace
+
+TEST_CASE("a capture and its recordings are equal") {
+    const TemporaryFolder folder;
+
+    struct Row {
+        std::string file;
+        Arguments flags;
+    };
+
+    const Row rows[] = {
+        {"changed.jsonl", {}},
+        {"changed.jsonl.zst", {}},
+        {"all.jsonl", {"--items", "all"}},
+        {"all.jsonl.zst", {"--items", "all", "--raw"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.file);
+        const std::string recording = folder.file(row.file);
+        Arguments decode{"decode", kMapChange, "-o", recording};
+        decode.insert(decode.end(), row.flags.begin(), row.flags.end());
+        const Finished written = twscope(decode);
+        CAPTURE(written.err);
+        REQUIRE(written.status == 0);
+        const Finished done = twscope({"compare", kMapChange, recording});
+        CAPTURE(done.out);
+        CHECK(done.err.empty());
+        CHECK(done.status == 0);
+        CHECK(last_line(done.out) ==
+              "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
+        CHECK(twscope({"compare", recording, kMapChange, "--json"})
+                  .out.starts_with(R"({"equal":true,)"));
+    }
+    cut_in_two(folder.file("changed.jsonl"), folder.file("segments"));
+    const Finished segments = twscope({"compare", kMapChange, folder.file("segments")});
+    CHECK(segments.status == 0);
+    CHECK(last_line(segments.out) ==
+          "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
+}
+
+TEST_CASE("a capture and each of its demos are equal where the demo has something") {
+    for (const std::string name :
+         {"token-map-change", "token-map-download", "tokenless-map-change"}) {
+        CAPTURE(name);
+        const std::string capture = kGolden + '/' + name + ".pcap";
+        const TemporaryFolder demos;
+        REQUIRE(twscope({"decode", capture, "--demo", demos.path()}).status == 0);
+        int count = 0;
+        for (const auto& entry : std::filesystem::directory_iterator{demos.path()}) {
+            const Finished done = twscope({"compare", capture, entry.path().string()});
+            CAPTURE(done.out);
+            CHECK(done.status == 0);
+            CHECK(last_line(done.out).starts_with("equal: "));
+            CHECK(last_line(done.out).find(", 0 only in B\n") != std::string::npos);
+            ++count;
+        }
+        CHECK(count >= 1);
+    }
+}
+
+TEST_CASE("a field that was changed by hand is named with its tick and its item") {
+    const TemporaryFolder folder;
+
+    struct Row {
+        Arguments flags;
+        std::string key;
+        std::string field;
+        std::string value;
+    };
+
+    const Row rows[] = {
+        {{"--items", "all"},
+         R"("type":"game_info","type_id":6,"id":0,"fields":{"game_flags":)",
+         "game_flags",
+         "77"},
+        {{"--items", "all", "--raw"}, R"("data":[)", "", "4242"},
+    };
+    for (const Row& row : rows) {
+        const std::string recording = folder.file("changed.jsonl");
+        const std::string honest = folder.file("honest.jsonl");
+        Arguments decode{"decode", kMapChange, "-o", honest};
+        decode.insert(decode.end(), row.flags.begin(), row.flags.end());
+        std::filesystem::remove(honest);
+        REQUIRE(twscope(decode).status == 0);
+        std::string text = read_text(honest);
+        const std::string tick = change_last(text, row.key, row.value);
+        write_text(recording, text);
+        for (const std::string& view : {kMapChange, honest}) {
+            const Finished done = twscope({"compare", view, recording});
+            CAPTURE(done.out);
+            CHECK(done.status == 1);
+            CHECK(done.out.find("First difference: tick " + tick + ", ") != std::string::npos);
+            CHECK(done.out.find(row.field + ": ") != std::string::npos);
+            CHECK(done.out.find(" in A, " + row.value + " in B") != std::string::npos);
+            CHECK(last_line(done.out) ==
+                  "different: 263 ticks in both, 1 different, 0 only in A, 0 only in B\n");
+        }
+    }
+}
+
+TEST_CASE("captures of other games differ") {
+    const Finished other = twscope({"compare", kMapChange, kGolden + "/token-high-bandwidth.pcap"});
+    CHECK(other.status == 1);
+    CHECK(other.out.find("First difference: tick ") != std::string::npos);
+    CHECK(last_line(other.out).starts_with("different: "));
+
+    const Finished sessions =
+        twscope({"compare", kMapChange, kMapChange, "--session", "1", "--other-session", "2"});
+    CHECK(sessions.status == 1);
+    CHECK(twscope({"compare", kMapChange, kMapChange, "--session", "2"}).status == 0);
+}
+
+TEST_CASE("of a damaged recording is compared what can be read, and it is said") {
+    const TemporaryFolder folder;
+    const std::string recording = folder.file("damaged.jsonl.zst");
+    REQUIRE(twscope({"decode", kMapChange, "-o", recording}).status == 0);
+    write_text(recording, read_text(recording) + "this is no frame");
+    const Finished done = twscope({"compare", kMapChange, recording});
+    CAPTURE(done.out);
+    CHECK(done.status == 3);
+    CHECK(done.err == "twscope: " + recording + ": damaged; what can be read of it is compared\n");
+    CHECK(last_line(done.out) ==
+          "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
+}
+
+TEST_CASE("what is no game is refused in one line") {
+    const TemporaryFolder folder;
+    const auto file = [&](const std::string& name, const std::string& text) {
+        write_text(folder.file(name), text);
+        return folder.file(name);
+    };
+    const std::string empty = file("empty", "");
+    const std::string text = file("text", "hello\n");
+    const std::string braces = file("braces", "{{{{\n{}\n{\"type\":\"snapshot\"}\n");
+    std::filesystem::create_directory(folder.file("folder"));
+    for (const std::string& nonsense :
+         {empty, text, braces, folder.file("folder"), folder.file("nothing")}) {
+        CAPTURE(nonsense);
+        check_refused({"compare", kMapChange, nonsense}, nonsense);
+        check_refused({"compare", nonsense, kMapChange}, nonsense);
+    }
+    const std::string bare = folder.file("bare.jsonl");
+    REQUIRE(twscope({"decode", kMapChange, "--items", "none", "-o", bare}).status == 0);
+    check_refused({"compare", kMapChange, bare}, "recorded without items?");
+    check_refused({"compare", kMapChange}, "");
+    check_refused({"compare", kMapChange, "-"}, "by name");
+    check_refused({"compare", kMapChange, kMapChange, "--session", "9"}, "--session 9");
+    check_refused({"compare", kMapChange, kMapChange, "--other-session", "9"}, "--other-session 9");
+}

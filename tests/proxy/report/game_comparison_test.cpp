@@ -1,0 +1,228 @@
+// Covers: proxy/report/comparison_report.cpp
+#include "proxy/report/comparison_report.h"
+#include "proxy/report/game_comparison.h"
+#include "snapshot/item.h"
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using namespace tw;
+using report::GameComparison;
+using report::RecordedItem;
+using report::RecordedItems;
+using report::View;
+
+namespace {
+
+using Ints = std::optional<std::vector<std::int64_t>>;
+
+std::shared_ptr<const RecordedItems>
+tees(std::initializer_list<std::pair<std::uint16_t, int>> all) {
+    auto items = std::make_shared<RecordedItems>();
+    for (const auto& [id, x] : all) {
+        items->emplace_back(snapshot::ItemKey{9, id}.packed(),
+                            std::make_shared<RecordedItem>(RecordedItem{
+                                .type = "character", .fields = fmt::format(R"({{"x":{}}})", x)}));
+    }
+    return items;
+}
+
+/// "x 1 2; ", or "not compared"
+std::string compare(const RecordedItem& a, const RecordedItem& b) {
+    const auto found = report::compare_items(a, b);
+    std::string text = found ? "" : "not compared";
+    for (std::size_t i = 0; found && i < found->size(); ++i) {
+        text += fmt::format("{} {} {}; ", (*found)[i].field, (*found)[i].a, (*found)[i].b);
+    }
+    return text;
+}
+
+} // namespace
+
+TEST_CASE("items are compared by raw ints where both have them, else by named fields") {
+    struct Row {
+        std::string_view name;
+        RecordedItem a;
+        RecordedItem b;
+        std::string_view said;
+    };
+
+    const Ints none;
+    const Row rows[] = {
+        {"equal fields", {"flag", R"({"x":1})", none}, {"flag", R"({"x":1})", none}, ""},
+        {"in another order", {"", R"({"x":1,"y":2})", none}, {"", R"({"y":2,"x":1})", none}, ""},
+        {"a field",
+         {"", R"({"x":1,"n":"a"})", none},
+         {"", R"({"x":1,"n":"b"})", none},
+         R"(n "a" "b"; )"},
+        {"fewer fields",
+         {"", R"({"x":1,"y":2})", none},
+         {"", R"({"x":1,"z":3})", none},
+         R"(y 2 "not there"; z "not there" 3; )"},
+        {"fields of one with ints, too",
+         {"", R"({"x":1})", Ints{{1}}},
+         {"", R"({"x":2})", none},
+         "x 1 2; "},
+        {"equal ints", {"", R"({"x":1})", Ints{{1}}}, {"", R"({"x":2})", Ints{{1}}}, ""},
+        {"an int of a known type",
+         {"flag", "", Ints{{1, 2, 3}}},
+         {"flag", "", Ints{{1, 5, 3}}},
+         "y 2 5; "},
+        {"an int without a name", {"", "", Ints{{1, 2}}}, {"", "", Ints{{1, 3}}}, "int_1 2 3; "},
+        {"beyond the known",
+         {"flag", R"({"x":1})", Ints{{1, 2, 3, 4}}},
+         {"flag", R"({"x":1})", Ints{{1, 2, 3}}},
+         R"(int_3 4 "not there"; )"},
+        {"a text once",
+         {"client_info", R"({"name":"ann"})", Ints{{1, 2, 3, 4}}},
+         {"client_info", R"({"name":"bob"})", Ints{{5, 6, 3, 4}}},
+         R"(name "ann" "bob"; )"},
+        {"one has ints, the other fields",
+         {"", "", Ints{{1}}},
+         {"", R"({"x":2})", none},
+         "not compared"},
+        {"fields that are none", {"", "{", none}, {"", "[]", none}, ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(compare(row.a, row.b) == row.said);
+    }
+}
+
+TEST_CASE("views are aligned by tick, whichever comes first") {
+    struct Step {
+        View view;
+        int tick;
+        int x;
+    };
+
+    struct Row {
+        std::string_view name;
+        std::vector<Step> steps;
+        std::string_view said; ///< both, different, only in A, only in B
+    };
+
+    const Row rows[] = {
+        {"in turn",
+         {{View::a, 1, 5}, {View::b, 1, 5}, {View::a, 3, 6}, {View::b, 3, 6}},
+         "2 0 0 0"},
+        {"one ahead",
+         {{View::b, 1, 5}, {View::b, 3, 6}, {View::a, 1, 5}, {View::a, 3, 6}},
+         "2 0 0 0"},
+        {"a part", {{View::a, 1, 5}, {View::a, 2, 5}, {View::a, 3, 6}, {View::b, 2, 5}}, "1 0 2 0"},
+        {"none in both",
+         {{View::a, 1, 5}, {View::b, 2, 5}, {View::a, 3, 5}, {View::b, 4, 5}},
+         "0 0 2 2"},
+        {"other values",
+         {{View::a, 1, 5}, {View::b, 1, 6}, {View::b, 2, 6}, {View::a, 2, 6}},
+         "2 1 0 0"},
+        {"gaps", {{View::a, 5, 5}, {View::b, 1, 5}, {View::b, 5, 5}, {View::b, 7, 5}}, "1 0 0 2"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        GameComparison comparison{1};
+        for (const Step& step : row.steps) {
+            comparison.on_snapshot(0, step.view, step.tick, tees({{3, step.x}}));
+        }
+        comparison.finish();
+        const auto totals = comparison.totals();
+        CHECK(fmt::format("{} {} {} {}", totals.both, totals.different, totals.only[0],
+                          totals.only[1]) == row.said);
+        CHECK(comparison.equal() == (totals.both != 0 && totals.different == 0));
+    }
+}
+
+TEST_CASE("who is waited for is behind, and too many that wait are left out and counted") {
+    GameComparison comparison{2};
+    CHECK_FALSE(comparison.behind());
+    comparison.on_snapshot(1, View::a, 1, tees({}));
+    CHECK(comparison.behind() == View::b);
+    comparison.on_snapshot(0, View::b, 1, tees({}));
+    CHECK_FALSE(comparison.behind());
+    comparison.on_snapshot(0, View::a, 1, tees({}));
+    comparison.on_snapshot(1, View::b, 1, tees({}));
+    CHECK(comparison.totals().both == 2);
+
+    constexpr int kMore = 10;
+    for (int tick = 2; tick < 2 + static_cast<int>(GameComparison::kMaxWaiting) + kMore; ++tick) {
+        comparison.on_snapshot(0, View::b, tick, tees({}));
+    }
+    CHECK(comparison.totals().left_out[1] == kMore);
+    comparison.finish();
+    CHECK(comparison.totals().only[1] == GameComparison::kMaxWaiting);
+}
+
+TEST_CASE("objects and fields beyond the limit are counted together") {
+    GameComparison comparison{1};
+    const auto many = [](int value) {
+        auto items = std::make_shared<RecordedItems>();
+        for (std::uint32_t key = 0; key < GameComparison::kMaxCounted + 7; ++key) {
+            items->emplace_back(key, std::make_shared<RecordedItem>(RecordedItem{
+                                         .type = fmt::format("t{}", key),
+                                         .fields = fmt::format(R"({{"x":{}}})", value)}));
+        }
+        return items;
+    };
+    comparison.on_snapshot(0, View::a, 1, many(1));
+    comparison.on_snapshot(0, View::b, 1, many(2));
+    CHECK(comparison.counts().size() == GameComparison::kMaxCounted);
+    CHECK(comparison.uncounted() == 7);
+}
+
+TEST_CASE("the first difference is told with both values, then how often what differs") {
+    report::RecordedStays a;
+    report::RecordedStays b;
+    for (auto* stays : {&a, &b}) {
+        for (const int session : {1, 2}) {
+            const std::string head = fmt::format(
+                R"({{"v":1,"t":"2026-11-21T02:04:47.000000Z","type":"snapshot","session":{})",
+                session);
+            if (session == 1 || stays == &a) {
+                CHECK(stays->on_line(head + R"(,"tick":1,"full":true,"items":[]})"));
+            }
+        }
+    }
+    const auto pairs = report::pair_stays(a.stays(), b.stays(), {}, {});
+    GameComparison comparison{pairs.pairs.size()};
+    comparison.on_snapshot(0, View::a, 1, tees({{3, 5}, {4, 7}}));
+    comparison.on_snapshot(0, View::b, 1, tees({{3, 5}, {4, 7}}));
+    comparison.on_snapshot(0, View::a, 3, tees({{3, 5}, {4, 7}}));
+    comparison.on_snapshot(0, View::b, 3, tees({{3, 6}}));
+    comparison.on_snapshot(0, View::a, 5, tees({{3, 5}}));
+    comparison.on_snapshot(0, View::b, 5, tees({{3, 6}}));
+    comparison.finish();
+    const report::ComparisonReport report{.files = {"one.pcap", "t\x1bwo"},
+                                          .stays = {&a.stays(), &b.stays()},
+                                          .pairs = &pairs,
+                                          .comparison = &comparison};
+    const std::string text = report::comparison_text(report);
+    CAPTURE(text);
+    CHECK(text.find('\x1b') == std::string::npos);
+    CHECK(
+        text.find("First difference: tick 3, character 3, x: 5 in A, 6 in B (session 1 and 1)\n") !=
+        std::string::npos);
+    CHECK(text.find("object     field   differences  first tick\n"
+                    "character  (item)            1           3\n"
+                    "character  x                 2           3\n") != std::string::npos);
+    CHECK(text.find("A session 2 ()\n  without a partner") != std::string::npos);
+    CHECK(text.ends_with("different: 3 ticks in both, 2 different, 0 only in A, 0 only in B\n"));
+
+    const auto json = boost::json::parse(report::comparison_json(report));
+    CHECK(json.at("equal") == false);
+    CHECK(
+        boost::json::serialize(json.at("first")) ==
+        R"({"tick":3,"session_a":1,"session_b":1,"type":"character","type_id":9,"id":3,"field":"x","a":5,"b":6})");
+    CHECK(json.at("differences").as_array().size() == 2);
+    CHECK(json.at("ticks").at("different") == 2);
+    CHECK(json.at("without_partner").at("a").as_array().size() == 1);
+    CHECK(json.at("without_partner").at("b").as_array().empty());
+}

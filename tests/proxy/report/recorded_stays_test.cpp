@@ -1,0 +1,200 @@
+#include "proxy/report/recorded_stays.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using namespace tw;
+using report::RecordedStays;
+using report::Stay;
+
+namespace {
+
+std::string line(std::string_view type, std::string_view rest, int session = 1) {
+    return fmt::format(R"({{"v":1,"t":"2026-11-21T02:04:47.000000Z","type":"{}","session":{},{}}})",
+                       type, session, rest);
+}
+
+std::string item(int type, int id, int x) {
+    return fmt::format(R"({{"type":"pickup","type_id":{},"id":{},"fields":{{"x":{}}}}})", type, id,
+                       x);
+}
+
+/// "4/1={"x":5} ..."
+std::string show(const report::RecordedItems& items) {
+    std::string text;
+    for (const auto& [key, each] : items) {
+        text += fmt::format("{}/{}={} ", key >> 16U, key & 0xffffU, each->fields);
+    }
+    return text;
+}
+
+std::string snapshot_line(int tick, std::string_view items, std::string_view more = "") {
+    return line("snapshot",
+                fmt::format(R"("tick":{},"ok":true{},"items":[{}])", tick, more, items));
+}
+
+Stay stay(std::int64_t session, std::string client, std::string map, int begin = 0,
+          std::uint64_t snapshots = 0) {
+    return {.session = session,
+            .client = std::move(client),
+            .map = std::move(map),
+            .crc = {},
+            .begin = begin,
+            .snapshots = snapshots};
+}
+
+} // namespace
+
+TEST_CASE("snapshots are rebuilt from what their records say changed") {
+    RecordedStays stays;
+    CHECK_FALSE(stays.on_line(snapshot_line(2, item(4, 1, 5)))); // nothing is known of the rest
+    CHECK(stays.unusable() == 1);
+    const auto whole =
+        stays.on_line(snapshot_line(4, item(4, 2, 6) + "," + item(4, 1, 5), R"(,"full":true)"));
+    REQUIRE(whole);
+    CHECK(whole->tick == 4);
+    CHECK(show(*whole->items) == R"(4/1={"x":5} 4/2={"x":6} )");
+    const auto changed = stays.on_line(
+        line("snapshot",
+             fmt::format(R"("tick":6,"ok":true,"num_items":2,"items":[{},{}],"removed":[[4,1]])",
+                         item(4, 2, 7), item(5, 0, 8))));
+    REQUIRE(changed);
+    CHECK(show(*changed->items) == R"(4/2={"x":7} 5/0={"x":8} )");
+    CHECK(stays.stays().size() == 1);
+    CHECK(stays.stays()[0].snapshots == 2);
+}
+
+TEST_CASE("after a hole in the records nothing is taken until all items are listed again") {
+    const std::vector<std::string> holes{
+        snapshot_line(4, item(4, 2, 7), R"(,"num_items":5)"),
+        line("records_lost", R"("lost":3)", 0),
+        line("session", R"("event":"close")"),
+    };
+    for (const std::string& hole : holes) {
+        CAPTURE(hole);
+        RecordedStays stays;
+        REQUIRE(stays.on_line(snapshot_line(2, item(4, 1, 5), R"(,"full":true)")));
+        CHECK_FALSE(stays.on_line(hole));
+        CHECK_FALSE(stays.on_line(snapshot_line(6, item(4, 2, 7))));
+        CHECK(stays.on_line(snapshot_line(8, item(4, 2, 7), R"(,"full":true)")));
+    }
+}
+
+TEST_CASE("another map and a tick far back begin another stay, what was overtaken is left out") {
+    const auto full = [](int tick) { return snapshot_line(tick, "", R"(,"full":true)"); };
+    RecordedStays stays;
+    CHECK_FALSE(stays.on_line(line("session", R"("event":"open","client":"ann:1")")));
+    CHECK_FALSE(stays.on_line(line("map", R"("name":"dm1","crc":"1")")));
+    CHECK(stays.on_line(full(1000))->stay == 0);
+    CHECK_FALSE(stays.on_line(full(1000)));
+    CHECK_FALSE(stays.on_line(full(998)));
+    CHECK_FALSE(stays.on_line(line("map", R"("name":"dm1","crc":"1","again":true)")));
+    CHECK(stays.on_line(full(1002))->stay == 0);
+    CHECK(stays.on_line(full(2))->stay == 1);
+    CHECK_FALSE(stays.on_line(line("map", R"("name":"dm2","crc":"2")")));
+    CHECK(stays.on_line(full(4))->stay == 2);
+    CHECK_FALSE(stays.on_line(line("session", R"("event":"open","client":"ann:1","again":true)")));
+    CHECK(stays.on_line(full(6))->stay == 2);
+    CHECK_FALSE(stays.on_line(line("session", R"("event":"open","client":"bob:1")")));
+    CHECK(stays.on_line(full(8))->stay == 3);
+    REQUIRE(stays.stays().size() == 4);
+    CHECK(stays.stays()[3].client == "bob:1");
+    CHECK(stays.stays()[1].map == "dm1");
+    CHECK(stays.stays()[2].map == "dm2");
+    CHECK(stays.stays()[2].client == "ann:1");
+    CHECK(stays.stays()[2].begin == 4);
+}
+
+TEST_CASE("hostile lines are no snapshots, and do no harm") {
+    const std::vector<std::string> lines{
+        "",
+        "{",
+        "[]",
+        "hello",
+        line("snapshot", R"("tick":1)"),
+        line("snapshot", R"("tick":99999999999,"full":true,"items":[])"),
+        line("snapshot", R"("tick":"1","full":true,"items":[])"),
+        line("snapshot", R"("tick":1,"full":1,"items":[])"),
+        line("snapshot", R"("tick":1,"full":true,"items":{})"),
+        line("snapshot", R"("tick":1,"full":true,"num_items":7,"items":[1,[],{},{"type_id":-1}]})"),
+        line("snapshot", R"("tick":1,"full":true,"items":[])", 0),
+        line("snapshot", R"("tick":1,"full":true,"items":[])", -5),
+        line("map", R"("name":5)"),
+        line("session", R"("client":[])"),
+    };
+    RecordedStays stays;
+    for (const std::string& each : lines) {
+        CAPTURE(each);
+        CHECK_FALSE(stays.on_line(each));
+    }
+    CHECK(stays.stays().empty());
+    // What is no item is not there; of two with one key the first counts.
+    const auto odd = stays.on_line(
+        snapshot_line(1, "1,{},{\"type_id\":70000,\"id\":1}," + item(4, 1, 5) + "," + item(4, 1, 6),
+                      R"(,"full":true)"));
+    REQUIRE(odd);
+    CHECK(show(*odd->items) == R"(4/1={"x":5} )");
+    CHECK(
+        stays.on_line(snapshot_line(2, "", R"(,"removed":[[4],4,[4,"1"],[4,1]])"))->items->empty());
+}
+
+TEST_CASE("stays are paired by client, by map and first tick, by map, and in order") {
+    using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
+    using Indexes = std::vector<std::size_t>;
+
+    struct Row {
+        std::string_view name;
+        std::vector<Stay> a;
+        std::vector<Stay> b;
+        std::optional<std::int64_t> session_a;
+        std::optional<std::int64_t> session_b;
+        Pairs pairs;
+        Indexes only_a;
+        Indexes only_b;
+    };
+
+    const std::vector<Stay> two{stay(1, "ann", "dm1", 10), stay(2, "bob", "dm1", 20)};
+    const Row rows[] = {
+        {"same clients", two, {two[1], two[0]}, {}, {}, {{0, 1}, {1, 0}}, {}, {}},
+        {"a demo", two, {stay(1, "x.demo", "dm1", 20)}, {}, {}, {{1, 0}}, {0}, {}},
+        {"a demo of the second",
+         {stay(1, "ann", "dm1", 10, 8), stay(2, "bob", "dm1", 10, 6)},
+         {stay(1, "x.demo", "dm1", 10, 6)},
+         {},
+         {},
+         {{1, 0}},
+         {0},
+         {}},
+        {"same map",
+         two,
+         {stay(1, "x", "dm2"), stay(2, "y", "dm1")},
+         {},
+         {},
+         {{0, 1}, {1, 0}},
+         {},
+         {}},
+        {"other maps",
+         two,
+         {stay(1, "x", "a"), stay(2, "y", "b")},
+         {},
+         {},
+         {{0, 0}, {1, 1}},
+         {},
+         {}},
+        {"more in B", {two[0]}, {two[1], two[0]}, {}, {}, {{0, 1}}, {}, {0}},
+        {"one session of A", two, {stay(1, "x", "dm1", 10)}, 2, {}, {{1, 0}}, {}, {}},
+        {"one session of each", two, two, 1, 2, {{0, 1}}, {}, {}},
+        {"nothing", {}, {}, {}, {}, {}, {}, {}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto found = report::pair_stays(row.a, row.b, row.session_a, row.session_b);
+        CHECK(found.pairs == row.pairs);
+        CHECK(found.only_a == row.only_a);
+        CHECK(found.only_b == row.only_b);
+    }
+}
