@@ -1,6 +1,7 @@
 #include "proxy/cli/background.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/conclude.h"
+#include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/relay_flags.h"
@@ -33,7 +34,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -45,23 +45,6 @@ namespace {
 /// What people read; records on standard output must not be mixed with anything.
 int console_of(const ProxyFlags& flags) {
     return flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
-}
-
-/// Where the log goes, for the life of the process: standard error, without waiting for its reader.
-sink::PromptStream& log_stream() {
-    static sink::PromptStream stream{STDERR_FILENO};
-    return stream;
-}
-
-void open_log(const std::string& level) {
-    const auto colours =
-        log_stream().is_terminal() ? spdlog::color_mode::always : spdlog::color_mode::never;
-    auto logger = std::make_shared<spdlog::logger>(
-        "twscope", std::make_shared<spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>>(
-                       log_stream().file(), colours));
-    logger->set_pattern("%H:%M:%S %^%l%$ %v");
-    logger->set_level(spdlog::level::from_str(level));
-    spdlog::set_default_logger(std::move(logger));
 }
 
 run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::ObjectSet& objects,

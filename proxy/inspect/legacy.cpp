@@ -24,4 +24,18 @@ bool Legacy::is_sound() const {
                snapshots.end();
 }
 
+std::vector<Legacy::Snapshot> snapshots_from(const snapshot::History& history,
+                                             snapshot::Tick oldest) {
+    std::vector<Legacy::Snapshot> snapshots;
+    history.for_each_from(oldest, [&](snapshot::Tick tick, const snapshot::SnapshotView& view) {
+        auto& kept = snapshots.emplace_back();
+        kept.tick = tick;
+        kept.num_items = static_cast<std::uint32_t>(view.size());
+        kept.block.resize(view.block_ints());
+        view.write_block(kept.block.data());
+    });
+    std::ranges::sort(snapshots, {}, &Legacy::Snapshot::tick);
+    return snapshots;
+}
+
 } // namespace tw::inspect

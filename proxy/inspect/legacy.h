@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/map_source.h"
+#include "snapshot/history.h"
 #include "snapshot/item.h"
 #include "snapshot/snapshot.h"
 
@@ -34,5 +35,9 @@ struct Legacy {
 
     [[nodiscard]] bool is_sound() const;
 };
+
+/// Those of a history from that tick on.
+[[nodiscard]] std::vector<Legacy::Snapshot> snapshots_from(const snapshot::History& history,
+                                                           snapshot::Tick oldest);
 
 } // namespace tw::inspect

@@ -1,5 +1,6 @@
 #include "proxy/inspect/snapshot_tracker.h"
 
+#include "proxy/inspect/base_tick.h"
 #include "proxy/inspect/delta_findings.h"
 
 #include <algorithm>
@@ -10,26 +11,6 @@ namespace tw::inspect {
 using record::FindingId;
 using snapshot::SnapshotView;
 using snapshot::Tick;
-
-namespace {
-
-/// Tick of the base that a distance on the wire names: any negative one means none.
-struct Base {
-    Tick tick = snapshot::kNoBase;
-    bool odd = false; ///< negative, but not -1
-};
-
-Base base_tick(Tick tick, std::int32_t distance) {
-    const std::int64_t base = std::int64_t{tick} - distance;
-    if (base < 0) {
-        return {.tick = snapshot::kNoBase, .odd = base != snapshot::kNoBase};
-    }
-    // A negative distance names a base of the future; it will not be found.
-    constexpr std::int64_t kLast = std::numeric_limits<Tick>::max();
-    return {.tick = static_cast<Tick>(std::min(base, kLast)), .odd = false};
-}
-
-} // namespace
 
 void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
                                  SnapshotWorkspace& workspace) {
@@ -389,19 +370,6 @@ void SnapshotTracker::shed(Reporter& reporter) {
     forget(reporter);
     history_.trim(std::numeric_limits<Tick>::max());
     parts_ = {};
-}
-
-std::vector<Legacy::Snapshot> SnapshotTracker::leave() const {
-    std::vector<Legacy::Snapshot> snapshots;
-    history_.for_each_from(acked_ ? *acked_ - kTrimSlack : 0, [&](Tick tick, SnapshotView view) {
-        auto& kept = snapshots.emplace_back();
-        kept.tick = tick;
-        kept.num_items = static_cast<std::uint32_t>(view.size());
-        kept.block.resize(view.block_ints());
-        view.write_block(kept.block.data());
-    });
-    std::ranges::sort(snapshots, {}, &Legacy::Snapshot::tick);
-    return snapshots;
 }
 
 void SnapshotTracker::inherit(std::span<const Legacy::Snapshot> snapshots) {

@@ -85,7 +85,10 @@ class SnapshotTracker {
     void shed(Reporter& reporter);
 
     /// What the next deltas may build on.
-    [[nodiscard]] std::vector<Legacy::Snapshot> leave() const;
+    [[nodiscard]] std::vector<Legacy::Snapshot> leave() const {
+        return snapshots_from(history_, acked_ ? *acked_ - kTrimSlack : 0);
+    }
+
     /// Precondition: they are sound, and nothing came so far.
     void inherit(std::span<const Legacy::Snapshot> snapshots);
 

@@ -7,7 +7,7 @@
 // The program itself, run as its users run it: what goes in by flags, what comes out, exit codes.
 // Covers: proxy/record/pseudonym.cpp, proxy/record/stats.cpp, proxy/cli/capture_flags.cpp
 // Covers: proxy/cli/conclude.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
-// Covers: proxy/cli/proxy_command.cpp, proxy/cli/record_flags.cpp, proxy/cli/stats_command.cpp
+// Covers: proxy/cli/proxy_command.cpp, proxy/cli/log.cpp, proxy/cli/record_flags.cpp, proxy/cli/stats_command.cpp
 
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/json_records.h"
