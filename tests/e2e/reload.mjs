@@ -72,6 +72,7 @@ test('what can change while the run goes on changes, the rest is named, and a br
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'records.jsonl'),
         args: ['--maps', MAPS, '--http', '0', '--config', config] });
+    await proxy.child.waitFor(/live page on port (\d+)/, WAIT_MS); // said by another process than that it listens
     const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
     const impairment = async () => (await fetch(`http://127.0.0.1:${port}/api/impairment`)).text();
     const put = async (token) => (await fetch(`http://127.0.0.1:${port}/api/impairment`,
