@@ -3,6 +3,7 @@
 #include "proxy/cli/settings.h"
 
 #include <cerrno>
+#include <stdexcept>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -63,6 +64,8 @@ void ArtifactFlags::open_capture(std::optional<sink::CaptureTarget>& target,
         throw UsageError{fmt::format("--write {}: {}; name a file, no pipe, in a folder that "
                                      "exists and may be written to",
                                      capture, error.code().message())};
+    } catch (const std::runtime_error& error) {
+        throw UsageError{fmt::format("--write {}", error.what())};
     }
 }
 

@@ -1,6 +1,7 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/record_feed.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/story.h"
 #include "proxy/run/map_folders.h"
@@ -42,18 +43,12 @@ class StoryLines final : public sink::Output {
 
 constexpr std::string_view kStandardInput = "-";
 
-/// Captures begin with a magic number, records with a brace. What was looked at of standard input
-/// is there for its reader yet.
-bool holds_records(const std::string& path) {
+/// The same of standard input, too, whose reader still finds all of it.
+bool begins_with_record(const std::string& path) {
     if (path == kStandardInput) {
         return std::cin.peek() == '{';
     }
-    try {
-        char first = '\0';
-        return sink::ByteSource{path}.read({&first, 1}) == 1 && first == '{';
-    } catch (const std::system_error&) {
-        return false; // who reads it says why
-    }
+    return holds_records(path);
 }
 
 void read_standard_input(report::Story& story) {
@@ -92,7 +87,7 @@ void read_captures(const ExplainFlags& flags, report::Story& story) {
 int run_explain(const ExplainFlags& flags) {
     report::Story story{{.session = flags.session > 0 ? std::optional{flags.session} : std::nullopt,
                          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
-    if (holds_records(flags.captures.paths.front())) {
+    if (begins_with_record(flags.captures.paths.front())) {
         for (const std::string& path : flags.captures.paths) {
             read_records(path, story);
         }

@@ -119,8 +119,9 @@ snapshot::CustomObject::Field parse_field(const Reader& in, std::int64_t offset)
         in.fail(fmt::format("'kind' must be one of {}", fmt::join(kKinds, ", ")));
     }
     if (offset >= kMaxInts) {
-        in.fail(
-            fmt::format("an object has {} ints at most, and those before are as many", kMaxInts));
+        in.fail(fmt::format(
+            "an object may have at most {} ints, and the fields before this one are as many",
+            kMaxInts));
     }
     const std::int64_t count = in.number("count", 1, kMaxInts - offset, 1);
     field.offset = static_cast<std::uint8_t>(offset);

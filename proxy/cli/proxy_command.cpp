@@ -152,9 +152,7 @@ int observe(const ProxyFlags& flags, Settings& settings, const Invocation& invoc
     const auto file =
         flags.recording.open(flags.records.output, post.waits ? Begin::shared : Begin::behind);
     std::optional<sink::CaptureTarget> capture;
-    using CaptureBegin = sink::CaptureTarget::Begin;
-    flags.artifacts.open_capture(capture, post.waits || number > 1 ? CaptureBegin::behind
-                                                                   : CaptureBegin::empty);
+    flags.artifacts.open_capture(capture, sink::CaptureTarget::Begin::behind);
     sink::PromptStream console{console_of(flags)};
     run::ObserverOptions options = observer_options(flags, *objects, file.get(), console);
     options.summary = summary ? &*summary : nullptr;

@@ -2,7 +2,10 @@
 
 #include "proxy/sink/capture_sink.h"
 
+#include <array>
 #include <cerrno>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 
@@ -15,6 +18,15 @@ namespace tw::sink {
 namespace {
 
 constexpr mode_t kReadableByOwner = 0600; // it holds passwords
+
+/// Whether anything but a pcapng file, or the beginning of one, is in there.
+bool is_foreign(int file) {
+    constexpr std::string_view kMagic{"\x0a\x0d\x0d\x0a"};
+    std::array<char, kMagic.size()> first{};
+    const ssize_t read = ::pread(file, first.data(), first.size(), 0);
+    return read > 0 &&
+           !kMagic.starts_with(std::string_view{first.data(), static_cast<std::size_t>(read)});
+}
 
 } // namespace
 
@@ -30,6 +42,11 @@ CaptureTarget::CaptureTarget(const std::string& path, Begin begin) : path_{path}
         ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | fresh, kReadableByOwner);
     if (descriptor_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
+    }
+    if (is_foreign(descriptor_)) {
+        ::close(descriptor_);
+        throw std::runtime_error{path + " holds something other than a pcapng capture, which would "
+                                        "be spoilt; name another file, or move this one away"};
     }
 }
 

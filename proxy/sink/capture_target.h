@@ -16,7 +16,8 @@ class CaptureTarget {
     };
 
     /// Errors: throws std::system_error for what cannot be opened, and for what is no file on a disk:
-    /// nobody waits for the reader of a pipe.
+    /// nobody waits for the reader of a pipe; std::runtime_error for `behind` where something other
+    /// than a capture is in the file.
     CaptureTarget(const std::string& path, Begin begin);
     ~CaptureTarget();
     CaptureTarget(const CaptureTarget&) = delete;

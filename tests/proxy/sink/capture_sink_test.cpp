@@ -12,7 +12,9 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -144,8 +146,11 @@ TEST_CASE("what can be no capture is refused, and its bytes are nobody's blocks"
     CHECK_THROWS_AS((CaptureTarget{pipe, CaptureTarget::Begin::empty}), std::system_error);
     CHECK(sink::whole_capture_bytes(-1) == 0);
     const auto file = folder.path() / "text";
-    std::ofstream{file} << "this is no capture at all";
+    const std::string_view text = "this is no capture at all";
+    std::ofstream{file} << text;
     CHECK(whole_bytes(file) == 0);
+    CHECK_THROWS_AS((CaptureTarget{file, CaptureTarget::Begin::behind}), std::runtime_error);
+    CHECK(content(file).size() == text.size()); // and it is as it was
 }
 
 TEST_CASE("a session without an address is written with one for tests") {
