@@ -57,7 +57,7 @@ struct Totals {
     Number receive_errors{};   ///< other errors of a receive call
     Number truncated{};        ///< datagrams longer than the receive buffer; none is expected
     Number kernel_dropped{};   ///< arrived while a socket's receive buffer was full
-    Number turns{};            ///< of the threads, several a second while they work
+    Number turns{};            ///< of the threads, at least one a second each
 };
 
 /// As read at one moment.

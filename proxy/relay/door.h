@@ -94,7 +94,12 @@ class Door {
 
     [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
 
-    /// How often sweep() is to be called.
+    /// There is no session, and none whose datagrams still wait.
+    [[nodiscard]] bool empty() const noexcept {
+        return sessions_.size() == 0 && leaving_ == nullptr;
+    }
+
+    /// How often sweep() is to be called while there are sessions.
     [[nodiscard]] std::chrono::milliseconds tick() const noexcept { return tick_; }
 
   private:

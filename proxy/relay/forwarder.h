@@ -6,6 +6,7 @@
 #include "proxy/relay/observation.h"
 #include "proxy/relay/session.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,8 +51,13 @@ class Forwarder {
     /// Returns whether it saw all that were due.
     bool sweep(Clock::time_point now);
 
+    /// Between two sweeps while there are neither sessions nor anything to tell the observer.
+    static constexpr std::chrono::milliseconds kRest{1000};
+
     /// How often sweep() is to be called.
-    [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept { return door_.tick(); }
+    [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept {
+        return door_.empty() && tap_.settled() ? std::max(kRest, door_.tick()) : door_.tick();
+    }
 
     /// Closes all sessions and reports it to the observer; waits for room in its ring up to a time limit.
     void close_all(CloseReason reason);

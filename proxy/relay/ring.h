@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/clock.h"
+#include "proxy/relay/doorbell.h"
 #include "proxy/relay/endpoint.h"
 
 #include <atomic>
@@ -57,9 +58,9 @@ struct Event {
 /// of one process or of two.
 ///
 /// Never blocks, never allocates after construction. Pushed events become visible with `commit`, so
-/// that a batch of datagrams costs one release store. Nothing that a consumer gone mad may write
-/// into shared memory makes the producer write outside of it: its own position and the capacity are
-/// its own.
+/// that a batch of datagrams costs one store, and a system call only when the consumer sleeps.
+/// Nothing that a consumer gone mad may write into shared memory makes the producer write outside of
+/// it, or wait: its own position and the capacity are its own.
 ///
 /// Layout:  records of 32 bytes (header) and up, aligned to 32, each in one piece; what does not
 ///          fit before the ring's end is padded over.
@@ -86,8 +87,14 @@ class Ring {
     /// Whether an event of that many bytes is sure to fit.
     [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
-    /// Shows the consumer all that was pushed.
-    void commit() noexcept { positions_->tail.store(producer_.tail, std::memory_order_release); }
+    /// Shows the consumer all that was pushed, and wakes it.
+    void commit() noexcept {
+        if (producer_.tail != producer_.shown) {
+            producer_.shown = producer_.tail;
+            positions_->tail.store(producer_.tail, std::memory_order_seq_cst);
+            positions_->bell.ring();
+        }
+    }
 
     // Consumer.
 
@@ -116,7 +123,22 @@ class Ring {
         return count;
     }
 
+    /// Sleeps until there are events, or somebody calls wake(), or the time has come, or some while
+    /// before that. `awake()` says whether there is something else to do; what it looks at is
+    /// written with sequential consistency before wake() is called.
+    template <typename Awake>
+    void sleep_until(Clock::time_point time, Awake&& awake) noexcept {
+        positions_->bell.sleep_until(time, [&] {
+            return positions_->tail.load(std::memory_order_seq_cst) !=
+                       positions_->head.load(std::memory_order_relaxed) ||
+                   awake();
+        });
+    }
+
     // Anyone.
+
+    /// Wakes the consumer.
+    void wake() noexcept { positions_->bell.ring(); }
 
     /// Events that found no room so far.
     [[nodiscard]] std::uint64_t dropped() const noexcept {
@@ -167,6 +189,7 @@ class Ring {
         alignas(kCacheLine) std::atomic<std::uint64_t> tail{0};
         std::atomic<std::uint64_t> dropped{0};
         alignas(kCacheLine) std::atomic<std::uint64_t> head{0};
+        alignas(kCacheLine) Doorbell bell; ///< both sides': the consumer's sleep
     };
 
     /// What they take of shared memory: a page.
@@ -175,6 +198,7 @@ class Ring {
     /// The producer's own view: its position, and the consumer's as last read.
     struct Producer {
         std::uint64_t tail = 0;
+        std::uint64_t shown = 0; ///< the tail as last committed
         std::uint64_t head = 0;
     };
 

@@ -72,6 +72,7 @@ void Shard::wait_for_servers() {
 }
 
 void Shard::wait_for_sweep(std::chrono::milliseconds time) {
+    resting_ = time >= Forwarder::kRest;
     sweep_timer_.expires_after(time);
     sweep_timer_.async_wait([this](boost::system::error_code error) {
         if (error) {
@@ -82,6 +83,13 @@ void Shard::wait_for_sweep(std::chrono::milliseconds time) {
     });
 }
 
+/// There is something to look after again.
+void Shard::end_rest() {
+    if (resting_ && forwarder_->sweep_interval() < Forwarder::kRest) {
+        wait_for_sweep(forwarder_->sweep_interval());
+    }
+}
+
 void Shard::forward() {
     woken_ = true;
     for (int round = 0; round < kMaxRounds; ++round) {
@@ -90,9 +98,10 @@ void Shard::forward() {
             send_due();
         }
         if (!busy) {
-            return;
+            break;
         }
     }
+    end_rest();
 }
 
 void Shard::send_due() {
@@ -138,6 +147,7 @@ void Shard::spin() {
             continue;
         }
         const auto now = Clock::now();
+        end_rest();
         io_.poll();
         if (seen) {
             last_seen = now;

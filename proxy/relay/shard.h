@@ -61,6 +61,7 @@ class Shard {
     void wait_for_clients(std::size_t listener);
     void wait_for_servers();
     void wait_for_sweep(std::chrono::milliseconds time);
+    void end_rest();
     void forward();
     void send_due();
     void spin();
@@ -77,7 +78,8 @@ class Shard {
     boost::asio::steady_timer due_timer_{io_}; ///< with impaired lines: when something has to leave
     std::optional<Clock::time_point> due_;     ///< when that is, while the timer runs
     bool busy_poll_;
-    bool woken_ = false; ///< a socket was ready since sleep() began
+    bool resting_ = false; ///< the next sweep is far away: there is nothing to look after
+    bool woken_ = false;   ///< a socket was ready since sleep() began
     std::atomic<bool> stopping_{false};
 
     /// Of a handover.

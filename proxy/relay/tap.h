@@ -53,6 +53,12 @@ class Tap {
     /// Tries again what is still to be reported; true when nothing is.
     [[nodiscard]] bool settle(Timestamp time);
 
+    /// Nothing is still to be reported to the observer there is.
+    [[nodiscard]] bool settled() const noexcept {
+        return ring_ == nullptr ||
+               (!behind_ && observer_->load(std::memory_order_relaxed) == seen_);
+    }
+
     /// Datagrams whose copy did not fit.
     [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
 

@@ -13,7 +13,7 @@ class RelayPulse {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// A thread that has not turned for so long hangs: it turns ten times a second.
+    /// A thread that has not turned for so long hangs: it turns once a second at least.
     static constexpr std::chrono::seconds kPatience{5};
 
     /// To be called once a second, at most.

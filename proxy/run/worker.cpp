@@ -2,8 +2,8 @@
 
 #include "proxy/record/pseudonym.h"
 #include "proxy/relay/clock.h"
-#include "proxy/relay/idle.h"
 
+#include <algorithm>
 #include <chrono>
 #include <tuple>
 
@@ -18,6 +18,12 @@ constexpr std::chrono::milliseconds kFlushEvery{100};
 
 /// The live page asks once a second.
 constexpr std::chrono::milliseconds kPublishEvery{250};
+
+/// While copies come, they are gathered for so long, and the relay needs no call to wake us.
+constexpr std::chrono::milliseconds kGather{2};
+
+/// Where nothing comes: the next segment of an output waits for those who sleep.
+constexpr std::chrono::milliseconds kLongestSleep{500};
 
 /// Where cores are scarce the relay goes first: a worker that comes later only records later. It
 /// can always be asked for; on Linux it is the calling thread's alone.
@@ -102,45 +108,34 @@ void Worker::start() {
 
 void Worker::finish() {
     if (thread_.joinable()) {
-        ending_.store(true, std::memory_order_release);
+        ending_.store(true);
+        ring_.wake();
         thread_.join();
     }
 }
 
 void Worker::run() {
     let_relay_go_first();
-    relay::IdleStrategy idle;
-    auto flushed = relay::Clock::now();
-    auto published = flushed;
+    flushed_ = published_ = relay::Clock::now();
     while (true) {
         // Read before the ring, so that nothing the relay reported before it ended is missed.
-        const bool ending = ending_.load(std::memory_order_acquire);
+        const bool ending = ending_.load();
         constexpr std::size_t kBatch = 256;
         const std::size_t seen =
             ring_.consume([this](const relay::Event& event) { look_at(event); }, kBatch);
-        const auto time = relay::Clock::now();
-        if (time - flushed >= kFlushEvery) {
-            flushed = time;
-            if (json_) {
-                json_->flush();
-            }
-            if (capture_) {
-                capture_->flush();
-            }
-        }
-        if (board_ != nullptr && time - published >= kPublishEvery) {
-            published = time;
-            publish();
-        }
-        if (report_wanted_.exchange(false, std::memory_order_relaxed)) {
-            inspector_.report(relay::now_utc());
+        to_flush_ = to_flush_ || seen != 0;
+        to_publish_ = to_publish_ || seen != 0;
+        const auto now = relay::Clock::now();
+        do_what_is_due(now);
+        if (seen == kBatch) {
+            continue;
         }
         if (seen != 0) {
-            idle.reset();
+            std::this_thread::sleep_for(kGather);
         } else if (ending) {
             break;
         } else {
-            idle.idle();
+            ring_.sleep_until(next_due(now), [this] { return ending_ || report_wanted_; });
         }
     }
     inspector_.finish(relay::now_utc(), "shutdown");
@@ -155,10 +150,43 @@ void Worker::run() {
     }
 }
 
+void Worker::do_what_is_due(relay::Clock::time_point now) {
+    if (now - flushed_ >= kFlushEvery) {
+        flushed_ = now;
+        to_flush_ = false;
+        if (json_) {
+            json_->flush();
+        }
+        if (capture_) {
+            capture_->flush();
+        }
+    }
+    if (board_ != nullptr && to_publish_ && now - published_ >= kPublishEvery) {
+        published_ = now;
+        publish();
+    }
+    if (report_wanted_.exchange(false)) {
+        inspector_.report(relay::now_utc());
+        to_flush_ = true;
+    }
+}
+
+/// When there is something to do although nothing comes.
+relay::Clock::time_point Worker::next_due(relay::Clock::time_point now) const {
+    auto due = now + kLongestSleep;
+    if (to_flush_) {
+        due = std::min(due, flushed_ + kFlushEvery);
+    }
+    if (board_ != nullptr && to_publish_) {
+        due = std::min(due, published_ + kPublishEvery);
+    }
+    return due;
+}
+
 void Worker::publish() {
     live_->fill(view_, inspector_);
     stories_->fill(view_);
-    std::ignore = board_->try_publish(index_, view_); // a reader in the way: next time
+    to_publish_ = !board_->try_publish(index_, view_); // a reader in the way: next time
 }
 
 void Worker::open(const relay::Event& event) {

@@ -73,7 +73,10 @@ class Worker {
     [[nodiscard]] Legacies take_legacies() { return std::move(left_); }
 
     /// Asks for the totals of the sessions so far; from any thread, also from a signal handler.
-    void request_report() { report_wanted_.store(true, std::memory_order_relaxed); }
+    void request_report() {
+        report_wanted_.store(true);
+        ring_.wake();
+    }
 
     /// To be called when the relay has ended: looks at all that is left, closes the sessions.
     void finish();
@@ -99,6 +102,8 @@ class Worker {
   private:
     [[nodiscard]] inspect::Options inspect_options(const PipelineOptions& options);
     void run();
+    void do_what_is_due(relay::Clock::time_point now);
+    [[nodiscard]] relay::Clock::time_point next_due(relay::Clock::time_point now) const;
     void look_at(const relay::Event& event);
     void publish();
     void open(const relay::Event& event);
@@ -130,6 +135,10 @@ class Worker {
     std::size_t index_;
     admin::View view_; ///< kept for its memory
     inspect::Inspector inspector_;
+    relay::Clock::time_point flushed_;
+    relay::Clock::time_point published_;
+    bool to_flush_ = false;  ///< something was seen since
+    bool to_publish_ = true; ///< the page does not know it yet
     std::atomic<bool> ending_{false};
     std::atomic<bool> report_wanted_{false};
     std::thread thread_;

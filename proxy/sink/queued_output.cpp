@@ -13,7 +13,7 @@ namespace tw::sink {
 namespace {
 
 /// How often the target is asked, when nothing is written, whether there is something to be done.
-constexpr std::chrono::milliseconds kTurn{100};
+constexpr std::chrono::milliseconds kTurn{250};
 /// Handed on at a time, so that it can be seen that it gets on.
 constexpr std::size_t kPiece = 65'536;
 /// Makes a target try at once what it would try later.

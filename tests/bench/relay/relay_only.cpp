@@ -1,9 +1,9 @@
 // The relay alone, without a decoder behind it: what `twscope proxy` costs before it looks.
 
-#include "proxy/relay/idle.h"
 #include "proxy/relay/relay.h"
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <thread>
 
@@ -44,13 +44,14 @@ int main(int argc, char** argv) {
     std::atomic<bool> stopping{false};
     std::uint64_t bytes = 0;
     std::thread observer{[&] {
-        IdleStrategy strategy;
         while (!stopping && observe) {
             std::size_t count = 0;
             for (auto& ring : rings) {
                 count += ring->consume([&](const Event& event) { bytes += event.bytes.size(); });
             }
-            count != 0 ? strategy.reset() : strategy.idle();
+            if (count == 0) { // as an observer does: see run::Worker
+                std::this_thread::sleep_for(std::chrono::milliseconds{2});
+            }
         }
     }};
     int signal = 0;

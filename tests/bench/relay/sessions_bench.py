@@ -108,6 +108,32 @@ def row(what, unit, ours, peer, ratio, bar):
     return {"what": what, "unit": unit, "ours": ours, "peer": peer, "ratio": ratio, "bar": bar}
 
 
+def sleeps_and_cpu(pid):
+    """How often the threads of a process and its children went to sleep so far, and nanoseconds they ran."""
+    sleeps = nanoseconds = 0
+    for each in family_of(pid):
+        for thread in os.listdir(f"/proc/{each}/task"):
+            with open(f"/proc/{each}/task/{thread}/status", encoding="utf-8") as status:
+                sleeps += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status.read(), re.MULTILINE).group(1))
+            with open(f"/proc/{each}/task/{thread}/schedstat", encoding="utf-8") as schedstat:
+                nanoseconds += int(schedstat.read().split()[0])
+    return sleeps, nanoseconds
+
+
+def idle_rows(tools, work, quick):
+    """A proxy that looks, records and shows a page, and that nobody plays through."""
+    seconds = 3 if quick else 20
+    proxy = Proxy(tools["twscope"], "-o", os.path.join(work, "idle.jsonl"), "--http", "127.0.0.1:0")
+    time.sleep(3)  # what comes of its start is over
+    before, begun = sleeps_and_cpu(proxy.pid), time.monotonic()
+    time.sleep(seconds)
+    after, taken = sleeps_and_cpu(proxy.pid), time.monotonic() - begun
+    proxy.end()
+    wake_ups, cpu = (after[0] - before[0]) / taken, (after[1] - before[1]) / 1e6 / taken
+    yield row("idle with inspection, CPU a second (bar: 1 ms)", "ms", cpu, 1, 1 / cpu, 1)
+    yield row("idle with inspection, wake-ups a second (bar: 20)", "1/s", wake_ups, 20, 20 / wake_ups, 1)
+
+
 def memory_rows(tools, quick):
     # The ring and the queue of records are the program's, not the sessions': the difference between many and few leaves them out.
     flags = ["--ring", "1", "-o", "/dev/null"]
@@ -181,7 +207,7 @@ def main():
     parser.add_argument("--build", required=True, help="the preset `bench`'s folder")
     parser.add_argument("--twscope", help="another program to measure than the build's")
     parser.add_argument("--quick", action="store_true", help="about half a minute")
-    parser.add_argument("--only", default="", help="some of memory, growth, full; default: all, with --quick no growth")
+    parser.add_argument("--only", default="", help="some of idle, memory, growth, full; default: all, with --quick no growth")
     parser.add_argument("--json", help="write the rows to this file")
     args = parser.parse_args()
     tools = {name: os.path.join(args.build, path) for name, path in (
@@ -194,9 +220,10 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     rows = []
     with tempfile.TemporaryDirectory(dir=args.build) as work:
-        parts = {"memory": lambda: memory_rows(tools, args.quick), "growth": lambda: growth_rows(tools, work),
+        parts = {"idle": lambda: idle_rows(tools, work, args.quick),
+                 "memory": lambda: memory_rows(tools, args.quick), "growth": lambda: growth_rows(tools, work),
                  "full": lambda: full_rows(tools, work, args.quick)}
-        for name in (args.only or ("memory,full" if args.quick else "memory,growth,full")).split(","):
+        for name in (args.only or ("idle,memory,full" if args.quick else "idle,memory,growth,full")).split(","):
             for each in parts[name]():
                 rows.append(each)
                 print("  " + ", ".join(f"{key}: {value:.2f}" if isinstance(value, float) else f"{key}: {value}"
