@@ -87,6 +87,15 @@ class Ring {
     /// Whether an event of that many bytes is sure to fit.
     [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
+    /// Bytes pushed and not yet consumed: where it is more than half of the ring exactly, else at
+    /// most so many.
+    [[nodiscard]] std::size_t backlog() noexcept {
+        if (producer_.tail - producer_.head > capacity_ / 2) {
+            producer_.head = positions_->head.load(std::memory_order_acquire);
+        }
+        return static_cast<std::size_t>(producer_.tail - producer_.head);
+    }
+
     /// Shows the consumer all that was pushed, and wakes it.
     void commit() noexcept {
         if (producer_.tail != producer_.shown) {

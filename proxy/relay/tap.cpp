@@ -7,6 +7,11 @@ namespace {
 /// Room for what may have to be reported before a datagram: an open and two gaps.
 constexpr std::size_t kNewsBytes = 512;
 
+/// Sessions are brought back when no more than this part of the ring is in use, and no more than
+/// this part of them with each sweep.
+constexpr std::size_t kRoomy = 16;
+constexpr std::size_t kBackAtOnce = 16;
+
 } // namespace
 
 Tap::Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer)
@@ -35,14 +40,16 @@ bool Tap::greet(std::uint32_t observer) {
     seen_ = 0;
     pending_.clear();
     behind_ = unknown_lost_[0] + unknown_lost_[1] != 0;
-    if (observer == 0) {
-        return false;
+    // Those that the last one was too slow for are the next one's.
+    watch_.bring_back(watch_.num_aside());
+    if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
+        return false; // the next one makes room before it begins
     }
     Event hello;
     hello.kind = EventKind::observer;
     hello.session = observer;
     if (!ring_->try_push(hello)) {
-        return false; // the next one makes room before it begins
+        return false;
     }
     seen_ = observer;
     return true;
@@ -157,19 +164,58 @@ bool Tap::offer(TapSession& session, Timestamp time, Direction direction,
     return ring_->try_push(event);
 }
 
+/// Sets sessions aside while the ring is too full for all of them.
+void Tap::relieve() noexcept {
+    const std::size_t affordable = watch_.affordable(ring_->backlog(), ring_->capacity());
+    while (watch_.num_shown() > affordable) {
+        watch_.set_aside(*watch_.newest());
+    }
+}
+
+/// Says once that a session is set aside, as soon as there is room to say it.
+void Tap::tell_aside(TapSession& session, Timestamp time) {
+    if (!session.aside_told && knows(session) && ring_->has_room(kNewsBytes)) {
+        session.aside_told = report_gaps(session.id, time, session.lost);
+    }
+}
+
+void Tap::bring_back() noexcept {
+    const std::size_t aside = watch_.num_aside();
+    if (aside != 0 && ring_->used() <= ring_->capacity() / kRoomy) {
+        watch_.bring_back((aside + kBackAtOnce - 1) / kBackAtOnce);
+    }
+}
+
 void Tap::datagram(TapSession& session, Timestamp time, Direction direction,
                    std::span<const std::byte> bytes) {
-    if (ring_ == nullptr || (has_observer() && offer(session, time, direction, bytes))) {
+    if (ring_ == nullptr) {
         return;
+    }
+    const bool observed = has_observer();
+    if (observed) {
+        if (!session.listed) {
+            watch_.add(session);
+        }
+        relieve();
+        if (!session.aside) {
+            if (offer(session, time, direction, bytes)) {
+                return;
+            }
+            watch_.set_aside(session); // all of it is missing from here on, not one copy
+        }
     }
     ++session.lost[static_cast<std::size_t>(direction)];
     ++lost_;
+    if (observed) {
+        tell_aside(session, time);
+    }
 }
 
 void Tap::close(TapSession& session, Timestamp time, CloseReason reason) {
     if (ring_ == nullptr) {
         return;
     }
+    watch_.remove(session);
     if (!has_observer() || (!knows(session) && !announce(session, time) && !knows(session))) {
         unknown_lost_[0] += session.lost[0];
         unknown_lost_[1] += session.lost[1];
@@ -185,6 +231,9 @@ void Tap::close(TapSession& session, Timestamp time, CloseReason reason) {
 
 bool Tap::settle(Timestamp time) {
     const bool settled = !has_observer() || report_pending(time);
+    if (ring_ != nullptr) {
+        bring_back();
+    }
     commit();
     return settled;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/ring.h"
+#include "proxy/relay/watch.h"
 
 #include <array>
 #include <atomic>
@@ -8,24 +9,15 @@
 
 namespace tw::relay {
 
-/// What the tap remembers of one session.
-struct TapSession {
-    std::uint32_t id = 0;
-    Timestamp opened = 0;
-    Endpoint client;
-    Endpoint upstream;
-    Endpoint server;
-    std::uint32_t opened_for = 0;        ///< the observer there was when it began; 0: none
-    std::uint32_t announced_to = 0;      ///< the observer that knows it; 0: none
-    std::array<std::uint64_t, 2> lost{}; ///< copies dropped since the last gap event, by direction
-};
-
 /// One relay thread's side of the ring: offers copies, and keeps the account of what did not fit.
 ///
 /// What the observer may rely on, however full the ring was:
 /// - Every session it hears of begins with `open` and ends with exactly one `close`.
 /// - Between them the session's datagrams are in order, and wherever some are missing a `gap` of
 ///   that session and direction stands in their place, with their exact number.
+/// - No copy is missing of a session while it is shown. When the observer gets too slow, whole
+///   sessions are set aside, the newest first, and told so by a `gap`; they are brought back when
+///   there is room again, and another `gap` says how much is missing by then.
 /// - Sessions that began and ended while the ring was full appear as one `gap` of session 0.
 /// - What is for it begins with an `observer` event with its number; what stands in the ring before
 ///   that was for another one, which ended before it read it.
@@ -77,6 +69,9 @@ class Tap {
         return session.announced_to == seen_;
     }
 
+    void relieve() noexcept;
+    void tell_aside(TapSession& session, Timestamp time);
+    void bring_back() noexcept;
     [[nodiscard]] bool offer(TapSession& session, Timestamp time, Direction direction,
                              std::span<const std::byte> bytes);
     [[nodiscard]] bool announce(TapSession& session, Timestamp time);
@@ -89,6 +84,7 @@ class Tap {
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;
     std::uint32_t seen_ = 0; ///< the observer that was greeted; 0: none
+    Watch watch_;
     std::vector<PendingClose> pending_;
     std::array<std::uint64_t, 2> unknown_lost_{}; ///< of sessions that were never announced
     std::uint64_t lost_ = 0;

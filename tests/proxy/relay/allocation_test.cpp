@@ -34,7 +34,7 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
         Peer server;
         Options options = options_for(server.endpoint());
         options.busy_poll = busy_poll;
-        Ring ring{Ring::kMinBytes}; // fills up on the way: telling of gaps allocates nothing either
+        Ring ring{Ring::kMinBytes}; // fills up on the way: setting aside allocates nothing either
         Ring* const rings[] = {&ring};
         Relay relay{options, rings};
         relay.start();
@@ -57,8 +57,8 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
         }
         const auto after = allocation_count();
         CHECK(passed);
-        CHECK(observed > 1000);
-        CHECK(ring.dropped() > 0);
+        CHECK(observed > 300);
+        CHECK(relay.counters().directions[0].copies_lost > 0);
         CHECK(after - before == 0);
     }
 }

@@ -290,7 +290,6 @@ TEST_CASE(
     CHECK(rest.front().event.kind == EventKind::gap);
     CHECK(total[kC2s] == kDatagrams + 1);
     CHECK(total[kS2c] == kDatagrams + 1);
-    CHECK(ring.dropped() > 0);
     CHECK(relay.counters().directions[kC2s].copies_lost > 0);
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <list>
 #include <map>
 #include <random>
 #include <vector>
@@ -51,6 +53,7 @@ TEST_CASE("an open that did not fit is told with the first datagram that does, t
     tap.commit();
     CHECK(tap.lost() == 3);
     take_all(ring);
+    REQUIRE(tap.settle(103));
     tap.datagram(one, 104, Direction::c2s, bytes);
     tap.commit();
     const auto events = take_all(ring);
@@ -232,7 +235,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
         std::minstd_rand random{seed};
         Ring ring{Ring::kMinBytes};
         Tap tap{&ring, kSessions, kObserver};
-        std::vector<TapSession> live;
+        std::list<TapSession> live; // a session stays where it is
         Account account;
         const Bytes bytes = payload(2000, seed);
         std::uint32_t next_id = 0;
@@ -244,14 +247,16 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
                 live.push_back(session(++next_id));
                 tap.open(live.back(), step);
             } else if (dice < 80 && !live.empty()) {
-                tap.close(live[at], step, CloseReason::idle);
-                live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+                const auto gone = std::next(live.begin(), static_cast<std::ptrdiff_t>(at));
+                tap.close(*gone, step, CloseReason::idle);
+                live.erase(gone);
             } else if (dice < 85) {
-                tap.commit();
+                static_cast<void>(tap.settle(step));
                 ring.consume([&](const Event& event) { account.take(event); }, random() % 200);
             } else if (!live.empty()) {
                 ++offered;
-                tap.datagram(live[at], step, Direction{static_cast<std::uint8_t>(dice & 1U)},
+                TapSession& speaks = *std::next(live.begin(), static_cast<std::ptrdiff_t>(at));
+                tap.datagram(speaks, step, Direction{static_cast<std::uint8_t>(dice & 1U)},
                              std::span{bytes}.first(random() % bytes.size()));
             }
         }
@@ -272,6 +277,203 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
             CHECK_FALSE(is_open);
         }
     }
+}
+
+/// What an observer knows of one session: its datagrams' times, and where some are missing.
+struct Seen {
+    std::vector<Timestamp> times;
+    std::uint64_t lost = 0;
+    std::size_t gaps = 0;
+};
+
+/// Sessions that all say as much, and an observer that takes only so many events of each round.
+class Overload {
+  public:
+    explicit Overload(std::uint32_t sessions) : tap_{&ring_, sessions, kObserver} {
+        for (std::uint32_t id = 1; id <= sessions; ++id) {
+            tap_.open(sessions_.emplace_back(session(id)), 0);
+        }
+    }
+
+    /// A round: each says something, the observer takes `takes` events, the relay sweeps.
+    void round(std::size_t takes) {
+        ++round_;
+        for (TapSession& each : sessions_) {
+            tap_.datagram(each, round_, Direction::s2c, bytes_);
+        }
+        tap_.commit();
+        take(takes);
+        static_cast<void>(tap_.settle(round_));
+    }
+
+    void take(std::size_t events) {
+        ring_.consume(
+            [&](const Event& event) {
+                Seen& seen = seen_[event.session];
+                if (event.kind == EventKind::datagram) {
+                    seen.times.push_back(event.time);
+                } else if (event.kind == EventKind::gap) {
+                    seen.lost += event.lost;
+                    ++seen.gaps;
+                }
+            },
+            events);
+    }
+
+    void close_all() {
+        for (TapSession& each : sessions_) {
+            tap_.close(each, round_, CloseReason::idle);
+        }
+        while (!tap_.settle(round_)) {
+            take(10'000);
+        }
+        take(1'000'000);
+    }
+
+    [[nodiscard]] std::size_t aside() const {
+        return static_cast<std::size_t>(
+            std::ranges::count_if(sessions_, [](const TapSession& each) { return each.aside; }));
+    }
+
+    [[nodiscard]] const Seen& seen(std::uint32_t id) { return seen_[id]; }
+
+    [[nodiscard]] const std::list<TapSession>& sessions() const { return sessions_; }
+
+    [[nodiscard]] Timestamp rounds() const { return round_; }
+
+    Tap& tap() { return tap_; }
+
+  private:
+    Ring ring_{Ring::kMinBytes};
+    Tap tap_;
+    std::list<TapSession> sessions_;
+    std::map<std::uint32_t, Seen> seen_;
+    const Bytes bytes_ = payload(480, 1); // 512 bytes of the ring
+    Timestamp round_ = 0;
+};
+
+TEST_CASE("an observer that can see a part of the sessions sees the oldest, and all of each") {
+    constexpr std::uint32_t kSessions = 50;
+    for (const std::size_t sees : {5U, 20U, 30U, 45U, 49U}) {
+        CAPTURE(sees);
+        Overload overload{kSessions};
+        for (int i = 0; i < 2000; ++i) {
+            overload.round(sees);
+        }
+        const std::size_t shown = kSessions - overload.aside();
+        CHECK(shown <= sees);
+        overload.close_all();
+        std::uint64_t lost = 0;
+        std::size_t whole = 0;
+        for (std::uint32_t id = 1; id <= kSessions; ++id) {
+            CAPTURE(id);
+            const Seen& seen = overload.seen(id);
+            CHECK(seen.times.size() + seen.lost == static_cast<std::size_t>(overload.rounds()));
+            CHECK((seen.lost == 0) == (seen.gaps == 0));
+            lost += seen.lost;
+            whole += seen.lost == 0 && whole + 1 == id ? 1 : 0; // none behind one that was not
+        }
+        CHECK(lost == overload.tap().lost());
+        // What is told of the others takes some of what the observer takes.
+        CHECK(whole + 2 + sees / 10 >= sees);
+    }
+}
+
+TEST_CASE("nothing is missing of a session while it is shown") {
+    Overload overload{40};
+    for (int i = 0; i < 1000; ++i) {
+        overload.round(i % 100 < 50 ? 5 : 60); // it falls behind and catches up, again and again
+    }
+    overload.close_all();
+    for (std::uint32_t id = 1; id <= 40; ++id) {
+        CAPTURE(id);
+        const Seen& seen = overload.seen(id);
+        std::size_t holes = seen.times.front() == 1 ? 0 : 1;
+        for (std::size_t i = 1; i < seen.times.size(); ++i) {
+            holes += seen.times[i] != seen.times[i - 1] + 1 ? 1U : 0U;
+        }
+        // Each time it was set aside: one gap when that began, another one when it ended.
+        CHECK(seen.gaps >= holes);
+        CHECK(seen.gaps <= 2 * holes + 2);
+    }
+}
+
+TEST_CASE("all are shown again when the observer keeps up, the oldest first") {
+    Overload overload{40};
+    for (int i = 0; i < 200; ++i) {
+        overload.round(4);
+    }
+    const std::size_t aside = overload.aside();
+    CHECK(aside >= 30);
+    overload.take(1'000'000);
+    for (int i = 0; i < 100; ++i) {
+        overload.round(1000);
+        bool before = false;
+        for (const TapSession& each : overload.sessions()) {
+            CHECK(before <= each.aside); // none is shown that is younger than one that is not
+            before = each.aside;
+        }
+    }
+    CHECK(overload.aside() == 0);
+}
+
+TEST_CASE(
+    "an observer that takes nothing costs each session, and is told of each when it goes on") {
+    Overload overload{10};
+    for (int i = 0; i < 1000; ++i) {
+        overload.round(0);
+    }
+    CHECK(overload.aside() == 10);
+    overload.close_all();
+    for (std::uint32_t id = 1; id <= 10; ++id) {
+        const Seen& seen = overload.seen(id);
+        CHECK(seen.times.size() + seen.lost == 1000);
+        CHECK(seen.gaps >= 1);
+    }
+}
+
+TEST_CASE("who comes while others are set aside is set aside") {
+    Overload overload{20};
+    for (int i = 0; i < 200; ++i) {
+        overload.round(4);
+    }
+    REQUIRE(overload.aside() != 0);
+    TapSession late = session(99);
+    overload.tap().open(late, 200);
+    overload.tap().datagram(late, 201, Direction::c2s, {});
+    CHECK(late.aside);
+    overload.tap().close(late, 202, CloseReason::idle);
+    overload.close_all();
+    CHECK(overload.seen(99).lost == 1);
+}
+
+TEST_CASE("the next observer is shown all that the last one was too slow for") {
+    Ring ring{Ring::kMinBytes};
+    std::atomic<std::uint32_t> observer{1};
+    Tap tap{&ring, 4, observer};
+    std::list<TapSession> sessions;
+    const Bytes bytes = payload(1000, 1);
+    for (std::uint32_t id = 1; id <= 4; ++id) {
+        tap.open(sessions.emplace_back(session(id)), 1);
+    }
+    for (int i = 0; i < 1000; ++i) {
+        tap.datagram(sessions.front(), 2, Direction::s2c, bytes);
+        tap.datagram(sessions.back(), 2, Direction::s2c, bytes);
+    }
+    REQUIRE(sessions.back().aside);
+    observer = 2;
+    tap.datagram(sessions.back(), 3, Direction::s2c,
+                 bytes); // the ring is full of what is not for it
+    tap.commit();
+    take_all(ring);
+    for (TapSession& each : sessions) {
+        tap.datagram(each, 4, Direction::s2c, bytes);
+        CHECK_FALSE(each.aside);
+    }
+    tap.commit();
+    std::vector<EventKind> kinds;
+    ring.consume([&](const Event& event) { kinds.push_back(event.kind); });
+    CHECK(std::ranges::count(kinds, EventKind::datagram) == 4);
 }
 
 } // namespace

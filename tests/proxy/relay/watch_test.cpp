@@ -1,0 +1,72 @@
+#include "proxy/relay/watch.h"
+
+#include <list>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::relay;
+
+TEST_CASE("the fuller the ring, the fewer sessions are shown") {
+    std::list<TapSession> sessions(100);
+    Watch watch;
+    for (TapSession& each : sessions) {
+        watch.add(each);
+    }
+    constexpr std::size_t kCapacity = 1 << 20;
+
+    struct Row {
+        std::size_t sixteenths;
+        std::size_t affordable;
+    };
+
+    for (const auto& [sixteenths, affordable] :
+         {Row{0, 100}, Row{10, 100}, Row{11, 80}, Row{12, 60}, Row{14, 20}, Row{15, 0}, Row{16, 0},
+          Row{1000, 0}}) {
+        CAPTURE(sixteenths);
+        CHECK(watch.affordable(sixteenths * (kCapacity / 16), kCapacity) == affordable);
+    }
+    // One alone is shown as long as there is room for it.
+    Watch alone;
+    TapSession one;
+    alone.add(one);
+    CHECK(alone.affordable(14 * (kCapacity / 16), kCapacity) == 1);
+    CHECK(alone.affordable(15 * (kCapacity / 16), kCapacity) == 0);
+}
+
+TEST_CASE("sessions are set aside and brought back in the order of their age") {
+    std::list<TapSession> sessions(5);
+    Watch watch;
+    std::uint32_t id = 0;
+    for (TapSession& each : sessions) {
+        each.id = ++id;
+        watch.add(each);
+    }
+    for (std::uint32_t newest = 5; newest > 2; --newest) {
+        REQUIRE(watch.newest()->id == newest);
+        watch.set_aside(*watch.newest());
+    }
+    TapSession late;
+    late.id = 6;
+    watch.add(late);
+    CHECK(late.aside);
+    CHECK(watch.num_shown() == 2);
+    CHECK(watch.num_aside() == 4);
+    // Whoever goes leaves the others where they are.
+    watch.remove(*std::next(sessions.begin(), 3));
+    watch.remove(*std::next(sessions.begin(), 3));
+    watch.remove(sessions.front());
+    for (const std::uint32_t next : {3U, 5U, 6U}) {
+        watch.bring_back(1);
+        CHECK(watch.newest()->id == next);
+    }
+    watch.bring_back(7);
+    CHECK(watch.num_shown() == 4);
+    CHECK(watch.num_aside() == 0);
+    TapSession after;
+    watch.add(after);
+    CHECK_FALSE(after.aside);
+}
+
+} // namespace
