@@ -72,20 +72,20 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
 void print_stats(sink::PromptStream& console, const run::ObserverResult& result) {
     fmt::print(console.file(), "{}",
                report::stats_table({.captures = {"this run"},
-                                    .sessions = result.sessions,
+                                    .sessions = result.seen.sessions,
                                     .duration_ns = result.duration.count(),
-                                    .totals = &result.totals,
-                                    .ledger = &result.ledger}));
+                                    .totals = &result.seen.totals,
+                                    .ledger = &result.seen.ledger}));
 }
 
 int conclude_run(const ProxyFlags& flags, const run::ObserverResult& result,
                  std::optional<sink::FileOutput>& summary) {
-    auto checks = flags.records.failing().checks(result.totals, "--fail-on");
-    report::add_checks(checks, result.expectations, "--expect");
+    auto checks = flags.records.failing().checks(result.seen.totals, "--fail-on");
+    report::add_checks(checks, filter::Expectations{result.seen.expectations}.report(), "--expect");
     const std::chrono::duration<double> seconds = result.duration;
-    const int code = conclude(
-        report::outcome_of(std::move(checks), result.totals, result.sessions, seconds.count()),
-        summary);
+    const int code = conclude(report::outcome_of(std::move(checks), result.seen.totals,
+                                                 result.seen.sessions, seconds.count()),
+                              summary);
     return code == 0 && result.lost_records != 0 ? kExitFailed : code;
 }
 

@@ -240,10 +240,9 @@ void Expectations::on_record(const Record& record) {
     }
 }
 
-void Expectations::merge(const Expectations& other) {
-    const std::size_t count = std::min(expectations_.size(), other.expectations_.size());
-    for (std::size_t i = 0; i < count; ++i) {
-        expectations_[i].merge(other.expectations_[i]);
+void merge(std::span<Expectation> expectations, std::span<const Expectation> others) {
+    for (std::size_t i = 0; i < std::min(expectations.size(), others.size()); ++i) {
+        expectations[i].merge(others[i]);
     }
 }
 

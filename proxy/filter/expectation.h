@@ -88,6 +88,9 @@ class Expectation {
     record::Timestamp offender_time_ = 0;
 };
 
+/// Adds what copies of the same expectations saw elsewhere.
+void merge(std::span<Expectation> expectations, std::span<const Expectation> others);
+
 /// How an expectation ended.
 struct ExpectationResult {
     std::string text;
@@ -102,8 +105,9 @@ class Expectations final : public record::RecordSink {
         : expectations_{std::move(expectations)} {}
 
     void on_record(const record::Record& record) override;
-    /// Adds what another sink with the same expectations saw: each worker has one of its own.
-    void merge(const Expectations& other);
+
+    /// As far as they have come.
+    [[nodiscard]] const std::vector<Expectation>& list() const { return expectations_; }
 
     [[nodiscard]] std::vector<ExpectationResult> report() const;
 

@@ -273,20 +273,22 @@ void ObserverRun::check_disk() {
 }
 
 /// Writes what is left of demos and the capture; returns how much is missing in them.
-std::uint64_t ObserverRun::finish_files(const sink::DemoLosses& losses, std::uint64_t datagrams) {
+std::uint64_t ObserverRun::finish_files(const WorkerResult& seen) {
     if (!files_) {
         return 0;
     }
     files_->finish();
     check_disk();
+    const sink::DemoLosses& losses = seen.demo_losses;
     if (losses.late != 0) {
         spdlog::info("{} snapshots came behind a younger one and are in no demo", losses.late);
     }
-    const std::uint64_t missing = losses.snapshots + losses.messages + datagrams + files_->lost();
+    const std::uint64_t missing =
+        losses.snapshots + losses.messages + seen.capture_losses + files_->lost();
     if (missing != 0) {
         spdlog::error("of demos {} snapshots and {} messages are missing, of the capture {} "
                       "datagrams, of both {} blocks",
-                      losses.snapshots, losses.messages, datagrams, files_->lost());
+                      losses.snapshots, losses.messages, seen.capture_losses, files_->lost());
     }
     return missing;
 }
@@ -301,11 +303,23 @@ void ObserverRun::stop() {
 void ObserverRun::write_summary(const ObserverResult& result) {
     sink::JsonLines last{options_.json, *queue_};
     const record::SummaryRecord summary{.head = {.time = relay::now_utc()},
-                                        .stats = &result.totals,
-                                        .sessions = result.sessions,
+                                        .stats = &result.seen.totals,
+                                        .sessions = result.seen.sessions,
                                         .impaired = impaired_totals(relay_.counters())};
     last.on_record(&summary);
     last.flush();
+}
+
+void ObserverRun::hand_over(Legacies legacies) {
+    if (!legacy_file_.valid()) {
+        return;
+    }
+    const std::size_t all = legacies.size();
+    const std::size_t left = write_legacies(legacy_file_.get(), std::move(legacies));
+    if (left != all) {
+        spdlog::warn("{} of {} sessions are joined midway: there is too much to hand over",
+                     all - left, all);
+    }
 }
 
 ObserverResult ObserverRun::finish() {
@@ -313,30 +327,12 @@ ObserverResult ObserverRun::finish() {
     if (impairment_) {
         impairment_->finish();
     }
-    ObserverResult result;
-    filter::Expectations expectations{options_.expectations};
-    Legacies legacies;
-    sink::DemoLosses demo_losses;
-    std::uint64_t capture_losses = 0;
+    ObserverResult result{.seen = {.expectations = options_.expectations}};
     for (const auto& worker : workers_) {
         worker->finish();
-        result.totals.merge(worker->totals());
-        result.sessions += worker->sessions_seen();
-        result.ledger.merge(worker->ledger());
-        expectations.merge(worker->expectations());
-        demo_losses.merge(worker->demo_losses());
-        capture_losses += worker->capture_losses();
-        legacies.merge(worker->take_legacies());
+        result.seen.merge(worker->take_result());
     }
-    if (legacy_file_.valid()) {
-        const std::size_t all = legacies.size();
-        const std::size_t left = write_legacies(legacy_file_.get(), std::move(legacies));
-        if (left != all) {
-            spdlog::warn("{} of {} sessions are joined midway: there is too much to hand over",
-                         all - left, all);
-        }
-    }
-    result.expectations = expectations.report();
+    hand_over(std::move(result.seen.legacies));
     show(true);
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
         spdlog::warn("{} bytes of the console's lines were dropped: nobody read them in time",
@@ -355,7 +351,7 @@ ObserverResult ObserverRun::finish() {
             spdlog::error("{} records could not be written", result.lost_records);
         }
     }
-    result.lost_records += finish_files(demo_losses, capture_losses);
+    result.lost_records += finish_files(result.seen);
     result.looked = !waits_;
     if (!result.looked) {
         return result;
@@ -364,7 +360,8 @@ ObserverResult ObserverRun::finish() {
     spdlog::info(
         "{} sessions, {} datagrams to the server, {} to clients, {} snapshots, {} verified",
         counters.sessions_opened, counters.directions[0].datagrams,
-        counters.directions[1].datagrams, result.totals.snapshots, result.totals.verified);
+        counters.directions[1].datagrams, result.seen.totals.snapshots,
+        result.seen.totals.verified);
     result.duration = running_.elapsed();
     return result;
 }

@@ -2,8 +2,6 @@
 
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
-#include "proxy/record/ledger.h"
-#include "proxy/record/stats.h"
 #include "proxy/run/admin_run.h"
 #include "proxy/run/disk_report.h"
 #include "proxy/run/impairment_control.h"
@@ -14,6 +12,7 @@
 #include "proxy/run/shared_block.h"
 #include "proxy/run/stopwatch.h"
 #include "proxy/run/worker.h"
+#include "proxy/run/worker_result.h"
 #include "proxy/sink/capture_target.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
@@ -75,11 +74,8 @@ struct ObserverPost {
 
 /// What came of a run.
 struct ObserverResult {
-    bool looked = true; ///< false: it waited in vain to begin
-    record::SessionStats totals{};
-    std::uint32_t sessions = 0;
-    record::Ledger ledger{};
-    std::vector<filter::ExpectationResult> expectations{};
+    bool looked = true;             ///< false: it waited in vain to begin
+    WorkerResult seen{};            ///< by all workers; the legacies are handed over already
     std::uint64_t lost_records = 0; ///< that could not be written
     std::chrono::nanoseconds duration{};
 };
@@ -105,8 +101,8 @@ class ObserverRun {
     void every_second(const boost::system::error_code& error);
     void show(bool last);
     void check_disk();
-    [[nodiscard]] std::uint64_t finish_files(const sink::DemoLosses& losses,
-                                             std::uint64_t datagrams);
+    void hand_over(Legacies legacies);
+    [[nodiscard]] std::uint64_t finish_files(const WorkerResult& seen);
     void stop();
     void write_summary(const ObserverResult& result);
     [[nodiscard]] ObserverResult finish();

@@ -114,6 +114,15 @@ void Worker::finish() {
     }
 }
 
+WorkerResult Worker::take_result() {
+    result_.totals = inspector_.totals();
+    result_.sessions = inspector_.sessions_seen();
+    result_.expectations = expectations_.list();
+    result_.demo_losses = demos_ ? demos_->losses() : sink::DemoLosses{};
+    result_.capture_losses = capture_ ? capture_->lost() : 0;
+    return std::move(result_);
+}
+
 void Worker::run() {
     let_relay_go_first();
     flushed_ = published_ = relay::Clock::now();
@@ -205,7 +214,7 @@ void Worker::open(const relay::Event& event) {
 void Worker::close(const relay::Event& event) {
     if (event.reason == relay::CloseReason::handed_over) {
         if (auto legacy = inspector_.leave(event.session)) {
-            left_.emplace(event.session, *std::move(legacy));
+            result_.legacies.emplace(event.session, *std::move(legacy));
         }
     }
     inspector_.on_close(event.session, event.time, reason_of(event.reason));

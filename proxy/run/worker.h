@@ -10,6 +10,7 @@
 #include "proxy/run/fanout.h"
 #include "proxy/run/legacy_file.h"
 #include "proxy/run/story_keeper.h"
+#include "proxy/run/worker_result.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/finding_limit.h"
@@ -69,9 +70,6 @@ class Worker {
     /// What the observer before this one left; before start(). Has to outlive it.
     void inherit(const Legacies& legacies) { inherited_ = &legacies; }
 
-    /// Of the sessions that go on in another relay, for the observer there; only after finish.
-    [[nodiscard]] Legacies take_legacies() { return std::move(left_); }
-
     /// Asks for the totals of the sessions so far; from any thread, also from a signal handler.
     void request_report() {
         report_wanted_.store(true);
@@ -81,23 +79,8 @@ class Worker {
     /// To be called when the relay has ended: looks at all that is left, closes the sessions.
     void finish();
 
-    /// Totals; only after finish.
-    [[nodiscard]] record::SessionStats totals() const { return inspector_.totals(); }
-
-    /// Where the bytes went; empty unless `stats` was asked for.
-    [[nodiscard]] const record::Ledger& ledger() const { return ledger_; }
-
-    [[nodiscard]] const filter::Expectations& expectations() const { return expectations_; }
-
-    /// What demos could not hold; only after finish.
-    [[nodiscard]] sink::DemoLosses demo_losses() const {
-        return demos_ ? demos_->losses() : sink::DemoLosses{};
-    }
-
-    /// Datagrams that the capture lacks; only after finish.
-    [[nodiscard]] std::uint64_t capture_losses() const { return capture_ ? capture_->lost() : 0; }
-
-    [[nodiscard]] std::uint32_t sessions_seen() const { return inspector_.sessions_seen(); }
+    /// Once, after finish.
+    [[nodiscard]] WorkerResult take_result();
 
   private:
     [[nodiscard]] inspect::Options inspect_options(const PipelineOptions& options);
@@ -119,8 +102,8 @@ class Worker {
     std::optional<filter::FilteredSink> filtered_json_;
     std::optional<filter::FilteredSink> filtered_console_;
     filter::Expectations expectations_;
-    record::Ledger ledger_;
-    inspect::Attribution attribution_{ledger_};
+    WorkerResult result_;
+    inspect::Attribution attribution_{result_.ledger};
     inspect::Observers observers_;
     std::optional<sink::ConsoleSink> console_;
     std::optional<sink::DemoSink> demos_;
@@ -130,7 +113,6 @@ class Worker {
     std::optional<StoryKeeper> stories_;
     const Legacies* inherited_ = nullptr;
     std::unordered_set<std::uint32_t> seamless_; ///< sessions that are to miss nothing
-    Legacies left_;
     admin::Board* board_;
     std::size_t index_;
     admin::View view_; ///< kept for its memory

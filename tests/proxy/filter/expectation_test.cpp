@@ -84,8 +84,9 @@ TEST_CASE("what several workers saw counts together") {
     Expectations second{asked};
     first.on_record(&samples.snapshot);
     second.on_record(&samples.finding);
-    first.merge(second);
-    const auto report = first.report();
+    std::vector<Expectation> all = first.list();
+    tw::filter::merge(all, second.list());
+    const auto report = Expectations{all}.report();
     REQUIRE(report.size() == 3);
     CHECK(report[0].text == "tick > 1000");
     CHECK(report[0].instead == "none of 2 records matched; seen: tick: 500 to 600");
