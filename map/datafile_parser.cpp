@@ -77,7 +77,10 @@ bool DatafileParser::read_header() {
     if (header.num_item_types > kMaxItemTypes) {
         return fail(MapErrc::too_many_item_types, 16);
     }
-    return header.item_size % 4 == 0 || fail(MapErrc::items_unaligned, 28);
+    if (header.item_size % 4 != 0) {
+        return fail(MapErrc::items_unaligned, 28);
+    }
+    return true;
 }
 
 bool DatafileParser::lay_out() {
@@ -124,7 +127,10 @@ bool DatafileParser::read_types() {
         out_.types_.push_back({static_cast<std::uint16_t>(type), static_cast<std::uint32_t>(start),
                                static_cast<std::uint32_t>(num)});
     }
-    return next == out_.header_.num_items || fail(MapErrc::item_type_bad_range, at);
+    if (next != out_.header_.num_items) {
+        return fail(MapErrc::item_type_bad_range, at);
+    }
+    return true;
 }
 
 bool DatafileParser::read_items() {
@@ -141,7 +147,10 @@ bool DatafileParser::read_items() {
             return false;
         }
     }
-    return expected == bytes || fail(MapErrc::item_bad_offset, items_at_ + expected);
+    if (expected != bytes) {
+        return fail(MapErrc::item_bad_offset, items_at_ + expected);
+    }
+    return true;
 }
 
 bool DatafileParser::read_item(std::size_t index, std::uint64_t& expected) {

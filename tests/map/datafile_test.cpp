@@ -60,6 +60,9 @@ TEST_CASE("a datafile of either version reads back as it was written") {
         CHECK_FALSE(file->find_item(5, 2).has_value());
         CHECK_FALSE(file->find_item(5, -1).has_value());
         CHECK_FALSE(file->find_item(4, 0).has_value());
+        CHECK(file->find_id(5, 1)->ints.empty());
+        CHECK_FALSE(file->find_id(5, 2).has_value());
+        CHECK_FALSE(file->find_id(4, 0).has_value());
         REQUIRE(file->block_count() == 2);
         const auto block = file->block(0);
         REQUIRE(block.has_value());
@@ -160,6 +163,16 @@ TEST_CASE("what is odd about a datafile is read and reported") {
              poke(bytes, 12, read_i32(bytes, 12) - 8);
          },
          WarningId::header_sizes_short, false},
+        {"one size of old writers", [](Bytes& bytes) { poke(bytes, 12, read_i32(bytes, 12) - 8); },
+         WarningId::header_sizes_short, false},
+        {"a type without items",
+         [](Bytes& bytes) {
+             poke(bytes, kTypes + 8, 0);
+             poke(bytes, kTypes + 12 + 4, 0);
+             poke(bytes, kTypes + 12 + 8, 3);
+             poke(bytes, kItems, 0x50007);
+         },
+         WarningId::empty_item_type, true},
         {"trailing byte", [](Bytes& bytes) { bytes.push_back(std::byte{0}); },
          WarningId::trailing_bytes, true},
         {"id twice", set(kItems + 12 + 20, 0x50000), WarningId::duplicate_item_id, true},
@@ -182,6 +195,31 @@ TEST_CASE("what is odd about a datafile is read and reported") {
         }
         CHECK(file->warnings().contains(row.id));
         CHECK(file->warnings().first_strict().has_value() == row.strict);
+    }
+}
+
+TEST_CASE("an item that swallows the one behind it is refused") {
+    Bytes bytes = sample();
+    const std::int32_t second = read_i32(bytes, kItemOffsets + 4);
+    const std::size_t size_at = kItems + static_cast<std::size_t>(second) + 4;
+    poke(bytes, size_at, read_i32(bytes, size_at) + 8);
+    poke(bytes, kItemOffsets + 8, read_i32(bytes, kItemOffsets + 8) + 8);
+    const auto file = Datafile::parse(bytes);
+    REQUIRE_FALSE(file.has_value());
+    CHECK(file.error().code == MapErrc::item_bad_offset);
+    CHECK(file.error().item == 2);
+}
+
+TEST_CASE("a block that is empty and says so is named empty, packed or not") {
+    for (const int version : {3, 4}) {
+        CAPTURE(version);
+        test::DatafileWriter writer{version};
+        writer.add_block({});
+        writer.add_block(Bytes(4));
+        const auto file = Datafile::parse(writer.finish());
+        REQUIRE(file.has_value());
+        CHECK(file->block(0).error().code == MapErrc::block_empty);
+        CHECK(file->block(1)->size() == 4);
     }
 }
 
@@ -261,6 +299,7 @@ TEST_CASE("every error and oddity has a name, a sentence and its place") {
         CHECK_FALSE(warning_table()[i].sentence.empty());
     }
     CHECK(error_table().size() == static_cast<std::size_t>(MapErrc::out_of_memory) + 1);
+    CHECK(&error_info(static_cast<MapErrc>(error_table().size())) == error_table().data());
     CHECK(warning_table().size() == static_cast<std::size_t>(WarningId::skip_bytes_set) + 1);
 }
 

@@ -5,6 +5,8 @@
 #include "tests/map/truth.h"
 #include "tests/map/writer.h"
 
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -125,6 +127,56 @@ TEST_CASE("the strict verdict on a real map is that of DDNet master") {
         CHECK(verdict.strict == truth.entry.at("verdict").at("ddnet").as_string());
         CHECK(verdict.lenient == "accepts");
     }
+}
+
+TEST_CASE("what is too short to be read is counted, and says nothing else") {
+    using Ints = std::vector<std::int32_t>;
+    test::DatafileWriter writer;
+    writer.add_item(kItemVersion, 0, Ints{1});
+    writer.add_item(kItemImage, 0, Ints{1, 2, 2, 1, -1, -1});
+    writer.add_item(kItemImage, 1, Ints{2, 2, 2, 0, -1});
+    writer.add_item(kItemEnvelope, 0, Ints{1, 4, 6, 3});
+    writer.add_item(kItemEnvelope, 1, Ints{2, 4, 90});
+    writer.add_item(kItemGroup, 0, Ints{2, 0, 0, 100, 100, 0, 3});
+    writer.add_item(kItemGroup, 1, Ints{3, 0, 0});
+    writer.add_item(kItemLayer, 0, test::tile_layer(4, 3, 3, kFlagGame, 0));
+    writer.add_item(kItemLayer, 1, Ints{0, 2});
+    Ints packed = test::tile_layer(4, 3, 3, kFlagTele, -1);
+    packed.push_back(0);
+    writer.add_item(kItemLayer, 2, packed);
+    writer.add_item(kItemEnvelopePoints, 0, Ints(12));
+    writer.add_block(std::vector<std::byte>(36));
+    const auto map = Map::parse(writer.finish());
+    REQUIRE(map.has_value());
+    const auto content = describe(*map).content;
+    REQUIRE(content.has_value());
+    CHECK(content->images.total == 2);
+    CHECK(content->images.external == 1);
+    CHECK(content->images.versions == std::set<std::int32_t>{1});
+    CHECK(content->envelopes.total == 2);
+    CHECK(content->envelopes.versions == std::set<std::int32_t>{1});
+    CHECK(content->envelopes.points_needed == 9);
+    CHECK(content->envelopes.points_ints == std::vector<std::size_t>{12});
+    CHECK(content->layers.groups == 2);
+    CHECK(content->layers.group_versions == std::set<std::int32_t>{2});
+    CHECK(content->layers.layers == 3);
+    CHECK(content->layers.types == std::map<std::int32_t, std::size_t>{{2, 2}});
+    REQUIRE(content->game_layer.has_value());
+    CHECK(content->game_layer->packed_tiles == 9);
+    REQUIRE(content->ddnet_layers.size() == 1);
+    CHECK(content->ddnet_layers[0].tiles.error().code == MapErrc::unknown_tile_record);
+}
+
+TEST_CASE("a block that does not inflate is named by its place, one that is empty is not") {
+    test::DatafileWriter writer = test::MapBuilder{4, 3}.set_game(0, 0, 1).writer();
+    writer.add_block({});
+    const std::byte garbage[] = {std::byte{1}, std::byte{2}};
+    const std::int32_t bad = writer.add_stored_block(garbage, 5);
+    const auto map = Map::parse(writer.finish());
+    REQUIRE(map.has_value());
+    const auto container = describe(*map).container;
+    REQUIRE(container.has_value());
+    CHECK(container->unreadable_blocks == std::vector<std::size_t>{static_cast<std::size_t>(bad)});
 }
 
 } // namespace tw::map

@@ -140,6 +140,7 @@ TEST_CASE("a map with the right name and wrong bytes is not found but reported")
     wrong.clear();
     CHECK_FALSE(find_map(folders, "dm1", right.crc, other, &wrong).has_value());
     CHECK(wrong.size() == 2);
+    CHECK_FALSE(find_map(folders, "dm1", right.crc, other).has_value());
 }
 
 TEST_CASE("a map above the size limit is not read") {
@@ -150,6 +151,20 @@ TEST_CASE("a map above the size limit is not read") {
     const fs::path folders[] = {folder.path};
     const Identity right = identify(bytes_of("right"));
     CHECK_FALSE(find_map(folders, "dm1", right.crc, std::nullopt, nullptr, limits).has_value());
+}
+
+TEST_CASE("two maps are the same only if checksum, hash and size are") {
+    const Identity one = identify(bytes_of("right"));
+    Identity crc = one;
+    crc.crc ^= 1U;
+    Identity hash = one;
+    hash.sha256.back() ^= 1U;
+    Identity size = one;
+    ++size.size;
+    CHECK(one == Identity{one});
+    for (const Identity& other : {crc, hash, size}) {
+        CHECK(one != other);
+    }
 }
 
 } // namespace tw::map

@@ -1,5 +1,6 @@
 #include "map/items.h"
 #include "map/text.h"
+#include "map/uuid_items.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
 
@@ -55,6 +56,10 @@ TEST_CASE("who made a map is read, cut to its length, and absent where it is no 
     CHECK_FALSE(info->credits.has_value());
     CHECK_FALSE(info->license.has_value());
     CHECK_FALSE(info->settings.has_value());
+
+    test::DatafileWriter cut = test::MapBuilder{2, 2}.writer();
+    cut.add_item(kItemInfo, 0, Ints{1, -1, -1, -1});
+    CHECK_FALSE(read_info(parse(cut)).has_value());
 }
 
 TEST_CASE("images and their pixels are read as far as they are there") {
@@ -66,11 +71,13 @@ TEST_CASE("images and their pixels are read as far as they are there") {
     writer.add_item(kItemImage, 0, Ints{1, 3, 2, 0, name, pixels});
     writer.add_item(kItemImage, 1, Ints{2, 4, 2, 1, path, pixels, 0});
     writer.add_item(kItemImage, 2, Ints{1, 0, 2, 0, name, pixels});
-    writer.add_item(kItemImage, 3, Ints{1, 3});
+    writer.add_item(kItemImage, 3, Ints{1, 3, 2, 0, name});
+    writer.add_item(kItemImage, 4, Ints{2, 3, 0, 0, name, pixels});
     const Map map = parse(writer);
-    REQUIRE(image_count(map) == 4);
+    REQUIRE(image_count(map) == 5);
     CHECK_FALSE(read_image(map, 3).has_value());
-    CHECK_FALSE(read_image(map, 4).has_value());
+    CHECK_FALSE(read_image(map, 4)->format.has_value()); // of a version that has one
+    CHECK_FALSE(read_image(map, 5).has_value());
 
     const auto grass = read_image(map, 0);
     REQUIRE(grass.has_value());
@@ -87,6 +94,7 @@ TEST_CASE("images and their pixels are read as far as they are there") {
     rgb.format = 1;
     CHECK(read_pixels(map, rgb).error().code == MapErrc::wrong_record_size);
     CHECK(read_pixels(map, *read_image(map, 2)).error().code == MapErrc::layer_bad_dimensions);
+    CHECK(read_pixels(map, *read_image(map, 4)).error().code == MapErrc::layer_bad_dimensions);
 }
 
 TEST_CASE("sounds are read, with one source or the old kind of them") {
@@ -94,21 +102,25 @@ TEST_CASE("sounds are read, with one source or the old kind of them") {
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     const std::int32_t name = add_text(writer, "birds\0"sv);
     writer.add_item(kItemSound, 0, Ints{1, 0, name, 7, 1234});
+    writer.add_item(kItemSound, 1, Ints{1, 0, name, 7});
     const std::int32_t sources = add_ints(writer, Ints{1, 2, 1, 0, 5, 6, 7, 8, 9, 10, 1, 12, 13});
     const std::int32_t old = add_ints(writer, count_up(9));
     const Map map = parse(writer);
-    REQUIRE(sound_count(map) == 1);
+    REQUIRE(sound_count(map) == 2);
     const auto sound = read_sound(map, 0);
     REQUIRE(sound.has_value());
     CHECK(sound->name == "birds");
     CHECK(sound->data == 7);
     CHECK(sound->data_size == 1234);
     CHECK_FALSE(read_sound(map, 1).has_value());
+    CHECK_FALSE(read_sound(map, 2).has_value());
 
     const auto read = read_sources(map, {.num_sources = 1, .data = sources, .name = {}});
     REQUIRE(read.has_value());
     REQUIRE(read->size() == 1);
     CHECK(read->front().position == FixedPoint{1, 2});
+    CHECK(read->front().position != FixedPoint{1, 1});
+    CHECK(read->front().position != FixedPoint{2, 2});
     CHECK(read->front().looping);
     CHECK_FALSE(read->front().panning);
     CHECK(read->front().circle);
@@ -157,6 +169,59 @@ TEST_CASE("envelopes have their points, with tangents in or beside them") {
     CHECK(bent[0].tangents->out_dy == std::array<std::int32_t, 4>{18, 19, 20, 21});
 }
 
+TEST_CASE("an envelope is read as far as its item reaches") {
+    test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
+    Ints whole{2, 4, 0, 2};
+    whole.insert(whole.end(), 8, static_cast<std::int32_t>(0x80808080U));
+    whole.push_back(0);
+    constexpr std::array<std::size_t, 5> kSizes{3, 4, 11, 12, 13};
+    for (std::size_t i = 0; i < kSizes.size(); ++i) {
+        writer.add_item(kItemEnvelope, static_cast<std::uint16_t>(i),
+                        std::span{whole}.first(kSizes.at(i)));
+    }
+    const Map map = parse(writer);
+    CHECK_FALSE(read_envelope(map, 0).has_value());
+    CHECK_FALSE(read_envelope(map, kSizes.size()).has_value());
+    for (std::size_t i = 1; i < kSizes.size(); ++i) {
+        CAPTURE(kSizes.at(i));
+        const auto envelope = read_envelope(map, i);
+        REQUIRE(envelope.has_value());
+        CHECK(envelope->num_points == 2);
+        CHECK(envelope->name.has_value() == (kSizes.at(i) >= 12));
+        CHECK_FALSE(envelope->synchronized);
+    }
+    CHECK(read_envelope_points(map).empty());
+}
+
+TEST_CASE("tangents in an item of their own count only if there is a set for each point") {
+    constexpr std::uint16_t kBezierType = 0x8000;
+    for (std::size_t sets = 0; sets <= 3; ++sets) {
+        CAPTURE(sets);
+        test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
+        writer.add_item(kItemEnvelope, 0, Ints{2});
+        writer.add_item(kItemEnvelopePoints, 0, Ints{0, -1, 1, 2, 3, 4, 500, 5, 1, 2, 3, 4});
+        writer.add_item(kBezierType, 0, count_up(16 * sets));
+        Ints uuid;
+        for (std::size_t i = 0; i < kUuidBezierPoints.size(); i += 4) {
+            std::uint32_t value = 0;
+            for (std::size_t k = 0; k < 4; ++k) {
+                value = value << 8U | kUuidBezierPoints.at(i + k);
+            }
+            uuid.push_back(static_cast<std::int32_t>(value));
+        }
+        writer.add_item(kItemUuidIndex, kBezierType, uuid);
+        const auto points = read_envelope_points(parse(writer));
+        REQUIRE(points.size() == 2);
+        CHECK(points[0].curve == Curve::linear);
+        CHECK(points[1].curve == Curve::bezier);
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            REQUIRE(points[i].tangents.has_value() == (sets == 2));
+            CHECK((!points[i].tangents ||
+                   points[i].tangents->in_dx[0] == static_cast<std::int32_t>(16 * i)));
+        }
+    }
+}
+
 TEST_CASE("quads are read whole, and more than their block holds is refused") {
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     const std::int32_t block = add_ints(writer, count_up(38));
@@ -168,6 +233,10 @@ TEST_CASE("quads are read whole, and more than their block holds is refused") {
     CHECK(quad.corners[3] == FixedPoint{6, 7});
     CHECK(quad.pivot == FixedPoint{8, 9});
     CHECK(quad.colors[3] == Color{22, 23, 24, 25});
+    for (const Color other :
+         {Color{0, 23, 24, 25}, Color{22, 0, 24, 25}, Color{22, 23, 0, 25}, Color{22, 23, 24, 0}}) {
+        CHECK(quad.colors[3] != other);
+    }
     CHECK(quad.texture[3] == FixedPoint{32, 33});
     CHECK(quad.position_envelope == 34);
     CHECK(quad.color_envelope_offset == 37);

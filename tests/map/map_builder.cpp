@@ -105,4 +105,29 @@ std::vector<std::byte> MapBuilder::build(int datafile_version) const {
     return writer(datafile_version).finish();
 }
 
+std::vector<std::int32_t> tile_layer(int version, int width, int height, int flags, int data) {
+    std::vector<std::int32_t> ints{0,   2,   0,   version, width, height, flags, 255,
+                                   255, 255, 255, -1,      0,     -1,     data};
+    if (version >= 3) {
+        ints.insert(ints.end(), 3, static_cast<std::int32_t>(0x80808080U)); // an empty name
+    }
+    return ints;
+}
+
+std::vector<std::byte> map_of(const std::vector<std::vector<std::int32_t>>& layers,
+                              const std::vector<std::byte>& block, int blocks) {
+    DatafileWriter writer;
+    const std::int32_t version[] = {1};
+    writer.add_item(kItemVersion, 0, version);
+    const std::int32_t group[] = {1, 0, 0, 100, 100, 0, static_cast<std::int32_t>(layers.size())};
+    writer.add_item(kItemGroup, 0, group);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        writer.add_item(kItemLayer, static_cast<std::uint16_t>(i), layers[i]);
+    }
+    for (int i = 0; i < blocks; ++i) {
+        writer.add_block(block);
+    }
+    return writer.finish();
+}
+
 } // namespace tw::map::test

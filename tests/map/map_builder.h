@@ -46,4 +46,12 @@ class MapBuilder {
     std::vector<Plane> planes_;
 };
 
+/// The ints of a tile layer's item, without a name and without DDNet's blocks.
+[[nodiscard]] std::vector<std::int32_t> tile_layer(int version, int width, int height, int flags,
+                                                   int data);
+
+/// A map of the given layer items in one group; its data blocks are copies of `block`.
+[[nodiscard]] std::vector<std::byte> map_of(const std::vector<std::vector<std::int32_t>>& layers,
+                                            const std::vector<std::byte>& block, int blocks = 1);
+
 } // namespace tw::map::test

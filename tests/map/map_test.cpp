@@ -1,4 +1,4 @@
-// Covers: map/checks.cpp, map/layers.cpp, map/tile_data.cpp
+// Covers: map/tile_data.cpp
 #include "map/acceptance.h"
 #include "map/items.h"
 #include "map/map.h"
@@ -15,7 +15,9 @@
 namespace tw::map {
 namespace {
 
+using test::map_of;
 using test::MapBuilder;
+using test::tile_layer;
 using Bytes = std::vector<std::byte>;
 
 MapBuilder walled() {
@@ -32,32 +34,6 @@ Physics physics_of(const Bytes& file, Warnings* warnings = nullptr) {
     auto physics = map->physics(warnings);
     REQUIRE(physics.has_value());
     return std::move(*physics);
-}
-
-/// A map of the given layer items in one group; its data blocks are copies of `block`.
-Bytes map_of(const std::vector<std::vector<std::int32_t>>& layers, const Bytes& block,
-             int blocks = 1) {
-    test::DatafileWriter writer;
-    const std::int32_t version[] = {1};
-    writer.add_item(kItemVersion, 0, version);
-    const std::int32_t group[] = {1, 0, 0, 100, 100, 0, static_cast<std::int32_t>(layers.size())};
-    writer.add_item(kItemGroup, 0, group);
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-        writer.add_item(kItemLayer, static_cast<std::uint16_t>(i), layers[i]);
-    }
-    for (int i = 0; i < blocks; ++i) {
-        writer.add_block(block);
-    }
-    return writer.finish();
-}
-
-std::vector<std::int32_t> tile_layer(int version, int width, int height, int flags, int data) {
-    std::vector<std::int32_t> ints{0,   2,   0,   version, width, height, flags, 255,
-                                   255, 255, 255, -1,      0,     -1,     data};
-    if (version >= 3) {
-        ints.insert(ints.end(), 3, static_cast<std::int32_t>(0x80808080U)); // an empty name
-    }
-    return ints;
 }
 
 } // namespace
@@ -219,64 +195,6 @@ TEST_CASE("a map without a usable game layer has no physics, with the reason") {
     }
 }
 
-TEST_CASE("what DDNet rejects is read all the same and named") {
-    struct Row {
-        std::string_view name;
-        std::vector<std::vector<std::int32_t>> layers;
-        std::string_view strict;
-    };
-
-    const auto game = tile_layer(2, 3, 3, kFlagGame, 0);
-    auto named = tile_layer(3, 3, 3, kFlagGame, 0);
-    named.at(15) = 0x7fffffff;
-    auto nameless = tile_layer(3, 3, 3, kFlagGame, 0);
-    nameless.pop_back();
-    auto too_red = tile_layer(2, 3, 3, 0, 1);
-    too_red.at(7) = 256;
-    auto red_tele = tile_layer(2, 3, 3, kFlagTele, 0);
-    red_tele.at(7) = 256;
-    red_tele.push_back(1);
-    auto tele_nowhere = tile_layer(2, 3, 3, kFlagTele, 0);
-    tele_nowhere.push_back(2);
-    const Row rows[] = {
-        {"plain", {game}, "accepts"},
-        {"one column", {tile_layer(2, 1, 9, kFlagGame, 0)}, "rejects:game_layer_too_small"},
-        {"unknown tilemap version", {game, tile_layer(5, 3, 3, 0, -1)}, "rejects:tilemap_version"},
-        {"shared block", {game, tile_layer(2, 3, 3, 0, 0)}, "rejects:tile_block_shared"},
-        {"other block", {game, tile_layer(2, 3, 3, 0, 1)}, "accepts"},
-        {"no block", {game, tile_layer(2, 3, 3, 0, -1)}, "rejects:tile_block_missing"},
-        {"block past the last", {game, tile_layer(2, 3, 3, 0, 2)}, "rejects:tile_block_missing"},
-        {"physics block past the last", {game, tele_nowhere}, "rejects:tile_block_missing"},
-        {"two flags", {game, tile_layer(2, 3, 3, 3, -1)}, "rejects:several_physics_flags"},
-        {"the game layer is tele, too",
-         {tile_layer(2, 3, 3, 3, 0)},
-         "rejects:several_physics_flags"},
-        {"one column, plain", {game, tile_layer(2, 1, 9, 0, 1)}, "rejects:tile_layer_too_small"},
-        {"no height, plain", {game, tile_layer(2, 3, 0, 0, 1)}, "rejects:tile_layer_too_small"},
-        {"more tiles than an int, plain",
-         {game, tile_layer(2, 65536, 65536, 0, 1)},
-         "rejects:layer_dimensions"},
-        {"many tiles, plain", {game, tile_layer(2, 32768, 32768, 0, 1)}, "accepts"},
-        {"colour out of range", {game, too_red}, "rejects:layer_color"},
-        {"a physics layer's colour and its unused block do not matter",
-         {game, red_tele},
-         "accepts"},
-        {"item ends in its name", {nameless}, "rejects:layer_item_short"},
-        {"flag without index",
-         {game, tile_layer(2, 3, 3, kFlagTele, -1)},
-         "rejects:physics_index_missing"},
-        {"name is no text", {named}, "rejects:layer_name_not_utf8"},
-        {"item too short", {game, {0, 2, 0}}, "rejects:layer_item_short"},
-    };
-    for (const auto& row : rows) {
-        CAPTURE(row.name);
-        const auto map = Map::parse(map_of(row.layers, Bytes(36), 2));
-        REQUIRE(map.has_value());
-        CHECK(judge(*map).strict == row.strict);
-        CHECK(judge(*map).lenient == "accepts");
-    }
-}
-
 TEST_CASE("a physics layer is indexed with the game layer's width, and ignored if it is smaller") {
     std::vector<std::uint8_t> record = {7, 26};
     MapBuilder larger = walled().add_layer(Layer::tele, 5, 3);
@@ -303,106 +221,6 @@ TEST_CASE("the last physics layer of a kind counts") {
     CHECK(map->warnings().contains(WarningId::physics_layer_twice));
     CHECK(map->physics_layer(Layer::front) == LayerPlace{0, 2});
     CHECK(map->physics()->locate(WorldPos{0, 0}).front == 0);
-}
-
-TEST_CASE("groups that share layers or name missing ones are read and reported") {
-    struct Row {
-        std::string_view name;
-        std::vector<std::array<std::int32_t, 2>> groups; // first, count
-        std::string_view strict;
-        std::string_view lenient;
-    };
-
-    const Row rows[] = {
-        {"one group", {{0, 1}}, "accepts", "accepts"},
-        {"empty group", {{0, 0}, {0, 1}}, "accepts", "accepts"},
-        {"shared", {{0, 1}, {0, 1}}, "rejects:layer_in_two_groups", "accepts"},
-        {"out of range", {{0, 1}, {1, 1}}, "rejects:group_layers_out_of_range", "accepts"},
-        {"huge",
-         {{0, 1}, {0x7fffffff, 0x7fffffff}},
-         "rejects:group_layers_out_of_range",
-         "accepts"},
-        {"negative", {{0, 1}, {-1, 1}}, "rejects:group_layers_out_of_range", "accepts"},
-        {"no layers out of range",
-         {{0, 1}, {2, 0}},
-         "rejects:group_layers_out_of_range",
-         "accepts"},
-        {"minus one layer", {{0, 1}, {0, -1}}, "rejects:group_layers_out_of_range", "accepts"},
-        {"one more than there is", {{0, 2}}, "rejects:group_layers_out_of_range", "accepts"},
-        {"layer in no group", {{0, 0}}, "rejects:no_game_layer", "rejects:no_game_layer"},
-    };
-    for (const auto& row : rows) {
-        CAPTURE(row.name);
-        test::DatafileWriter writer;
-        const std::int32_t version[] = {1};
-        writer.add_item(kItemVersion, 0, version);
-        writer.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
-        for (std::size_t i = 0; i < row.groups.size(); ++i) {
-            const std::int32_t group[] = {1, 0, 0, 100, 100, row.groups[i][0], row.groups[i][1]};
-            writer.add_item(kItemGroup, static_cast<std::uint16_t>(i), group);
-        }
-        writer.add_block(Bytes(36));
-        const auto map = Map::parse(writer.finish());
-        REQUIRE(map.has_value());
-        CHECK(judge(*map).strict == row.strict);
-        CHECK(judge(*map).lenient == row.lenient);
-    }
-}
-
-TEST_CASE("many groups that all name all layers take no longer than the layers") {
-    constexpr int kMany = 30000;
-    test::DatafileWriter writer;
-    const std::int32_t version[] = {1};
-    const std::int32_t group[] = {1, 0, 0, 100, 100, 0, kMany};
-    writer.add_item(kItemVersion, 0, version);
-    const auto layer = tile_layer(2, 3, 3, kFlagGame, 0);
-    for (int i = 0; i < kMany; ++i) {
-        writer.add_item(kItemGroup, static_cast<std::uint16_t>(i), group);
-        writer.add_item(kItemLayer, static_cast<std::uint16_t>(i), layer);
-    }
-    writer.add_block(Bytes(36));
-    const auto map = Map::parse(writer.finish());
-    REQUIRE(map.has_value());
-    CHECK(map->physics_layer(Layer::game) == LayerPlace{kMany - 1, kMany - 1});
-}
-
-TEST_CASE("a map without version item is read only if its items look like a map's") {
-    test::DatafileWriter stripped;
-    const std::int32_t group[] = {1, 0, 0, 100, 100, 0, 1};
-    stripped.add_item(kItemGroup, 0, group);
-    stripped.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
-    stripped.add_block(Bytes(36));
-    const auto map = Map::parse(stripped.finish());
-    REQUIRE(map.has_value());
-    CHECK(judge(*map).strict == "rejects:version_item_missing");
-    CHECK(judge(*map).lenient == "accepts");
-
-    CHECK(Map::parse(test::DatafileWriter{}.finish()).error().code == MapErrc::no_version_item);
-    test::DatafileWriter wrong;
-    const std::int32_t version[] = {2};
-    wrong.add_item(kItemVersion, 0, version);
-    CHECK(Map::parse(wrong.finish()).error().code == MapErrc::unknown_map_version);
-    wrong.add_item(kItemGroup, 0, group);
-    wrong.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
-    wrong.add_block(Bytes(36));
-    const auto sane = Map::parse(wrong.finish());
-    REQUIRE(sane.has_value());
-    CHECK(judge(*sane).strict == "rejects:version_item_unknown");
-    CHECK(judge(*sane).lenient == "accepts");
-}
-
-TEST_CASE("a layer in no group is not looked at, whatever it is") {
-    test::DatafileWriter writer;
-    const std::int32_t version[] = {1};
-    const std::int32_t group[] = {1, 0, 0, 100, 100, 0, 1};
-    writer.add_item(kItemVersion, 0, version);
-    writer.add_item(kItemGroup, 0, group);
-    writer.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
-    writer.add_item(kItemLayer, 1, tile_layer(9, 0, 0, 63, 0));
-    writer.add_block(Bytes(36));
-    const auto map = Map::parse(writer.finish());
-    REQUIRE(map.has_value());
-    CHECK(judge(*map).strict == "accepts");
 }
 
 TEST_CASE("text in ints is bytes plus 128 and ends at its NUL") {
@@ -437,6 +255,131 @@ TEST_CASE("settings are lines, with or without the last NUL") {
         const auto info = read_info(*map);
         REQUIRE(info.has_value());
         CHECK(info->settings == row.lines);
+    }
+}
+
+TEST_CASE("what of a map cannot be used is absent, and the rest is as it is") {
+    const auto tele = [](int version, int width) {
+        auto layer = tile_layer(version, width, 3, kFlagTele, -1);
+        layer.push_back(1);
+        return layer;
+    };
+
+    struct Row {
+        std::string_view name;
+        std::vector<std::int32_t> layer;
+        bool there;
+        bool packed;
+    };
+
+    const Row rows[] = {{"plain", tele(2, 3), true, false},
+                        {"packed", tele(4, 3), false, true},
+                        {"no width", tele(2, 0), false, false},
+                        {"negative width", tele(2, -3), false, false},
+                        {"without a head", {0, 2}, false, false}};
+    for (const auto& row : rows) {
+        CAPTURE(row.name);
+        const auto map =
+            Map::parse(map_of({tile_layer(2, 3, 3, kFlagGame, 0), row.layer}, Bytes(36), 2));
+        REQUIRE(map.has_value());
+        Warnings warnings;
+        const auto physics = map->physics(&warnings);
+        REQUIRE(physics.has_value());
+        CHECK(physics->has(Layer::tele) == row.there);
+        CHECK(warnings.contains(WarningId::physics_layer_packed) == row.packed);
+    }
+    CHECK(Map::open("/not there/dm1.map").error().code == MapErrc::file_unreadable);
+    const auto map = Map::parse(walled().build());
+    REQUIRE(map.has_value());
+    CHECK_FALSE(map->group(1).has_value());
+    CHECK_FALSE(map->layer(1).has_value());
+}
+
+TEST_CASE("groups decide which of several layers of a kind counts, not where the layers stand") {
+    struct Row {
+        std::string_view name;
+        int flags;
+        std::array<std::int32_t, 2> group_of_layer;
+        std::size_t counts;
+    };
+
+    constexpr int kMixed = kFlagGame | kFlagTele;
+    const Row rows[] = {{"in order", kFlagGame, {0, 1}, 1},
+                        {"the other way round", kFlagGame, {1, 0}, 0},
+                        {"which are tele, too", kMixed, {0, 1}, 1},
+                        {"which are tele, too, the other way round", kMixed, {1, 0}, 0}};
+    for (const auto& row : rows) {
+        CAPTURE(row.name);
+        test::DatafileWriter writer;
+        writer.add_item(kItemVersion, 0, std::vector<std::int32_t>{1});
+        for (std::int32_t group = 0; group < 2; ++group) {
+            const std::int32_t first = row.group_of_layer[0] == group ? 0 : 1;
+            writer.add_item(kItemGroup, static_cast<std::uint16_t>(group),
+                            std::vector<std::int32_t>{1, 0, 0, 100, 100, first, 1});
+        }
+        for (std::uint16_t i = 0; i < 2; ++i) {
+            writer.add_item(kItemLayer, i, tile_layer(2, 3, 3, row.flags, i));
+            writer.add_block(Bytes(36));
+        }
+        const auto map = Map::parse(writer.finish());
+        REQUIRE(map.has_value());
+        CHECK(map->physics_layer(Layer::game) == LayerPlace{1, row.counts});
+    }
+}
+
+TEST_CASE("a tee dies in what kills it, whichever of the two layers that is in") {
+    const std::uint8_t death[] = {kTileDeath};
+    const Physics front = physics_of(walled().set(Layer::front, 1, 1, death).build());
+    const Physics game = physics_of(walled().set_game(1, 1, kTileDeath).build());
+    const WorldPos inside{48, 48};
+    for (const Physics* physics : {&front, &game}) {
+        CHECK(physics->tee_in_death(inside));
+        CHECK_FALSE(physics->tee_in_death({112, 16}));
+    }
+    CHECK(front.tee_touches_death(inside, Layer::front));
+    CHECK_FALSE(front.tee_touches_death(inside, Layer::game));
+}
+
+TEST_CASE("two places are the same only if nothing of them differs") {
+    const Location place{.position = {1, 2},
+                         .tile = {3, 4},
+                         .outside = true,
+                         .game = 5,
+                         .game_flags = 6,
+                         .front = 7,
+                         .front_flags = 8,
+                         .tele = {9, 10},
+                         .speedup = {11, 12, 13, 14},
+                         .switch_ = {15, 16, 17, 18},
+                         .tune = {19, 20}};
+    CHECK(place == Location{place});
+    const std::vector<std::function<void(Location&)>> changes = {
+        [](Location& at) { ++at.position.x; },
+        [](Location& at) { ++at.position.y; },
+        [](Location& at) { ++at.tile.x; },
+        [](Location& at) { ++at.tile.y; },
+        [](Location& at) { at.outside = false; },
+        [](Location& at) { ++at.game; },
+        [](Location& at) { ++at.game_flags; },
+        [](Location& at) { ++at.front; },
+        [](Location& at) { ++at.front_flags; },
+        [](Location& at) { ++at.tele.number; },
+        [](Location& at) { ++at.tele.index; },
+        [](Location& at) { ++at.speedup.force; },
+        [](Location& at) { ++at.speedup.max_speed; },
+        [](Location& at) { ++at.speedup.index; },
+        [](Location& at) { ++at.speedup.angle; },
+        [](Location& at) { ++at.switch_.number; },
+        [](Location& at) { ++at.switch_.index; },
+        [](Location& at) { ++at.switch_.flags; },
+        [](Location& at) { ++at.switch_.delay; },
+        [](Location& at) { ++at.tune.number; },
+        [](Location& at) { ++at.tune.index; }};
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        CAPTURE(i);
+        Location other = place;
+        changes[i](other);
+        CHECK(other != place);
     }
 }
 

@@ -108,4 +108,94 @@ TEST_CASE("the file that is written is a PNG, and a folder that is not there is 
     CHECK(draw_png(small_map(), {}, "/not there/map.png").error().code == MapErrc::cannot_write);
 }
 
+TEST_CASE("a front tile fills a tile of air, and stands inside any other where there is room") {
+    test::MapBuilder builder{4, 3};
+    const std::uint8_t freeze[] = {9};
+    builder.set_game(1, 1, kTileSolid).set_game(2, 2, kTileSolid);
+    builder.set(Layer::front, 0, 0, freeze).set(Layer::front, 1, 1, freeze);
+    const auto map = Map::parse(builder.build());
+    REQUIRE(map.has_value());
+    const auto physics = map->physics();
+    for (const int scale : {1, 2, 4, 8}) {
+        CAPTURE(scale);
+        const auto picture = draw(*physics, {.scale = scale, .legend = false, .paths = {}});
+        REQUIRE(picture.has_value());
+        const auto corner = [&](int x, int y) { return color_at(*picture, x * scale, y * scale); };
+        const auto centre = [&](int x, int y) {
+            return color_at(*picture, x * scale + scale / 2, y * scale + scale / 2);
+        };
+        CHECK(centre(0, 0) == corner(0, 0));
+        CHECK(corner(1, 1) == corner(2, 2));
+        CHECK(corner(1, 1) != corner(0, 0));
+        CHECK((centre(1, 1) == corner(0, 0)) == (scale >= 4));
+    }
+    const auto front = draw(*physics, {.layers = 1U << static_cast<unsigned>(Layer::front),
+                                       .scale = 1,
+                                       .legend = false,
+                                       .paths = {}});
+    CHECK(color_at(*front, 1, 1) == color_at(*front, 0, 0));
+    CHECK(color_at(*front, 2, 2) == color_at(*front, 3, 2));
+}
+
+TEST_CASE("a path is two pixels thick where tiles are large") {
+    const Map map = small_map();
+    const auto physics = map.physics();
+    const Path paths[] = {{{0, 32}, {127, 32}}};
+    for (const int scale : {4, 8}) {
+        CAPTURE(scale);
+        const auto picture = draw(*physics, {.scale = scale, .legend = false, .paths = paths});
+        REQUIRE(picture.has_value());
+        const auto at = [&](int y) { return color_at(*picture, 3 * scale, y); };
+        CHECK(at(scale) != at(scale - 1));
+        CHECK((at(scale + 1) == at(scale)) == (scale == 8));
+    }
+}
+
+TEST_CASE("a legend names what has two ranges of tiles once") {
+    test::MapBuilder one{4, 3};
+    one.set_game(0, 0, 66);
+    test::MapBuilder two = one;
+    two.set_game(1, 0, 5);
+    const auto height = [](const test::MapBuilder& builder) {
+        const auto map = Map::parse(builder.build());
+        REQUIRE(map.has_value());
+        return draw(*map->physics(), {.scale = 1, .paths = {}})->height;
+    };
+    CHECK(height(one) == height(two));
+    test::MapBuilder three = two;
+    three.set_game(2, 0, kTileSolid);
+    CHECK(height(three) > height(two));
+}
+
+TEST_CASE("a picture gets as large as it stays handy, and a legend can make a tall one too large") {
+    struct Row {
+        int width;
+        int height;
+        int scale; ///< 0: not to be drawn
+    };
+
+    for (const Row row : {Row{4, 3, 16}, Row{300, 300, 8}, Row{600, 600, 4}, Row{1200, 1200, 2},
+                          Row{5000, 4000, 1}, Row{2, 200000, 0}}) {
+        CAPTURE(row.width);
+        const auto map =
+            Map::parse(test::MapBuilder{row.width, row.height}.set_game(0, 0, 1).build());
+        REQUIRE(map.has_value());
+        const auto physics = map->physics();
+        REQUIRE(physics.has_value());
+        const auto picture = draw(*physics, {.legend = row.scale == 0, .paths = {}});
+        REQUIRE(picture.has_value() == (row.scale != 0));
+        if (picture) {
+            CHECK(picture->width == row.width * row.scale);
+        } else {
+            CHECK(picture.error().code == MapErrc::picture_too_large);
+            CHECK(draw_png(*map, {.paths = {}}, "/not there/map.png").error().code ==
+                  MapErrc::picture_too_large);
+        }
+    }
+    const auto none = Map::parse(test::map_of({}, {}));
+    REQUIRE(none.has_value());
+    CHECK(draw_png(*none, {.paths = {}}, "/not there/map.png").error().code ==
+          MapErrc::no_game_layer);
+}
+
 } // namespace tw::map

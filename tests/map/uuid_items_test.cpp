@@ -45,18 +45,22 @@ TEST_CASE("item types named by UUID are found through the file's index") {
     writer.add_item(kItemUuidIndex, kAutomapperType, index_ints(kUuidAutomapper));
     writer.add_item(kItemUuidIndex, kGroupType, index_ints(kUuidGroup));
     writer.add_item(kItemUuidIndex, 0x8002, std::vector<std::int32_t>{1, 2, 3}); // too short
+    writer.add_item(kItemUuidIndex, kGroupType, index_ints(kUuidTest)); // the first one counts
     writer.add_item(kAutomapperType, 0, std::vector<std::int32_t>{1, 2, 3, 4, -5, 1});
     writer.add_item(kAutomapperType, 1, std::vector<std::int32_t>{1, 2, 3, 4, 5}); // too short
     writer.add_item(kAutomapperType, 2, std::vector<std::int32_t>{1, 0, 1, -1, 0, 2});
     writer.add_item(kGroupType, 0, std::vector<std::int32_t>{1, 250});
+    writer.add_item(kGroupType, 1, std::vector<std::int32_t>{1}); // too short
     const Datafile file = parse(writer);
 
     CHECK(uuid_types(file) ==
           std::vector<UuidType>{{kAutomapperType, kUuidAutomapper}, {kGroupType, kUuidGroup}});
+    CHECK(UuidType{kGroupType, kUuidGroup} != UuidType{kAutomapperType, kUuidGroup});
+    CHECK(UuidType{kGroupType, kUuidGroup} != UuidType{kGroupType, kUuidAutomapper});
     CHECK(find_uuid_type(file, kUuidGroup) == kGroupType);
     CHECK_FALSE(find_uuid_type(file, kUuidTest).has_value());
     CHECK(find_uuid_item(file, kUuidGroup)->ints[1] == 250);
-    CHECK_FALSE(find_uuid_item(file, kUuidGroup, 1).has_value());
+    CHECK_FALSE(find_uuid_item(file, kUuidGroup, 2).has_value());
 
     const auto automappers = read_automappers(file);
     REQUIRE(automappers.size() == 2);

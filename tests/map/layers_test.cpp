@@ -1,0 +1,122 @@
+#include "map/layers.h"
+#include "tests/map/map_builder.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace tw::map {
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+/// What a layer's item was read as.
+enum class Read : std::uint8_t { nothing, unknown, tiles, quads, sounds };
+
+Read read_as(const Ints& ints) {
+    const auto layer = decode_layer(ints);
+    if (!layer) {
+        return Read::nothing;
+    }
+    CHECK(layer->item_ints == ints.size());
+    CHECK(layer->type == ints[1]);
+    return static_cast<Read>(layer->content.index() + 1);
+}
+
+} // namespace
+
+TEST_CASE("a layer's item is read as far as it reaches, at any length") {
+    struct Row {
+        std::string_view name;
+        Ints item;
+        std::size_t needed; ///< ints up to which it says nothing but its type
+        Read read;
+    };
+
+    const Row rows[] = {
+        {"tiles", test::tile_layer(3, 4, 5, kFlagTele, 6), 15, Read::tiles},
+        {"quads", {0, 3, 1, 2, 7, 8, 9, 0, 0, 0}, 7, Read::quads},
+        {"sounds", {0, 10, 1, 2, 7, 8, 9, 0, 0, 0}, 7, Read::sounds},
+        {"old sounds", {0, 9, 1, 1, 7, 8, 9}, 7, Read::sounds},
+        {"a type no one knows", {0, 4, 1, 1, 7, 8, 9}, 7, Read::unknown},
+    };
+    for (const auto& row : rows) {
+        for (std::size_t size = 0; size <= row.item.size(); ++size) {
+            CAPTURE(row.name);
+            CAPTURE(size);
+            const Ints cut{row.item.begin(), row.item.begin() + static_cast<std::ptrdiff_t>(size)};
+            CHECK(read_as(cut) == (size < 3            ? Read::nothing
+                                   : size < row.needed ? Read::unknown
+                                                       : row.read));
+        }
+    }
+}
+
+TEST_CASE("quads and sounds have their count, their data and who they belong to") {
+    const auto quads = decode_layer(Ints{0, kLayerQuads, 1, 2, 7, 8, 9});
+    REQUIRE(quads.has_value());
+    CHECK(quads->detail);
+    CHECK(std::get<QuadLayer>(quads->content) ==
+          QuadLayer{.version = 2, .num_quads = 7, .data = 8, .image = 9, .name = std::nullopt});
+    const auto sounds = decode_layer(Ints{0, kLayerOldSounds, 0, 1, 7, 8, 9});
+    REQUIRE(sounds.has_value());
+    CHECK_FALSE(sounds->detail);
+    CHECK(std::get<SoundLayer>(sounds->content) == SoundLayer{.old_format = true,
+                                                              .version = 1,
+                                                              .num_sources = 7,
+                                                              .data = 8,
+                                                              .sound = 9,
+                                                              .name = std::nullopt});
+}
+
+TEST_CASE("a group is read as far as its item reaches, at any length") {
+    const Ints whole{3, 10, 20, 100, 90, 4, 5, 1, 1, 2, 30, 40, 0, 0, 0};
+    for (std::size_t size = 0; size <= whole.size(); ++size) {
+        CAPTURE(size);
+        const auto group =
+            decode_group(Ints{whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)});
+        REQUIRE(group.has_value() == (size >= 7));
+        if (!group) {
+            continue;
+        }
+        CHECK(group->offset_y == 20);
+        CHECK(group->num_layers == 5);
+        CHECK(group->clipping == (size >= 12));
+        CHECK(group->clip_height == (size >= 12 ? 40 : 0));
+        CHECK(group->name.has_value() == (size >= 15));
+    }
+}
+
+TEST_CASE("only flags of one physics layer name it, and each has its own block") {
+    struct Row {
+        std::int32_t flag;
+        Layer kind;
+        std::size_t record;
+    };
+
+    TileLayer layer;
+    layer.data = 0;
+    layer.front = 1;
+    layer.tele = 2;
+    layer.speedup = 3;
+    layer.switch_ = 4;
+    layer.tune = 5;
+    for (const Row row : {Row{kFlagGame, Layer::game, 4}, Row{kFlagFront, Layer::front, 4},
+                          Row{kFlagTele, Layer::tele, 2}, Row{kFlagSpeedup, Layer::speedup, 6},
+                          Row{kFlagSwitch, Layer::switch_, 4}, Row{kFlagTune, Layer::tune, 2}}) {
+        CAPTURE(row.flag);
+        CHECK(physics_layer_of(row.flag) == row.kind);
+        CHECK(physics_layer_of(row.flag | 64) == row.kind);
+        CHECK_FALSE(physics_layer_of(row.flag | (row.flag == kFlagGame ? kFlagTele : kFlagGame)));
+        CHECK(record_size(row.kind) == row.record);
+        CHECK(own_data(layer, row.kind) == static_cast<std::int32_t>(row.kind));
+        CHECK(own_data(TileLayer{}, row.kind).has_value() == (row.kind == Layer::game));
+    }
+    CHECK_FALSE(physics_layer_of(0));
+}
+
+} // namespace tw::map
