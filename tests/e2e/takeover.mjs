@@ -144,8 +144,9 @@ test('one that is killed while it prepares changes nothing', () => withGame(asyn
     assert.equal(await second.ended, NOBODY_THERE, second.log);
     hanging.signal('SIGKILL');
     await game.running.waitFor(/nobody took over/, WAIT_MS);
-    closeSync(openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)); // lets its observer go on, and end
+    const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK); // lets its observer go on, and end
     await hanging.ended;
+    closeSync(reader);
     await game.running.waitFor(/nobody took over/, WAIT_MS);
     await goesOn(game);
     await game.upgrade();
