@@ -45,7 +45,7 @@ UsageError complaint(const std::string& flag, const std::string& text) {
                                   flag, text)};
 }
 
-std::string without_suffix(std::string name, std::string_view suffix) {
+std::string without_suffix(const std::string& name, std::string_view suffix) {
     return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : name;
 }
 

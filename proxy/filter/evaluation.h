@@ -97,6 +97,7 @@ class Evaluation {
     // NOLINTNEXTLINE(misc-no-recursion): as ask
     std::size_t count_items(const Node& node, std::size_t enough) {
         std::size_t count = 0;
+        // NOLINTNEXTLINE(misc-no-recursion): as ask
         source_.each_item([&](Item& item) {
             count += node.child == Node::kNone || ask(node.child, &item) ? 1U : 0U;
             return count >= enough;

@@ -38,6 +38,7 @@ class MadeRecord {
     [[nodiscard]] bool has_items() const { return with_items(*record_) != nullptr; }
 
     template <typename Use>
+    // NOLINTNEXTLINE(misc-no-recursion): as Evaluation::ask, which is what it calls
     void each_item(const Use& use) const {
         const SnapshotRecord* const snapshot = with_items(*record_);
         for (std::size_t i = 0; snapshot != nullptr && i < snapshot->items.size(); ++i) {

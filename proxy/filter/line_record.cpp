@@ -157,6 +157,7 @@ class WrittenRecord {
     [[nodiscard]] bool has_items() const { return find_member(line_, "items").has_value(); }
 
     template <typename Use>
+    // NOLINTNEXTLINE(misc-no-recursion): as Evaluation::ask, which is what it calls
     void each_item(const Use& use) const {
         const auto items = find_member(line_, "items");
         if (!items || !items->starts_with('[')) {

@@ -19,14 +19,14 @@ Inspector::~Inspector() {
     }
 }
 
-void Inspector::charge(Watched& watched) {
+void Inspector::charge(Watched& watched) const {
     watched.until_charge = kChargeEvery;
     const std::size_t bytes = watched.session->memory_bytes();
     options_.memory->change(watched.charged, bytes);
     watched.charged = bytes;
 }
 
-void Inspector::release(Watched& watched) {
+void Inspector::release(Watched& watched) const {
     if (options_.memory != nullptr) {
         options_.memory->change(watched.charged, 0);
         watched.charged = 0;

@@ -74,8 +74,8 @@ class Inspector {
 
     /// Keys in order of appearance.
     [[nodiscard]] std::vector<std::uint64_t> keys() const;
-    void charge(Watched& watched);
-    void release(Watched& watched);
+    void charge(Watched& watched) const;
+    void release(Watched& watched) const;
     void shed(record::Timestamp time);
 
     Options options_;

@@ -84,7 +84,7 @@ std::string object_json(std::uint16_t type, std::size_t size, bool agreed) {
         named = std::size_t{field->offset} + field->count;
     }
     for (; named < size; ++named) {
-        lines.push_back(fmt::format("        {{ \"name\": \"int_{}\" }}", named));
+        lines.push_back(fmt::format(R"(        {{ "name": "int_{}" }})", named));
     }
     return fmt::format("    {{\n      \"name\": \"{}\", \"type\": {}, \"agreed_size\": {},\n"
                        "      \"fields\": [\n{}\n      ]{}\n    }}",

@@ -163,68 +163,79 @@ const Items* Session::find(std::int32_t tick) const {
     return found == snapshots_.end() ? nullptr : &found->second;
 }
 
-std::optional<std::int32_t> Session::decode(std::int32_t tick, std::int32_t base_tick,
-                                            std::span<const std::byte> body) {
-    forget_old(tick);
+bool Session::unpack_all(std::span<const std::byte> body) {
     ints_.clear();
     for (const std::byte* from = body.data(); from != body.data() + body.size();) {
         from = unpack(from, body.data() + body.size(), ints_.emplace_back());
         if (from == nullptr) {
-            return std::nullopt;
+            return false;
         }
     }
-    static const Items kNothing;
+    if (ints_.empty()) {
+        ints_.resize(snapshot::kDeltaHeaderInts); // as if nothing had changed
+    }
+    return ints_.size() <= snapshot::kMaxDeltaInts && ints_.size() >= 3 && ints_[0] >= 0 &&
+           ints_.size() - 3 >= static_cast<std::size_t>(ints_[0]);
+}
+
+namespace {
+
+/// One updated item from `at` on; where the next begins, null when it cannot be.
+const std::int32_t* update(const Items& base, Items& next, const std::int32_t* at,
+                           const std::int32_t* end) {
+    if (end - at < 3 || at[0] < 0 || at[0] > snapshot::kMaxItemType || at[1] < 0 ||
+        at[1] > snapshot::kMaxItemId) {
+        return nullptr;
+    }
+    const std::int32_t key = at[0] << 16U | at[1];
+    std::size_t size = snapshot::agreed_size(static_cast<std::uint16_t>(at[0]));
+    at += 2;
+    size = size == 0 ? static_cast<std::size_t>(*at++) : size;
+    if (static_cast<std::size_t>(end - at) < size) {
+        return nullptr;
+    }
+    const Items::Item* const there = next.find(key);
+    const Items::Item* const old = base.find(key);
+    if ((there != nullptr && there->size != size) || (old != nullptr && old->size != size)) {
+        return nullptr;
+    }
+    std::int32_t* const out =
+        there == nullptr ? next.add(key, size) : next.ints.data() + there->begin;
+    for (std::size_t i = 0; i < size; ++i) {
+        const std::int32_t before = old == nullptr ? 0 : base.ints[old->begin + i];
+        out[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(before) +
+                                           static_cast<std::uint32_t>(at[i]));
+    }
+    return at + size;
+}
+
+} // namespace
+
+std::optional<std::int32_t> Session::decode(std::int32_t tick, std::int32_t base_tick,
+                                            std::span<const std::byte> body) {
+    forget_old(tick);
+    if (!unpack_all(body)) {
+        return std::nullopt;
+    }
+    static const Items nothing;
     const auto found = snapshots_.find(base_tick);
     if (base_tick >= 0 && found == snapshots_.end()) {
         return std::nullopt;
     }
-    const Items& base = base_tick < 0 ? kNothing : found->second;
-    if (ints_.empty()) {
-        ints_.resize(snapshot::kDeltaHeaderInts); // as if nothing had changed
-    }
-    const std::int32_t* at = ints_.data();
-    const std::int32_t* const end = at + ints_.size();
-    if (ints_.size() > snapshot::kMaxDeltaInts || end - at < 3 || at[0] < 0 ||
-        end - at - 3 < at[0]) {
-        return std::nullopt;
-    }
-    const std::span deleted{at + 3, static_cast<std::size_t>(at[0])};
-    std::int32_t updates = at[1];
-    at += 3 + at[0];
+    const Items& base = base_tick < 0 ? nothing : found->second;
+    const std::span deleted{ints_.data() + 3, static_cast<std::size_t>(ints_[0])};
     Items next;
     for (const Items::Item& item : base.items) {
         if (std::find(deleted.begin(), deleted.end(), item.key) == deleted.end()) {
             std::copy_n(base.ints.data() + item.begin, item.size, next.add(item.key, item.size));
         }
     }
-    for (; updates > 0; --updates) {
-        if (end - at < 3) {
+    const std::int32_t* at = ints_.data() + 3 + ints_[0];
+    for (std::int32_t updates = ints_[1]; updates > 0; --updates) {
+        at = update(base, next, at, ints_.data() + ints_.size());
+        if (at == nullptr) {
             return std::nullopt;
         }
-        if (at[0] < 0 || at[0] > snapshot::kMaxItemType || at[1] < 0 ||
-            at[1] > snapshot::kMaxItemId) {
-            return std::nullopt;
-        }
-        const std::int32_t key = at[0] << 16U | at[1];
-        std::size_t size = snapshot::agreed_size(static_cast<std::uint16_t>(at[0]));
-        at += 2;
-        size = size == 0 ? static_cast<std::size_t>(*at++) : size;
-        if (static_cast<std::size_t>(end - at) < size) {
-            return std::nullopt;
-        }
-        const Items::Item* const there = next.find(key);
-        const Items::Item* const old = base.find(key);
-        if ((there != nullptr && there->size != size) || (old != nullptr && old->size != size)) {
-            return std::nullopt;
-        }
-        std::int32_t* const out =
-            there == nullptr ? next.add(key, size) : next.ints.data() + there->begin;
-        for (std::size_t i = 0; i < size; ++i) {
-            const std::int32_t before = old == nullptr ? 0 : base.ints[old->begin + i];
-            out[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(before) +
-                                               static_cast<std::uint32_t>(at[i]));
-        }
-        at += size;
     }
     if (next.items.size() > snapshot::kMaxItems ||
         8 + 8 * next.items.size() + 4 * next.ints.size() > snapshot::kMaxSnapshotBytes) {

@@ -66,6 +66,8 @@ class Session {
 
   private:
     void forget_old(std::int32_t tick);
+    /// False when the bytes are no ints, or too few.
+    [[nodiscard]] bool unpack_all(std::span<const std::byte> body);
 
     std::map<std::int32_t, Items> snapshots_;
     std::vector<std::int32_t> ints_;

@@ -35,10 +35,11 @@
 #include <unistd.h>
 
 extern "C" {
-void* __libc_malloc(std::size_t size);               // NOLINT(bugprone-reserved-identifier)
-void* __libc_calloc(std::size_t n, std::size_t s);   // NOLINT(bugprone-reserved-identifier)
-void* __libc_realloc(void* old, std::size_t size);   // NOLINT(bugprone-reserved-identifier)
-void* __libc_memalign(std::size_t a, std::size_t s); // NOLINT(bugprone-reserved-identifier)
+void* __libc_malloc(std::size_t size);             // NOLINT(readability-identifier-naming): theirs
+void* __libc_calloc(std::size_t n, std::size_t s); // NOLINT(readability-identifier-naming): theirs
+void* __libc_realloc(void* old, std::size_t size); // NOLINT(readability-identifier-naming): theirs
+void* __libc_memalign(std::size_t a,
+                      std::size_t s); // NOLINT(readability-identifier-naming): theirs
 }
 
 namespace {
@@ -49,22 +50,22 @@ struct Kind {
 };
 
 enum KindId : std::size_t {
-    kMalloc,
-    kWrite,
-    kSend,
-    kReceive,
-    kBind,
-    kOpen,
-    kMmap,
-    kSocket,
-    kEpoll,
-    kDuplicate,
-    kProcess,
-    kThread,
-    kNumKinds
+    memory,
+    writing,
+    sending,
+    receiving,
+    binding,
+    opening,
+    mapping,
+    sockets,
+    polling,
+    duplicates,
+    processes,
+    threads,
+    num_kinds
 };
 
-constexpr std::array<Kind, kNumKinds> kKinds{{
+constexpr std::array<Kind, KindId::num_kinds> kKinds{{
     {"malloc", ENOMEM}, // and calloc, realloc, aligned_alloc; so operator new as well
     {"write", EIO},     // and writev
     {"send", ENOBUFS},  // and sendto, sendmsg, sendmmsg
@@ -81,15 +82,15 @@ constexpr std::array<Kind, kNumKinds> kKinds{{
 
 /// What is counted; in memory that the watcher sees, where it asked for that.
 struct Counts {
-    std::array<std::atomic<std::uint64_t>, kNumKinds> calls;
+    std::array<std::atomic<std::uint64_t>, KindId::num_kinds> calls;
     std::atomic<std::uint64_t> failed;
 };
 
-Counts own_counts;                // NOLINT: one for the process
-std::atomic<Counts*> counts{};    // NOLINT: null while this process is not the one that is meant
-std::size_t failing = kNumKinds;  // NOLINT: set before `counts`
-std::uint64_t failing_call = 0;   // NOLINT
-std::atomic<bool> in_main{false}; // NOLINT
+Counts own_counts;             // NOLINT: one for the process
+std::atomic<Counts*> counts{}; // NOLINT: null while this process is not the one that is meant
+std::size_t failing = KindId::num_kinds;         // NOLINT: set before `counts`
+std::uint64_t failing_call = 0;                  // NOLINT
+std::atomic<bool> in_main{false};                // NOLINT
 int (*real_main)(int, char**, char**) = nullptr; // NOLINT
 
 std::array<std::atomic<bool>, 256> eventfds{}; // NOLINT
@@ -142,6 +143,7 @@ Function real(const char* name) {
 }
 
 __attribute__((constructor)) void begin() {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): before main there is one thread
     const char* const wanted = std::getenv("TW_FAULT");
     if (wanted == nullptr) {
         return;
@@ -153,15 +155,17 @@ __attribute__((constructor)) void begin() {
         std::strcmp(process.data(), role_of_process()) != 0) {
         return;
     }
-    for (std::size_t i = 0; i < kNumKinds; ++i) {
+    for (std::size_t i = 0; i < KindId::num_kinds; ++i) {
         if (std::strcmp(kKinds[i].name, kind.data()) == 0) {
             failing = i;
         }
     }
     failing_call = number;
     Counts* seen = &own_counts;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): as above
     if (const char* const path = std::getenv("TW_FAULT_COUNTS")) {
         const int file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDWR));
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): mmap itself is one of those that may fail
         void* const memory = reinterpret_cast<void*>(::syscall(
             SYS_mmap, nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
         ::close(file);
@@ -176,7 +180,7 @@ __attribute__((constructor)) void begin() {
 extern "C" {
 
 /// How a program is begun, to know when main is.
-// NOLINTNEXTLINE(bugprone-reserved-identifier): the C library's name
+// NOLINTNEXTLINE(readability-identifier-naming): the C library's name
 int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(),
                       void (*fini)(), void (*loader)(), void* stack) {
     static const auto next = real<int (*)(int (*)(int, char**, char**), int, char**, void (*)(),
@@ -190,78 +194,80 @@ int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, v
 }
 
 void* malloc(std::size_t size) {
-    return fails(kMalloc, __builtin_return_address(0)) ? nullptr : __libc_malloc(size);
+    return fails(KindId::memory, __builtin_return_address(0)) ? nullptr : __libc_malloc(size);
 }
 
 void* calloc(std::size_t count, std::size_t size) {
-    return fails(kMalloc, __builtin_return_address(0)) ? nullptr : __libc_calloc(count, size);
+    return fails(KindId::memory, __builtin_return_address(0)) ? nullptr
+                                                              : __libc_calloc(count, size);
 }
 
 void* realloc(void* old, std::size_t size) {
-    return fails(kMalloc, __builtin_return_address(0)) ? nullptr : __libc_realloc(old, size);
+    return fails(KindId::memory, __builtin_return_address(0)) ? nullptr : __libc_realloc(old, size);
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
-    return fails(kMalloc, __builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size);
+    return fails(KindId::memory, __builtin_return_address(0)) ? nullptr
+                                                              : __libc_memalign(alignment, size);
 }
 
 ssize_t write(int file, const void* data, std::size_t size) {
     static const auto next = real<ssize_t (*)(int, const void*, std::size_t)>("write");
-    return !is_eventfd(file) && fails(kWrite) ? -1 : next(file, data, size);
+    return !is_eventfd(file) && fails(KindId::writing) ? -1 : next(file, data, size);
 }
 
 ssize_t writev(int file, const iovec* parts, int count) {
     static const auto next = real<ssize_t (*)(int, const iovec*, int)>("writev");
-    return fails(kWrite) ? -1 : next(file, parts, count);
+    return fails(KindId::writing) ? -1 : next(file, parts, count);
 }
 
 ssize_t send(int socket, const void* data, std::size_t size, int flags) {
     static const auto next = real<ssize_t (*)(int, const void*, std::size_t, int)>("send");
-    return fails(kSend) ? -1 : next(socket, data, size, flags);
+    return fails(KindId::sending) ? -1 : next(socket, data, size, flags);
 }
 
 ssize_t sendto(int socket, const void* data, std::size_t size, int flags, const sockaddr* to,
                socklen_t length) {
     static const auto next =
         real<ssize_t (*)(int, const void*, std::size_t, int, const sockaddr*, socklen_t)>("sendto");
-    return fails(kSend) ? -1 : next(socket, data, size, flags, to, length);
+    return fails(KindId::sending) ? -1 : next(socket, data, size, flags, to, length);
 }
 
 ssize_t sendmsg(int socket, const msghdr* message, int flags) {
     static const auto next = real<ssize_t (*)(int, const msghdr*, int)>("sendmsg");
-    return fails(kSend) ? -1 : next(socket, message, flags);
+    return fails(KindId::sending) ? -1 : next(socket, message, flags);
 }
 
 int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
     static const auto next = real<int (*)(int, mmsghdr*, unsigned, int)>("sendmmsg");
-    return fails(kSend) ? -1 : next(socket, messages, count, flags);
+    return fails(KindId::sending) ? -1 : next(socket, messages, count, flags);
 }
 
 ssize_t recv(int socket, void* data, std::size_t size, int flags) {
     static const auto next = real<ssize_t (*)(int, void*, std::size_t, int)>("recv");
-    return fails(kReceive) ? -1 : next(socket, data, size, flags);
+    return fails(KindId::receiving) ? -1 : next(socket, data, size, flags);
 }
 
 ssize_t recvfrom(int socket, void* data, std::size_t size, int flags, sockaddr* from,
                  socklen_t* length) {
     static const auto next =
         real<ssize_t (*)(int, void*, std::size_t, int, sockaddr*, socklen_t*)>("recvfrom");
-    return fails(kReceive) ? -1 : next(socket, data, size, flags, from, length);
+    return fails(KindId::receiving) ? -1 : next(socket, data, size, flags, from, length);
 }
 
 ssize_t recvmsg(int socket, msghdr* message, int flags) {
     static const auto next = real<ssize_t (*)(int, msghdr*, int)>("recvmsg");
-    return fails(kReceive) ? -1 : next(socket, message, flags);
+    return fails(KindId::receiving) ? -1 : next(socket, message, flags);
 }
 
 int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
     static const auto next = real<int (*)(int, mmsghdr*, unsigned, int, timespec*)>("recvmmsg");
-    return fails(kReceive) ? -1 : next(socket, messages, count, flags, timeout);
+    return fails(KindId::receiving) ? -1 : next(socket, messages, count, flags, timeout);
 }
 
 int bind(int socket, const sockaddr* address, socklen_t length) noexcept {
     static const auto next = real<int (*)(int, const sockaddr*, socklen_t)>("bind");
-    return fails(kBind) ? -1 : next(socket, address, length);
+    return fails(KindId::binding) ? -1 : next(socket, address, length);
 }
 
 int open(const char* path, int flags, ...) {
@@ -270,7 +276,7 @@ int open(const char* path, int flags, ...) {
     const auto mode = va_arg(rest, mode_t); // rubbish where there is none, and then nobody reads it
     va_end(rest);
     static const auto next = real<int (*)(const char*, int, mode_t)>("open");
-    return fails(kOpen) ? -1 : next(path, flags, mode);
+    return fails(KindId::opening) ? -1 : next(path, flags, mode);
 }
 
 int openat(int folder, const char* path, int flags, ...) {
@@ -279,33 +285,33 @@ int openat(int folder, const char* path, int flags, ...) {
     const auto mode = va_arg(rest, mode_t);
     va_end(rest);
     static const auto next = real<int (*)(int, const char*, int, mode_t)>("openat");
-    return fails(kOpen) ? -1 : next(folder, path, flags, mode);
+    return fails(KindId::opening) ? -1 : next(folder, path, flags, mode);
 }
 
 void* mmap(void* where, std::size_t size, int protection, int flags, int file,
            off_t offset) noexcept {
     static const auto next = real<void* (*)(void*, std::size_t, int, int, int, off_t)>("mmap");
-    return fails(kMmap) ? MAP_FAILED : next(where, size, protection, flags, file, offset);
+    return fails(KindId::mapping) ? MAP_FAILED : next(where, size, protection, flags, file, offset);
 }
 
 int ftruncate(int file, off_t size) noexcept {
     static const auto next = real<int (*)(int, off_t)>("ftruncate");
-    return fails(kMmap) ? -1 : next(file, size);
+    return fails(KindId::mapping) ? -1 : next(file, size);
 }
 
 int socket(int domain, int type, int protocol) noexcept {
     static const auto next = real<int (*)(int, int, int)>("socket");
-    return fails(kSocket) ? -1 : next(domain, type, protocol);
+    return fails(KindId::sockets) ? -1 : next(domain, type, protocol);
 }
 
 int socketpair(int domain, int type, int protocol, int* ends) noexcept {
     static const auto next = real<int (*)(int, int, int, int*)>("socketpair");
-    return fails(kSocket) ? -1 : next(domain, type, protocol, ends);
+    return fails(KindId::sockets) ? -1 : next(domain, type, protocol, ends);
 }
 
 int eventfd(unsigned value, int flags) noexcept {
     static const auto next = real<int (*)(unsigned, int)>("eventfd");
-    const int file = fails(kSocket) ? -1 : next(value, flags);
+    const int file = fails(KindId::sockets) ? -1 : next(value, flags);
     if (file >= 0 && static_cast<std::size_t>(file) < eventfds.size()) {
         eventfds[static_cast<std::size_t>(file)] = true;
     }
@@ -322,27 +328,27 @@ int close(int file) {
 
 int timerfd_create(clockid_t clock, int flags) noexcept {
     static const auto next = real<int (*)(clockid_t, int)>("timerfd_create");
-    return fails(kSocket) ? -1 : next(clock, flags);
+    return fails(KindId::sockets) ? -1 : next(clock, flags);
 }
 
 int memfd_create(const char* name, unsigned flags) noexcept {
     static const auto next = real<int (*)(const char*, unsigned)>("memfd_create");
-    return fails(kSocket) ? -1 : next(name, flags);
+    return fails(KindId::sockets) ? -1 : next(name, flags);
 }
 
 int epoll_create1(int flags) noexcept {
     static const auto next = real<int (*)(int)>("epoll_create1");
-    return fails(kEpoll) ? -1 : next(flags);
+    return fails(KindId::polling) ? -1 : next(flags);
 }
 
 int epoll_ctl(int set, int operation, int file, epoll_event* event) noexcept {
     static const auto next = real<int (*)(int, int, int, epoll_event*)>("epoll_ctl");
-    return fails(kEpoll) ? -1 : next(set, operation, file, event);
+    return fails(KindId::polling) ? -1 : next(set, operation, file, event);
 }
 
 int dup(int file) noexcept {
     static const auto next = real<int (*)(int)>("dup");
-    return fails(kDuplicate) ? -1 : next(file);
+    return fails(KindId::duplicates) ? -1 : next(file);
 }
 
 int fcntl(int file, int command, ...) {
@@ -352,7 +358,7 @@ int fcntl(int file, int command, ...) {
     va_end(rest);
     static const auto next = real<int (*)(int, int, ...)>("fcntl");
     const bool makes_one = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
-    return makes_one && fails(kDuplicate) ? -1 : next(file, command, argument);
+    return makes_one && fails(KindId::duplicates) ? -1 : next(file, command, argument);
 }
 
 int posix_spawn(pid_t* id, const char* path, const posix_spawn_file_actions_t* files,
@@ -361,8 +367,8 @@ int posix_spawn(pid_t* id, const char* path, const posix_spawn_file_actions_t* f
     static const auto next =
         real<int (*)(pid_t*, const char*, const posix_spawn_file_actions_t*,
                      const posix_spawnattr_t*, char* const*, char* const*)>("posix_spawn");
-    return fails(kProcess) ? kKinds[kProcess].error
-                           : next(id, path, files, attributes, arguments, environment);
+    return fails(KindId::processes) ? kKinds[KindId::processes].error
+                                    : next(id, path, files, attributes, arguments, environment);
 }
 
 long syscall(long number, ...) noexcept {
@@ -374,16 +380,17 @@ long syscall(long number, ...) noexcept {
     }
     va_end(rest);
     static const auto next = real<long (*)(long, ...)>("syscall");
-    return fails(kProcess) ? -1
-                           : next(number, arguments[0], arguments[1], arguments[2], arguments[3],
-                                  arguments[4], arguments[5]);
+    return fails(KindId::processes) ? -1
+                                    : next(number, arguments[0], arguments[1], arguments[2],
+                                           arguments[3], arguments[4], arguments[5]);
 }
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*begin)(void*),
                    void* argument) noexcept {
     static const auto next =
         real<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
-    return fails(kThread) ? kKinds[kThread].error : next(thread, attributes, begin, argument);
+    return fails(KindId::threads) ? kKinds[KindId::threads].error
+                                  : next(thread, attributes, begin, argument);
 }
 
 } // extern "C"

@@ -269,6 +269,12 @@ std::vector<Row> snapshot_rows() {
              s.pause(6'000'000'000);
              tell_parts(s, 312, kNoBase, 0, body_of(small_items(700)));
          }},
+    };
+}
+
+std::vector<Row> part_rows() {
+    using enum FindingId;
+    return {
         {snapshot_negative_base, kDdnet,
          [](auto& s) { s.tell(kS2c, {plain(snap_empty(12, -9))}); }},
         {snapshot_item_cap, kDdnet,
@@ -359,8 +365,8 @@ TEST_CASE("a map that another session downloaded is used as soon as it is there"
 
 TEST_CASE("every finding is found by what it describes") {
     std::set<FindingId> found;
-    for (const auto& rows :
-         {packet_rows(), message_rows(), delta_rows(), snapshot_rows(), other_rows()}) {
+    for (const auto& rows : {packet_rows(), message_rows(), delta_rows(), snapshot_rows(),
+                             part_rows(), other_rows()}) {
         for (const Row& row : rows) {
             const std::string name{tw::record::finding_info(row.id).name};
             CAPTURE(name);

@@ -127,7 +127,7 @@ std::optional<Damaged> damage_value(snapshot::Delta& delta, std::mt19937& random
     }
     const std::size_t at = values[below(random, values.size())];
     const auto old = static_cast<std::uint32_t>(delta.ints[at]);
-    std::uint32_t changed = static_cast<std::uint32_t>(random());
+    auto changed = static_cast<std::uint32_t>(random());
     if (below(random, 2) == 0) {
         const std::uint32_t amount = 1U << below(random, 31);
         changed = old + (below(random, 2) == 0 ? amount : 0U - amount);

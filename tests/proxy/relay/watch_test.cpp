@@ -21,11 +21,10 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
         std::size_t affordable;
     };
 
-    for (const auto& [sixteenths, affordable] :
-         {Row{0, 100}, Row{10, 100}, Row{11, 80}, Row{12, 60}, Row{14, 20}, Row{15, 0}, Row{16, 0},
-          Row{1000, 0}}) {
-        CAPTURE(sixteenths);
-        CHECK(watch.affordable(sixteenths * (kCapacity / 16), kCapacity) == affordable);
+    for (const Row row : {Row{0, 100}, Row{10, 100}, Row{11, 80}, Row{12, 60}, Row{14, 20},
+                          Row{15, 0}, Row{16, 0}, Row{1000, 0}}) {
+        CAPTURE(row.sixteenths);
+        CHECK(watch.affordable(row.sixteenths * (kCapacity / 16), kCapacity) == row.affordable);
     }
     // One alone is shown as long as there is room for it.
     Watch alone;
