@@ -3,10 +3,11 @@
 // Covers: proxy/run/observer_run.cpp, proxy/run/worker.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
+import { need } from './need.mjs';
 import { freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
@@ -14,6 +15,8 @@ import { MAPS, startServer } from './server.mjs';
 const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 15000;
 const TSHARK = '/usr/bin/tshark';
+
+need(TSHARK);
 
 after(endPeers);
 
@@ -73,12 +76,10 @@ test('demos show what was seen, a capture gives the records of the run', async (
     const again = decode(capture, '--items', 'all', '--raw', '--show-secrets', '--maps', MAPS);
     const perSession = (records, session) => plain(records).filter((record) => record.session === session && record.type !== 'summary');
     for (const session of [1, 2]) assert.deepEqual(perSession(again, session), perSession(live, session));
-    if (existsSync(TSHARK)) {
-        const said = spawnSync(TSHARK, ['-r', capture, '-o', 'ip.check_checksum:TRUE', '-o', 'udp.check_checksum:TRUE', '-Y',
-            'ip.checksum.status != 1 || udp.checksum.status != 1 || _ws.malformed'], { encoding: 'utf8' });
-        assert.equal(said.status, 0, said.stderr);
-        assert.equal(said.stdout, '');
-    }
+    const said = spawnSync(TSHARK, ['-r', capture, '-o', 'ip.check_checksum:TRUE', '-o', 'udp.check_checksum:TRUE', '-Y',
+        'ip.checksum.status != 1 || udp.checksum.status != 1 || _ws.malformed'], { encoding: 'utf8' });
+    assert.equal(said.status, 0, said.stderr);
+    assert.equal(said.stdout, '');
 });
 
 test('an observer that is killed leaves demos and a capture that are read', async () => {
