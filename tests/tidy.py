@@ -24,14 +24,13 @@ import subprocess
 import sys
 import time
 
+import one_unit
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "twscope-tidy"
 FORGET_AFTER_SECONDS = 90 * 24 * 3600
 GROUP_SIZE = 10  # longer groups save little, and keep one core waiting for the other at the end
 INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-DECLARED = re.compile(r"(?:struct|class|enum class|enum) (\w+)|using (\w+) =|[^(={\[;]*?(?<![\w:])(\w+)(?=[\[({;]| =| \{)")
-NOT_DECLARED = re.compile(r"[^A-Za-z\[]|$|TEST_CASE|template|namespace|using [\w:]+;|using namespace")
-BROUGHT_IN = re.compile(r"^using [\w:]*::(\w+);", re.MULTILINE)
 
 
 def output_of(*command):
@@ -40,11 +39,13 @@ def output_of(*command):
 
 
 def changed_files():
-    """Sources that differ from where this branch left origin/main, or, on main itself, from the commit before."""
+    """Sources that differ from where this branch left origin/main, or, on main itself, from the last tag or the commit
+    before."""
     head = output_of("git", "rev-parse", "HEAD")
     base = output_of("git", "merge-base", "HEAD", "origin/main")
     if not base or base == head:
-        base = output_of("git", "rev-parse", "--verify", "--quiet", "HEAD^")
+        base = output_of("git", "describe", "--tags", "--abbrev=0", "HEAD^") or \
+            output_of("git", "rev-parse", "--verify", "--quiet", "HEAD^")
     names = output_of("git", "diff", "--name-only", base).splitlines() if base else []
     return {str(pathlib.Path(name).with_suffix(".cpp")) for name in names if name.endswith((".h", ".cpp"))}
 
@@ -103,37 +104,12 @@ def mark_of(name, entry, tools):
     return CACHE / mark.hexdigest()
 
 
-@functools.cache
-def names_brought_into(name):
-    return set(BROUGHT_IN.findall((ROOT / name).read_text()))
-
-
-@functools.cache
-def names_in(name):
-    """What the file may declare outside of functions and classes: one name must not stand twice in a group."""
-    lines = (ROOT / name).read_text().splitlines()
-    found_names = [DECLARED.match(line) for line in lines if not NOT_DECLARED.match(line)]
-    return {match[match.lastindex] for match in found_names if match}
-
-
 def groups_of(names, commands):
     """Files that one translation unit can hold: of one folder, with the same flags, with no name twice."""
-    groups = []
+    kinds = {}
     for name in names:
-        kind = (os.path.dirname(name), flags_of(commands[name]))
-        alone = pathlib.Path(name).name in ("main.cpp", "allocation_count.cpp") or "int main(" in (ROOT / name).read_text()
-        for group in groups:
-            if not alone and group["kind"] == kind and len(group["names"]) < GROUP_SIZE \
-                    and not group["declared"] & (names_in(name) | names_brought_into(name)) \
-                    and not group["brought"] & names_in(name):
-                group["names"].append(name)
-                group["declared"] |= names_in(name)
-                group["brought"] |= names_brought_into(name)
-                break
-        else:
-            groups.append({"kind": None if alone else kind, "names": [name], "declared": set(names_in(name)),
-                           "brought": set(names_brought_into(name))})
-    return [group["names"] for group in groups]
+        kinds.setdefault((os.path.dirname(name), *flags_of(commands[name])), []).append(name)
+    return [group for alike in kinds.values() for group in one_unit.groups_of(alike, GROUP_SIZE, ROOT)]
 
 
 def look_at_group(names, entry, folder):
