@@ -65,7 +65,7 @@ struct MapError {
 template <typename T>
 using Result = tl::expected<T, MapError>;
 
-/// How an error is told to people.
+/// How an error is described to people.
 struct ErrorInfo {
     MapErrc code;
     std::string_view name;     ///< stable identifier, snake_case

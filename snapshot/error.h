@@ -44,7 +44,7 @@ struct DecodeError {
 template <typename T>
 using Result = tl::expected<T, DecodeError>;
 
-/// How an error is told to people.
+/// How an error is described to people.
 struct ErrorInfo {
     DecodeErrc code;
     std::string_view name;     ///< stable identifier, snake_case

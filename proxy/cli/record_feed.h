@@ -28,7 +28,7 @@ struct RecordsOrigin {
 [[nodiscard]] bool holds_records(const std::string& path);
 
 /// Reads all lines; those of a capture as `decode --raw` writes them. Returns whether it could be read
-/// to its end. `quiet`: what is odd about it is not told.
+/// to its end. `quiet`: what is odd about it is not reported.
 /// Errors: UsageError, CaptureError for what is neither.
 [[nodiscard]] bool read_lines(const RecordsOrigin& origin, bool quiet,
                               const std::function<void(std::string_view line)>& use);

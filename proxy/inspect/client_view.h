@@ -23,7 +23,7 @@ namespace tw::inspect {
 /// Source: protocol sheet, sections 6.2 and 6.7.
 class ClientView {
   public:
-    /// From here on a stall is told; shorter ones are only counted.
+    /// From here on a stall is reported; shorter ones are only counted.
     static constexpr record::Timestamp kStall = 250'000'000;
 
     struct Usable {

@@ -17,7 +17,7 @@ class SizeLearner {
   public:
     explicit SizeLearner(const snapshot::AgreedSizes& agreed) : agreed_{agreed} {}
 
-    /// Snapshots that must agree on a size before it is told.
+    /// Snapshots that must agree on a size before it is reported.
     static constexpr std::uint32_t kConfirmed = 3;
 
     /// What is known where a delta did not fit.

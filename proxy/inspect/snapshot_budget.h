@@ -15,7 +15,7 @@ namespace tw::inspect {
 /// trend and the type that grows. Only looks where half of a limit is used.
 class SnapshotBudget {
   public:
-    /// Who fills a limit within this time, at the rate of the last seconds, is told of.
+    /// Who fills a limit within this time, at the rate of the last seconds, is reported.
     static constexpr snapshot::Tick kSoon = 60 * 50;
     /// The rate is taken over at least so long, and at most four times as long.
     static constexpr snapshot::Tick kTrend = 5 * 50;

@@ -90,7 +90,7 @@ enum class FindingId : std::uint8_t {
 
 inline constexpr std::size_t kFindingCount = static_cast<std::size_t>(FindingId::count);
 
-/// How a finding is told to people.
+/// How a finding is described to people.
 struct FindingInfo {
     FindingId id;
     std::string_view name; ///< "snapshot.crc_mismatch"

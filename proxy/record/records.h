@@ -40,7 +40,7 @@ struct SessionRecord {
     std::string_view server{};
     std::string_view protocol{}; ///< "0.6", "0.6+token", "0.6+ddnet", "0.7", empty while unknown
     std::string_view reason{};   ///< why it closed
-    bool again = false;          ///< was told of before, in an earlier segment
+    bool again = false;          ///< was reported before, in an earlier segment
 };
 
 /// Where a named thing stands in a datagram.
@@ -73,7 +73,7 @@ struct MapRecord {
     int height = 0;
     /// The map's bytes, where somebody asked for them; not shown.
     std::shared_ptr<const std::vector<std::byte>> file{};
-    bool again = false; ///< was told of before, in an earlier segment
+    bool again = false; ///< was reported before, in an earlier segment
 };
 
 /// A snapshot that came in full; when it could not be rebuilt, the finding before it says why.

@@ -259,7 +259,7 @@ std::string story_text(const Story& story) {
     for (const std::string& event : story.events()) {
         text += fmt::format("  {}\n", event);
     }
-    text += "\nWhy it is told\n" + why(story) + item_of(story) + bytes_of(finding);
+    text += "\nWhy it is reported\n" + why(story) + item_of(story) + bytes_of(finding);
     if (const auto known = record::find_finding(id)) {
         text += "\nWhat usually causes it\n" + folded(record::finding_info(*known).cause);
     }

@@ -47,7 +47,7 @@ class StoryKeeper final : public record::RecordSink {
         snapshot::Tick delta_tick = snapshot::kNoBase;
     };
 
-    /// What is told of a finding until the next right snapshot is here.
+    /// What is known of a finding until the next right snapshot is here.
     struct Telling {
         snapshot::Tick tick = 0;
         std::string before{}; ///< lines of the records, what came before the finding …

@@ -15,8 +15,8 @@
 namespace tw::sink {
 
 /// Writes the datagrams of sessions as a capture, each once, on the leg it came in by and between the
-/// addresses of client and server. What was found in one stands in its comment. To be told of every
-/// record, and of every datagram before it is looked at and after that.
+/// addresses of client and server. What was found in one stands in its comment. Has to get every
+/// record, and every datagram before it is looked at and after that.
 class CaptureSink final : public record::RecordSink {
   public:
     /// `files` has to outlive it; `file` may serve several.

@@ -53,7 +53,7 @@ class FileQueue {
     /// Writes what is queued, then ends the thread; nothing may follow.
     void finish();
 
-    /// A file that could not be made or written, and why; each is told of once.
+    /// A file that could not be made or written, and why; each is reported once.
     [[nodiscard]] std::optional<std::string> take_complaint();
 
     /// Blocks that were refused or could not be written.

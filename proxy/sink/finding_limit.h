@@ -10,7 +10,7 @@ namespace tw::sink {
 
 /// Hands records on, but of the findings with the same id in a session at most one a second, which
 /// says how many were left out since the one before it: whoever can make findings is not to fill a
-/// disk with them. By the records' own time. What was left out last is told when the session closes.
+/// disk with them. By the records' own time. What was left out last is reported when the session closes.
 class FindingLimit final : public record::RecordSink {
   public:
     explicit FindingLimit(record::RecordSink& target) : target_{&target} {}

@@ -53,7 +53,7 @@ class QueuedOutput final : public Output {
   private:
     using Clock = RecordTarget::Clock;
 
-    /// What was dropped, and is not told of yet.
+    /// What was dropped, and is not reported yet.
     struct Loss {
         std::uint64_t lines = 0;
         std::int64_t since = 0; ///< nanoseconds since 1970-01-01 UTC

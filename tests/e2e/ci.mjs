@@ -29,7 +29,7 @@ async function play(noise) {
     process.exit(0);
 }
 
-/** Runs the recipe with a command that plays; its exit code, what it told, and its results. */
+/** Runs the recipe with a command that plays; its exit code, what it said, and its results. */
 async function recipe(command, { checks } = {}) {
     const folder = temporaryFolder();
     if (checks) writeFileSync(join(folder, 'checks.conf'), checks);

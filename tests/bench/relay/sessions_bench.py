@@ -2,7 +2,7 @@
 """What sessions cost the whole program: memory for each, CPU with 1 to 1,000 of them, and as many as it has to bear.
 
 session_load plays captured sessions of 4 or 64 players through `twscope proxy`, so that every snapshot decodes. It runs on the
-same processors as the proxy; its own share of them is told. Everything stays on loopback. --json FILE keeps the rows.
+same processors as the proxy; its own share of them is reported. Everything stays on loopback. --json FILE keeps the rows.
 """
 
 import argparse

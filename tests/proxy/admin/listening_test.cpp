@@ -105,7 +105,7 @@ TEST_CASE("a unix socket that nobody serves is replaced; one in use, and any oth
     CHECK(std::filesystem::is_socket(path));
 }
 
-TEST_CASE("where it cannot listen is told in one line") {
+TEST_CASE("where it cannot listen is said in one line") {
     const Listening taken{{.address = "127.0.0.1"}};
     const TemporaryFolder folder;
 

@@ -320,7 +320,7 @@ TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
     }
 }
 
-TEST_CASE("what cannot be meant is told before anything is begun") {
+TEST_CASE("what cannot be meant is reported before anything is begun") {
     const TemporaryFolder folder;
     check_refused({"frobnicate"}, "no command 'frobnicate'");
     check_refused({"proxy", "-s", "127.0.0.1:1", "--duration", "soon"}, "--duration");

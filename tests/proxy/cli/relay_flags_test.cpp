@@ -65,7 +65,7 @@ TEST_CASE("the state folder is the one given, else where the system keeps state"
     CHECK(flags.state_folder() == "here");
 }
 
-TEST_CASE("an impairment that cannot be is a mistake of usage, told with the flag's name") {
+TEST_CASE("an impairment that cannot be is a mistake of usage, reported with the flag's name") {
     std::string said;
     try {
         static_cast<void>(options_of({"--impair", "loss=2%", "--impair", "c2s:loss=3%"}));

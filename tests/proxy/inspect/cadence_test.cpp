@@ -57,7 +57,7 @@ TEST_CASE("ticks beyond the usual step are missed snapshots") {
          0,
          0},
         {"the first step has nothing to be held against", {{10, true}, {20}}, 0, 0, 0},
-        {"a late one is told", {{10, true}, {12}, {14}, {18}, {16}, {20}}, 2, 1, 1},
+        {"a late one is reported", {{10, true}, {12}, {14}, {18}, {16}, {20}}, 2, 1, 1},
         {"ticks as far apart as they can be",
          {{0, true}, {1}, {2147483647}},
          2147483645,

@@ -24,7 +24,7 @@ Items world(std::int32_t step) {
     return {{{4, 1}, {10 + step, 20, 0, 0}}};
 }
 
-/// What stalls were told with.
+/// What stalls were reported with.
 class Details final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -140,7 +140,7 @@ TEST_CASE("lost snapshots freeze a client for as long as they are overdue") {
     CHECK(play.script.log().findings().back() == "finding snapshot.client_stalled tick 168 lost");
 }
 
-TEST_CASE("refused snapshots freeze a client until one is right, and its giving up is told") {
+TEST_CASE("refused snapshots freeze a client until one is right, and its giving up is reported") {
     Play play;
     for (int i = 0; i < 20; ++i) {
         play.usable();

@@ -68,7 +68,7 @@ std::vector<std::string> owners(const std::vector<IntInBody>& ints) {
 
 } // namespace
 
-TEST_CASE("a flipped bit that makes a value stray is told with its item, whichever it is") {
+TEST_CASE("a flipped bit that makes a value stray is reported with its item, whichever it is") {
     const Items base = world(0);
     const Items next = world(3);
     const Bytes body = delta_body(base, next);
@@ -114,7 +114,7 @@ TEST_CASE("a flipped bit that makes a value stray is told with its item, whichev
     CHECK(far > 10);
 }
 
-TEST_CASE("a bit that moves every int behind it is told with the item where reading ends") {
+TEST_CASE("a bit that moves every int behind it is reported with the item where reading ends") {
     const Items base = world(0);
     const Bytes body = delta_body(base, world(3));
     for (std::size_t at = 3; at < body.size(); ++at) {
@@ -138,7 +138,7 @@ TEST_CASE("a bit that moves every int behind it is told with the item where read
 }
 
 TEST_CASE(
-    "a missing part is told with its tick, and what builds on it names that tick as its base") {
+    "a missing part is reported with its tick, and what builds on it names that tick as its base") {
     Items large;
     for (std::uint16_t id = 0; id < 330; ++id) {
         large[{13, id}] = {1'000'000, 1'000'000 + id};

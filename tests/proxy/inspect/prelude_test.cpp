@@ -50,7 +50,7 @@ std::vector<Piece> vanilla_prelude() {
 
 } // namespace
 
-TEST_CASE("an anti-spoof prelude is told once and disturbs nothing") {
+TEST_CASE("an anti-spoof prelude is reported once and disturbs nothing") {
     struct Row {
         std::string_view name;
         std::vector<Piece> prelude;

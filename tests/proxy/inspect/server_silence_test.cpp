@@ -50,7 +50,7 @@ using Lines = std::vector<std::string>;
 
 } // namespace
 
-TEST_CASE("a server that never answers is told of once, and once that it does at last") {
+TEST_CASE("a server that never answers is reported once, and once that it does at last") {
     Script script;
     script.asks(0, 2999);
     CHECK(script.told().empty());
@@ -61,7 +61,7 @@ TEST_CASE("a server that never answers is told of once, and once that it does at
     CHECK(script.told() == Lines{"began 7 3000 127.0.0.1:8303", "ended 41 20010 127.0.0.1:8303"});
 }
 
-TEST_CASE("a server that falls silent twice is told of twice") {
+TEST_CASE("a server that falls silent twice is reported twice") {
     Script script;
     script.at(0, wire::Direction::s2c);
     script.asks(100, 3100);
@@ -70,7 +70,7 @@ TEST_CASE("a server that falls silent twice is told of twice") {
     CHECK(script.told().size() == 3);
 }
 
-TEST_CASE("what is not a silence is not told of") {
+TEST_CASE("what is not a silence is not reported") {
     Script script;
     SUBCASE("any answer in time") {
         for (std::int64_t ms = 0; ms < 60'000; ms += 2900) {

@@ -381,7 +381,7 @@ TEST_CASE("a 0.7 session is counted and not decoded") {
     CHECK(script.stats(kS2c).malformed == 0);
 }
 
-TEST_CASE("silence is told, a shutdown is not the session's fault") {
+TEST_CASE("silence is reported, a shutdown is not the session's fault") {
     for (const bool idle : {true, false}) {
         SessionScript script;
         script.join_ddnet();

@@ -249,7 +249,8 @@ TEST_CASE("what was learned reads every snapshot that follows") {
     }
 }
 
-TEST_CASE("without leave to learn the client's view is kept, and the size is told all the same") {
+TEST_CASE(
+    "without leave to learn the client's view is kept, and the size is reported all the same") {
     std::mt19937 random{23};
     ModServer server{random, {9}};
     SessionScript script;

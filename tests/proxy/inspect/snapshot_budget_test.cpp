@@ -80,7 +80,7 @@ TEST_CASE("small snapshots may grow") {
     CHECK(watched.told.empty());
 }
 
-TEST_CASE("a type that fills the snapshots is told before they are full, once") {
+TEST_CASE("a type that fills the snapshots is reported before they are full, once") {
     Watched watched;
     for (std::size_t i = 0; i < 600; ++i) {
         watched.show(lasers(500 + i / 2));
@@ -96,8 +96,8 @@ TEST_CASE("bytes are watched as items are") {
     Watched watched;
     for (std::size_t i = 0; i < 600; ++i) {
         Items items;
-        for (std::uint16_t id = 0; id < 40 + i / 50; ++id) {
-            items[{33, id}] = std::vector<std::int32_t>(280, 1);
+        for (std::size_t id = 0; id < 40 + i / 50; ++id) {
+            items[{33, static_cast<std::uint16_t>(id)}] = std::vector<std::int32_t>(280, 1);
         }
         watched.show(items);
     }

@@ -103,7 +103,7 @@ TEST_CASE("an empty snapshot is a copy of its base") {
     CHECK(script.stats().empty == 3);
 }
 
-TEST_CASE("a server that puts two items of one key into a snapshot is told which") {
+TEST_CASE("a server that puts two items of one key into a snapshot is reported with the key") {
     auto script = playing();
     script.snap(10, kNoBase, kBase);
     // The server sums up both, the client keeps the later one: item (10,2) once +5, once +7 and +1.
@@ -156,7 +156,7 @@ TEST_CASE("an update of another size names its item") {
     CHECK(script.stats().undecodable == 1);
 }
 
-TEST_CASE("oddities of a delta are applied as clients do, and told") {
+TEST_CASE("oddities of a delta are applied as clients do, and reported") {
     struct Row {
         std::string_view name;
         std::vector<std::int32_t> delta;
@@ -210,7 +210,7 @@ TEST_CASE("a full snapshot is announced once until there is room again") {
     CHECK(script.log().count_of("snapshot.item_cap") == 2);
 }
 
-TEST_CASE("an item whose type is not described is told once; later descriptors name it") {
+TEST_CASE("an item whose type is not described is reported once; later descriptors name it") {
     constexpr std::uint16_t kType = 0x7fff;
     const auto* object = [] {
         const auto table = tw::snapshot::object_table();
@@ -241,7 +241,7 @@ TEST_CASE("an item whose type is not described is told once; later descriptors n
     CHECK(script.session().snapshots().types().object(kType)->name == "ddnet_character");
 }
 
-TEST_CASE("impossible ticks and bases are told and do no harm") {
+TEST_CASE("impossible ticks and bases are reported and do no harm") {
     struct Row {
         std::string_view name;
         Bytes message;
@@ -289,7 +289,7 @@ TEST_CASE("impossible ticks and bases are told and do no harm") {
     }
 }
 
-TEST_CASE("snapshot messages cut at every byte are told and rebuild nothing") {
+TEST_CASE("snapshot messages cut at every byte are reported and rebuild nothing") {
     const Bytes whole = snap_between(10, kNoBase, {}, kBase);
     for (std::size_t size = 1; size < whole.size(); ++size) {
         CAPTURE(size);

@@ -70,7 +70,7 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
     }
 }
 
-TEST_CASE("a forged snapshot of the far future is told and stops nothing") {
+TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
     SessionScript script;
     script.join_ddnet();
     script.enter();

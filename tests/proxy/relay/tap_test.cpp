@@ -39,7 +39,8 @@ void fill(Ring& ring) {
     ring.commit();
 }
 
-TEST_CASE("an open that did not fit is told with the first datagram that does, the gap behind it") {
+TEST_CASE(
+    "an open that did not fit is reported with the first datagram that does, the gap behind it") {
     Ring ring{Ring::kMinBytes};
     Tap tap{&ring, 4, kObserver};
     greet(tap);
@@ -71,7 +72,7 @@ TEST_CASE("an open that did not fit is told with the first datagram that does, t
     CHECK(events[3].event.time == 104);
 }
 
-TEST_CASE("a close that did not fit is told later, before anything else, with what was lost") {
+TEST_CASE("a close that did not fit is reported later, before anything else, with what was lost") {
     Ring ring{Ring::kMinBytes};
     Tap tap{&ring, 4, kObserver};
     TapSession one = session(1);

@@ -178,7 +178,7 @@ TEST_CASE("objects and fields beyond the limit are counted together") {
     CHECK(comparison.uncounted() == 7);
 }
 
-TEST_CASE("the first difference is told with both values, then how often what differs") {
+TEST_CASE("the first difference is reported with both values, then how often what differs") {
     report::RecordedStays a;
     report::RecordedStays b;
     for (auto* stays : {&a, &b}) {

@@ -48,7 +48,7 @@ What came
   15:24:45.280  finding snapshot.explained, tick 12, exact
   15:24:45.280  snapshot 14 on 10: right, 1 items
 
-Why it is told
+Why it is reported
   The checksum differs.
   one bit
   the server's checksum: -5

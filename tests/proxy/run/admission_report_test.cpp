@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("what is turned away is told with why, and told once") {
+TEST_CASE("what is turned away is reported with why, and once") {
     tw::run::AdmissionReport report;
     tw::relay::Counters counters;
     CHECK_FALSE(report.check(counters));

@@ -39,7 +39,7 @@ int error_of_opening(const std::filesystem::path& path, int flags) {
 
 } // namespace
 
-TEST_CASE("what is in force is told in one line") {
+TEST_CASE("what is in force is said in one line") {
     CHECK(run::describe({}) == "nothing");
     CHECK(run::describe({.no_new_privileges = true,
                          .seccomp = true,

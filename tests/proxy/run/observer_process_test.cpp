@@ -75,7 +75,7 @@ TEST_CASE("how a child ended is told apart, and one that stays is killed") {
     CHECK(left.id() > 0); // its owner's end is its own
 }
 
-TEST_CASE("an ending is told in the words people know") {
+TEST_CASE("an ending is described in the words people know") {
     CHECK(describe(Ending{.code = 3}) == "exit code 3");
     CHECK(describe(Ending{.signal = SIGSEGV}) == "signal 11 (Segmentation fault)");
     CHECK(Ending{}.well());

@@ -49,7 +49,7 @@ TEST_CASE("a token is long enough not to be guessed, and fits into a header and 
     }
 }
 
-TEST_CASE("a file that is not there, or none, is told in one line") {
+TEST_CASE("a file that is not there, or none, is reported in one line") {
     const TemporaryFolder folder;
     for (const std::string& file : {folder.file("missing"), folder.path()}) {
         const auto read = read_token(file);

@@ -62,7 +62,7 @@ TEST_CASE("a file that is there is left alone") {
     CHECK(made[2].filename() == "a.demo");
 }
 
-TEST_CASE("what cannot be written is counted, and told of once a file") {
+TEST_CASE("what cannot be written is counted, and reported once a file") {
     const test::FilledFolder folder;
     FileQueue files;
     const auto nowhere = files.create(folder.path() / "no" / "where", text("x"));

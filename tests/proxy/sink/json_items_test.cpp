@@ -136,7 +136,7 @@ TEST_CASE("of items the changed, all or none are listed") {
     CHECK(none.at("num_items").as_int64() == 3);
 }
 
-TEST_CASE("raw ints are told on request") {
+TEST_CASE("raw ints are written on request") {
     SnapshotRow snapshots;
     const auto record = snapshots.next({{{13, 1}, {8, 9}}});
     CHECK_FALSE(only(&record).at("items").at(0).as_object().contains("data"));
