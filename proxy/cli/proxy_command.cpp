@@ -14,6 +14,7 @@
 #include "proxy/run/observer_process.h"
 #include "proxy/run/observer_run.h"
 #include "proxy/run/relay_run.h"
+#include "proxy/run/resync.h"
 #include "proxy/run/service_notice.h"
 #include "proxy/run/state_folder.h"
 #include "proxy/sink/prompt_stream.h"
@@ -56,6 +57,7 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
             .inspect = !flags.no_inspect,
             .messages = records.wants_messages(flags.artifacts.wants_demos()),
             .learn_sizes = records.learn_sizes,
+            .resync = flags.relay.resync,
             .memory_bytes = flags.memory_mib << 20U,
             .ledger = flags.stats,
             .file = file,
@@ -188,6 +190,9 @@ run::RelayRunOptions relay_run_options(const ProxyFlags& flags, const Invocation
                                  .admission = !flags.relay.no_admission,
                                  .inspected = !flags.no_inspect,
                                  .ring_bytes = flags.ring_mib * kMiB};
+    if (flags.relay.resync) {
+        options.relay.resync = run::game_resync();
+    }
     const bool reports = !flags.records.output.empty() || !flags.records.summary.empty() ||
                          flags.http.on() || flags.stats;
     if (options.inspected || reports) {

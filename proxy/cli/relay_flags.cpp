@@ -71,6 +71,12 @@ void RelayFlags::add_to(CLI::App& command) {
     command.add_flag("--no-admission", no_admission,
                      "Give every sender a place at once and limit nothing but their number: for "
                      "traffic that is not the game's");
+    command.add_flag(
+        "--resync", resync,
+        "Where snapshots cannot be checked, because the beginning of a session was not "
+        "seen, ask the server for a whole one: in one input of the client the "
+        "acknowledged tick is rewritten to -1, at most every 5 seconds; the client "
+        "does not notice. Each is recorded (session.resync)");
     command
         .add_option("--impair", impair,
                     "Impair the line, separately for each client (repeatable): "

@@ -22,6 +22,7 @@ struct RelayFlags {
     std::size_t max_per_address = relay::AdmissionLimits{}.max_per_address;
     bool no_admission = false;
     bool insecure_shared = false;
+    bool resync = false;
     std::string state; ///< empty: where state_folder() says
 
     void add_to(CLI::App& command);

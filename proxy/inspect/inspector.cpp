@@ -104,6 +104,17 @@ void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t 
     closed_.gap_lost += lost;
 }
 
+void Inspector::on_resync(std::uint64_t key, record::Timestamp time) {
+    if (const auto found = sessions_.find(key); found != sessions_.end()) {
+        found->second.session->on_resync(time);
+    }
+}
+
+bool Inspector::is_blind(std::uint64_t key) const {
+    const auto found = sessions_.find(key);
+    return found != sessions_.end() && found->second.session->snapshots().is_blind();
+}
+
 void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_view reason) {
     const auto found = sessions_.find(key);
     if (found == sessions_.end()) {

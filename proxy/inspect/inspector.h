@@ -42,7 +42,11 @@ class Inspector {
     /// Copies were lost: of one session, or with key 0 of any. `reason` is what the finding says.
     void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                 std::string_view reason = "ring_full");
+    /// A client's input was rewritten on its way, to ask for a full snapshot.
+    void on_resync(std::uint64_t key, record::Timestamp time);
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
+    /// Nothing of the session can be rebuilt before a full snapshot.
+    [[nodiscard]] bool is_blind(std::uint64_t key) const;
     /// Begins a session that comes without its packets; `on_played` ends it.
     [[nodiscard]] std::unique_ptr<Playback> play(record::Timestamp time, std::string client,
                                                  std::string server);

@@ -344,6 +344,11 @@ void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_vie
     silence_.on_gap();
 }
 
+void Session::on_resync(record::Timestamp time) {
+    reporter_.begin(time, wire::Direction::c2s);
+    reporter_.finding({.id = FindingId::session_resync});
+}
+
 void Session::shed(record::Timestamp time) {
     on_gap(time, 0, "memory");
     snapshots_.shed(reporter_);

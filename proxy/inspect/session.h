@@ -62,6 +62,9 @@ class Session {
     /// Another observer looked at this session until its next datagram. Sound; before any datagram.
     void inherit(Legacy legacy) { legacy_ = std::move(legacy); }
 
+    /// An input of the client's was rewritten to ask for a full snapshot.
+    void on_resync(record::Timestamp time);
+
     /// Memory is wanted: gives back what it can do without.
     void trim() { snapshots_.trim(); }
 

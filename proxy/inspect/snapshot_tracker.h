@@ -48,6 +48,12 @@ class SnapshotTracker {
     /// The client told its version, as DDNet counts them.
     void on_client_version(std::int32_t version) { client_.on_version(version); }
 
+    /// What comes builds on what did not pass by: nothing can be rebuilt before a full snapshot.
+    [[nodiscard]] bool is_blind() const {
+        return failure_ && failure_->why == record::FindingId::snapshot_unknown_base &&
+               failure_->lost > 1;
+    }
+
     /// Copies were lost: what the client has is not known.
     void on_gap() { client_.restart(); }
 

@@ -162,7 +162,8 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "Copies of datagrams were lost before they were looked at, or what was known of the session "
      "was "
      "given up, as the name says; the game was not touched.",
-     "ring_full: more traffic than this machine can decode, forwarding goes first. new_observer: "
+     "ring_full: more traffic than this machine can decode, forwarding goes first; the newest "
+     "sessions are set aside. new_observer: "
      "the process that looks ended, and another one joined the running session. memory: all "
      "sessions "
      "together had more to keep than --memory allows."},
@@ -208,6 +209,12 @@ constexpr auto kTable = std::to_array<FindingInfo>({
     {demo_duplicate_item, "demo.duplicate_item", warning,
      "A full snapshot of a demo has items under one key; players see the first of them.",
      "A server that put them there."},
+    {session_resync, "session.resync", info,
+     "An input's acknowledged tick was rewritten to -1 on its way to the server, which answers "
+     "with "
+     "a whole snapshot; the client does not notice.",
+     "--resync: the session was blind, because the process that looks joined it midway or was too "
+     "slow."},
 });
 
 constexpr bool in_enum_order() {

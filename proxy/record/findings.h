@@ -85,6 +85,7 @@ enum class FindingId : std::uint8_t {
     demo_cut_short,
     demo_snapshot_invalid,
     demo_duplicate_item,
+    session_resync,
     count,
 };
 

@@ -94,6 +94,9 @@ class Door {
 
     [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
 
+    /// The batch's time.
+    [[nodiscard]] std::uint32_t now_ms() const noexcept { return now_.ms; }
+
     /// There is no session, and none whose datagrams still wait.
     [[nodiscard]] bool empty() const noexcept {
         return sessions_.size() == 0 && leaving_ == nullptr;

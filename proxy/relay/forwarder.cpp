@@ -22,9 +22,9 @@ Forwarder::Forwarder(Shared& shared, unsigned thread, std::span<const Listener> 
     : listeners_{listeners.begin(), listeners.end()}, listener_drops_(listeners.size()),
       ready_set_{::epoll_create1(EPOLL_CLOEXEC)}, tap_{ring, shared.max_sessions,
                                                        shared.observation->observer},
-      counters_{shared.observation->counters[thread]},
-      door_{shared, listeners_, ready_set_.get(), tap_, counters_}, impaired_{listeners_, door_,
-                                                                              tap_, counters_} {
+      counters_{shared.observation->counters[thread]}, door_{shared, listeners_, ready_set_.get(),
+                                                             tap_, counters_},
+      impaired_{listeners_, door_, tap_, counters_}, resync_{shared.resync} {
     if (!ready_set_.valid()) {
         throw std::system_error{errno, std::system_category(), "epoll_create1"};
     }
@@ -57,6 +57,9 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
                 touched[num_touched++] = owner_[i];
             }
             chain(*owner_[i], i);
+            if (owner_[i]->resync.wanted()) [[unlikely]] {
+                write_anew(i);
+            }
         }
     }
     if (impaired_.active()) {
@@ -71,8 +74,46 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
         send_upstream(*touched[i]);
     }
     offer(count, now, Direction::c2s);
+    anew_.index = WrittenAnew::kNone;
     door_.end_batch();
     return count;
+}
+
+void Forwarder::resync(std::uint32_t id) {
+    if (resync_.rewrite == nullptr) {
+        return;
+    }
+    static_cast<void>(door_.begin_batch());
+    door_.sessions().for_each([&](Session& session) {
+        if (session.tap.id == id && session.is_told()) {
+            static_cast<void>(session.resync.ask(door_.now_ms(), session.last_heard_ms));
+        }
+    });
+}
+
+void Forwarder::write_anew(std::size_t i) noexcept {
+    Session& session = *owner_[i];
+    if (!session.resync.is_turn(door_.now_ms(), session.last_answer_ms) || impaired_.active() ||
+        anew_.index != WrittenAnew::kNone) {
+        return;
+    }
+    const std::size_t size = resync_.rewrite(batch_.bytes(i), anew_.bytes);
+    if (size == 0) {
+        return;
+    }
+    anew_.index = i;
+    anew_.vector = {anew_.bytes.data(), size};
+    session.resync.on_written(door_.now_ms());
+}
+
+/// Of what the server sent to a session that waits for it.
+void Forwarder::look_for_answer(Session& session, std::size_t begin,
+                                std::size_t end) const noexcept {
+    for (std::size_t i = begin; i < end; ++i) {
+        if (resync_.is_answer(batch_.bytes(i))) {
+            session.resync.on_answer();
+        }
+    }
 }
 
 void Forwarder::chain(Session& session, std::size_t i) noexcept {
@@ -91,7 +132,7 @@ void Forwarder::send_upstream(Session& session) noexcept {
     for (std::size_t k = 0; k < session.count; ++k) {
         iovec& vector = batch_.vector(i);
         vector.iov_len = batch_.message(i).msg_len;
-        outgoing_[k].msg_hdr.msg_iov = &vector;
+        outgoing_[k].msg_hdr.msg_iov = i == anew_.index ? &anew_.vector : &vector;
         outgoing_[k].msg_hdr.msg_iovlen = 1;
         i = next_[i];
     }
@@ -117,6 +158,9 @@ std::size_t Forwarder::read_servers() {
             continue;
         }
         door_.note_answer(*session);
+        if (session->resync.wanted()) [[unlikely]] {
+            look_for_answer(*session, held, held + static_cast<std::size_t>(received));
+        }
         for (const auto end = held + static_cast<std::size_t>(received); held < end; ++held) {
             owner_[held] = session;
         }
@@ -187,6 +231,9 @@ void Forwarder::offer(std::size_t count, Timestamp now, Direction direction) {
             const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
                                   batch_.vector(i).iov_len};
             door_.look(*owner_[i], direction, bytes);
+            if (i == anew_.index && direction == Direction::c2s) {
+                tap_.resync(owner_[i]->tap, now);
+            }
             door_.show(*owner_[i], now, direction, bytes);
         }
     }

@@ -59,6 +59,9 @@ class Forwarder {
         return door_.empty() && tap_.settled() ? std::max(kRest, door_.tick()) : door_.tick();
     }
 
+    /// See Relay::resync.
+    void resync(std::uint32_t session);
+
     /// Closes all sessions and reports it to the observer; waits for room in its ring up to a time limit.
     void close_all(CloseReason reason);
 
@@ -91,6 +94,8 @@ class Forwarder {
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void impair(std::size_t count, Direction direction);
+    void write_anew(std::size_t i) noexcept;
+    void look_for_answer(Session& session, std::size_t begin, std::size_t end) const noexcept;
     void note_truncated(std::size_t i) noexcept;
     void note_receive_error(int error) noexcept;
     void offer(std::size_t count, Timestamp now, Direction direction);
@@ -108,6 +113,18 @@ class Forwarder {
     std::array<Session*, Batch::kDatagrams> owner_{}; ///< of each datagram of the batch, or null
     std::array<std::uint8_t, Batch::kDatagrams> next_{};
     std::array<mmsghdr, Batch::kDatagrams> outgoing_{};
+
+    /// One datagram of the batch at most leaves with other bytes than it came with. The observer is
+    /// shown what came.
+    struct WrittenAnew {
+        static constexpr std::size_t kNone = Batch::kDatagrams;
+        std::size_t index = kNone;
+        iovec vector{};
+        std::array<std::byte, 2048> bytes{};
+    };
+
+    Resync resync_;
+    WrittenAnew anew_;
 };
 
 } // namespace tw::relay

@@ -2,6 +2,7 @@
 
 #include "proxy/relay/admission.h"
 #include "proxy/relay/impairment.h"
+#include "proxy/relay/resync.h"
 #include "proxy/relay/sip_hash.h"
 
 #include <chrono>
@@ -52,6 +53,8 @@ struct Options {
     /// limited but their number.
     Prove prove = nullptr;
     AdmissionLimits admission{};
+    /// What Relay::resync needs; nulls: no datagram is ever touched.
+    Resync resync{};
     /// At the start; see Relay::set_impairment.
     Impairment impairment{};
 };

@@ -125,6 +125,7 @@ struct Relay::State {
                  .idle_timeout = options.idle_timeout,
                  .prove = options.prove,
                  .limits = options.admission,
+                 .resync = options.resync,
                  .pools = AdmissionPools{options.max_sessions, options.threads}},
           impairment{options.impairment} {}
 
@@ -336,6 +337,12 @@ void Relay::set_impairment(const Impairment& impairment) {
     state_->impairment = impairment;
     for (auto& shard : state_->shards) {
         shard->set_impairment(impairment);
+    }
+}
+
+void Relay::resync(std::uint32_t session) {
+    for (auto& shard : state_->shards) {
+        shard->resync(session);
     }
 }
 

@@ -36,6 +36,7 @@ enum class EventKind : std::uint8_t {
     close,    ///< the session's last event
     gap,      ///< copies are missing here: `lost` datagrams
     observer, ///< what follows is for the observer with the number `session`
+    resync,   ///< the session's next datagram reached the server written anew (see Resync)
 };
 
 /// What the relay reports to its observer.

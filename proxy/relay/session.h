@@ -8,6 +8,7 @@
 #include "proxy/relay/impairer.h"
 #include "proxy/relay/keyed_hash.h"
 #include "proxy/relay/listener.h"
+#include "proxy/relay/resync.h"
 #include "proxy/relay/tap.h"
 #include "proxy/relay/timer_wheel.h"
 #include "proxy/relay/upstream.h"
@@ -45,6 +46,7 @@ struct Session {
     bool active = true;     ///< a datagram passed since the last look at it
     bool answered = false;  ///< the server has said anything to it
     ProofMemory proof;
+    ResyncTurn resync;
     TokenBucket budget{0, 0};              ///< of datagrams to the server
     std::uint32_t number = 0;              ///< from 1; also of those nobody hears of
     Timestamp opened = 0;                  ///< when its first datagram came

@@ -134,6 +134,10 @@ void Shard::set_impairment(const Impairment& impairment) {
     });
 }
 
+void Shard::resync(std::uint32_t session) {
+    boost::asio::post(io_, [this, session] { forwarder_->resync(session); });
+}
+
 void Shard::spin() {
     auto last_seen = Clock::now();
     bool seen = false;

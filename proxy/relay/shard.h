@@ -36,6 +36,9 @@ class Shard {
     /// From any thread; done as soon as the thread gets to it.
     void set_impairment(const Impairment& impairment);
 
+    /// From any thread; see Relay::resync.
+    void resync(std::uint32_t session);
+
     // To hand over. From one thread.
 
     /// Asks the thread to hold between two batches, with nothing that waits to be sent on.

@@ -3,6 +3,7 @@
 #include "proxy/relay/admission.h"
 #include "proxy/relay/gate.h"
 #include "proxy/relay/observation.h"
+#include "proxy/relay/resync.h"
 #include "proxy/relay/upstream.h"
 
 #include <atomic>
@@ -20,6 +21,7 @@ struct Shared {
     std::chrono::milliseconds idle_timeout;
     Prove prove = nullptr;
     AdmissionLimits limits{};
+    Resync resync{};
     AdmissionPools pools{0, 1}; ///< of each thread
     std::atomic<std::size_t> sessions{0};
     std::atomic<std::uint32_t> last_session{0};

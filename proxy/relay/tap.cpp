@@ -229,6 +229,17 @@ void Tap::close(TapSession& session, Timestamp time, CloseReason reason) {
     }
 }
 
+void Tap::resync(const TapSession& session, Timestamp time) {
+    if (ring_ == nullptr || !has_observer() || !knows(session) || session.aside) {
+        return;
+    }
+    Event event;
+    event.kind = EventKind::resync;
+    event.session = session.id;
+    event.time = time;
+    static_cast<void>(ring_->try_push(event));
+}
+
 bool Tap::settle(Timestamp time) {
     const bool settled = !has_observer() || report_pending(time);
     if (ring_ != nullptr) {

@@ -38,6 +38,8 @@ class Tap {
     void datagram(TapSession& session, Timestamp time, Direction direction,
                   std::span<const std::byte> bytes);
     void close(TapSession& session, Timestamp time, CloseReason reason);
+    /// The datagram that is shown next was written anew before it was sent on.
+    void resync(const TapSession& session, Timestamp time);
 
     /// Ends a batch: shows the observer what was pushed.
     void commit() noexcept;

@@ -118,6 +118,11 @@ void ObserverKeeper::on_message(const ProcessLink::Message& message) const {
             parts_.open_records();
         }
         break;
+    case Word::resync:
+        if (parts_.resync) {
+            parts_.resync(message.text);
+        }
+        break;
     default:
         break; // the relay's own words
     }

@@ -36,6 +36,8 @@ class ObserverKeeper {
         std::function<void(const std::string& settings)> impair;
         /// The observer's file of records is gone: it wants another one.
         std::function<void()> open_records{};
+        /// The observer asks for a full snapshot of the session with this number.
+        std::function<void(const std::string& session)> resync{};
         /// Where another relay is followed: the number of its last observer. The first one waits.
         std::optional<std::uint32_t> follows{};
     };

@@ -85,7 +85,11 @@ PipelineOptions ObserverRun::pipeline() {
             .pseudonym_key = options_.pseudonym_key,
             .demos = options_.demos,
             .capture = capture_,
-            .files = files_ ? &*files_ : nullptr};
+            .files = files_ ? &*files_ : nullptr,
+            .resync = options_.resync ? std::function<bool(std::uint32_t)>{[this](auto session) {
+                return link_.send(Word::resync, std::to_string(session));
+            }}
+                                      : nullptr};
 }
 
 void ObserverRun::open_page() {
@@ -224,6 +228,7 @@ void ObserverRun::obey(ProcessLink::Message& message) {
     case Word::begin:
     case Word::ready:
     case Word::reopen:
+    case Word::resync:
         break; // of the greeting, and the observer's own
     }
 }

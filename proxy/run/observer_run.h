@@ -46,6 +46,7 @@ struct ObserverOptions {
     bool inspect = true;      ///< false: the page and the summary only
     bool messages = true;     ///< a record for each message
     bool learn_sizes = false; ///< decode with sizes that turn out to differ
+    bool resync = false;      ///< ask for a full snapshot of sessions that are blind
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes; ///< of sessions and maps
     bool ledger = false;                                             ///< book where every byte goes
     sink::RecordTarget* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run

@@ -33,6 +33,7 @@ enum class Word : std::uint8_t {
                ///< the file of this descriptor, if there is one
     // from the observer
     reopen, ///< the file of records does not stand under its name any more: open it again
+    resync, ///< ask the server for everything anew, for the session with this number in the rings
 };
 
 /// One end of the line between the relay's process and the observer's: whole messages, in order.

@@ -55,6 +55,12 @@ RelayRun::RelayRun(RelayRunOptions options)
                 [this](const ProcessLink& link) { return send_greeting(link, options_.greeting); },
             .impair = [this](const std::string& settings) { impair(settings); },
             .open_records = [this] { open_records(); },
+            .resync =
+                [this](const std::string& wish) {
+                    if (const auto session = resyncs_.grant(wish)) {
+                        relay_->resync(*session);
+                    }
+                },
             .follows = options_.taker == nullptr
                            ? std::nullopt
                            : std::optional{options_.taker->offer().observer}});
@@ -255,6 +261,7 @@ void RelayRun::every_second(const boost::system::error_code& error) {
     if (error || stopping_) {
         return;
     }
+    resyncs_.refill();
     check_sessions();
     follow_server();
     if (keeper_) {

@@ -6,6 +6,7 @@
 #include "proxy/run/handover_giver.h"
 #include "proxy/run/handover_taker.h"
 #include "proxy/run/observer_keeper.h"
+#include "proxy/run/resync.h"
 #include "proxy/run/server_name.h"
 #include "proxy/run/server_report.h"
 #include "proxy/run/server_watch.h"
@@ -133,6 +134,7 @@ class RelayRun {
     bool stopping_ = false;
     std::uint64_t failed_sessions_reported_ = 0;
     int records_error_reported_ = 0;
+    ResyncGrants resyncs_;
     AdmissionReport admission_report_;
     ServerReport server_report_;            ///< where there is no observer to say it
     std::optional<ServerName> server_name_; ///< nothing: it is an address

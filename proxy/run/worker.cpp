@@ -74,6 +74,9 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
         sinks_.add(live_.emplace(objects));
         sinks_.add(stories_.emplace(objects));
     }
+    if (options.resync) {
+        resync_.emplace(options.resync);
+    }
     if (!options.expectations.empty()) {
         sinks_.add(expectations_);
     }
@@ -212,6 +215,9 @@ void Worker::open(const relay::Event& event) {
 }
 
 void Worker::close(const relay::Event& event) {
+    if (resync_) {
+        resync_->forget(event.session);
+    }
     if (event.reason == relay::CloseReason::handed_over) {
         if (auto legacy = inspector_.leave(event.session)) {
             result_.legacies.emplace(event.session, *std::move(legacy));
@@ -234,6 +240,9 @@ void Worker::look_at(const relay::Event& event) {
         break;
     case relay::EventKind::datagram:
         inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes);
+        if (resync_ && event.direction == relay::Direction::s2c) {
+            resync_->look(event.session, event.time, inspector_.is_blind(event.session));
+        }
         break;
     case relay::EventKind::close:
         close(event);
@@ -242,6 +251,9 @@ void Worker::look_at(const relay::Event& event) {
         if (event.gap != relay::GapReason::new_observer || seamless_.erase(event.session) == 0) {
             inspector_.on_gap(event.session, event.time, event.lost, reason_of(event.gap));
         }
+        break;
+    case relay::EventKind::resync:
+        inspector_.on_resync(event.session, event.time);
         break;
     case relay::EventKind::observer:
         break; // seen above

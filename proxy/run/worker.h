@@ -9,6 +9,7 @@
 #include "proxy/run/capture_observer.h"
 #include "proxy/run/fanout.h"
 #include "proxy/run/legacy_file.h"
+#include "proxy/run/resync.h"
 #include "proxy/run/story_keeper.h"
 #include "proxy/run/worker_result.h"
 #include "proxy/sink/console.h"
@@ -19,6 +20,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,6 +47,8 @@ struct PipelineOptions {
     std::optional<sink::DemoOptions> demos{};
     std::optional<sink::FileQueue::File> capture{}; ///< where datagrams are written
     sink::FileQueue* files = nullptr; ///< of demos and the capture; set where there are any
+    /// Asks for a full snapshot of a session; false when that cannot be. None: nobody may ask.
+    std::function<bool(std::uint32_t session)> resync{};
 };
 
 /// Where a worker finds the copies.
@@ -111,6 +115,7 @@ class Worker {
     std::optional<CaptureObserver> capture_observer_;
     std::optional<admin::LiveSink> live_;
     std::optional<StoryKeeper> stories_;
+    std::optional<ResyncWish> resync_;
     const Legacies* inherited_ = nullptr;
     std::unordered_set<std::uint32_t> seamless_; ///< sessions that are to miss nothing
     admin::Board* board_;

@@ -99,6 +99,7 @@ class Hearing {
             break;
         case EventKind::datagram:
         case EventKind::gap:
+        case EventKind::resync:
             demand(open_.contains(event.session));
             break;
         }

@@ -82,6 +82,10 @@ void SessionScript::gap(std::uint64_t lost) {
     session_->on_gap(time_, lost, "ring_full");
 }
 
+void SessionScript::resync() {
+    session_->on_resync(time_);
+}
+
 void SessionScript::close(std::string_view reason) {
     session_->close(time_, reason);
 }

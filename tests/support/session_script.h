@@ -85,6 +85,8 @@ class SessionScript {
     void pause(record::Timestamp time) { time_ += time; }
 
     void gap(std::uint64_t lost);
+    /// The client's next input is rewritten on its way.
+    void resync();
     void close(std::string_view reason);
 
     /// Handshakes. The peers start their sequences anew.

@@ -339,6 +339,7 @@ std::vector<Row> other_rows() {
                            plain(snap_empty(1 << 30, kNoBase))});
          }},
         {inspect_gap, kDdnet, [](auto& s) { s.gap(3); }},
+        {session_resync, kDdnet, [](auto& s) { s.resync(); }},
     };
 }
 

@@ -1,0 +1,142 @@
+#include "proxy/wire/resync.h"
+
+#include "proxy/wire/bodies.h"
+#include "proxy/wire/chunk.h"
+#include "proxy/wire/message.h"
+#include "snapshot/cursor.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace tw::wire {
+
+namespace {
+
+constexpr std::byte kNoSnapshot{0x40}; ///< -1 as a varint
+constexpr std::byte kCompressedBit{0x80};
+constexpr std::byte kChunkFlags{0xc0};
+constexpr std::size_t kChunkHeader = 2; ///< of chunks that are not vital
+
+/// What clients send: ten ints or more, four bytes each.
+constexpr std::int32_t kLeastInput = 40;
+constexpr std::int32_t kMostInput = 512;
+/// An input is for a tick soon after the snapshot it acknowledges: a second in menus, and the ping.
+constexpr std::int32_t kMostAhead = 500;
+
+/// An input among a payload's chunks.
+struct Place {
+    Chunk chunk;
+    std::size_t body = 0; ///< bytes of the chunk's payload before the acknowledged tick
+    std::size_t tick = 0; ///< bytes that this takes
+};
+
+/// Whether all of a body is what a client in the game sends; bytes of the first int.
+std::optional<std::size_t> acknowledgement_of(std::span<const std::byte> body) {
+    snapshot::Cursor in{body};
+    const std::int32_t acked = in.var_int();
+    const std::size_t length = in.offset();
+    const std::int32_t intended = in.var_int();
+    const std::int32_t size = in.var_int();
+    if (in.failed() || acked <= 0 || intended < acked || intended - acked > kMostAhead ||
+        size < kLeastInput || size > kMostInput || size % 4 != 0) {
+        return std::nullopt;
+    }
+    for (std::int32_t read = 0; read < size; read += 4) {
+        static_cast<void>(in.var_int());
+    }
+    return in.failed() || in.remaining() != 0 ? std::nullopt : std::optional{length};
+}
+
+std::optional<Place> find_input(const Packet& packet) {
+    std::optional<Place> found;
+    ChunkReader chunks{packet.payload, packet.num_chunks};
+    while (const auto chunk = chunks.next()) {
+        const auto head = decode_message_head(chunk->payload);
+        if (!head || head->spec == nullptr || head->spec->id != MessageId::input || chunk->vital) {
+            continue;
+        }
+        if (const auto length = acknowledgement_of(head->body)) {
+            found = Place{.chunk = *chunk, .body = head->head_size, .tick = *length};
+        } else {
+            return std::nullopt; // the server might take a later one
+        }
+    }
+    const std::size_t behind = chunks.rest().size();
+    return chunks.error() || (behind != 0 && behind != kTokenSize) ? std::nullopt : found;
+}
+
+/// Writes parts one behind the other.
+class Writer {
+  public:
+    explicit Writer(std::span<std::byte> out) : out_{out} {}
+
+    void put(std::span<const std::byte> bytes) {
+        fits_ = fits_ && bytes.size() <= out_.size() - size_;
+        if (fits_) {
+            std::ranges::copy(bytes, out_.begin() + static_cast<std::ptrdiff_t>(size_));
+            size_ += bytes.size();
+        }
+    }
+
+    void put(std::byte value) { put(std::span{&value, 1}); }
+
+    [[nodiscard]] std::size_t size() const { return fits_ ? size_ : 0; }
+
+  private:
+    std::span<std::byte> out_;
+    std::size_t size_ = 0;
+    bool fits_ = true;
+};
+
+} // namespace
+
+std::size_t ask_for_whole_snapshot(std::span<const std::byte> datagram, std::span<std::byte> out) {
+    PacketScratch scratch;
+    const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
+    if (!packet || packet->kind != PacketKind::chunks) {
+        return 0;
+    }
+    const auto input = find_input(*packet);
+    if (!input) {
+        return 0;
+    }
+    const std::span<const std::byte> payload = packet->payload;
+    const Chunk& chunk = input->chunk;
+    const std::size_t header = kHeaderSize + (packet->header_token ? kTokenSize : 0);
+    const auto size = static_cast<std::uint32_t>(chunk.payload.size() - input->tick + 1);
+    Writer writer{out.first(std::min(out.size(), kMaxDatagramSize))};
+    writer.put(datagram[0] & ~kCompressedBit);
+    writer.put(datagram.subspan(1, header - 1));
+    writer.put(payload.first(chunk.offset));
+    writer.put((payload[chunk.offset] & kChunkFlags) | static_cast<std::byte>(size >> 4U));
+    writer.put(static_cast<std::byte>(size & 0x0FU));
+    writer.put(chunk.payload.first(input->body));
+    writer.put(kNoSnapshot);
+    writer.put(chunk.payload.subspan(input->body + input->tick));
+    writer.put(payload.subspan(chunk.offset + kChunkHeader + chunk.payload.size()));
+    return writer.size();
+}
+
+bool holds_whole_snapshot(std::span<const std::byte> datagram) {
+    PacketScratch scratch;
+    const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
+    if (!packet || packet->kind != PacketKind::chunks) {
+        return false;
+    }
+    ChunkReader chunks{packet->payload, packet->num_chunks};
+    while (const auto chunk = chunks.next()) {
+        const auto head = decode_message_head(chunk->payload);
+        if (!head || head->spec == nullptr || !is_snapshot(head->spec->id)) {
+            continue;
+        }
+        const auto body = decode_snapshot(head->spec->id, head->body);
+        // On the wire a base is told by how far back it is: none is the tick -1.
+        if (body && std::int64_t{body->tick} - body->distance == -1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace tw::wire

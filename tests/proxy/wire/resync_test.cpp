@@ -1,0 +1,168 @@
+#include "proxy/wire/chunk.h"
+#include "proxy/wire/encode.h"
+#include "proxy/wire/resync.h"
+#include "snapshot/varint.h"
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::wire;
+
+using Bytes = std::vector<std::byte>;
+using Ints = std::vector<std::int32_t>;
+
+constexpr Token kToken{0xad, 0x70, 0x60, 0x4e};
+constexpr std::int32_t kInput = 16;
+constexpr std::int32_t kSnap = 5;
+constexpr std::int32_t kSnapEmpty = 6;
+constexpr std::int32_t kSnapSingle = 7;
+
+/// A system message of ints.
+Bytes message(std::int32_t id, const Ints& ints) {
+    Bytes bytes;
+    tw::snapshot::encode_varint(id << 1 | 1, bytes);
+    for (const std::int32_t value : ints) {
+        tw::snapshot::encode_varint(value, bytes);
+    }
+    return bytes;
+}
+
+Bytes input(std::int32_t acked, std::int32_t intended, std::int32_t size = 40) {
+    Ints ints{acked, intended, size};
+    for (std::int32_t i = 0; i < size / 4; ++i) {
+        ints.push_back(-100'000 * i);
+    }
+    return message(kInput, ints);
+}
+
+struct Piece {
+    Bytes payload;
+    bool vital = false;
+};
+
+Bytes packet(const std::vector<Piece>& pieces, PacketSpec spec = {}) {
+    Bytes chunks;
+    std::uint16_t sequence = 1000;
+    for (const Piece& each : pieces) {
+        append_chunk(chunks, each.vital, each.vital ? ++sequence : std::uint16_t{0}, false,
+                     each.payload);
+    }
+    spec.num_chunks = static_cast<std::uint8_t>(pieces.size());
+    spec.chunks = chunks;
+    return encode_packet(spec);
+}
+
+Bytes asked(const Bytes& datagram) {
+    std::array<std::byte, kMaxDatagramSize> out{};
+    const std::size_t size = ask_for_whole_snapshot(datagram, out);
+    return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)};
+}
+
+TEST_CASE("of a packet only the acknowledgement of its last input changes") {
+    const Bytes say = message(22, {1, 2, 3});
+    for (const std::int32_t tick : {1, 63, 64, 8191, 8192, 4711, 1 << 20, 2'147'483'000}) {
+        CAPTURE(tick);
+        const std::vector<std::pair<std::vector<Piece>, std::vector<Piece>>> rows{
+            {{{input(tick, tick + 5)}}, {{input(-1, tick + 5)}}},
+            {{{say, true}, {input(tick, tick)}, {say}}, {{say, true}, {input(-1, tick)}, {say}}},
+            {{{input(tick, tick + 5)}, {input(tick, tick + 6)}, {say, true}},
+             {{input(tick, tick + 5)}, {input(-1, tick + 6)}, {say, true}}},
+            {{{input(tick, tick + 5, 512)}}, {{input(-1, tick + 5, 512)}}}};
+        for (const auto& [from, to] : rows) {
+            for (const auto compression :
+                 {Compression::never, Compression::if_shorter, Compression::always}) {
+                PacketSpec spec{.ack = 1023, .resend = true, .compression = compression};
+                PacketSpec plain{.ack = 1023, .resend = true};
+                CHECK((asked(packet(from, spec)) == packet(to, plain)));
+                spec.token = plain.token = kToken;
+                CHECK((asked(packet(from, spec)) == packet(to, plain)));
+                spec.header_token = plain.header_token = kToken;
+                CHECK((asked(packet(from, spec)) == packet(to, plain)));
+            }
+        }
+    }
+}
+
+TEST_CASE("what is not a player's input, whole and as clients send it, stays as it is") {
+    Bytes trailing = input(100, 105);
+    trailing.push_back(std::byte{0});
+    Bytes cut = input(100, 105);
+    cut.pop_back();
+    Bytes noise = packet({{input(100, 105)}});
+    noise.push_back(std::byte{1});
+
+    struct Row {
+        std::string_view name;
+        Bytes datagram;
+    };
+
+    const Row rows[] = {
+        {"nothing", {}},
+        {"no chunks", packet({})},
+        {"another message", packet({{message(22, {100, 105, 40})}})},
+        {"no snapshot is acknowledged", packet({{input(-1, 105)}})},
+        {"as at the start", packet({{input(0, 105)}})},
+        {"a vital input", packet({{input(100, 105), true}})},
+        {"for a tick before", packet({{input(100, 99)}})},
+        {"for a tick far ahead", packet({{input(100, 700)}})},
+        {"too few ints", packet({{input(100, 105, 36)}})},
+        {"a size that is no ints",
+         packet({{message(kInput, {100, 105, 41, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})}})},
+        {"more behind it", packet({{trailing}})},
+        {"cut", packet({{cut}})},
+        {"a later one that may be taken", packet({{input(100, 105)}, {cut}})},
+        {"something behind the chunks", noise},
+        {"control", encode_control({.kind = ControlKind::keepalive})},
+        {"connless", encode_connless(input(100, 105))},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(asked(row.datagram).empty());
+    }
+    // Cut anywhere.
+    const Bytes whole = packet({{input(100, 105)}});
+    REQUIRE_FALSE(asked(whole).empty());
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+        CAPTURE(size);
+        CHECK(asked({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}).empty());
+    }
+    // Nowhere to write it.
+    std::array<std::byte, 20> little{};
+    CHECK(ask_for_whole_snapshot(whole, little) == 0);
+}
+
+TEST_CASE("a snapshot that builds on none is the answer, in each of its forms") {
+    struct Row {
+        std::string_view name;
+        Bytes payload;
+        bool whole;
+    };
+
+    const Row rows[] = {
+        {"empty", message(kSnapEmpty, {100, 101}), true},
+        {"empty, on a base", message(kSnapEmpty, {100, 2}), false},
+        {"single", message(kSnapSingle, {100, 101, 7, 0}), true},
+        {"single, on a base", message(kSnapSingle, {100, 2, 7, 0}), false},
+        {"a part", message(kSnap, {100, 101, 2, 1, 7, 0}), true},
+        {"a part, on a base", message(kSnap, {100, 2, 2, 1, 7, 0}), false},
+        {"cut", message(kSnap, {100, 101, 2}), false},
+        {"no snapshot", message(9, {100, 101}), false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        for (const auto compression : {Compression::never, Compression::always}) {
+            CHECK(holds_whole_snapshot(packet({{message(9, {1, 2})}, {row.payload}},
+                                              {.token = kToken, .compression = compression})) ==
+                  row.whole);
+        }
+    }
+    CHECK_FALSE(holds_whole_snapshot({}));
+    CHECK_FALSE(holds_whole_snapshot(encode_control({.kind = ControlKind::keepalive})));
+}
+
+} // namespace
