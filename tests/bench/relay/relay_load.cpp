@@ -11,6 +11,7 @@
 #include "tests/bench/relay/histogram.h"
 #include "tests/bench/relay/load_support.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -33,6 +34,8 @@ constexpr std::size_t kBatch = 64;
 constexpr std::size_t kMaxDatagram = 2048;
 /// A round trip that takes longer is lost; only then a window opens again.
 constexpr std::int64_t kGiveUp = kSecond / 2;
+/// With --rate: who is behind by more does not make up for it, or nothing would ever be received.
+constexpr std::int64_t kMostBehind = kSecond / 100;
 /// CONNECTACCEPT of DDNet: control packet, no acknowledgement, no chunks; its number, magic, token.
 constexpr std::array<unsigned char, 12> kAccept{0x10, 0, 0, 2, 'T', 'K', 'E', 'N', 1, 2, 3, 4};
 /// New clients come no faster than a game's proxy lets them in.
@@ -210,6 +213,7 @@ class Load {
 
     void send_by_clock(std::int64_t now) {
         const auto interval = static_cast<std::int64_t>(1e9 / (settings_.rate * settings_.clients));
+        next_send_ = std::max(next_send_, now - kMostBehind);
         for (; next_send_ <= now; next_send_ += interval) {
             send(clients_[turn_++ % clients_.size()], 1, now_ns());
         }

@@ -22,8 +22,13 @@ int main(int argc, char** argv) {
     app.add_option("server_port", options.server_port)->required();
     app.add_flag("--busy-poll", options.busy_poll);
     app.add_option("--threads", options.threads);
+    bool own_addresses = false;
+    app.add_flag("--own-addresses", own_addresses, "each client has its own at the server");
     app.add_flag("--observe", observe, "take the copies out of the ring and throw them away");
     CLI11_PARSE(app, argc, argv);
+    if (own_addresses) {
+        options.client_address = ClientAddress::loopback;
+    }
     options.listen = {{boost::asio::ip::address_v4::loopback(), listen_port}};
 
     sigset_t signals;
