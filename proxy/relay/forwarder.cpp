@@ -2,6 +2,7 @@
 
 #include "proxy/relay/sender.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <thread>
@@ -11,6 +12,9 @@
 namespace tw::relay {
 
 namespace {
+
+/// Stands for what is not a socket, behind the indexes of listeners and below all addresses.
+constexpr std::uint64_t kWords = kMaxListeningSockets;
 
 /// How long an ending relay waits for the observer to make room.
 constexpr std::chrono::milliseconds kSettleTime{500};
@@ -28,14 +32,40 @@ Forwarder::Forwarder(Shared& shared, unsigned thread, std::span<const Listener> 
     if (!ready_set_.valid()) {
         throw std::system_error{errno, std::system_category(), "epoll_create1"};
     }
+    for (std::size_t i = 0; i < listeners_.size(); ++i) {
+        wait_for(listeners_[i].socket, i);
+    }
 }
 
-std::size_t Forwarder::read_clients() {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < listeners_.size(); ++i) {
-        count += read_listener(static_cast<ListenerIndex>(i));
+void Forwarder::wait_for(int descriptor, std::uint64_t tag) const {
+    epoll_event interest{};
+    interest.events = EPOLLIN;
+    interest.data.u64 = tag;
+    if (::epoll_ctl(ready_set_.get(), EPOLL_CTL_ADD, descriptor, &interest) != 0) {
+        throw std::system_error{errno, std::system_category(), "epoll_ctl"};
     }
-    return count;
+}
+
+void Forwarder::wait_for_words(int descriptor) const {
+    wait_for(descriptor, kWords);
+}
+
+Forwarder::Woken Forwarder::work(int timeout) {
+    std::array<epoll_event, kReady> events; // NOLINT(*-member-init): as far as it is filled
+    const int count = ::epoll_wait(ready_set_.get(), events.data(), kReady, timeout);
+    const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
+    Woken woken;
+    // Sessions first: those at hand may be freed as soon as clients are read.
+    if (std::ranges::any_of(ready, [](const auto& each) { return each.data.u64 > kWords; })) {
+        woken.datagrams = read_servers(ready);
+    }
+    for (const epoll_event& each : ready) {
+        if (each.data.u64 < kWords) {
+            woken.datagrams += read_listener(static_cast<ListenerIndex>(each.data.u64));
+        }
+        woken.words = woken.words || each.data.u64 == kWords;
+    }
+    return woken;
 }
 
 std::size_t Forwarder::read_listener(ListenerIndex index) {
@@ -143,14 +173,15 @@ void Forwarder::send_upstream(Session& session) noexcept {
     session.active = true;
 }
 
-std::size_t Forwarder::read_servers() {
-    std::array<epoll_event, kReady> ready{};
-    const int num_ready = ::epoll_wait(ready_set_.get(), ready.data(), kReady, 0);
+std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
     std::size_t total = 0;
     std::size_t held = 0;
     static_cast<void>(door_.begin_batch());
-    for (int i = 0; i < num_ready; ++i) {
-        auto* const session = static_cast<Session*>(ready[static_cast<std::size_t>(i)].data.ptr);
+    for (const epoll_event& event : ready) {
+        if (event.data.u64 <= kWords) {
+            continue;
+        }
+        auto* const session = static_cast<Session*>(event.data.ptr);
         const int received =
             batch_.receive(session->upstream.socket.get(), held, Batch::kDatagrams, false, false);
         if (received <= 0) {

@@ -12,6 +12,8 @@
 #include <optional>
 #include <span>
 
+#include <sys/epoll.h>
+
 namespace tw::relay {
 
 /// Moves datagrams between listening and upstream sockets, in batches: received, sent on, and only
@@ -26,14 +28,18 @@ class Forwarder {
     Forwarder& operator=(Forwarder&&) = delete;
     ~Forwarder() = default;
 
-    /// One batch of each listener; returns how many datagrams came.
-    std::size_t read_clients();
+    /// What a call of work() was woken by.
+    struct Woken {
+        std::size_t datagrams = 0; ///< that came
+        bool words = false;        ///< something else is to be done; see wait_for_words
+    };
 
-    /// What the ready upstream sockets hold, up to a batch of each; returns how many came.
-    std::size_t read_servers();
+    /// Waits so many milliseconds (-1: for ever) and passes on what the sockets hold that woke it, up to
+    /// a batch of each.
+    Woken work(int timeout);
 
-    /// Readable when an upstream socket is.
-    [[nodiscard]] int upstream_set() const noexcept { return ready_set_.get(); }
+    /// work() is woken by this descriptor, too. Errors: throws std::system_error.
+    void wait_for_words(int descriptor) const;
 
     /// Makes all lines as bad as this, from now on; what waits is sent on at once.
     void set_impairment(const Impairment& impairment) {
@@ -82,14 +88,16 @@ class Forwarder {
     [[nodiscard]] std::vector<std::uint32_t>& listener_drops() noexcept { return listener_drops_; }
 
   private:
-    /// Upstream sockets taken from one look at the set; the rest stay ready.
+    /// Sockets taken from one look at the set; the rest stay ready.
     static constexpr std::size_t kReady = 256;
     /// Fewer free buffers than this are not worth a receive call.
     static constexpr std::size_t kMinFree = 16;
     /// Between two looks at what the kernel dropped of a listener's.
     static constexpr std::chrono::milliseconds kListenerLooks{500};
 
+    void wait_for(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
+    std::size_t read_servers(std::span<const epoll_event> ready);
     void chain(Session& session, std::size_t i) noexcept;
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
@@ -102,7 +110,7 @@ class Forwarder {
 
     std::vector<Listener> listeners_;
     std::vector<std::uint32_t> listener_drops_;
-    UniqueFd ready_set_;
+    UniqueFd ready_set_; ///< of listeners by their index, sessions by their address, and words
     Tap tap_;
     LiveCounters& counters_;
     Door door_;

@@ -1,10 +1,16 @@
 #include "proxy/relay/shard.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <new>
+#include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
-#include <boost/asio/post.hpp>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 namespace tw::relay {
 
@@ -13,15 +19,10 @@ namespace {
 /// Between two sweeps when one has not seen all sessions that were due.
 constexpr std::chrono::milliseconds kNextSweep{1};
 
-/// Rounds before timers and the stop signal get their turn: a few milliseconds under full load.
-constexpr int kMaxRounds = 64;
-/// A round with fewer datagrams than this has emptied the sockets, or nearly: time to wait.
-constexpr std::size_t kBusyRound = 16;
-
 /// With busy_poll: how long to spin without a datagram before sleeping, in game time one tick and
 /// a half, so that a single client keeps the relay awake.
 constexpr std::chrono::milliseconds kSpinTime{30};
-/// Spins between two looks at the clock and at Asio.
+/// Spins between two looks at the clock.
 constexpr int kSpinsPerLook = 256;
 
 /// What has come before a stop is passed on, but a flood shall not keep us from ending.
@@ -30,112 +31,130 @@ constexpr std::chrono::milliseconds kDrainTime{100};
 /// When there was no memory, until it is asked for again.
 constexpr std::chrono::milliseconds kMemoryPause{1};
 
+UniqueFd checked(int descriptor, const char* what) {
+    UniqueFd owned{descriptor};
+    if (!owned.valid()) {
+        throw std::system_error{errno, std::system_category(), what};
+    }
+    return owned;
+}
+
+/// The steady clock is the one that the kernel calls monotonic.
+itimerspec at(Clock::time_point time) {
+    const auto since = std::max<Clock::duration>(time.time_since_epoch(), Clock::duration{1});
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
+    itimerspec when{};
+    when.it_value.tv_sec = static_cast<time_t>(seconds.count());
+    when.it_value.tv_nsec =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(since - seconds).count();
+    return when;
+}
+
 } // namespace
 
 Shard::Shard(const Options& options, unsigned thread, std::span<const Udp::endpoint> listen,
              std::vector<UniqueFd> sockets, Shared& shared, Ring* ring)
-    : busy_poll_{options.busy_poll} {
+    : sockets_{std::move(sockets)}, bell_{checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+                                                  "eventfd")},
+      timer_{
+          checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create")},
+      busy_poll_{options.busy_poll} {
     std::vector<Listener> listeners;
-    for (std::size_t i = 0; i < sockets.size(); ++i) {
+    for (std::size_t i = 0; i < sockets_.size(); ++i) {
         const Udp::endpoint& endpoint = listen[i % listen.size()];
-        const int socket =
-            sockets_.emplace_back(io_, endpoint.protocol(), sockets[i].release()).native_handle();
-        listeners.push_back({.socket = socket,
+        listeners.push_back({.socket = sockets_[i].get(),
                              .any_address = endpoint.address().is_unspecified(),
                              .v6 = endpoint.address().is_v6()});
     }
     forwarder_ = std::make_unique<Forwarder>(shared, thread, listeners, ring);
+    forwarder_->wait_for_words(bell_.get());
+    forwarder_->wait_for_words(timer_.get());
     forwarder_->set_impairment(options.impairment);
-    upstream_set_.assign(::dup(forwarder_->upstream_set()));
 }
 
-void Shard::wait_for_clients(std::size_t listener) {
-    sockets_[listener].async_wait(Udp::socket::wait_read,
-                                  [this, listener](boost::system::error_code error) {
-                                      if (error == boost::asio::error::operation_aborted) {
-                                          return;
-                                      }
-                                      forward();
-                                      wait_for_clients(listener);
-                                  });
-}
-
-void Shard::wait_for_servers() {
-    upstream_set_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                             [this](boost::system::error_code error) {
-                                 if (error == boost::asio::error::operation_aborted) {
-                                     return;
-                                 }
-                                 forward();
-                                 wait_for_servers();
-                             });
-}
-
-void Shard::wait_for_sweep(std::chrono::milliseconds time) {
-    resting_ = time >= Forwarder::kRest;
-    sweep_timer_.expires_after(time);
-    sweep_timer_.async_wait([this](boost::system::error_code error) {
-        if (error) {
-            return;
-        }
-        const bool all = forwarder_->sweep(Clock::now());
-        wait_for_sweep(all ? forwarder_->sweep_interval() : kNextSweep);
-    });
-}
-
-/// There is something to look after again.
-void Shard::end_rest() {
-    if (resting_ && forwarder_->sweep_interval() < Forwarder::kRest) {
-        wait_for_sweep(forwarder_->sweep_interval());
+void Shard::post(std::function<void()> word) {
+    {
+        const std::scoped_lock lock{words_mutex_};
+        words_.push_back(std::move(word));
     }
+    wake();
 }
 
-void Shard::forward() {
-    woken_ = true;
-    for (int round = 0; round < kMaxRounds; ++round) {
-        const bool busy = forwarder_->read_clients() + forwarder_->read_servers() >= kBusyRound;
-        if (forwarder_->impaired()) {
-            send_due();
-        }
-        if (!busy) {
-            break;
-        }
-    }
-    end_rest();
+void Shard::wake() noexcept {
+    const std::uint64_t one = 1;
+    std::ignore = ::write(bell_.get(), &one, sizeof one);
 }
 
-void Shard::send_due() {
-    if (!forwarder_->impaired()) {
-        return;
+std::function<void()> Shard::next_word() {
+    const std::scoped_lock lock{words_mutex_};
+    if (words_.empty()) {
+        return nullptr;
     }
-    const auto next = forwarder_->send_due(Clock::now());
-    if (next == due_) {
-        return;
+    auto word = std::move(words_.front());
+    words_.pop_front();
+    return word;
+}
+
+void Shard::do_words() {
+    std::uint64_t rung = 0;
+    std::ignore = ::read(bell_.get(), &rung, sizeof rung);
+    while (const auto word = next_word()) {
+        word();
     }
-    due_ = next;
-    if (!next) {
-        due_timer_.cancel();
-        return;
-    }
-    due_timer_.expires_at(*next); // cancels the wait for an earlier one
-    due_timer_.async_wait([this](boost::system::error_code error) {
-        if (!error) {
-            due_.reset();
-            send_due();
-        }
-    });
 }
 
 void Shard::set_impairment(const Impairment& impairment) {
-    boost::asio::post(io_, [this, impairment] {
+    post([this, impairment] {
         forwarder_->set_impairment(impairment);
         due_.reset();
-        due_timer_.cancel();
     });
 }
 
 void Shard::resync(std::uint32_t session) {
-    boost::asio::post(io_, [this, session] { forwarder_->resync(session); });
+    post([this, session] { forwarder_->resync(session); });
+}
+
+/// Whatever is due first wakes us. False: nothing does.
+bool Shard::set_timer() {
+    const auto wanted = std::min(next_sweep_, due_.value_or(next_sweep_));
+    if (wanted == timer_set_to_) {
+        return true;
+    }
+    const itimerspec when = at(wanted);
+    const bool set = ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) == 0;
+    timer_set_to_ = set ? wanted : Clock::time_point{};
+    return set;
+}
+
+void Shard::do_what_is_due() {
+    const auto now = Clock::now();
+    timer_set_to_ = {}; // it may have rung, and is to be set again
+    if (now >= next_sweep_) {
+        const bool all = forwarder_->sweep(now);
+        const auto interval = forwarder_->sweep_interval();
+        resting_ = all && interval >= Forwarder::kRest;
+        next_sweep_ = now + (all ? interval : kNextSweep);
+    }
+    if (forwarder_->impaired()) {
+        due_ = forwarder_->send_due(now);
+    }
+}
+
+void Shard::work() {
+    constexpr int kForever = -1;
+    constexpr int kUntilTriedAgain = 100; // milliseconds
+    const bool set = set_timer();
+    const Forwarder::Woken woken = forwarder_->work(set ? kForever : kUntilTriedAgain);
+    if (woken.words || !set) {
+        do_words();
+        do_what_is_due();
+    } else if (forwarder_->impaired()) {
+        due_ = forwarder_->send_due(Clock::now());
+    }
+    if (resting_ && forwarder_->sweep_interval() < Forwarder::kRest) {
+        resting_ = false;
+        next_sweep_ = Clock::now() + forwarder_->sweep_interval();
+    }
 }
 
 void Shard::spin() {
@@ -143,20 +162,23 @@ void Shard::spin() {
     bool seen = false;
     int spins = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
-        seen |= forwarder_->read_clients() + forwarder_->read_servers() != 0;
+        const Forwarder::Woken woken = forwarder_->work(0);
+        seen = seen || woken.datagrams != 0;
+        if (woken.words) {
+            do_words();
+        }
         if (forwarder_->impaired()) {
-            send_due();
+            due_ = forwarder_->send_due(Clock::now());
         }
         if (++spins < kSpinsPerLook) {
             continue;
         }
+        do_what_is_due();
         const auto now = Clock::now();
-        end_rest();
-        io_.poll();
         if (seen) {
             last_seen = now;
         } else if (now - last_seen > kSpinTime) {
-            sleep();
+            work(); // sleeps
             last_seen = Clock::now();
         }
         seen = false;
@@ -164,49 +186,23 @@ void Shard::spin() {
     }
 }
 
-void Shard::sleep() {
-    woken_ = false;
-    while (!woken_ && !stopping_.load(std::memory_order_relaxed)) {
-        io_.run_one();
-    }
-}
-
 void Shard::drain() {
     const auto deadline = Clock::now() + kDrainTime;
-    while (forwarder_->read_clients() + forwarder_->read_servers() != 0 &&
-           Clock::now() < deadline) {
+    while (forwarder_->work(0).datagrams != 0 && Clock::now() < deadline) {
     }
-}
-
-void Shard::wait_for_all() {
-    for (std::size_t i = 0; i < sockets_.size(); ++i) {
-        wait_for_clients(i);
-    }
-    wait_for_servers();
-    wait_for_sweep(forwarder_->sweep_interval());
-    send_due();
-}
-
-void Shard::stop_waiting() {
-    boost::system::error_code ignored;
-    for (Udp::socket& socket : sockets_) {
-        socket.cancel(ignored);
-    }
-    upstream_set_.cancel(ignored);
-    sweep_timer_.cancel(ignored);
-    due_timer_.cancel(ignored);
-    due_.reset();
 }
 
 void Shard::run() {
+    next_sweep_ = Clock::now() + forwarder_->sweep_interval();
+    resting_ = forwarder_->sweep_interval() >= Forwarder::kRest;
+    if (forwarder_->impaired()) {
+        due_ = forwarder_->send_due(Clock::now());
+    }
     while (!stopping_.load(std::memory_order_relaxed)) {
         try {
-            wait_for_all();
-            busy_poll_ ? spin() : static_cast<void>(io_.run());
+            busy_poll_ ? spin() : work();
         } catch (const std::bad_alloc&) {
-            // What there was no memory for is lost. What was waited for may be no longer: anew.
-            stop_waiting();
-            std::this_thread::sleep_for(kMemoryPause);
+            std::this_thread::sleep_for(kMemoryPause); // what there was no memory for is lost
         }
     }
     const bool leaving = leaves();
@@ -220,7 +216,7 @@ void Shard::run() {
 void Shard::ask_to_hold() {
     const std::scoped_lock lock{hold_mutex_};
     hold_ = Hold::asked;
-    boost::asio::post(io_, [this] { hold(); });
+    post([this] { hold(); });
 }
 
 void Shard::hold() {
@@ -248,7 +244,7 @@ void Shard::resume() {
 void Shard::leave() {
     // First, so that it reads nothing once it is let go.
     stopping_.store(true, std::memory_order_relaxed);
-    io_.stop();
+    wake();
     const std::scoped_lock lock{hold_mutex_};
     hold_ = Hold::leaving;
     hold_changed_.notify_all();
@@ -261,7 +257,7 @@ bool Shard::leaves() {
 
 void Shard::stop() {
     stopping_.store(true, std::memory_order_relaxed);
-    io_.stop();
+    wake();
     const std::scoped_lock lock{hold_mutex_};
     if (hold_ == Hold::asked || hold_ == Hold::holding) {
         hold_ = Hold::none;

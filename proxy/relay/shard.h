@@ -5,25 +5,27 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/udp.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 namespace tw::relay {
 
-/// One relay thread: waits on its sockets with Asio and lets the forwarder work when there is work.
+/// One relay thread: waits for sockets, times and words of other threads, all by one epoll instance,
+/// and lets the forwarder work.
 class Shard {
   public:
     using Udp = boost::asio::ip::udp;
 
     /// `listen`: the addresses; `sockets`: sets of sockets bound to them, one set after the other, or
     /// none where another thread has them all.
+    /// Errors: throws std::system_error.
     Shard(const Options& options, unsigned thread, std::span<const Udp::endpoint> listen,
           std::vector<UniqueFd> sockets, Shared& shared, Ring* ring);
 
@@ -59,31 +61,30 @@ class Shard {
     }
 
   private:
-    void wait_for_all();
-    void stop_waiting();
-    void wait_for_clients(std::size_t listener);
-    void wait_for_servers();
-    void wait_for_sweep(std::chrono::milliseconds time);
-    void end_rest();
-    void forward();
-    void send_due();
+    void work();
     void spin();
-    void sleep();
+    void do_what_is_due();
+    void do_words();
+    [[nodiscard]] std::function<void()> next_word();
+    [[nodiscard]] bool set_timer();
+    void post(std::function<void()> word);
+    void wake() noexcept;
     void drain();
     void hold();
     [[nodiscard]] bool leaves();
 
-    boost::asio::io_context io_{1};
-    std::vector<Udp::socket> sockets_;
+    std::vector<UniqueFd> sockets_;
+    UniqueFd bell_;  ///< rings when another thread says something
+    UniqueFd timer_; ///< rings when something is due
     std::unique_ptr<Forwarder> forwarder_;
-    boost::asio::posix::stream_descriptor upstream_set_{io_};
-    boost::asio::steady_timer sweep_timer_{io_};
-    boost::asio::steady_timer due_timer_{io_}; ///< with impaired lines: when something has to leave
-    std::optional<Clock::time_point> due_;     ///< when that is, while the timer runs
-    bool busy_poll_;
+    Clock::time_point next_sweep_;
+    std::optional<Clock::time_point> due_; ///< with impaired lines: when something has to leave
+    Clock::time_point timer_set_to_;
     bool resting_ = false; ///< the next sweep is far away: there is nothing to look after
-    bool woken_ = false;   ///< a socket was ready since sleep() began
+    bool busy_poll_;
     std::atomic<bool> stopping_{false};
+    std::mutex words_mutex_;
+    std::deque<std::function<void()>> words_; ///< of other threads
 
     /// Of a handover.
     enum class Hold : std::uint8_t { none, asked, holding, leaving };
