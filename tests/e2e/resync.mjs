@@ -1,0 +1,122 @@
+// Covers: proxy/run/resync.cpp, proxy/relay/resync.cpp
+// --resync on the real server: the process that looks is killed, and the session is verified again at once, because the server
+// was asked for a whole snapshot in the client's name. The client notices nothing.
+//   node resync.mjs TWSCOPE
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { Bot, endPeers } from './bot.mjs';
+import { delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { startProxy } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+import { Tap } from './tap.mjs';
+
+const WAIT_MS = 15000;
+/** From the moment the next observer looks until a snapshot is verified again. */
+const VERIFIED_MS = 500;
+/** The same from the kill on: starting a process takes what it takes on a busy machine. */
+const STARTED_MS = 3000;
+const PLAY_SNAPSHOTS = 50;
+const KILLS = 3;
+const LONGEST_STEP = 12; // ticks of 20 ms
+/** No session is asked for more often. */
+const BETWEEN_MS = 5000;
+
+after(endPeers);
+
+const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+const timeOf = (record) => Date.parse(record.t);
+const isGap = (record) => record.type === 'finding' && record.id === 'inspect.gap';
+const isResync = (record) => record.type === 'finding' && record.id === 'session.resync';
+
+async function plays(bot, count = PLAY_SNAPSHOTS) {
+    const before = bot.snapshots.length;
+    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+}
+
+/** Plays while the observer is killed again and again; what the client sent and what the server got lie beside each other. */
+async function game({ args }) {
+    const folder = temporaryFolder();
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const behind = await Tap.open(server.port);
+    const proxy = await startProxy({ server: behind.port, records: join(folder, 'records.jsonl'), args: ['--maps', MAPS, ...args] });
+    const front = await Tap.open(proxy.port);
+    const bot = await new Bot(front.port, 'anna', { seed: 1, keep: true }).join();
+    await plays(bot.walk());
+    const { pid } = proxy.child.process;
+    for (let kill = 1; kill <= KILLS; kill += 1) {
+        const [observer] = childrenOf(pid);
+        const lines = proxy.records().length;
+        process.kill(observer, 'SIGKILL');
+        await waitUntil('another observer', () => childrenOf(pid).some((child) => child !== observer), WAIT_MS);
+        await waitUntil('it to look', () => proxy.records().slice(lines).some(({ type }) => type === 'snapshot'), WAIT_MS);
+        await delay(BETWEEN_MS + 500);
+    }
+    await bot.leave();
+    const status = await proxy.drain();
+    await server.stop();
+    const flow = (tap) => [...tap.flows.values()].sort((a, b) => b.datagrams.length - a.datagrams.length)[0];
+    const [sent, arrived] = [flow(front), flow(behind)];
+    front.close();
+    behind.close();
+    return { status, bot, records: proxy.records(), sent, arrived };
+}
+
+/** How many datagrams of the client reached the server with other bytes. */
+function changed(sent, arrived) {
+    const left = new Map();
+    for (const line of arrived.wire('c2s').split('\n')) left.set(line, (left.get(line) ?? 0) + 1);
+    return sent.wire('c2s').split('\n').filter((line) => {
+        const count = left.get(line) ?? 0;
+        left.set(line, count - 1);
+        return count <= 0;
+    }).length;
+}
+
+function checkClient(bot) {
+    assert.ok(bot.snapshots.length > PLAY_SNAPSHOTS);
+    assert.deepEqual(bot.snapshots.filter(({ failed }) => failed), [], 'the client could not read a snapshot');
+    // A server sends one every other tick, on a busy machine some later; to who has none it would send one a second.
+    const ticks = bot.snapshots.map(({ tick }) => tick).slice(PLAY_SNAPSHOTS);
+    const steps = ticks.slice(1).map((tick, index) => tick - ticks[index]);
+    assert.deepEqual(steps.filter((step) => step > LONGEST_STEP), [], 'snapshots are missing at the client');
+}
+
+test('a session is verified again as soon as another observer looks, and its client notices nothing', async () => {
+    const { bot, records, sent, arrived } = await game({ args: ['--resync'] });
+    checkClient(bot);
+    const joined = records.filter((record) => isGap(record) && record.name === 'new_observer');
+    assert.equal(joined.length, KILLS);
+    let asked = 0;
+    for (const gap of joined) {
+        const verified = records.find((record) => record.type === 'snapshot' && record.session === gap.session && record.ok);
+        const first = records.find((record) => isResync(record) && record.session === gap.session);
+        assert.ok(verified && first, `session ${gap.session} stayed blind`);
+        const ms = timeOf(verified) - timeOf(gap);
+        console.log(`verified again ${ms} ms after the next observer looked`);
+        assert.ok(ms <= VERIFIED_MS, `${ms} ms`);
+        assert.equal(verified.delta_tick, -1, 'it is a whole one');
+        const own = records.filter((record) => isResync(record) && record.session === gap.session);
+        asked += own.length;
+        // From there on nothing is missing any more.
+        const later = records.filter((record) => record.type === 'snapshot' && record.session === gap.session
+            && timeOf(record) > timeOf(verified));
+        assert.ok(later.every(({ ok }) => ok));
+        const before = records.filter(({ t }) => t < gap.t).at(-1);
+        assert.ok(timeOf(gap) - timeOf(before) < STARTED_MS);
+    }
+    const times = records.filter(isResync).map(timeOf);
+    assert.equal(changed(sent, arrived), asked, 'each datagram that was touched is recorded, and no other was touched');
+    assert.ok(asked <= KILLS * 2, `${asked} inputs were rewritten: ${times}`);
+    assert.equal(sent.wire('s2c'), arrived.wire('s2c'), 'nothing from the server was touched');
+});
+
+test('without --resync no datagram is touched, and the session stays blind', async () => {
+    const { bot, records, sent, arrived } = await game({ args: [] });
+    checkClient(bot);
+    assert.equal(sent.wire('c2s'), arrived.wire('c2s'));
+    assert.equal(records.filter(isResync).length, 0);
+    const last = Math.max(...records.filter(({ type }) => type === 'snapshot').map(({ session }) => session));
+    assert.ok(records.filter(({ type, session }) => type === 'snapshot' && session === last).every(({ ok }) => !ok));
+});
