@@ -16,8 +16,9 @@ namespace {
 
 /// How long text waits in a frame: who reads a running file is behind by so much.
 constexpr std::chrono::seconds kFrameTime{1};
-/// A frame of this much text is ended at once: it is what is kept in memory while the disk is full.
-constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{8} << 20U;
+/// A frame of this much text is ended at once: compressed it is what is kept in memory while the disk is
+/// full. A full server fills it in about a second.
+constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{64} << 20U;
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
 /// Segments of the same second that others may have made.

@@ -144,8 +144,8 @@ TEST_CASE("lines are there at once, and a frame of them a second later") {
         expected += "one\ntwo\n";
         CHECK(text_of(path) == expected);
     }
-    recording.write(std::string(std::size_t{9} << 20U, 'x') + '\n'); // too much to wait
-    CHECK(text_of(path).size() > (std::size_t{9} << 20U));
+    recording.write(std::string(std::size_t{65} << 20U, 'x') + '\n'); // too much to wait
+    CHECK(text_of(path).size() > (std::size_t{65} << 20U));
 }
 
 TEST_CASE(
