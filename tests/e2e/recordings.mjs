@@ -1,5 +1,5 @@
 // Recordings survive: kill -9, a full disk, files moved, removed and emptied under them; and can be read while they grow.
-//   [TW_RECORDING_KILLS=50] [TW_RECORDING_FULL=20] node recordings.mjs TWSCOPE
+//   [TW_RECORDING_KILLS=50] [TW_RECORDING_FULL=20] [TW_RECORDING_RESTARTS=20] node recordings.mjs TWSCOPE
 // Covers: proxy/cli/recording_flags.cpp, proxy/cli/records_command.cpp, proxy/cli/records_files.cpp, proxy/run/disk_report.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -16,6 +16,7 @@ import { MAPS, startServer } from './server.mjs';
 
 const KILLS = Number(process.env.TW_RECORDING_KILLS ?? 4);
 const FULL = Number(process.env.TW_RECORDING_FULL ?? 2);
+const RESTARTS = Number(process.env.TW_RECORDING_RESTARTS ?? 3);
 const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 20000;
 const FORMS = ['jsonl', 'jsonl.zst'];
@@ -85,7 +86,7 @@ for (const form of FORMS) {
         withServer(async ({ folder, record, enter }) => {
             const file = join(folder, `game.${form}`);
             let before = '';
-            for (let run = 1; run <= 3; run += 1) {
+            for (let run = 1; run <= RESTARTS; run += 1) {
                 const proxy = await record(file);
                 const bot = await enter(proxy);
                 await plays(bot);
@@ -98,7 +99,7 @@ for (const form of FORMS) {
                 holdsAll(ticksIn(linesOf(text.slice(before.length))), bot);
                 before = text;
             }
-            assert.equal(linesOf(before).filter(({ type, session }) => type === 'summary' && session === 0).length, 3);
+            assert.equal(linesOf(before).filter(({ type, session }) => type === 'summary' && session === 0).length, RESTARTS);
         }));
 
     test(`${form}: killed ${KILLS} times, what was there once is there for good, and what follows can be read`, () =>
