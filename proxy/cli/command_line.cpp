@@ -22,6 +22,7 @@ constexpr const char* kAbout =
     "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    and everything is recorded\n"
     "  twscope decode traffic.pcap -o -                 the same from a capture\n"
     "  twscope records game.jsonl.zst --session 3       read a recording back\n"
+    "  twscope replay traffic.pcap -s 127.0.0.1:8304    play its clients again on a server\n"
     "  twscope map ctf1.map --at 1616,1040              what is at a position\n";
 
 constexpr const char* kSettings = "Every flag of a command can also be set by a variable "
@@ -51,6 +52,7 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} 
                                                         {add_decode_command},
                                                         {add_records_command},
                                                         {add_compare_command},
+                                                        {add_replay_command},
                                                         {add_map_command},
                                                         {add_stats_command},
                                                         {add_sizes_command},

@@ -209,11 +209,18 @@ async function runRecipe(command, folder, exits) {
     assert.ok(existsSync(join(folder, 'results/summary.xml')));
 }
 
+/** Plays on the server itself. */
+async function runReplay(command, folder, exits) {
+    await serverAt('127.0.0.1');
+    await runOnce(command, folder, exits);
+}
+
 // How a command is run: the first row that fits. What fits none has to be marked, or gets a row.
 const WAYS = [
     { what: /^mkdir |\| sudo sh -e$/, run: runSilently },
     { what: /^twscope --?[a-z]|^twscope \w+ .*--(help|print-routes)\b/, run: runOnce },
     { what: /^twscope proxy /, run: runProxy },
+    { what: /^twscope replay /, run: runReplay },
     { what: /^twscope health\b|^curl /, run: runBeside },
     { what: /^twscope (decode|records|stats|map|findings|explain|sizes|compare)\b|^jq |^zstdcat /, run: runOnce },
     { what: /^tcpdump /, run: runCapture },

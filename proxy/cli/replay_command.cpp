@@ -1,0 +1,273 @@
+#include "proxy/capture/capture_run.h"
+#include "proxy/cli/capture_flags.h"
+#include "proxy/cli/commands.h"
+#include "proxy/cli/conclude.h"
+#include "proxy/cli/output_file.h"
+#include "proxy/cli/record_flags.h"
+#include "proxy/cli/replay_text.h"
+#include "proxy/cli/settings.h"
+#include "proxy/record/terminal_text.h"
+#include "proxy/relay/clock.h"
+#include "proxy/relay/relay.h"
+#include "proxy/relay/start_error.h"
+#include "proxy/replay/client_script.h"
+#include "proxy/replay/replay_run.h"
+#include "proxy/run/fanout.h"
+#include "proxy/run/map_folders.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+/// What a server holds.
+constexpr std::size_t kMostClients = 128;
+constexpr double kNanoseconds = 1e9;
+
+struct ReplayFlags {
+    std::string capture;
+    std::string server;
+    RecordFlags records;
+    std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
+    std::size_t clients = 1;
+    std::uint32_t session = 0; ///< 0: all, one after the other
+    double speed = 1;
+    double duration = 0; ///< seconds; 0: as long as the capture
+    double timeout = 10;
+    std::string password;
+};
+
+/// Everything that a replay has open.
+class Replaying {
+  public:
+    /// Errors: UsageError, CaptureError.
+    explicit Replaying(const ReplayFlags& flags);
+
+    /// Returns the exit code.
+    int run();
+
+  private:
+    void read_scripts();
+    void open_sinks();
+    [[nodiscard]] boost::asio::ip::udp::endpoint server() const;
+    [[nodiscard]] int conclude_run(const replay::ReplayResult& result);
+    [[nodiscard]] bool finish_file(const replay::ReplayResult& result);
+
+    const ReplayFlags* flags_;
+    report::FailOn fail_on_;
+    std::optional<sink::FileOutput> summary_;
+    inspect::MemoryBudget memory_;
+    run::MapFolders maps_;
+    std::unique_ptr<snapshot::ObjectSet> objects_;
+    std::unique_ptr<sink::RecordTarget> file_;
+    std::optional<sink::JsonLines> json_;
+    std::optional<filter::FilteredSink> filtered_json_;
+    filter::Expectations expectations_;
+    run::Fanout sinks_;
+    std::vector<replay::ClientScript> scripts_;
+    std::uint64_t withheld_ = 0;
+};
+
+Replaying::Replaying(const ReplayFlags& flags)
+    : flags_{&flags}, fail_on_{flags.records.failing()}, memory_{flags.memory_mib << 20U},
+      maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
+      objects_{flags.records.objects()}, expectations_{flags.records.expectations(*objects_)} {
+    read_scripts();
+    open_sinks();
+}
+
+void Replaying::read_scripts() {
+    replay::ScriptReader reader{{.secrets = flags_->records.show_secrets}};
+    inspect::Observers observers;
+    observers.add(reader);
+    run::Fanout nobody;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{
+        {.objects = objects_.get(), .messages = false, .memory = &memory_, .observers = &observers},
+        maps_,
+        nobody,
+        numbers};
+    capture::CaptureRun{{flags_->capture}, capture::ServerGuess{}}.read(inspector);
+    if (reader.cut()) {
+        fmt::print(stderr,
+                   "twscope: {}: holds more than is kept in memory; its beginning is "
+                   "played\n",
+                   flags_->capture);
+    }
+    scripts_ = reader.take();
+    if (flags_->session != 0) {
+        std::erase_if(scripts_, [this](const replay::ClientScript& script) {
+            return script.session != flags_->session;
+        });
+    }
+    if (scripts_.empty()) {
+        throw UsageError{fmt::format(
+            "{}: no client of 0.6 plays in {}; 'twscope decode' says what "
+            "it holds",
+            flags_->capture,
+            flags_->session == 0 ? "it" : fmt::format("its session {}", flags_->session))};
+    }
+    withheld_ = std::accumulate(scripts_.begin(), scripts_.end(), std::uint64_t{0},
+                                [](std::uint64_t sum, const replay::ClientScript& script) {
+                                    return sum + script.withheld;
+                                });
+}
+
+void Replaying::open_sinks() {
+    const RecordFlags& records = flags_->records;
+    open_output_file("--summary", records.summary, summary_);
+    sinks_.add(expectations_);
+    if (!records.output.empty()) {
+        file_ = open_records_output("--output", records.output);
+        json_.emplace(records.json(*objects_), *file_);
+        run::add_filtered(sinks_, *json_,
+                          records.parse_filter("--filter", records.filter, *objects_),
+                          filtered_json_);
+    }
+}
+
+boost::asio::ip::udp::endpoint Replaying::server() const {
+    const HostPort where = parse_host_port(flags_->server, "--server");
+    if (where.host.empty() || where.port == 0) {
+        throw UsageError{fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8303",
+                                     flags_->server)};
+    }
+    return relay::resolve_server(where.host, where.port);
+}
+
+/// False: records are missing.
+bool Replaying::finish_file(const replay::ReplayResult& result) {
+    if (!json_) {
+        return true;
+    }
+    const record::SummaryRecord summary{
+        .head = {.time = relay::now_utc()}, .stats = &result.totals, .sessions = result.sessions};
+    json_->on_record(&summary);
+    json_->flush();
+    return cli::finish_records("--output", *file_);
+}
+
+int Replaying::conclude_run(const replay::ReplayResult& result) {
+    using replay::Ending;
+    auto checks = fail_on_.checks(result.totals, "--fail-on");
+    report::add_checks(checks, expectations_.report(), "--expect");
+    const int code = conclude(
+        report::outcome_of(std::move(checks), result.totals, result.sessions, result.seconds),
+        summary_);
+    if (result.ended(Ending::unanswered) == result.clients) {
+        fmt::print(stderr, "twscope: nobody answers at {}; is the server running?\n",
+                   flags_->server);
+        return kExitNotYet;
+    }
+    if (!result.reason.empty()) {
+        fmt::print(stderr, "twscope: the server said: {}\n", record::terminal_text(result.reason));
+    }
+    if (result.ended(Ending::refused) == result.clients) {
+        fmt::print(stderr, "twscope: {} let nobody in; a password is given with --password\n",
+                   flags_->server);
+        return kExitUsage;
+    }
+    if (code != 0) {
+        return code;
+    }
+    const std::size_t fine = result.ended(Ending::finished) + result.ended(Ending::interrupted);
+    return fine == result.clients && result.send_errors == 0 ? 0 : kExitFailed;
+}
+
+int Replaying::run() {
+    replay::ReplayOptions options{
+        .scripts = std::move(scripts_),
+        .clients = flags_->clients,
+        .each = {.password = flags_->password,
+                 .speed = flags_->speed,
+                 .duration = std::llround(flags_->duration * kNanoseconds),
+                 .timeout = std::llround(flags_->timeout * kNanoseconds)},
+        .inspect = {.objects = objects_.get(),
+                    .messages = flags_->records.wants_messages(),
+                    .learn_sizes = flags_->records.learn_sizes,
+                    .memory = &memory_}};
+    try {
+        options.server = server();
+    } catch (const relay::NotYetError& error) {
+        fmt::print(stderr, "twscope: {}\n", error.what());
+        return kExitNotYet;
+    } catch (const relay::StartError& error) {
+        throw UsageError{error.what()};
+    }
+    const replay::ReplayResult result = replay::run_replay(std::move(options), maps_, sinks_);
+    const bool recorded = finish_file(result);
+    fmt::print(flags_->records.output == "-" ? stderr : stdout, "{}",
+               replay_text(result, withheld_));
+    const int code = conclude_run(result);
+    return code == 0 && !recorded ? kExitFailed : code;
+}
+
+void add_flags(ReplayFlags& flags, CLI::App& command) {
+    command
+        .add_option("capture", flags.capture,
+                    "The capture whose clients are played; of Teeworlds 0.6 or DDNet")
+        ->type_name("CAPTURE")
+        ->required();
+    command.add_option("-s,--server", flags.server, "The game server to play on")
+        ->type_name("HOST:PORT");
+    command
+        .add_option("--clients", flags.clients,
+                    "Clients at the same time; they share the capture's sessions")
+        ->check(CLI::Range(std::size_t{1}, kMostClients))
+        ->capture_default_str();
+    command.add_option("--session", flags.session, "Play only this session of the capture")
+        ->type_name("NUMBER")
+        ->check(CLI::PositiveNumber);
+    command.add_option("--speed", flags.speed, "Times as fast as it was captured")
+        ->check(CLI::Range(0.01, 100.0))
+        ->capture_default_str();
+    command
+        .add_option(
+            "--duration", flags.duration,
+            "Leave after this many seconds, not before and not later (otherwise each client "
+            "leaves when it has sent all)")
+        ->check(CLI::Range(0.001, 86400.0));
+    command
+        .add_option("--timeout", flags.timeout,
+                    "Give up after this many seconds without an answer of the server")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->capture_default_str();
+    command
+        .add_option("--password", flags.password,
+                    "The server's password; the captured one is never sent")
+        ->type_name("TEXT");
+    flags.records.add_to(command);
+    add_memory_flag(command, flags.memory_mib);
+}
+
+} // namespace
+
+Action add_replay_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "replay", "Play the clients of a capture against a real server, and check its answers");
+    auto flags = std::make_shared<ReplayFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    add_flags(*flags, *command);
+    return [flags, settings] {
+        settings->complete();
+        if (flags->server.empty()) {
+            throw UsageError{"replay needs the game server: -s HOST:PORT, for example -s "
+                             "127.0.0.1:8303"};
+        }
+        return Replaying{*flags}.run();
+    };
+}
+
+} // namespace tw::cli

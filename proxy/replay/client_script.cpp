@@ -1,0 +1,172 @@
+#include "proxy/replay/client_script.h"
+
+#include "proxy/wire/secrets.h"
+#include "snapshot/varint.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tw::replay {
+
+namespace {
+
+/// Honest clients are some ticks ahead; more than a second would only wait.
+constexpr std::int32_t kMaxLead = 50;
+constexpr std::int32_t kUsualLead = 5;
+
+/// How far ahead of the snapshots an input was meant; nothing is known before the first one.
+std::int32_t lead_of(std::int32_t intended, std::optional<snapshot::Tick> newest) {
+    if (!newest) {
+        return kUsualLead;
+    }
+    return static_cast<std::int32_t>(
+        std::clamp<std::int64_t>(std::int64_t{intended} - std::int64_t{*newest}, 1, kMaxLead));
+}
+
+/// The first string of a body, with its NUL.
+std::span<const std::byte> first_string(std::span<const std::byte> body) {
+    const auto end = std::find(body.begin(), body.end(), std::byte{0});
+    return end == body.end()
+               ? std::span<const std::byte>{}
+               : body.first(static_cast<std::size_t>(std::distance(body.begin(), end)) + 1);
+}
+
+} // namespace
+
+void ScriptReader::on_datagram(const record::RecordHead& head,
+                               std::span<const std::byte> /*datagram*/) {
+    head_ = head;
+    six_ = false;
+}
+
+void ScriptReader::on_packet(const wire::Packet& packet) {
+    six_ = !packet.seven_header && packet.kind != wire::PacketKind::seven;
+}
+
+ScriptReader::Reading* ScriptReader::find() {
+    const auto found = readings_.find(head_.session);
+    if (found != readings_.end()) {
+        return &found->second;
+    }
+    if (readings_.size() >= kMaxScripts) {
+        cut_ = true;
+        return nullptr;
+    }
+    return &readings_.emplace(head_.session, Reading{.script = {.session = head_.session}})
+                .first->second;
+}
+
+void ScriptReader::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
+                            const wire::MessageHead* head) {
+    if (!six_ || taken != wire::VitalClass::next || head == nullptr || head->spec == nullptr ||
+        !head_.direction ||
+        !wire::is_expected(*head->spec, head->system, *head_.direction, chunk.vital)) {
+        return;
+    }
+    Reading* const reading = find();
+    if (reading == nullptr) {
+        return;
+    }
+    if (*head_.direction == wire::Direction::s2c) {
+        on_server(*head, *reading);
+    } else if (head->system) {
+        on_system(*head, chunk.payload, *reading);
+    } else {
+        on_game(chunk, *head, *reading);
+    }
+}
+
+void ScriptReader::on_server(const wire::MessageHead& head, Reading& reading) {
+    if (wire::is_snapshot(head.spec->id)) {
+        if (const auto body = wire::decode_snapshot(head.spec->id, head.body)) {
+            reading.newest = std::max(reading.newest.value_or(body->tick), body->tick);
+        }
+    } else if (head.spec->id == wire::MessageId::map_change) {
+        reading.newest.reset(); // ticks begin anew
+    }
+}
+
+void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std::byte> whole,
+                             Reading& reading) {
+    ClientScript& script = reading.script;
+    switch (head.spec->id) {
+    case wire::MessageId::info: {
+        const auto version = first_string(head.body); // behind it stands the password
+        script.info.assign(version.begin(), version.end());
+        break;
+    }
+    case wire::MessageId::client_version:
+        script.version.assign(whole.begin(), whole.end());
+        break;
+    case wire::MessageId::enter_game:
+        reading.entered = reading.entered.value_or(head_.time);
+        break;
+    case wire::MessageId::input:
+        if (const auto input = wire::decode_input(head.body)) {
+            std::size_t ticks = 0;
+            for (int each = 0; each < 2; ++each) {
+                std::int32_t ignored = 0;
+                ticks += snapshot::decode_varint(head.body.data() + ticks, head.body.size() - ticks,
+                                                 ignored);
+            }
+            add({.kind = ScriptStep::Kind::input,
+                 .lead = lead_of(input->intended_tick, reading.newest)},
+                head.body.subspan(ticks), reading);
+        }
+        break;
+    case wire::MessageId::rcon_auth:
+    case wire::MessageId::rcon_cmd:
+        ++script.withheld; // for that server, not for another
+        break;
+    default:
+        break; // of the connection
+    }
+}
+
+void ScriptReader::on_game(const wire::Chunk& chunk, const wire::MessageHead& head,
+                           Reading& reading) {
+    if (head.spec->id == wire::MessageId::cl_start_info) {
+        reading.script.start_info.assign(chunk.payload.begin(), chunk.payload.end());
+    } else if (!options_.secrets && is_secret(head)) {
+        ++reading.script.withheld;
+    } else {
+        add({.kind = ScriptStep::Kind::message, .vital = chunk.vital}, chunk.payload, reading);
+    }
+}
+
+bool ScriptReader::is_secret(const wire::MessageHead& head) {
+    wire::decode_fields(*head.spec, head.body, fields_);
+    wire::mark_secrets(*head.spec, fields_);
+    return std::any_of(
+        fields_.values.begin(), fields_.values.end(),
+        [](const wire::FieldValue& value) { return value.secrecy == wire::Secrecy::secret; });
+}
+
+void ScriptReader::add(ScriptStep step, std::span<const std::byte> bytes, Reading& reading) {
+    ClientScript& script = reading.script;
+    const std::size_t size = bytes.size() + sizeof step;
+    if (size > options_.max_bytes - bytes_) {
+        cut_ = true;
+        return;
+    }
+    bytes_ += size;
+    reading.entered = reading.entered.value_or(head_.time); // joined midway
+    const std::int64_t since = head_.time - *reading.entered;
+    step.at = std::max<std::int64_t>(since, script.length()); // clocks jump
+    step.offset = script.bytes.size();
+    step.size = bytes.size();
+    script.bytes.insert(script.bytes.end(), bytes.begin(), bytes.end());
+    script.steps.push_back(step);
+}
+
+std::vector<ClientScript> ScriptReader::take() {
+    std::vector<ClientScript> scripts;
+    for (auto& [session, reading] : std::exchange(readings_, {})) {
+        if (!reading.script.steps.empty()) {
+            scripts.push_back(std::move(reading.script));
+        }
+    }
+    return scripts;
+}
+
+} // namespace tw::replay

@@ -1,0 +1,363 @@
+#include "proxy/replay/replay_client.h"
+
+#include "proxy/wire/bodies.h"
+#include "snapshot/varint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+namespace tw::replay {
+
+namespace {
+
+using wire::MessageId;
+using Bytes = Outbox::Bytes;
+
+constexpr record::Timestamp kMillisecond = 1'000'000;
+constexpr record::Timestamp kConnectEvery = 500 * kMillisecond;
+constexpr record::Timestamp kPingEvery = 1000 * kMillisecond;
+/// A client with nothing to press acknowledges so often (protocol sheet, 9.1).
+constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
+/// What was due while the server changed the map is not pressed all at once behind it.
+constexpr record::Timestamp kTooLate = 200 * kMillisecond;
+constexpr record::Timestamp kLookEvery = 50 * kMillisecond;
+/// Of the timeout: a server that talks, but does not let a client into the game.
+constexpr int kPatience = 3;
+/// More wrong snapshots than this, and a DDNet client asks for a full one.
+constexpr int kMaxBad = 10;
+constexpr std::int32_t kNoSnapshot = -1;
+constexpr std::size_t kMaxChunk = 1023;
+constexpr std::int32_t kInputInts = 10;
+constexpr std::size_t kUuid = 16;
+
+void append_text(Bytes& out, std::string_view text) {
+    const auto bytes = std::as_bytes(std::span{text});
+    out.insert(out.end(), bytes.begin(), bytes.end());
+    out.push_back(std::byte{0});
+}
+
+/// The beginning of a message with a classic number.
+Bytes begin_message(bool system, std::int32_t number) {
+    Bytes bytes;
+    snapshot::encode_varint(number * 2 + (system ? 1 : 0), bytes);
+    return bytes;
+}
+
+Bytes begin_message(MessageId id) {
+    const auto table = wire::message_table();
+    const auto found = std::find_if(table.begin(), table.end(),
+                                    [id](const wire::MessageSpec& spec) { return spec.id == id; });
+    return begin_message(found->system, found->number);
+}
+
+constexpr std::uint16_t kPing = 22;
+constexpr std::uint16_t kPingReply = 23;
+
+Bytes info_message(const ClientScript& script, std::string_view password) {
+    Bytes bytes = begin_message(MessageId::info);
+    if (script.info.empty()) {
+        append_text(bytes, "0.6 626fce9a778df4d4");
+    } else {
+        bytes.insert(bytes.end(), script.info.begin(), script.info.end());
+    }
+    append_text(bytes, password);
+    return bytes;
+}
+
+Bytes start_info_message(const ClientScript& script) {
+    if (!script.start_info.empty()) {
+        return script.start_info;
+    }
+    Bytes bytes = begin_message(MessageId::cl_start_info);
+    append_text(bytes, "twscope");
+    append_text(bytes, "");
+    snapshot::encode_varint(-1, bytes);
+    append_text(bytes, "default");
+    for (int each = 0; each < 3; ++each) {
+        snapshot::encode_varint(0, bytes);
+    }
+    return bytes;
+}
+
+/// Ticks come from the server, and may be any.
+std::int32_t ahead(snapshot::Tick tick, std::int32_t lead) {
+    return static_cast<std::int32_t>(std::min<std::int64_t>(
+        std::int64_t{tick} + lead, std::numeric_limits<std::int32_t>::max()));
+}
+
+/// What nobody presses.
+Bytes nothing_pressed() {
+    Bytes bytes;
+    snapshot::encode_varint(kInputInts * 4, bytes);
+    for (int each = 0; each < kInputInts; ++each) {
+        snapshot::encode_varint(each == 1 ? 1 : 0, bytes); // aims to the right
+    }
+    return bytes;
+}
+
+} // namespace
+
+ReplayClient::ReplayClient(const ClientScript& script, Options options, Timestamp start)
+    : script_{&script}, options_{std::move(options)}, now_{start}, start_{start}, heard_{start},
+      pressed_{nothing_pressed()} {}
+
+void ReplayClient::on_time(Timestamp now) {
+    now_ = now;
+    if (over() || now < start_) {
+        return;
+    }
+    if (phase_ == Phase::waiting) {
+        phase_ = Phase::connecting;
+        heard_ = now;
+    }
+    check_time();
+    if (over()) {
+        return;
+    }
+    if (phase_ == Phase::connecting) {
+        connect();
+        return;
+    }
+    if (phase_ == Phase::playing) {
+        play();
+        keep_acknowledging();
+        ping();
+    }
+    outbox_.on_time(now_);
+}
+
+void ReplayClient::check_time() {
+    const auto waiting = outbox_.waiting_since();
+    if (options_.duration != 0 && now_ - start_ >= options_.duration) {
+        leave(entered_ ? Ending::finished : Ending::refused);
+    } else if (phase_ == Phase::connecting && now_ - heard_ >= options_.timeout) {
+        end(Ending::unanswered);
+    } else if (now_ - heard_ >= options_.timeout ||
+               (waiting && now_ - *waiting >= options_.timeout)) {
+        leave(Ending::silent);
+    } else if (!entered_ && now_ - start_ >= kPatience * options_.timeout) {
+        leave(Ending::refused);
+    }
+}
+
+void ReplayClient::connect() {
+    if (connected_ == 0 || now_ - connected_ >= kConnectEvery) {
+        connected_ = now_;
+        outbox_.control(wire::ControlKind::connect, now_);
+    }
+}
+
+void ReplayClient::on_control(const wire::Control& control) {
+    const bool ours = !outbox_.token() || control.token == outbox_.token();
+    if (phase_ == Phase::connecting && control.kind == wire::ControlKind::connectaccept &&
+        !control.vanilla_token) {
+        heard_ = now_;
+        begin_connection(control);
+    } else if (control.kind == wire::ControlKind::keepalive && ours) {
+        heard_ = now_;
+    } else if (control.kind == wire::ControlKind::close && (phase_ == Phase::connecting || ours)) {
+        reason_ = control.reason;
+        end(entered_ ? Ending::closed : Ending::refused);
+    }
+}
+
+void ReplayClient::begin_connection(const wire::Control& accept) {
+    if (accept.has_token_magic) {
+        outbox_.set_token(accept.token);
+    }
+    phase_ = Phase::joining;
+    outbox_.control(wire::ControlKind::accept, now_);
+    if (script_->version.size() >= 1 + 2 * kUuid) {
+        Bytes version = script_->version;
+        std::copy(options_.connection_id.begin(), options_.connection_id.end(),
+                  version.begin() + 1 + kUuid);
+        outbox_.vital(version, now_);
+    }
+    outbox_.vital(info_message(*script_, options_.password), now_);
+}
+
+void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
+    if (phase_ == Phase::waiting || phase_ == Phase::connecting) {
+        return;
+    }
+    heard_ = now_;
+    outbox_.on_ack(ack);
+    if (resend) {
+        outbox_.on_resend_request(now_);
+    }
+}
+
+void ReplayClient::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
+                            const wire::MessageHead* head) {
+    if (phase_ == Phase::waiting || phase_ == Phase::connecting) {
+        return;
+    }
+    if (taken == wire::VitalClass::gap) {
+        outbox_.ask_resend();
+        return;
+    }
+    if (taken != wire::VitalClass::next) {
+        return;
+    }
+    if (chunk.vital) {
+        outbox_.accept(chunk.sequence);
+    }
+    if (head != nullptr && head->spec != nullptr && head->system == head->spec->system) {
+        on_message(*head, chunk.vital);
+    }
+}
+
+void ReplayClient::on_message(const wire::MessageHead& head, bool vital) {
+    switch (head.spec->id) {
+    case MessageId::map_change:
+        phase_ = Phase::joining;
+        newest_.reset();
+        outbox_.vital(begin_message(MessageId::ready), now_);
+        break;
+    case MessageId::con_ready:
+        outbox_.vital(start_info_message(*script_), now_);
+        break;
+    case MessageId::sv_ready_to_enter:
+        enter_game();
+        break;
+    case MessageId::snap_empty:
+        if (const auto body = wire::decode_snapshot(head.spec->id, head.body);
+            body && phase_ == Phase::joining && !entered_) {
+            prove_address(body->tick);
+        }
+        break;
+    default:
+        if (head.system && head.number == kPing) {
+            const Bytes reply = begin_message(true, kPingReply);
+            if (vital) {
+                outbox_.vital(reply, now_);
+            } else {
+                outbox_.plain(reply);
+            }
+        } else if (head.system && head.number == kPingReply && std::exchange(ping_open_, false)) {
+            tally_.round_trip_us.add((now_ - pinged_) / 1000);
+        }
+    }
+}
+
+void ReplayClient::enter_game() {
+    if (phase_ != Phase::joining) {
+        return;
+    }
+    phase_ = Phase::playing;
+    entered_ = entered_.value_or(now_);
+    outbox_.vital(begin_message(MessageId::enter_game), now_);
+}
+
+/// A server that gives no tokens tells a secret tick, and wants it acknowledged.
+void ReplayClient::prove_address(snapshot::Tick secret) {
+    if (!std::exchange(ready_, true)) {
+        outbox_.vital(begin_message(MessageId::enter_game), now_);
+    }
+    send_input(secret, secret, nothing_pressed());
+}
+
+void ReplayClient::on_snapshot(snapshot::Tick tick) {
+    bad_ = std::max(0, bad_ - 1);
+    newest_ = std::max(newest_.value_or(tick), tick);
+}
+
+void ReplayClient::on_bad_snapshot() {
+    if (++bad_ > kMaxBad && newest_) {
+        bad_ = 0;
+        on_unknown_base();
+    }
+}
+
+void ReplayClient::on_unknown_base() {
+    newest_.reset();
+    input_sent_ = 0;
+}
+
+ReplayClient::Timestamp ReplayClient::due(const ScriptStep& step) const {
+    return *entered_ + std::llround(static_cast<double>(step.at) / options_.speed);
+}
+
+void ReplayClient::play() {
+    for (; next_ < script_->steps.size() && due(script_->steps[next_]) <= now_; ++next_) {
+        const ScriptStep& step = script_->steps[next_];
+        const auto bytes = script_->bytes_of(step);
+        if (step.kind == ScriptStep::Kind::input) {
+            pressed_.assign(bytes.begin(), bytes.end());
+            if (newest_ && now_ - due(step) <= kTooLate) {
+                send_input(*newest_, ahead(*newest_, step.lead), bytes);
+                ++tally_.inputs;
+            } else {
+                ++tally_.skipped;
+            }
+        } else if (!step.vital) {
+            outbox_.plain(bytes);
+            ++tally_.messages;
+        } else if (outbox_.vital(bytes, now_)) {
+            ++tally_.messages;
+        } else {
+            return; // when the server has acknowledged some
+        }
+    }
+    if (next_ == script_->steps.size() && options_.duration == 0) {
+        leave(Ending::finished);
+    }
+}
+
+void ReplayClient::send_input(std::int32_t ack, std::int32_t intended,
+                              std::span<const std::byte> pressed) {
+    Bytes message = begin_message(MessageId::input);
+    snapshot::encode_varint(ack, message);
+    snapshot::encode_varint(intended, message);
+    message.insert(message.end(), pressed.begin(), pressed.end());
+    if (message.size() <= kMaxChunk) {
+        outbox_.plain(message);
+    }
+    input_sent_ = now_;
+}
+
+void ReplayClient::keep_acknowledging() {
+    if (!over() && now_ - input_sent_ >= kIdleInputEvery) {
+        const std::int32_t ack = newest_.value_or(kNoSnapshot);
+        send_input(ack, ahead(ack, 1), pressed_);
+    }
+}
+
+void ReplayClient::ping() {
+    if (!over() && now_ - pinged_ >= kPingEvery) {
+        pinged_ = now_;
+        ping_open_ = true;
+        ++tally_.pings;
+        outbox_.plain(begin_message(true, kPing));
+    }
+}
+
+void ReplayClient::leave(Ending ending) {
+    if (over()) {
+        return;
+    }
+    if (phase_ == Phase::joining || phase_ == Phase::playing) {
+        outbox_.control(wire::ControlKind::close, now_);
+    }
+    end(ending);
+}
+
+std::vector<Bytes> ReplayClient::take() {
+    if (!over()) {
+        outbox_.flush(now_);
+    }
+    return outbox_.take();
+}
+
+ReplayClient::Timestamp ReplayClient::next_due() const {
+    Timestamp next = std::max(now_ + kLookEvery, start_);
+    if (phase_ == Phase::playing && next_ < script_->steps.size()) {
+        next = std::min(next, std::max(due(script_->steps[next_]), now_ + kMillisecond));
+    }
+    return next;
+}
+
+} // namespace tw::replay

@@ -1,0 +1,274 @@
+#include "proxy/replay/replay_run.h"
+
+#include "proxy/relay/clock.h"
+#include "proxy/relay/endpoint.h"
+#include "proxy/run/signals.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <span>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace tw::replay {
+
+namespace {
+
+namespace asio = boost::asio;
+using Udp = asio::ip::udp;
+using record::Timestamp;
+
+/// Between the first datagrams of two clients: servers take few new connections at a time.
+constexpr Timestamp kStagger = 50'000'000;
+/// More than any datagram of the game, to notice those that are too long.
+constexpr std::size_t kReceiveBytes = 2048;
+
+std::array<std::byte, 16> random_id() {
+    std::random_device random;
+    std::array<std::byte, 16> id{};
+    for (std::byte& byte : id) {
+        byte = static_cast<std::byte>(random());
+    }
+    return id;
+}
+
+/// Tells one client at a time what its inspector makes of the datagram at hand.
+class Receiver final : public inspect::Observer, public record::RecordSink {
+  public:
+    explicit Receiver(record::RecordSink& next) : next_{&next} {}
+
+    /// Null: nobody is told.
+    void tell(ReplayClient* client) { client_ = client; }
+
+    void on_packet(const wire::Packet& packet) override { packet_ = packet; }
+
+    void on_control(const wire::Control& control) override {
+        if (client_ != nullptr) {
+            client_->on_control(control);
+        }
+    }
+
+    void on_chunks(const inspect::AcceptedChunks& /*chunks*/) override {
+        if (client_ != nullptr) {
+            client_->on_packet(packet_.ack, packet_.resend);
+        }
+    }
+
+    void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
+                  const wire::MessageHead* head) override {
+        if (client_ != nullptr) {
+            client_->on_chunk(chunk, taken, head);
+        }
+    }
+
+    void on_record(const record::Record& record) override {
+        if (client_ != nullptr) {
+            tell_of(record);
+        }
+        next_->on_record(record);
+    }
+
+  private:
+    void tell_of(const record::Record& record) {
+        if (const auto* const snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
+            if ((*snapshot)->rebuilt) {
+                client_->on_snapshot((*snapshot)->tick);
+            } else {
+                client_->on_bad_snapshot();
+            }
+        } else if (const auto* const finding = std::get_if<const record::FindingRecord*>(&record);
+                   finding != nullptr &&
+                   (*finding)->id == record::FindingId::snapshot_unknown_base) {
+            client_->on_unknown_base();
+        }
+    }
+
+    record::RecordSink* next_;
+    ReplayClient* client_ = nullptr;
+    wire::Packet packet_;
+};
+
+class Run {
+  public:
+    Run(ReplayOptions options, inspect::MapSource& maps, record::RecordSink& sink)
+        : options_{std::move(options)}, receiver_{sink}, inspector_{inspect_options(), maps,
+                                                                    receiver_, numbers_} {
+        for (std::size_t i = 0; i < options_.clients; ++i) {
+            open(i);
+        }
+    }
+
+    ReplayResult run() {
+        signals_.listen([this](int /*signal*/) { interrupt(); });
+        for (const auto& peer : peers_) {
+            receive(*peer);
+        }
+        tick();
+        io_.run();
+        inspector_.finish(now(), "end of replay");
+        return result();
+    }
+
+  private:
+    struct Peer {
+        Peer(asio::io_context& io, std::uint64_t own_key, const ClientScript& script,
+             ReplayClient::Options options, Timestamp start)
+            : key{own_key}, socket{io}, client{script, std::move(options), start} {}
+
+        std::uint64_t key;
+        Udp::socket socket;
+        ReplayClient client;
+        std::array<std::byte, kReceiveBytes> room{};
+        bool opened = false; ///< its session
+    };
+
+    inspect::Options inspect_options() {
+        observers_.add(receiver_);
+        inspect::Options own = options_.inspect;
+        own.observers = &observers_;
+        return own;
+    }
+
+    void open(std::size_t i) {
+        ReplayClient::Options each = options_.each;
+        each.connection_id = random_id();
+        auto peer =
+            std::make_unique<Peer>(io_, i + 1, options_.scripts[i % options_.scripts.size()],
+                                   std::move(each), begin_ + static_cast<Timestamp>(i) * kStagger);
+        peer->socket.open(options_.server.protocol());
+        peer->socket.connect(options_.server);
+        peer->socket.non_blocking(true);
+        peers_.push_back(std::move(peer));
+    }
+
+    /// The time of day, without its jumps.
+    [[nodiscard]] Timestamp now() const {
+        return begin_ + std::chrono::duration_cast<std::chrono::nanoseconds>(relay::Clock::now() -
+                                                                             steady_begin_)
+                            .count();
+    }
+
+    void receive(Peer& peer) {
+        peer.socket.async_receive(
+            asio::buffer(peer.room),
+            [this, &peer](const boost::system::error_code& error, std::size_t size) {
+                if (error == asio::error::operation_aborted) {
+                    return;
+                }
+                if (!error) {
+                    on_datagram(peer, std::span{peer.room}.first(size));
+                } // else nobody is there yet, or any more: the client's patience decides
+                receive(peer);
+            });
+    }
+
+    void on_datagram(Peer& peer, std::span<const std::byte> datagram) {
+        if (!peer.opened) {
+            return; // it has not said anything yet
+        }
+        const Timestamp time = now();
+        peer.client.on_time(time);
+        send(peer);
+        receiver_.tell(peer.client.over() ? nullptr : &peer.client);
+        inspector_.on_datagram(peer.key, time, wire::Direction::s2c, datagram);
+        receiver_.tell(nullptr);
+        send(peer);
+    }
+
+    void send(Peer& peer) {
+        for (const auto& datagram : peer.client.take()) {
+            const Timestamp time = now();
+            if (!std::exchange(peer.opened, true)) {
+                inspector_.on_open(peer.key, time, relay::to_string(peer.socket.local_endpoint()),
+                                   relay::to_string(options_.server));
+            }
+            inspector_.on_datagram(peer.key, time, wire::Direction::c2s, datagram);
+            boost::system::error_code error;
+            peer.socket.send(asio::buffer(datagram), 0, error);
+            send_errors_ += static_cast<std::uint64_t>(error.failed());
+        }
+    }
+
+    void tick() {
+        const Timestamp time = now();
+        Timestamp next = time + std::chrono::nanoseconds{std::chrono::seconds{1}}.count();
+        bool playing = false;
+        for (const auto& peer : peers_) {
+            peer->client.on_time(time);
+            send(*peer);
+            if (!peer->client.over()) {
+                playing = true;
+                next = std::min(next, peer->client.next_due());
+            }
+        }
+        if (!playing) {
+            io_.stop();
+            return;
+        }
+        timer_.expires_after(std::chrono::nanoseconds{std::max<Timestamp>(0, next - now())});
+        timer_.async_wait([this](const boost::system::error_code& error) {
+            if (!error) {
+                tick();
+            }
+        });
+    }
+
+    void interrupt() {
+        for (const auto& peer : peers_) {
+            peer->client.leave(Ending::interrupted);
+            send(*peer);
+        }
+        io_.stop();
+    }
+
+    [[nodiscard]] ReplayResult result() const {
+        ReplayResult result{.clients = peers_.size(),
+                            .send_errors = send_errors_,
+                            .seconds = static_cast<double>(now() - begin_) / 1e9,
+                            .totals = inspector_.totals(),
+                            .sessions = inspector_.sessions_seen()};
+        for (const auto& peer : peers_) {
+            const ReplayClient& client = peer->client;
+            const ClientTally& tally = client.tally();
+            ++result.endings[static_cast<std::size_t>(client.ending())];
+            result.entered += static_cast<std::size_t>(client.entered());
+            result.reason = result.reason.empty() ? client.reason() : result.reason;
+            result.resent += client.resent();
+            result.tally.inputs += tally.inputs;
+            result.tally.messages += tally.messages;
+            result.tally.skipped += tally.skipped;
+            result.tally.pings += tally.pings;
+            result.tally.round_trip_us.merge(tally.round_trip_us);
+        }
+        return result;
+    }
+
+    ReplayOptions options_;
+    asio::io_context io_{1};
+    run::Signals signals_{io_, {SIGINT, SIGTERM}};
+    asio::steady_timer timer_{io_};
+    Timestamp begin_ = relay::now_utc();
+    relay::Clock::time_point steady_begin_ = relay::Clock::now();
+    std::atomic<std::uint32_t> numbers_{0};
+    Receiver receiver_;
+    inspect::Observers observers_;
+    inspect::Inspector inspector_;
+    std::vector<std::unique_ptr<Peer>> peers_;
+    std::uint64_t send_errors_ = 0;
+};
+
+} // namespace
+
+ReplayResult run_replay(ReplayOptions options, inspect::MapSource& maps, record::RecordSink& sink) {
+    return Run{std::move(options), maps, sink}.run();
+}
+
+} // namespace tw::replay

@@ -1,0 +1,165 @@
+#include "proxy/replay/client_script.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using test::message;
+using test::plain;
+using wire::Direction;
+
+namespace {
+
+constexpr std::string_view kVersion = "0.6 626fce9a778df4d4";
+
+/// A session whose client is read.
+struct Table {
+    explicit Table(replay::ScriptReader::Options options = {}) : reader{options} {
+        observers.add(reader);
+    }
+
+    replay::ScriptReader reader;
+    inspect::Observers observers;
+    test::SessionScript script{{.observers = &observers}};
+
+    void join() {
+        script.join_ddnet();
+        script.tell(Direction::c2s, message("info").string(kVersion).string("sesame"));
+        script.tell(Direction::c2s, message("cl_start_info")
+                                        .string("anna")
+                                        .string("")
+                                        .number(-1)
+                                        .string("default")
+                                        .number(0)
+                                        .number(0)
+                                        .number(0));
+        script.enter();
+    }
+
+    void press(std::int32_t acked, std::int32_t intended) {
+        script.tell(Direction::c2s,
+                    {plain(message("input").number(acked).number(intended).number(4).number(1))});
+    }
+
+    void say(std::string_view text) {
+        script.tell(Direction::c2s, message("cl_say").number(0).string(text));
+    }
+};
+
+bool holds(std::span<const std::byte> bytes, std::string_view text) {
+    const auto wanted = std::as_bytes(std::span{text});
+    return std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end()) != bytes.end();
+}
+
+} // namespace
+
+TEST_CASE("a script holds what a client sent in the game, with its ticks as a lead") {
+    Table table;
+    table.join();
+    table.script.snap(100, snapshot::kNoBase, {{{4, 1}, {1, 2, 3, 4}}});
+    table.press(100, 107);
+    table.say("hello");
+    table.script.snap(102, 100, {{{4, 1}, {1, 2, 3, 5}}});
+    table.press(102, 5000);
+    table.press(102, -2'000'000'000);
+    const auto scripts = table.reader.take();
+    REQUIRE(scripts.size() == 1);
+    const replay::ClientScript& script = scripts.front();
+    CHECK(script.session == 1);
+    CHECK(holds(script.info, kVersion));
+    CHECK_FALSE(holds(script.info, "sesame"));
+    CHECK_FALSE(script.start_info.empty());
+    REQUIRE(script.steps.size() == 4);
+    using Kind = replay::ScriptStep::Kind;
+    CHECK(script.steps[0].kind == Kind::input);
+    CHECK(script.steps[0].lead == 7);
+    CHECK(script.bytes_of(script.steps[0]).size() == 2); // the size, and one int
+    CHECK(script.steps[1].kind == Kind::message);
+    CHECK(script.steps[1].vital);
+    CHECK(holds(script.bytes_of(script.steps[1]), "hello"));
+    CHECK(script.steps[2].lead == 50); // no tick of a client stretches a replay
+    CHECK(script.steps[3].lead == 1);
+    CHECK(script.steps[0].at > 0);
+    CHECK(
+        std::is_sorted(script.steps.begin(), script.steps.end(),
+                       [](const auto& first, const auto& second) { return first.at < second.at; }));
+    CHECK(table.reader.take().empty());
+}
+
+TEST_CASE("codes, passwords and the remote console stay where they were captured") {
+    for (const bool secrets : {false, true}) {
+        CAPTURE(secrets);
+        Table table{{.secrets = secrets}};
+        table.join();
+        table.say("/timeout code");
+        table.say("/login sesame");
+        table.script.tell(Direction::c2s,
+                          message("rcon_auth").string("").string("rcon-pass").number(1));
+        table.script.tell(Direction::c2s, message("rcon_cmd").string("shutdown"));
+        table.press(-1, 5);
+        const auto scripts = table.reader.take();
+        REQUIRE(scripts.size() == 1);
+        CHECK(scripts.front().withheld == (secrets ? 2U : 4U));
+        CHECK(holds(scripts.front().bytes, "/timeout code") == secrets);
+        CHECK_FALSE(holds(scripts.front().bytes, "rcon-pass"));
+        CHECK_FALSE(holds(scripts.front().bytes, "shutdown"));
+    }
+}
+
+TEST_CASE("what a server does not accept is in no script") {
+    Table table;
+    table.join();
+    table.press(-1, 5);
+    const auto packet =
+        table.script.pack_odd(Direction::c2s, {plain(message("cl_say").number(0).string("no"))},
+                              {.behind = test::Bytes(4, std::byte{9})});
+    table.script.feed(Direction::c2s, packet); // another token
+    table.script.tell(Direction::c2s, {plain(message("cl_say").number(0).string("not vital"))});
+    table.script.tell(Direction::c2s, message("sv_motd").string("not a client's"));
+    const auto scripts = table.reader.take();
+    REQUIRE(scripts.size() == 1);
+    CHECK(scripts.front().steps.size() == 1);
+}
+
+TEST_CASE("scripts are bounded, and say when they were cut") {
+    Table table{{.max_bytes = 1000}};
+    table.join();
+    for (int i = 0; i < 100; ++i) {
+        table.press(-1, 5);
+    }
+    CHECK(table.reader.cut());
+    const auto scripts = table.reader.take();
+    REQUIRE(scripts.size() == 1);
+    CHECK(scripts.front().steps.size() < 30);
+    CHECK(scripts.front().bytes.size() < 1000);
+}
+
+TEST_CASE("of a real capture each client is read, and of 0.7 none") {
+    struct Row {
+        std::string name;
+        std::size_t clients;
+    };
+
+    for (const Row& row : {Row{"bench-4.pcap.gz", 4}, Row{"teeworlds-0.7.5.pcap.gz", 0}}) {
+        CAPTURE(row.name);
+        replay::ScriptReader reader{{}};
+        inspect::Observers observers;
+        observers.add(reader);
+        test::RecordLog log;
+        test::TrafficInspector run{{.messages = false, .observers = &observers}, log};
+        for (const test::TrafficDatagram& datagram : test::read_traffic(row.name)) {
+            run.on_datagram(datagram);
+        }
+        run.finish();
+        const auto scripts = reader.take();
+        CHECK(scripts.size() == row.clients);
+        for (const auto& script : scripts) {
+            CHECK(script.steps.size() > 100);
+            CHECK(script.length() > 1'000'000'000);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+#include "proxy/replay/outbox.h"
+#include "proxy/wire/chunk.h"
+
+#include <array>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+
+namespace {
+
+constexpr record::Timestamp kSecond = 1'000'000'000;
+constexpr wire::Token kToken{1, 2, 3, 4};
+
+struct Sent {
+    std::uint16_t sequence;
+    bool vital;
+    bool resend;
+    std::size_t size;
+
+    friend bool operator==(const Sent&, const Sent&) = default;
+};
+
+struct Read {
+    std::size_t packets = 0;
+    std::size_t controls = 0;
+    bool asks = false;
+    std::uint16_t ack = 0;
+    std::vector<Sent> chunks;
+};
+
+/// What a receiver makes of all that is to be sent.
+Read read(replay::Outbox& outbox) {
+    Read read;
+    for (const auto& datagram : outbox.take()) {
+        CHECK(datagram.size() <= wire::kMaxDatagramSize);
+        wire::PacketScratch scratch;
+        const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
+        REQUIRE(packet);
+        ++read.packets;
+        read.asks = read.asks || packet->resend;
+        read.ack = packet->ack;
+        if (packet->kind == wire::PacketKind::control) {
+            ++read.controls;
+            continue;
+        }
+        wire::ChunkReader chunks{packet->payload, packet->num_chunks};
+        while (const auto chunk = chunks.next()) {
+            read.chunks.push_back(
+                {chunk->sequence, chunk->vital, chunk->resend, chunk->payload.size()});
+        }
+        CHECK(chunks.rest().size() == wire::kTokenSize);
+    }
+    return read;
+}
+
+const std::vector<std::byte> kMessage(10, std::byte{7});
+
+} // namespace
+
+TEST_CASE("vital messages are numbered from 1 and sent again until they are acknowledged") {
+    replay::Outbox outbox;
+    outbox.set_token(kToken);
+    record::Timestamp now = 5 * kSecond;
+    for (int i = 0; i < 3; ++i) {
+        CHECK(outbox.vital(kMessage, now));
+    }
+    outbox.plain(kMessage);
+    outbox.flush(now);
+    CHECK(read(outbox).chunks == std::vector<Sent>{{1, true, false, 10},
+                                                   {2, true, false, 10},
+                                                   {3, true, false, 10},
+                                                   {0, false, false, 10}});
+    now += kSecond;
+    outbox.on_ack(1);
+    outbox.on_time(now); // the oldest one alone
+    outbox.flush(now);
+    CHECK(read(outbox).chunks == std::vector<Sent>{{2, true, true, 10}});
+    outbox.on_resend_request(now);
+    outbox.on_resend_request(now); // asked for twice at a time
+    outbox.flush(now);
+    CHECK(read(outbox).chunks == std::vector<Sent>{{2, true, true, 10}, {3, true, true, 10}});
+    CHECK(outbox.resent() == 3);
+    CHECK(outbox.waiting_since() == 5 * kSecond);
+    outbox.on_ack(900); // of nothing that was sent
+    CHECK(outbox.waiting_since());
+    outbox.on_ack(3);
+    CHECK_FALSE(outbox.waiting_since());
+}
+
+TEST_CASE("a peer that acknowledges nothing gets no more than half of the sequences") {
+    replay::Outbox outbox;
+    outbox.set_token(kToken);
+    int taken = 0;
+    while (taken < 2000 && outbox.vital(kMessage, kSecond)) {
+        ++taken;
+    }
+    CHECK(taken == 511);
+    outbox.flush(kSecond);
+    CHECK(read(outbox).chunks.size() == 511);
+    // Around the end of the sequences.
+    for (int round = 0; round < 3; ++round) {
+        outbox.on_ack(static_cast<std::uint16_t>((511 * (round + 1)) % wire::kSequenceModulus));
+        CHECK_FALSE(outbox.waiting_since());
+        for (int i = 0; i < 511; ++i) {
+            CHECK(outbox.vital(kMessage, kSecond));
+        }
+        outbox.flush(kSecond);
+        CHECK(read(outbox).chunks.back().sequence == (511 * (round + 2)) % wire::kSequenceModulus);
+    }
+}
+
+TEST_CASE("packets stay below the limit, acknowledge, and ask once for what is missing") {
+    replay::Outbox outbox;
+    outbox.set_token(kToken);
+    const std::vector<std::byte> large(1000, std::byte{1});
+    for (int i = 0; i < 5; ++i) {
+        outbox.plain(large);
+    }
+    for (int i = 0; i < 300; ++i) {
+        outbox.plain({});
+    }
+    outbox.accept(77);
+    outbox.ask_resend();
+    outbox.flush(kSecond);
+    const Read first = read(outbox);
+    CHECK(first.chunks.size() == 305);
+    CHECK(first.packets >= 6);
+    CHECK(first.ack == 77);
+    CHECK(first.asks);
+    outbox.plain(kMessage);
+    outbox.flush(kSecond);
+    CHECK_FALSE(read(outbox).asks);
+    outbox.ask_resend(); // with nothing else to say
+    outbox.flush(kSecond);
+    const Read asked = read(outbox);
+    CHECK(asked.asks);
+    CHECK(asked.packets == 1);
+}
+
+TEST_CASE("who says nothing for a second says that it is there") {
+    replay::Outbox outbox;
+    outbox.plain(kMessage);
+    outbox.flush(kSecond);
+    CHECK(outbox.take().size() == 1);
+    outbox.on_time(kSecond + kSecond / 2);
+    outbox.flush(kSecond + kSecond / 2);
+    CHECK(outbox.take().empty());
+    outbox.on_time(2 * kSecond);
+    outbox.flush(2 * kSecond);
+    CHECK(read(outbox).controls == 1);
+}

@@ -1,0 +1,296 @@
+#include "proxy/replay/replay_client.h"
+#include "tests/support/message_builder.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using replay::Ending;
+using replay::ReplayClient;
+using test::message;
+using test::MessageBuilder;
+using Strings = std::vector<std::string>;
+
+namespace {
+
+constexpr record::Timestamp kSecond = 1'000'000'000;
+constexpr wire::Token kToken{1, 2, 3, 4};
+
+/// Says hello and presses a key, half a second apart.
+replay::ClientScript sample_script() {
+    replay::ClientScript script{.session = 1};
+    const auto add = [&script](replay::ScriptStep step, std::span<const std::byte> bytes) {
+        step.offset = script.bytes.size();
+        step.size = bytes.size();
+        script.bytes.insert(script.bytes.end(), bytes.begin(), bytes.end());
+        script.steps.push_back(step);
+    };
+    using Kind = replay::ScriptStep::Kind;
+    const auto pressed = MessageBuilder{}.number(4).number(1);
+    add({.at = kSecond / 2, .kind = Kind::input, .lead = 7}, pressed.bytes());
+    add({.at = kSecond, .kind = Kind::message, .vital = true},
+        message("cl_say").number(0).string("hello").bytes());
+    add({.at = 3 * kSecond / 2, .kind = Kind::input, .lead = 3}, pressed.bytes());
+    return script;
+}
+
+/// A client and a server that does what the test says.
+class Table {
+  public:
+    explicit Table(ReplayClient::Options options = {}) : client{script, options, kSecond} {}
+
+    /// What the client sends at this time, by name.
+    Strings at(record::Timestamp time) {
+        now = time;
+        client.on_time(time);
+        return sent();
+    }
+
+    Strings sent() {
+        Strings names;
+        for (const auto& datagram : client.take()) {
+            wire::PacketScratch scratch;
+            const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
+            REQUIRE(packet);
+            if (packet->kind == wire::PacketKind::control) {
+                const auto control = wire::decode_control(*packet, kToken);
+                names.emplace_back(wire::control_name(control.kind));
+                token = control.token;
+                continue;
+            }
+            wire::ChunkReader chunks{packet->payload, packet->num_chunks};
+            while (const auto chunk = chunks.next()) {
+                const auto head = wire::decode_message_head(chunk->payload);
+                REQUIRE(head);
+                REQUIRE(head->spec != nullptr);
+                names.emplace_back(head->spec->name);
+                if (chunk->vital) {
+                    acked = chunk->sequence;
+                }
+                if (head->spec->id == wire::MessageId::input) {
+                    input = wire::decode_input(head->body);
+                }
+            }
+        }
+        client.on_packet(acked, false); // the server has it all
+        return names;
+    }
+
+    void close(std::optional<wire::Token> with, std::string_view reason) {
+        wire::Control control;
+        control.kind = wire::ControlKind::close;
+        control.token = with;
+        control.reason = reason;
+        client.on_control(control);
+    }
+
+    void accept(bool with_token = true) {
+        wire::Control accept;
+        accept.kind = wire::ControlKind::connectaccept;
+        if (with_token) {
+            accept.has_token_magic = true;
+            accept.token = kToken;
+        }
+        client.on_control(accept);
+    }
+
+    void tell(const MessageBuilder& told, bool vital = true) { tell(told.bytes(), vital); }
+
+    void tell(const test::Bytes& told, bool vital = true) {
+        const auto head = wire::decode_message_head(told);
+        REQUIRE(head);
+        client.on_chunk({.vital = vital,
+                         .sequence = static_cast<std::uint16_t>((vital ? ++sequence : 0) %
+                                                                wire::kSequenceModulus),
+                         .payload = told},
+                        wire::VitalClass::next, &*head);
+    }
+
+    Strings enter() {
+        Strings all = at(kSecond);
+        const auto note = [&all, this] {
+            const Strings more = sent();
+            all.insert(all.end(), more.begin(), more.end());
+        };
+        accept();
+        note();
+        tell(message("map_change").string("dm1").number(1).number(2));
+        note();
+        tell(message("con_ready"));
+        note();
+        tell(message("sv_ready_to_enter"));
+        note();
+        return all;
+    }
+
+    replay::ClientScript script = sample_script();
+    ReplayClient client;
+    record::Timestamp now = 0;
+    std::optional<wire::Token> token;
+    std::optional<wire::InputBody> input;
+    std::uint16_t acked = 0;
+    std::uint16_t sequence = 0;
+};
+
+} // namespace
+
+TEST_CASE("a client joins, presses by the server's ticks, says what was said, and leaves") {
+    Table table;
+    CHECK(table.at(kSecond / 2).empty()); // not its time yet
+    CHECK(table.enter() ==
+          Strings{"connect", "accept", "info", "ready", "cl_start_info", "enter_game"});
+    CHECK(table.client.entered());
+    table.client.on_snapshot(4000);
+    table.client.on_snapshot(3998); // late
+    table.at(kSecond + kSecond / 2);
+    REQUIRE(table.input);
+    CHECK(table.input->ack_tick == 4000);
+    CHECK(table.input->intended_tick == 4007);
+    const Strings said = table.at(2 * kSecond);
+    CHECK(std::count(said.begin(), said.end(), "cl_say") == 1);
+    table.client.on_snapshot(4050);
+    const Strings last = table.at(5 * kSecond / 2);
+    CHECK(table.input->ack_tick == 4050);
+    CHECK(table.input->intended_tick == 4053);
+    CHECK(last.back() == "close");
+    CHECK(table.token == kToken);
+    CHECK(table.client.ending() == Ending::finished);
+    CHECK(table.client.tally().inputs == 2);
+    CHECK(table.client.tally().messages == 1);
+    CHECK(table.at(10 * kSecond).empty());
+}
+
+TEST_CASE("the token is asked for again until it comes, and patience has an end") {
+    Table table{{.timeout = 2 * kSecond}};
+    CHECK(table.at(kSecond) == Strings{"connect"});
+    CHECK(table.token == wire::kTokenUnknown);
+    CHECK(table.at(kSecond + kSecond / 4).empty());
+    CHECK(table.at(kSecond + kSecond / 2) == Strings{"connect"});
+    CHECK(table.at(3 * kSecond).empty());
+    CHECK(table.client.ending() == Ending::unanswered);
+    table.accept(); // too late
+    CHECK(table.client.ending() == Ending::unanswered);
+}
+
+TEST_CASE("a tokenless server's secret tick is acknowledged, then the real map is joined") {
+    constexpr snapshot::Tick kSecret = 0x6b8b4567;
+    Table table;
+    CHECK(table.at(kSecond) == Strings{"connect"});
+    table.accept(false);
+    CHECK(table.sent() == Strings{"accept", "info"});
+    CHECK_FALSE(table.token);
+    table.tell(message("map_change").string("dummy").number(1).number(2));
+    table.tell(message("con_ready"));
+    for (int i = 0; i < 3; ++i) {
+        table.tell(test::snap_empty(kSecret, snapshot::kNoBase));
+    }
+    CHECK(table.sent() ==
+          Strings{"ready", "cl_start_info", "enter_game", "input", "input", "input"});
+    REQUIRE(table.input);
+    CHECK(table.input->ack_tick == kSecret);
+    CHECK_FALSE(table.client.entered());
+    table.tell(message("map_change").string("real").number(1).number(2));
+    table.tell(message("con_ready"));
+    table.tell(message("sv_ready_to_enter"));
+    CHECK(table.sent() == Strings{"ready", "cl_start_info", "enter_game"});
+    CHECK(table.client.entered());
+}
+
+TEST_CASE("a server's goodbye needs the connection's token") {
+    struct Row {
+        std::string_view name;
+        std::optional<wire::Token> token;
+        Ending ending;
+    };
+
+    for (const Row& row : {Row{"the token", kToken, Ending::closed},
+                           Row{"another", wire::Token{9, 9, 9, 9}, Ending::none},
+                           Row{"none", std::nullopt, Ending::none}}) {
+        CAPTURE(row.name);
+        Table table;
+        table.enter();
+        table.close(row.token, "enough");
+        CHECK(table.client.ending() == row.ending);
+        CHECK(table.client.reason() == (row.ending == Ending::none ? "" : "enough"));
+    }
+    Table table;
+    table.at(kSecond);
+    table.close(std::nullopt, "This server is full");
+    CHECK(table.client.ending() == Ending::refused);
+}
+
+TEST_CASE("snapshots that cannot be used make it ask for a full one") {
+    Table table;
+    table.enter();
+    table.client.on_snapshot(4000);
+    table.client.on_unknown_base();
+    table.at(kSecond + kSecond / 4);
+    REQUIRE(table.input);
+    CHECK(table.input->ack_tick == -1);
+    table.client.on_snapshot(4010);
+    for (int i = 0; i < 11; ++i) {
+        table.client.on_bad_snapshot();
+    }
+    table.at(kSecond + kSecond / 3);
+    CHECK(table.input->ack_tick == -1);
+}
+
+TEST_CASE("hostile ticks, and a map that changes all the time, do no harm") {
+    Table table{{.duration = 10 * kSecond}};
+    table.enter();
+    table.client.on_snapshot(std::numeric_limits<std::int32_t>::max());
+    table.at(kSecond + kSecond / 2);
+    REQUIRE(table.input);
+    CHECK(table.input->intended_tick == std::numeric_limits<std::int32_t>::max());
+    for (int i = 0; i < 5000; ++i) {
+        table.tell(message("map_change").string("dm1").number(1).number(2));
+    }
+    CHECK(table.sent().size() == 511);
+    CHECK(table.at(3 * kSecond).size() <= 512); // keys that were due meanwhile are not pressed
+    CHECK(table.client.tally().inputs == 1);
+    CHECK(table.client.tally().skipped == 0);
+    table.tell(message("sv_ready_to_enter"));
+    table.at(3 * kSecond + 1);
+    CHECK(table.client.tally().skipped == 1);
+    CHECK(table.client.tally().messages == 1);
+    table.at(12 * kSecond);
+    CHECK(table.client.over());
+}
+
+TEST_CASE("a server that stops, or never lets anybody in, is left") {
+    Table silent{{.timeout = 2 * kSecond}};
+    silent.enter();
+    CHECK(silent.at(4 * kSecond).back() == "close");
+    CHECK(silent.client.ending() == Ending::silent);
+
+    Table stalling{{.timeout = 2 * kSecond}};
+    stalling.at(kSecond);
+    stalling.accept();
+    for (record::Timestamp time = kSecond; time < 9 * kSecond; time += kSecond / 2) {
+        stalling.client.on_packet(2, false);
+        stalling.at(time);
+    }
+    CHECK(stalling.client.ending() == Ending::refused);
+}
+
+TEST_CASE("pings are answered and measured") {
+    Table table;
+    table.enter();
+    table.tell(message("ping"), false);
+    const Strings answered = table.sent();
+    CHECK(answered == Strings{"ping_reply"});
+    table.client.on_snapshot(10);
+    const Strings asked = table.at(kSecond + 1);
+    CHECK(std::count(asked.begin(), asked.end(), "ping") == 1);
+    table.client.on_time(kSecond + 5'000'001);
+    table.tell(message("ping_reply"), false);
+    table.tell(message("ping_reply"), false); // nobody asked for that
+    CHECK(table.client.tally().round_trip_us.count == 1);
+    CHECK(table.client.tally().round_trip_us.max == 5000);
+}
