@@ -17,21 +17,24 @@ bool ResyncTurn::ask(std::uint32_t now, std::uint32_t heard) noexcept {
 
 bool ResyncTurn::is_turn(std::uint32_t now, std::uint32_t answered) noexcept {
     const std::uint32_t silent = now - std::exchange(heard_, now);
-    if (now - asked_ > kGiveUpMs) {
+    const std::uint32_t waited = now - since_;
+    if (now - asked_ > kGiveUpMs || (tries_ == kTries && waited >= kAnswerMs)) {
         wanted_ = false;
     }
-    if (!wanted_ || silent > kBusyMs || (tries_ != 0 && now - since_ < kAnswerMs)) {
+    if (!wanted_ || silent > kBusyMs) {
         return false;
     }
-    const std::uint32_t waited = now - since_ - (tries_ != 0 ? kAnswerMs : 0);
-    return now - answered >= kQuietMs || waited >= kImpatientMs;
+    if (tries_ == 0) {
+        return now - answered >= kQuietMs || waited >= kImpatientMs;
+    }
+    return waited >= kAnswerMs || (tries_ > 1 && waited < kRunMs);
 }
 
 void ResyncTurn::on_written(std::uint32_t now) noexcept {
-    since_ = now;
-    ++tries_;
-    // Whether the last one has an effect makes no difference any more.
-    wanted_ = tries_ < kTries;
+    if (tries_ == 0 || now - since_ >= kAnswerMs) {
+        since_ = now;
+        ++tries_;
+    }
 }
 
 } // namespace tw::relay

@@ -22,17 +22,19 @@ struct Resync {
 ///
 /// The server takes what the client said last before it answers; answers come at even intervals, and
 /// some datagrams of the client between two of them. So the one to write anew is one that comes some
-/// while after an answer. Where it had no effect, the next ones are tried, a few. Clients that
-/// send little are left alone: they would wait for long until they say again what they know.
+/// while after an answer. Where it had no effect, because another one overtook it, all of a short
+/// while are, a few times. Clients that send little are left alone: they would wait for long until
+/// they say again what they know.
 class ResyncTurn {
   public:
     static constexpr std::uint32_t kBetweenMs = 5000; ///< no session is asked for more often
     static constexpr std::uint32_t kGiveUpMs = 1000;  ///< after it was asked for
-    static constexpr std::uint32_t kAnswerMs = 120;   ///< the time an answer takes
+    static constexpr std::uint32_t kAnswerMs = 100;   ///< the time an answer takes
     static constexpr std::uint32_t kQuietMs = 20;     ///< since the server's last datagram
     static constexpr std::uint32_t kImpatientMs = 60; ///< then any datagram will do
+    static constexpr std::uint32_t kRunMs = 45;       ///< longer than between two answers
     static constexpr std::uint32_t kBusyMs = 250; ///< between two datagrams of a client that plays
-    static constexpr int kTries = 3;
+    static constexpr int kTries = 4;
 
     // All times are those of one clock, in milliseconds, which wraps.
 
@@ -52,7 +54,7 @@ class ResyncTurn {
 
   private:
     std::uint32_t asked_ = 0;
-    std::uint32_t since_ = 0; ///< waiting for the next datagram
+    std::uint32_t since_ = 0; ///< the first datagram of the last try
     std::uint32_t heard_ = 0; ///< the client's datagram before
     std::uint8_t tries_ = 0;
     bool wanted_ = false;

@@ -169,7 +169,7 @@ def relay_rows(path):
             return {"what": f"{what}: NOT MEASURED", "unit": unit, "ours": 0, "peer": None, "ratio": 0 if bar else None, "bar": bar}
         ratio = found[ours][key] / found[peer][key]
         name = next(each for each, best in scenarios.items() if best is found)
-        all_of_it = [run[key] for run in runs[name][ours]]
+        all_of_it = [run[key] for run in runs[name][ours] if key in run] or [found[ours][key]]
         return {"what": what, "unit": unit, "ours": found[ours][key], "peer": found[peer][key],
                 "ratio": 1 / ratio if inverse else ratio, "bar": bar, "range": [min(all_of_it), max(all_of_it)]}
 

@@ -29,7 +29,10 @@ const watchers = new WeakMap();
 const unpackSnapshot = Snapshot.prototype.unpackSnapshot;
 Snapshot.prototype.unpackSnapshot = function (body, deltaTick, tick, crc) {
     const errorsBefore = this.crc_errors;
+    const held = this.eSnapHolder;
     const result = unpackSnapshot.call(this, body, deltaTick, tick, crc);
+    // It forgets all others when a whole snapshot comes. Real clients keep them: the server's next ones may build on them still.
+    if (deltaTick === -1) this.eSnapHolder = held.filter(({ ack }) => ack < tick).concat(this.eSnapHolder);
     watchers.get(this.client)?.({
         tick,
         deltaTick,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -45,20 +46,19 @@ TEST_CASE("who sends little is left alone, and what has no effect is tried a few
         CHECK_FALSE(slow.is_turn(kStart + ms, kStart));
     }
 
+    // Every ten milliseconds: one alone at first, then all of a short while.
     ResyncTurn turn;
     REQUIRE(turn.ask(kStart, kStart));
-    int written = 0;
-    std::uint32_t last = kStart;
-    for (std::uint32_t ms = 0; turn.wanted(); ms += 20) {
+    std::vector<std::uint32_t> written;
+    for (std::uint32_t ms = 0; turn.wanted(); ms += 10) {
         REQUIRE(ms < 2000);
-        if (turn.is_turn(kStart + ms, kStart + ms / 40 * 40 - 1)) {
-            CHECK((written == 0 || kStart + ms - last >= ResyncTurn::kAnswerMs));
-            last = kStart + ms;
-            turn.on_written(last);
-            ++written;
+        if (turn.is_turn(kStart + ms, kStart - 25)) {
+            written.push_back(ms);
+            turn.on_written(kStart + ms);
         }
     }
-    CHECK(written == ResyncTurn::kTries);
+    CHECK(written == std::vector<std::uint32_t>{0, 100, 110, 120, 130, 140, 200, 210, 220, 230, 240,
+                                                300, 310, 320, 330, 340});
 }
 
 TEST_CASE(
@@ -126,7 +126,7 @@ TEST_CASE(
             std::this_thread::sleep_for(std::chrono::milliseconds{25});
         }
     }
-    CHECK(anew == 1);
+    CHECK(anew >= 1); // one, unless this thread was kept from sending for a while
     relay.stop();
     relay.join();
     const auto events = take_all(ring);
@@ -134,7 +134,6 @@ TEST_CASE(
     for (std::size_t i = 0; i < events.size(); ++i) {
         const auto& event = events[i].event;
         if (event.kind == EventKind::resync) {
-            CHECK_FALSE(told);
             told = i;
             CHECK(event.session == 1);
         }
