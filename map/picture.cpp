@@ -21,15 +21,6 @@ constexpr int kMaxScale = 64;
 /// No picture is narrower, or the legend had no room.
 constexpr int kMinWidth = 360;
 
-/// One colour of the legend: the tiles from `first` to `last` of a layer have it, unless an earlier
-/// row takes them.
-struct Swatch {
-    Layer layer;
-    std::uint8_t first, last;
-    std::uint32_t rgb;
-    std::string_view label;
-};
-
 constexpr std::array kSwatches = {
     Swatch{Layer::game, 0, 0, 0x1d2127, "air"},
     Swatch{Layer::game, 1, 1, 0xb08d57, "solid"},
@@ -305,6 +296,10 @@ Result<Picture> Painter::run() {
 }
 
 } // namespace
+
+std::span<const Swatch> swatches() {
+    return kSwatches;
+}
 
 Result<Picture> draw(const Physics& physics, const PictureOptions& options) {
     try {

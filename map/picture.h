@@ -7,9 +7,22 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace tw::map {
+
+/// One colour of the legend: the tiles from `first` to `last` of a layer have it, unless an earlier
+/// row takes them. The front layer has the colours of the game layer.
+struct Swatch {
+    Layer layer;
+    std::uint8_t first, last;
+    std::uint32_t rgb;
+    std::string_view label;
+};
+
+/// The colours of pictures, in the order in which they count.
+[[nodiscard]] std::span<const Swatch> swatches();
 
 /// A way through the world, drawn over the tiles.
 using Path = std::vector<WorldPos>;
