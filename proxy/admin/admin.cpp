@@ -1,15 +1,14 @@
 #include "proxy/admin/admin.h"
 
 #include "proxy/admin/metrics.h"
+#include "proxy/admin/objects_json.h"
 #include "proxy/admin/page.h"
+#include "proxy/admin/query.h"
 #include "proxy/admin/state_json.h"
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace tw::admin {
@@ -20,37 +19,68 @@ constexpr const char* kJson = "application/json";
 constexpr const char* kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
 constexpr unsigned kUnavailable = 503;
 
-void show_page(const Sources& /*sources*/, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = "text/html; charset=utf-8",
-             .body = std::string{page_html()},
-             .content_policy = page_policy()});
+template <const Asset& (*Part)()>
+void show_page(Desk& /*desk*/, const Request& /*request*/, const Respond& respond) {
+    const Asset& asset = Part();
+    respond({.content_type = std::string{asset.content_type},
+             .body = std::string{asset.text},
+             .content_policy = std::string{page_policy()},
+             .gzipped = &asset.gzipped});
 }
 
-void show_state(const Sources& sources, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJson, .body = state_json(sources.state())});
+void show_state(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJson, .body = state_json(desk.state())});
 }
 
-void show_metrics(const Sources& sources, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kPrometheusText, .body = metrics_text(sources.state())});
+void show_sessions(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJson, .body = sessions_json(desk.state())});
+}
+
+void show_findings(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJson, .body = findings_json(desk.state())});
+}
+
+void show_metrics(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kPrometheusText, .body = metrics_text(desk.state())});
+}
+
+void show_objects(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJson, .body = objects_json(*desk.sources.view.objects)});
+}
+
+void show_keys(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJson, .body = desk.sources.api.keys_json()});
+}
+
+void map(Desk& desk, const Request& request, const Respond& respond) {
+    show_map(desk.sources.api, request, respond);
+}
+
+void world(Desk& desk, const Request& request, const Respond& respond) {
+    show_world(desk.viewers, request, respond);
+}
+
+void records(Desk& desk, const Request& request, const Respond& respond) {
+    show_records(desk.sources.api, desk.viewers, request, respond);
 }
 
 Response response_of(const Health& health) {
     return {.status = health.ok ? 200 : kUnavailable, .body = health.text + '\n'};
 }
 
-void show_live(const Sources& sources, const Request& /*request*/, const Respond& respond) {
-    respond(response_of(sources.live()));
+void show_live(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond(response_of(desk.sources.live()));
 }
 
-void show_ready(const Sources& sources, const Request& /*request*/, const Respond& respond) {
-    sources.ready([respond](const Health& health) { respond(response_of(health)); });
+void show_ready(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    desk.sources.ready([respond](const Health& health) { respond(response_of(health)); });
 }
 
-void show_impairment(const Sources& sources, const Request& /*request*/, const Respond& respond) {
-    respond({.body = sources.state().impairment + '\n'});
+void show_impairment(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.body = desk.sources.state().impairment + '\n'});
 }
 
-void set_impairment(const Sources& sources, const Request& request, const Respond& respond) {
+void set_impairment(Desk& desk, const Request& request, const Respond& respond) {
     if (request.body.empty()) {
         return respond(
             {.status = 400, .body = "say how, for example s2c:delay=40ms,loss=2%, or none\n"});
@@ -59,31 +89,16 @@ void set_impairment(const Sources& sources, const Request& request, const Respon
     while (text.ends_with('\n') || text.ends_with('\r')) {
         text.remove_suffix(1);
     }
-    if (const auto done = sources.set_impairment(std::string{text}); !done) {
+    if (const auto done = desk.sources.set_impairment(std::string{text}); !done) {
         return respond({.status = 400, .body = done.error() + '\n'});
     }
-    show_impairment(sources, request, respond);
+    const State state = desk.sources.state();
+    desk.impaired = ImpairmentChange{
+        .time_ms = state.now_ms, .from = request.from, .settings = state.impairment};
+    show_impairment(desk, request, respond);
 }
 
-/// The number behind `name=` in a query; nothing where there is none, or it is too large.
-template <typename Number>
-std::optional<Number> number_in(std::string_view query, std::string_view name) {
-    while (!query.empty()) {
-        const std::string_view pair = query.substr(0, query.find('&'));
-        query.remove_prefix(std::min(pair.size() + 1, query.size()));
-        if (!pair.starts_with(name) || pair.substr(name.size(), 1) != "=") {
-            continue;
-        }
-        const std::string_view digits = pair.substr(name.size() + 1);
-        Number number{};
-        const char* const end = digits.data() + digits.size();
-        const auto read = std::from_chars(digits.data(), end, number);
-        return read.ec == std::errc{} && read.ptr == end ? std::optional{number} : std::nullopt;
-    }
-    return std::nullopt;
-}
-
-void explain(const Sources& sources, const Request& request, const Respond& respond) {
+void explain(Desk& desk, const Request& request, const Respond& respond) {
     const auto session = number_in<std::uint32_t>(request.query, "session");
     const auto tick = number_in<std::int64_t>(request.query, "tick");
     if (!session || !tick) {
@@ -91,7 +106,7 @@ void explain(const Sources& sources, const Request& request, const Respond& resp
             {.status = 400,
              .body = "say which finding, for example /api/explain?session=1&tick=1000\n"});
     }
-    if (auto story = sources.explain(*session, *tick)) {
+    if (auto story = desk.sources.explain(*session, *tick)) {
         return respond({.body = *std::move(story)});
     }
     respond({.status = 404,
@@ -103,28 +118,74 @@ struct Route {
     std::string_view method;
     std::string_view path;
     Right right;
-    void (*answer)(const Sources&, const Request&, const Respond&);
+    void (*answer)(Desk&, const Request&, const Respond&);
 };
 
-constexpr std::array<Route, 8> kRoutes{{{"GET", "/", Right::page, show_page},
-                                        {"GET", "/healthz", Right::health, show_live},
-                                        {"GET", "/readyz", Right::health, show_ready},
-                                        {"GET", "/metrics", Right::read, show_metrics},
-                                        {"GET", "/api/state", Right::read, show_state},
-                                        {"GET", "/api/explain", Right::read, explain},
-                                        {"GET", "/api/impairment", Right::read, show_impairment},
-                                        {"PUT", "/api/impairment", Right::change, set_impairment}}};
+constexpr std::array<Route, 17> kRoutes{
+    {{"GET", "/", Right::page, show_page<page_html>},
+     {"GET", "/page.js", Right::page, show_page<page_script>},
+     {"GET", "/page.css", Right::page, show_page<page_style>},
+     {"GET", "/healthz", Right::health, show_live},
+     {"GET", "/readyz", Right::health, show_ready},
+     {"GET", "/metrics", Right::read, show_metrics},
+     {"GET", "/api/state", Right::read, show_state},
+     {"GET", "/api/sessions", Right::read, show_sessions},
+     {"GET", "/api/findings", Right::read, show_findings},
+     {"GET", "/api/explain", Right::read, explain},
+     {"GET", "/api/world", Right::read, world},
+     {"GET", "/api/records", Right::read, records},
+     {"GET", "/api/map", Right::read, map},
+     {"GET", "/api/objects", Right::read, show_objects},
+     {"GET", "/api/keys", Right::read, show_keys},
+     {"GET", "/api/impairment", Right::read, show_impairment},
+     {"PUT", "/api/impairment", Right::change, set_impairment}}};
 
 } // namespace
 
+Desk::Desk(Sources from)
+    : sources{std::move(from)}, viewers{[this] {
+          ViewSources view = sources.view;
+          view.make_filter = sources.api.make_filter;
+          view.state_json = [this] { return state_json(state()); };
+          return view;
+      }()} {}
+
+State Desk::state() const {
+    State state = sources.state();
+    state.impaired = impaired;
+    state.viewers = viewers.size();
+    state.viewers_lost = viewers.lost();
+    return state;
+}
+
 Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources)
-    : sources_{std::move(sources)}, origin_{.hosts = std::move(options.hosts),
-                                            .unknown_host_hint =
-                                                std::move(options.unknown_host_hint)},
-      access_{std::move(options.access)}, server_{listening, [this](const Request& request,
-                                                                    const Respond& respond) {
-                                                      answer(request, respond);
-                                                  }} {}
+    : desk_{std::move(sources)}, origin_{.hosts = std::move(options.hosts),
+                                         .unknown_host_hint = std::move(options.unknown_host_hint)},
+      access_{std::move(options.access)},
+      server_{listening,
+              Hosts{.handler = [this](const Request& request,
+                                      const Respond& respond) { answer(request, respond); },
+                    .upgrade = [this](const Request& request) { return upgrade(request); },
+                    .turn = [this] { return desk_.viewers.turn(); }}} {}
+
+/// A page from elsewhere can open WebSockets to here and read what comes: only ours may.
+Upgrade Admin::upgrade(const Request& request) {
+    if (auto refusal = refuse_foreign_socket(request, origin_)) {
+        return {.refusal = std::move(refusal)};
+    }
+    if (request.path != "/api/live") {
+        return {.refusal = Response{.status = 404, .body = "sockets are at /api/live\n"}};
+    }
+    if (auto refusal = refuse(request, Right::read)) {
+        return {.refusal = std::move(refusal)};
+    }
+    if (desk_.viewers.full()) {
+        return {.refusal = Response{.status = 503, .body = "too many look already\n"}};
+    }
+    return {.on_open = [this](const std::shared_ptr<WebSocket>& socket) {
+        desk_.viewers.welcome(socket);
+    }};
+}
 
 void Admin::set_token(const std::string& token) {
     const std::scoped_lock lock{access_mutex_};
@@ -150,7 +211,7 @@ void Admin::answer(const Request& request, const Respond& respond) {
             if (auto refusal = refuse(request, route.right)) {
                 return respond(*std::move(refusal));
             }
-            return route.answer(sources_, request, respond);
+            return route.answer(desk_, request, respond);
         }
         allow += allow.empty() ? "" : ", ";
         allow += route.method;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include "proxy/admin/access.h"
+#include "proxy/admin/api.h"
 #include "proxy/admin/http_server.h"
 #include "proxy/admin/request_origin.h"
 #include "proxy/admin/state.h"
+#include "proxy/admin/viewers.h"
 
 #include <cstdint>
 #include <functional>
@@ -33,6 +35,9 @@ struct Sources {
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
     /// The story of the findings about a session's snapshot of this tick; nothing: none is kept.
     std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
+    ApiSources api{};
+    /// Its `make_filter` and `state_json` are set by Admin.
+    ViewSources view{};
 };
 
 struct AdminOptions {
@@ -41,15 +46,37 @@ struct AdminOptions {
     AccessOptions access{};
 };
 
-/// What twscope answers over HTTP: `/`, `/healthz`, `/readyz`, `/metrics`, `/api/state`,
-/// `/api/impairment`, `/api/explain`.
+/// What answers are made of; on the server's thread.
+struct Desk {
+    explicit Desk(Sources from);
+
+    /// With what is known here only.
+    [[nodiscard]] State state() const;
+
+    Sources sources;
+    std::optional<ImpairmentChange> impaired{}; ///< by the page, the last time
+    Viewers viewers;
+};
+
+/// What twscope answers over HTTP: the page, health checks, `/metrics`, and what docs/api.md says of
+/// `/api`.
 class Admin {
   public:
     Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources);
 
     void start() { server_.start(); }
 
-    void stop() { server_.stop(); }
+    ~Admin() { stop(); }
+
+    Admin(const Admin&) = delete;
+    Admin& operator=(const Admin&) = delete;
+    Admin(Admin&&) = delete;
+    Admin& operator=(Admin&&) = delete;
+
+    void stop() {
+        server_.stop();
+        desk_.viewers.clear(); // before the server goes: some wait for its answers
+    }
 
     /// From any thread: from now on this is the token.
     void set_token(const std::string& token);
@@ -58,10 +85,11 @@ class Admin {
 
   private:
     void answer(const Request& request, const Respond& respond);
+    [[nodiscard]] Upgrade upgrade(const Request& request);
 
     [[nodiscard]] std::optional<Response> refuse(const Request& request, Right right);
 
-    Sources sources_;
+    Desk desk_;
     OriginOptions origin_;
     std::mutex access_mutex_;
     AccessOptions access_;

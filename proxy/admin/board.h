@@ -22,13 +22,15 @@ struct SessionView {
     std::string client{};
     std::string protocol{};
     std::string map{};
-    std::string name{};  ///< the player's; text of a peer
-    std::string place{}; ///< "(50,32) air"
+    std::optional<std::array<std::uint8_t, 32>> map_sha256{}; ///< nothing: the map is not here
+    std::string name{};                                       ///< the player's; text of a peer
+    std::string place{};                                      ///< "(50,32) air"
     bool closed = false; ///< its peers said goodbye; it may come back until it idles out
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};
     std::array<std::uint64_t, 2> recovered{}; ///< lost, then recovered by retransmission
+    std::array<record::Spread, 2> jitter_us{};
     std::uint64_t snapshots = 0;
     std::uint64_t verified = 0;
     std::uint64_t missed = 0;

@@ -1,22 +1,26 @@
 #include "proxy/admin/http_server.h"
 
+#include "proxy/admin/gzip.h"
+#include "proxy/admin/http_stream.h"
 #include "proxy/admin/seats.h"
+#include "proxy/admin/web_socket_stream.h"
 #include "proxy/relay/endpoint.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
 
 namespace tw::admin {
 
@@ -25,13 +29,17 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
-using Protocol = asio::generic::stream_protocol; // of ports and unix sockets alike
-using Stream = beast::basic_stream<Protocol, asio::io_context::executor_type>;
+namespace websocket = beast::websocket;
+using Protocol = asio::generic::stream_protocol;
+using Stream = HttpStream;
 using Socket = Stream::socket_type;
 using Error = boost::system::error_code;
 
 /// After an error of accept, as when the process has no file descriptors left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+
+/// Shorter answers are sent as they are.
+constexpr std::size_t kWorthGzip = 1024;
 
 /// Nothing may be loaded, run or framed.
 constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
@@ -40,7 +48,7 @@ std::string_view view(beast::string_view text) {
     return {text.data(), text.size()};
 }
 
-using Message = http::request<http::string_body>;
+using Message = HttpMessage;
 
 std::string_view single(const Message& message, http::field name) {
     return message.count(name) == 1 ? view(message[name]) : std::string_view{};
@@ -82,10 +90,19 @@ relay::Source peer_of(const Socket& socket) {
     return relay::source_of(relay::endpoint_from(peer.data()));
 }
 
+/// For people.
+std::string name_of(const Socket& socket, Way way) {
+    Error ignored;
+    const auto peer = socket.remote_endpoint(ignored);
+    return way == Way::owner || ignored ? "the unix socket"
+                                        : relay::to_string(relay::endpoint_from(peer.data()));
+}
+
 /// What a connection needs of its server.
 struct Hall {
-    Handler handler;
+    Hosts hosts;
     Deadlines deadlines;
+    std::function<void()> wake{}; ///< something was asked: turns are due
     Seats seats{};
 };
 
@@ -127,15 +144,42 @@ class Connection : public std::enable_shared_from_this<Connection> {
         }
         hall_->seats.ask(number_);
         head_only_ = parser_.get().method() == http::verb::head;
+        gzip_ = view(parser_.get()[http::field::accept_encoding]).find("gzip") !=
+                std::string_view::npos;
         Request request = request_from(parser_.get());
         request.way = way_;
         request.spare = spare_;
-        hall_->handler(request, [self = shared_from_this()](Response response) {
+        request.from = name_of(stream_.socket(), way_);
+        request.upgrade = websocket::is_upgrade(parser_.get());
+        if (request.upgrade && hall_->hosts.upgrade) {
+            return upgrade(request);
+        }
+        hall_->hosts.handler(request, [self = shared_from_this()](Response response) {
             asio::post(self->stream_.get_executor(),
                        [self, response = std::move(response)]() mutable {
                            self->write(std::move(response));
                        });
         });
+        hall_->wake();
+    }
+
+    void upgrade(Request& request) {
+        const std::string token =
+            token_in_protocols(single(parser_.get(), http::field::sec_websocket_protocol));
+        const std::string authorization = "Bearer " + token;
+        if (request.authorization.empty() && !token.empty()) {
+            request.authorization = authorization;
+        }
+        Upgrade answer = hall_->hosts.upgrade(request);
+        if (answer.refusal) {
+            return write(*std::move(answer.refusal));
+        }
+        accept_web_socket(std::move(stream_), parser_.release(),
+                          [on_open = std::move(answer.on_open),
+                           wake = hall_->wake](const std::shared_ptr<WebSocket>& socket) {
+                              on_open(socket);
+                              wake();
+                          });
     }
 
     void write(Response response) {
@@ -158,6 +202,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
         if (!response.challenge.empty()) {
             reply_.set(http::field::www_authenticate, response.challenge);
         }
+        if (gzip_ && (response.gzipped != nullptr || response.body.size() >= kWorthGzip)) {
+            response.body =
+                response.gzipped != nullptr ? *response.gzipped : gzipped(response.body);
+            reply_.set(http::field::content_encoding, "gzip");
+        }
+        reply_.set(http::field::vary, "Accept-Encoding");
         reply_.content_length(response.body.size());
         if (!head_only_) {
             reply_.body() = std::move(response.body);
@@ -179,6 +229,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     http::request_parser<http::string_body> parser_;
     http::response<http::string_body> reply_;
     bool head_only_ = false;
+    bool gzip_ = false; ///< its peer takes answers compressed
 };
 
 /// One of the sockets that listen.
@@ -200,8 +251,8 @@ std::vector<Listening> one(const HttpAddress& where) {
 } // namespace
 
 struct HttpServer::Impl {
-    Impl(const std::vector<Listening>& listening, Handler answer, const Deadlines& deadlines)
-        : hall{std::move(answer), deadlines} {
+    Impl(const std::vector<Listening>& listening, Hosts hosts, const Deadlines& deadlines)
+        : hall{std::move(hosts), deadlines, [this] { wake(); }} {
         entrances.reserve(listening.size());
         for (const Listening& each : listening) {
             where.push_back(each.where());
@@ -256,22 +307,45 @@ struct HttpServer::Impl {
         connection->run();
     }
 
+    void wake() {
+        if (hall.hosts.turn && !std::exchange(turning, true)) {
+            turn_at.expires_after(kTurn);
+            turn();
+        }
+    }
+
+    void turn() {
+        turn_at.async_wait([this](const Error& error) {
+            turning = !error && hall.hosts.turn();
+            if (turning) {
+                turn_at.expires_at(
+                    std::max(turn_at.expiry() + kTurn, std::chrono::steady_clock::now()));
+                turn();
+            }
+        });
+    }
+
     Hall hall;
+    bool turning = false;
     std::vector<HttpAddress> where;
     Seats::Number last_number = 0;
     std::atomic<std::uint64_t> turned_away{0};
     std::unordered_map<Seats::Number, std::weak_ptr<Connection>> spare;
     asio::io_context io{1}; ///< before what waits on it; behind what its handlers use
+    asio::basic_waitable_timer<std::chrono::steady_clock,
+                               asio::wait_traits<std::chrono::steady_clock>,
+                               asio::io_context::executor_type>
+        turn_at{io.get_executor()};
     std::vector<Entrance> entrances;
     std::thread thread;
 };
 
-HttpServer::HttpServer(const std::vector<Listening>& listening, Handler handler,
+HttpServer::HttpServer(const std::vector<Listening>& listening, Hosts hosts,
                        const Deadlines& deadlines)
-    : impl_{std::make_unique<Impl>(listening, std::move(handler), deadlines)} {}
+    : impl_{std::make_unique<Impl>(listening, std::move(hosts), deadlines)} {}
 
 HttpServer::HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines)
-    : HttpServer{one(where), std::move(handler), deadlines} {}
+    : HttpServer{one(where), Hosts{.handler = std::move(handler)}, deadlines} {}
 
 HttpServer::~HttpServer() {
     stop();

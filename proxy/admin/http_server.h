@@ -1,14 +1,17 @@
 #pragma once
 
 #include "proxy/admin/listening.h"
+#include "proxy/admin/web_socket.h"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tw::admin {
@@ -31,6 +34,8 @@ struct Request {
     std::string_view body{};
     Way way = Way::loopback; ///< by which it came
     bool spare = false;      ///< it has a seat for health checks only (see Seats)
+    bool upgrade = false;    ///< asks for a WebSocket
+    std::string from{};      ///< who asks, for people: an address, or "the unix socket"
 };
 
 struct Response {
@@ -40,6 +45,8 @@ struct Response {
     std::string allow{};          ///< of a 405: the methods there are
     std::string challenge{};      ///< of a 401: WWW-Authenticate
     std::string content_policy{}; ///< Content-Security-Policy; empty: nothing may be loaded
+    /// What `body` is when compressed by gzip, for who takes it so; null: compressed when worth it.
+    const std::string* gzipped = nullptr;
 };
 
 /// Gives the answer, at once or later and from any thread, but not after the server is destroyed:
@@ -48,6 +55,24 @@ using Respond = std::function<void(Response)>;
 /// Called on the server's thread, one request at a time.
 using Handler = std::function<void(const Request&, Respond)>;
 
+/// What becomes of a request for a WebSocket: a refusal, or whom to call once it is open.
+struct Upgrade {
+    std::optional<Response> refusal{};
+    std::function<void(const std::shared_ptr<WebSocket>&)> on_open{};
+};
+
+/// Who answers, on the server's thread.
+struct Hosts {
+    Handler handler{};
+    /// Of requests that ask for a WebSocket; none: they are answered as all others.
+    std::function<Upgrade(const Request&)> upgrade{};
+    /// Called every kTurn from each request on until it says false.
+    std::function<bool()> turn{};
+};
+
+/// A tick of the game.
+inline constexpr std::chrono::milliseconds kTurn{20};
+
 /// A request has to be here, an answer to be taken, within so much time.
 struct Deadlines {
     std::chrono::milliseconds usual{5000};
@@ -55,12 +80,18 @@ struct Deadlines {
 };
 
 /// A small HTTP/1.1 server on a thread of its own: one request a connection, everything bounded
-/// (see Seats for how many). Who is too many is closed at once, and counted.
+/// (see Seats for how many). Who is too many is closed at once, and counted. What is opened as a
+/// WebSocket gives its seat back: whoever opens it bounds those.
 class HttpServer {
   public:
     /// Nothing is answered before start().
-    HttpServer(const std::vector<Listening>& listening, Handler handler,
+    HttpServer(const std::vector<Listening>& listening, Hosts hosts,
                const Deadlines& deadlines = {});
+
+    HttpServer(const std::vector<Listening>& listening, Handler handler,
+               const Deadlines& deadlines = {})
+        : HttpServer{listening, Hosts{.handler = std::move(handler)}, deadlines} {}
+
     /// Binds, too. Errors: ListenError.
     HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines = {});
     /// Stops.

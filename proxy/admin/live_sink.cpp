@@ -62,6 +62,7 @@ void LiveSink::see(const record::SessionRecord& record) {
 void LiveSink::see(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
         found->second.view.map = record.name;
+        found->second.view.map_sha256 = record.width == 0 ? std::nullopt : record.sha256;
     }
 }
 
@@ -149,6 +150,7 @@ void LiveSink::add_session(View& view, std::uint32_t number,
         session.datagrams[i] = stats.directions[i].datagrams;
         session.bytes[i] = stats.directions[i].bytes;
         session.recovered[i] = stats.directions[i].recovered;
+        session.jitter_us[i] = stats.directions[i].jitter_us;
     }
     session.snapshots = stats.snapshots;
     session.verified = stats.verified;

@@ -5,11 +5,19 @@
 
 namespace tw::admin {
 
-/// The live page: page.html as it was when twscope was built.
-[[nodiscard]] std::string_view page_html();
+/// A file of the live page, as it was when twscope was built.
+struct Asset {
+    std::string_view content_type;
+    std::string_view text;
+    std::string gzipped{};
+};
 
-/// Its Content-Security-Policy: nothing but its own script and style, known by their hashes, and
-/// requests to where it came from.
-[[nodiscard]] std::string page_policy();
+[[nodiscard]] const Asset& page_html();
+[[nodiscard]] const Asset& page_script();
+[[nodiscard]] const Asset& page_style();
+
+/// Its Content-Security-Policy: nothing but its own script and style, and requests to where it came
+/// from; nothing that stands in the page itself is run.
+[[nodiscard]] std::string_view page_policy();
 
 } // namespace tw::admin

@@ -106,4 +106,15 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
     return std::nullopt;
 }
 
+std::optional<Response> refuse_foreign_socket(const Request& request,
+                                              const OriginOptions& options) {
+    if (auto refusal = refuse_foreign_origin(request, options)) {
+        return refusal;
+    }
+    if (request.way != Way::owner && !same_origin(request)) {
+        return Response{.status = 403, .body = "requested by a page from elsewhere\n"};
+    }
+    return std::nullopt;
+}
+
 } // namespace tw::admin

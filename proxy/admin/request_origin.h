@@ -26,4 +26,8 @@ struct OriginOptions {
 [[nodiscard]] std::optional<Response> refuse_foreign_origin(const Request& request,
                                                             const OriginOptions& options);
 
+/// The same for a WebSocket: no web page elsewhere may open one, whatever it asks for.
+[[nodiscard]] std::optional<Response> refuse_foreign_socket(const Request& request,
+                                                            const OriginOptions& options);
+
 } // namespace tw::admin

@@ -41,6 +41,13 @@ struct SilenceState {
     std::uint64_t refused = 0;    ///< "port unreachable" by ICMP since then
 };
 
+/// Somebody changed the line from the page.
+struct ImpairmentChange {
+    std::int64_t time_ms = 0; ///< since 1970
+    std::string from{};       ///< an address, or "the unix socket"
+    std::string settings{};
+};
+
 /// Where records go.
 struct RecordingState {
     std::string output{}; ///< empty: nowhere
@@ -57,6 +64,10 @@ struct State {
     std::string server{};
     std::optional<SilenceState> server_silent{}; ///< nothing: it answers, or nobody asks it
     std::string impairment{};                    ///< as relay::parse_impairment reads it
+    std::optional<ImpairmentChange> impaired{};  ///< the last change from the page
+    std::uint32_t observer = 1; ///< which one of the run this is: more than 1, it was started again
+    std::size_t viewers = 0;    ///< of the live page
+    std::uint64_t viewers_lost = 0; ///< frames that they were too slow for
     bool inspecting = true;
     RelayState relay{};
     RecordingState recording{};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tw::admin {
 
@@ -42,7 +43,17 @@ json::object relay_json(const RelayState& relay) {
 json::object direction_json(const SessionView& session, std::size_t direction) {
     return {{"datagrams", session.datagrams[direction]},
             {"bytes", session.bytes[direction]},
-            {"recovered", session.recovered[direction]}};
+            {"recovered", session.recovered[direction]},
+            {"jitter_us", session.jitter_us[direction].mean()},
+            {"jitter_count", session.jitter_us[direction].count}};
+}
+
+/// Names the map's bytes; null where they are not known.
+json::value map_id(const SessionView& session) {
+    if (!session.map_sha256) {
+        return nullptr;
+    }
+    return json::string(fmt::format("{:02x}", fmt::join(*session.map_sha256, "")));
 }
 
 json::array sessions_json(const View& view) {
@@ -52,6 +63,7 @@ json::array sessions_json(const View& view) {
                                         {"client", session.client},
                                         {"protocol", session.protocol},
                                         {"map", session.map},
+                                        {"map_id", map_id(session)},
                                         {"name", session.name},
                                         {"place", session.place},
                                         {"closed", session.closed},
@@ -89,6 +101,7 @@ json::array findings_json(const View& view) {
             findings.push_back(json::object{{"id", info.name},
                                             {"severity", record::severity_name(info.severity)},
                                             {"sentence", info.sentence},
+                                            {"cause", info.cause},
                                             {"count", count}});
         }
     }
@@ -108,6 +121,9 @@ json::array recent_json(const View& view) {
                           {"session", line.session},
                           {"severity", line.severity},
                           {"text", line.text}};
+        if (line.tick) {
+            told["tick"] = *line.tick;
+        }
         if (has_account(view, line)) {
             told["explained_at"] =
                 fmt::format("/api/explain?session={}&tick={}", line.session, *line.tick);
@@ -117,7 +133,31 @@ json::array recent_json(const View& view) {
     return recent;
 }
 
+/// Who changed the line from the page, while it is still as they left it.
+json::value impaired_json(const State& state) {
+    if (!state.impaired || state.impaired->settings != state.impairment) {
+        return nullptr;
+    }
+    return json::object{{"time_ms", state.impaired->time_ms}, {"from", state.impaired->from}};
+}
+
 } // namespace
+
+std::string sessions_json(const State& state) {
+    return record::json_text(json::object{{"v", 1},
+                                          {"now_ms", state.now_ms},
+                                          {"seen_by_inspection", state.view.sessions_open},
+                                          {"sessions", sessions_json(state.view)}}) +
+           '\n';
+}
+
+std::string findings_json(const State& state) {
+    return record::json_text(json::object{{"v", 1},
+                                          {"now_ms", state.now_ms},
+                                          {"findings", findings_json(state.view)},
+                                          {"recent", recent_json(state.view)}}) +
+           '\n';
+}
 
 std::string state_json(const State& state) {
     json::object object{{"v", 1},
@@ -128,6 +168,10 @@ std::string state_json(const State& state) {
                         {"server", state.server},
                         {"server_silent", state.server_silent.has_value()},
                         {"impairment", state.impairment},
+                        {"impaired_by", impaired_json(state)},
+                        {"observer", state.observer},
+                        {"viewers", state.viewers},
+                        {"viewers_lost", state.viewers_lost},
                         {"inspecting", state.inspecting},
                         {"relay", relay_json(state.relay)},
                         {"recording",

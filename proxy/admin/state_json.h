@@ -10,4 +10,9 @@ namespace tw::admin {
 /// ever added.
 [[nodiscard]] std::string state_json(const State& state);
 
+/// Its sessions alone.
+[[nodiscard]] std::string sessions_json(const State& state);
+/// Its findings alone: how often each occurred and what usually causes it, and the latest.
+[[nodiscard]] std::string findings_json(const State& state);
+
 } // namespace tw::admin

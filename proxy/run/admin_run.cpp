@@ -1,6 +1,7 @@
 #include "proxy/run/admin_run.h"
 
 #include "proxy/relay/clock.h"
+#include "proxy/run/page_records.h"
 
 #include <algorithm>
 #include <chrono>
@@ -121,7 +122,29 @@ admin::Sources AdminRun::sources() {
             return parts_.impairment->set(text).map([](const std::string&) {});
         },
         .explain = [this](std::uint32_t session,
-                          std::int64_t tick) { return explain(session, tick); }};
+                          std::int64_t tick) { return explain(session, tick); },
+        .api = {.map = [this](std::uint32_t session) { return map_of(session); },
+                .keys_json = [objects = parts_.objects] { return filter_keys_json(objects); },
+                .make_filter =
+                    [objects = parts_.objects](const std::string& text) {
+                        return make_line_filter(text, objects);
+                    }},
+        .view = {.feed = parts_.inspecting ? parts_.feed : nullptr,
+                 .objects =
+                     parts_.objects == nullptr ? &snapshot::ObjectSet::standard() : parts_.objects,
+                 .snapshot_line = [this](const admin::SeenSnapshot& seen,
+                                         const snapshot::SnapshotView& items) {
+                     return snapshot_line(seen, items, map_of(seen.session), parts_.objects);
+                 }}};
+}
+
+std::shared_ptr<const map::Physics> AdminRun::map_of(std::uint32_t session) const {
+    const admin::View view = parts_.board->read();
+    const auto found = std::find_if(view.sessions.begin(), view.sessions.end(),
+                                    [session](const auto& each) { return each.number == session; });
+    return found == view.sessions.end() || !found->map_sha256
+               ? nullptr
+               : parts_.maps->physics_of(*found->map_sha256);
 }
 
 std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t tick) const {
@@ -142,6 +165,7 @@ admin::State AdminRun::state() const {
                        .listen = {},
                        .server = parts_.relay->server(),
                        .impairment = parts_.impairment->settings(),
+                       .observer = parts_.observer,
                        .inspecting = parts_.inspecting,
                        .relay = relay_state(*parts_.relay),
                        .recording = {},

@@ -2,6 +2,7 @@
 
 #include "proxy/admin/admin.h"
 #include "proxy/run/impairment_control.h"
+#include "proxy/run/map_folders.h"
 #include "proxy/run/page_token.h"
 #include "proxy/run/relay_pulse.h"
 #include "proxy/run/relay_window.h"
@@ -42,6 +43,10 @@ class AdminRun {
         const RelayWindow* relay;
         ImpairmentControl* impairment;
         const admin::Board* board;
+        admin::Feed* feed;
+        MapFolders* maps;
+        const snapshot::ObjectSet* objects; ///< null: the standard ones
+        std::uint32_t observer;             ///< which one of the run this is
         const sink::RecordTarget* file;
         const sink::QueuedOutput* queue;
         bool inspecting;
@@ -74,6 +79,7 @@ class AdminRun {
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
     [[nodiscard]] admin::Sources sources();
+    [[nodiscard]] std::shared_ptr<const map::Physics> map_of(std::uint32_t session) const;
 
     /// Who waits to hear how the relay is. Kept here and not in what is posted to the io_context,
     /// because whoever waits must be gone before the server is.

@@ -149,6 +149,11 @@ std::shared_ptr<const map::Physics> MapFolders::find_physics(const map::Sha256& 
     return known == kept_.end() ? nullptr : known->second.physics;
 }
 
+std::shared_ptr<const map::Physics> MapFolders::physics_of(const map::Sha256& sha256) {
+    const std::lock_guard lock{mutex_};
+    return find_physics(sha256);
+}
+
 void MapFolders::shed() {
     const std::lock_guard lock{mutex_};
     std::vector<const map::Physics*> unused;

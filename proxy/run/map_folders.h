@@ -46,6 +46,9 @@ class MapFolders final : public inspect::MapSource {
     find_kept(const inspect::MapAnnouncement& announcement) override;
     void shed() override;
 
+    /// The map with this checksum, if it is kept; null: it is not.
+    [[nodiscard]] std::shared_ptr<const map::Physics> physics_of(const map::Sha256& sha256);
+
   private:
     /// A server that changes maps for ever must not fill the memory.
     static constexpr std::size_t kKept = 16;

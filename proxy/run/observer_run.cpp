@@ -53,6 +53,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
     const unsigned threads = shared_.threads();
     if (options_.page || options_.late_page) {
         board_.emplace(threads);
+        feed_.emplace(threads);
     }
     const PipelineOptions common = pipeline();
     for (unsigned i = 0; i < threads && options_.inspect; ++i) {
@@ -82,6 +83,7 @@ PipelineOptions ObserverRun::pipeline() {
             .console_filter = options_.console_filter,
             .expectations = options_.expectations,
             .board = board_ ? &*board_ : nullptr,
+            .feed = feed_ ? &*feed_ : nullptr,
             .pseudonym_key = options_.pseudonym_key,
             .demos = options_.demos,
             .capture = capture_,
@@ -97,6 +99,10 @@ void ObserverRun::open_page() {
                                                              .relay = &relay_,
                                                              .impairment = &*impairment_,
                                                              .board = &*board_,
+                                                             .feed = &*feed_,
+                                                             .maps = &maps_,
+                                                             .objects = options_.objects,
+                                                             .observer = number_,
                                                              .file = options_.file,
                                                              .queue = queue_ ? &*queue_ : nullptr,
                                                              .inspecting = options_.inspect});

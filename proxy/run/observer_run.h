@@ -125,6 +125,7 @@ class ObserverRun {
     std::vector<std::unique_ptr<Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;
     std::optional<admin::Board> board_;
+    std::optional<admin::Feed> feed_;
     boost::asio::io_context io_{1};
     std::optional<AdminRun> page_;
     boost::asio::posix::stream_descriptor words_{io_}; ///< the link's, to wait on

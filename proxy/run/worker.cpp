@@ -73,6 +73,9 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
                                                  : *options.inspect.objects;
         sinks_.add(live_.emplace(objects));
         sinks_.add(stories_.emplace(objects));
+        if (feed_) {
+            sinks_.add(*feed_);
+        }
     }
     if (options.resync) {
         resync_.emplace(options.resync);
@@ -96,6 +99,12 @@ inspect::Options Worker::inspect_options(const PipelineOptions& options) {
     if (options.capture) {
         capture_.emplace(*options.files, *options.capture);
         observers_.add(capture_observer_.emplace(*capture_));
+    }
+    if (options.feed != nullptr) {
+        feed_.emplace(*options.feed, index_,
+                      options.inspect.objects == nullptr ? snapshot::ObjectSet::standard()
+                                                         : *options.inspect.objects);
+        observers_.add(feed_->ledger());
     }
     own.observers = &observers_;
     return own;
@@ -163,6 +172,9 @@ void Worker::run() {
 }
 
 void Worker::do_what_is_due(relay::Clock::time_point now) {
+    if (feed_) {
+        feed_->hand_over(now);
+    }
     if (now - flushed_ >= kFlushEvery) {
         flushed_ = now;
         to_flush_ = false;
@@ -191,6 +203,9 @@ relay::Clock::time_point Worker::next_due(relay::Clock::time_point now) const {
     }
     if (board_ != nullptr && to_publish_) {
         due = std::min(due, published_ + kPublishEvery);
+    }
+    if (feed_ && feed_->pending()) {
+        due = std::min(due, now + kFlushEvery); // the page was in the way
     }
     return due;
 }

@@ -9,6 +9,7 @@
 #include "proxy/run/capture_observer.h"
 #include "proxy/run/fanout.h"
 #include "proxy/run/legacy_file.h"
+#include "proxy/run/live_feed.h"
 #include "proxy/run/resync.h"
 #include "proxy/run/story_keeper.h"
 #include "proxy/run/worker_result.h"
@@ -43,6 +44,7 @@ struct PipelineOptions {
     std::optional<filter::Filter> console_filter{}; ///< of what the console shows
     std::vector<filter::Expectation> expectations{};
     admin::Board* board = nullptr; ///< what the live page reads; null: there is none
+    admin::Feed* feed = nullptr;   ///< what its viewers are shown; null: there is no page
     std::string pseudonym_key{};   ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
     std::optional<sink::FileQueue::File> capture{}; ///< where datagrams are written
@@ -116,6 +118,7 @@ class Worker {
     std::optional<admin::LiveSink> live_;
     std::optional<StoryKeeper> stories_;
     std::optional<ResyncWish> resync_;
+    std::optional<LiveFeed> feed_;
     const Legacies* inherited_ = nullptr;
     std::unordered_set<std::uint32_t> seamless_; ///< sessions that are to miss nothing
     admin::Board* board_;

@@ -1,0 +1,84 @@
+#include "proxy/admin/api.h"
+
+#include "map/game_layer.h"
+#include "proxy/admin/map_json.h"
+#include "proxy/admin/query.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::admin {
+
+namespace {
+
+constexpr const char* kJson = "application/json";
+/// Larger maps are not sent: a browser could not show them, and here they would take too much memory.
+constexpr std::int64_t kMaxTiles = std::int64_t{1} << 21U;
+/// An answer has to be there before its connection ends (Deadlines).
+constexpr double kMaxWait = 4;
+constexpr std::size_t kUsualLimit = 1000;
+constexpr std::size_t kMaxLimit = 10000;
+
+} // namespace
+
+void show_map(const ApiSources& sources, const Request& request, const Respond& respond) {
+    const auto session = number_in<std::uint32_t>(request.query, "session");
+    if (!session) {
+        return respond({.status = 400, .body = "say whose map, for example /api/map?session=1\n"});
+    }
+    const auto physics = sources.map(*session);
+    if (physics == nullptr) {
+        return respond({.status = 404, .body = "the map of that session is not known\n"});
+    }
+    if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
+        return respond({.status = 404, .body = "that map is too large to be shown\n"});
+    }
+    respond({.content_type = kJson, .body = map_json(*physics)});
+}
+
+void show_world(Viewers& viewers, const Request& request, const Respond& respond) {
+    const auto session = number_in<std::uint32_t>(request.query, "session");
+    if (!session || *session == 0) {
+        return respond(
+            {.status = 400, .body = "say whose view, for example /api/world?session=1\n"});
+    }
+    viewers.ask_snapshot(*session, respond);
+}
+
+void show_records(const ApiSources& sources, Viewers& viewers, const Request& request,
+                  const Respond& respond) {
+    LineFilter filter;
+    if (value_in(request.query, "filter")) {
+        const auto text = text_in(request.query, "filter");
+        if (!text) {
+            return respond({.status = 400, .body = "write the filter as addresses want it: %20\n"});
+        }
+        auto made = sources.make_filter(*text);
+        if (!made) {
+            return respond(
+                {.status = 400,
+                 .body = fmt::format("{} (at {})\n", made.error().message, made.error().offset)});
+        }
+        filter = *std::move(made);
+    }
+    const bool has_wait = value_in(request.query, "wait").has_value();
+    const bool has_limit = value_in(request.query, "limit").has_value();
+    const auto wait = number_in<double>(request.query, "wait");
+    const auto limit = number_in<std::size_t>(request.query, "limit");
+    if ((has_wait && !(wait && *wait >= 0 && *wait <= kMaxWait)) ||
+        (has_limit && !(limit && *limit <= kMaxLimit))) {
+        return respond({.status = 400,
+                        .body = fmt::format("wait is 0 to {} seconds, limit at most {} records\n",
+                                            kMaxWait, kMaxLimit)});
+    }
+    constexpr double kMs = 1000;
+    viewers.ask_records(std::move(filter),
+                        std::chrono::milliseconds{static_cast<int>(wait.value_or(1) * kMs)},
+                        limit.value_or(kUsualLimit), respond);
+}
+
+} // namespace tw::admin

@@ -1,0 +1,110 @@
+#pragma once
+
+#include "proxy/record/ledger.h"
+#include "snapshot/item.h"
+#include "snapshot/snapshot.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tw::admin {
+
+/// What viewers of the page look at. The page's thread says it; the workers ask for every record, which
+/// is one load while nobody looks.
+class Watch {
+  public:
+    /// Sessions that are looked at one by one.
+    static constexpr std::size_t kMaxSessions = 32;
+
+    [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
+
+    [[nodiscard]] bool session(std::uint32_t number) const noexcept;
+
+    [[nodiscard]] bool log() const noexcept { return log_.load(std::memory_order_relaxed); }
+
+    /// Where the bytes go.
+    [[nodiscard]] bool bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+    /// By one thread. Sessions beyond kMaxSessions are not looked at.
+    void set(std::span<const std::uint32_t> sessions, bool log, bool bytes) noexcept;
+
+  private:
+    std::atomic<bool> any_{false};
+    std::atomic<bool> log_{false};
+    std::atomic<bool> bytes_{false};
+    std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0: none
+};
+
+/// A snapshot as it passed: what the timeline says of it, and where its items stand in a batch.
+struct SeenSnapshot {
+    std::uint32_t session = 0;
+    std::int64_t time = 0; ///< nanoseconds since 1970
+    snapshot::Tick tick = 0;
+    snapshot::Tick delta_tick = snapshot::kNoBase;
+    std::optional<std::int32_t> crc_wanted{};
+    std::optional<std::int32_t> crc_got{};
+    std::size_t bytes = 0;
+    std::int32_t parts = 0;
+    bool rebuilt = false;
+    std::size_t block = 0; ///< index into Batch::ints
+    std::size_t num_items = 0;
+    std::size_t num_ints = 0;
+};
+
+/// What a worker saw of what is looked at. Kept for its memory.
+struct Batch {
+    /// Nothing is added beyond as much: 100 full snapshots, or some thousand lines.
+    static constexpr std::size_t kMaxInts = std::size_t{1} << 20U;
+    static constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20U;
+
+    std::vector<SeenSnapshot> snapshots{};
+    std::vector<std::int32_t> ints{};        ///< as SnapshotView::of_block takes them
+    std::string lines{};                     ///< records as JSON, each with a newline behind it
+    std::vector<record::LedgerRow> ledger{}; ///< totals; empty: nothing new
+    std::uint64_t lost_snapshots = 0;        ///< that had no room
+    std::uint64_t lost_lines = 0;
+
+    [[nodiscard]] bool empty() const {
+        return snapshots.empty() && lines.empty() && ledger.empty() && lost_snapshots == 0 &&
+               lost_lines == 0;
+    }
+
+    void clear();
+
+    /// Copies the items; counts it as lost where there is no room.
+    void add(SeenSnapshot seen, const snapshot::SnapshotView& items);
+
+    [[nodiscard]] snapshot::SnapshotView items(const SeenSnapshot& seen) const;
+};
+
+/// What one worker hands over to the page. It never waits here: when the page is in the way, or has not
+/// fetched what is here, it comes again later with more.
+class FeedBox {
+  public:
+    /// `batch` gets back the memory of one that was read. False: nothing happened.
+    [[nodiscard]] bool try_put(Batch& batch);
+
+    /// `batch` has to be empty. False: there is nothing.
+    [[nodiscard]] bool take(Batch& batch);
+
+  private:
+    std::mutex mutex_;
+    Batch batch_;
+};
+
+/// Between the workers of a run and the page.
+struct Feed {
+    explicit Feed(std::size_t workers) : boxes(workers) {}
+
+    Watch watch;
+    std::vector<FeedBox> boxes; ///< by worker
+};
+
+} // namespace tw::admin

@@ -1,0 +1,117 @@
+#include "proxy/admin/map_json.h"
+
+#include "map/game_layer.h"
+#include "map/picture.h"
+#include "proxy/record/json.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+namespace tw::admin {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::array kLayers{map::Layer::game,    map::Layer::front,   map::Layer::tele,
+                             map::Layer::speedup, map::Layer::switch_, map::Layer::tune};
+
+using Plane = std::vector<unsigned char>;
+
+std::string base64(const Plane& bytes) {
+    std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
+    EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(),
+                    static_cast<int>(bytes.size()));
+    text.pop_back(); // the zero behind it
+    return text;
+}
+
+/// One byte of each tile.
+template <typename Pick>
+Plane plane_of(const map::Physics& physics, Pick&& pick) {
+    Plane plane;
+    plane.reserve(static_cast<std::size_t>(physics.width()) *
+                  static_cast<std::size_t>(physics.height()));
+    for (int y = 0; y < physics.height(); ++y) {
+        for (int x = 0; x < physics.width(); ++x) {
+            plane.push_back(pick(map::TilePos{x, y}));
+        }
+    }
+    return plane;
+}
+
+json::object names_json(map::Layer layer, const Plane& plane) {
+    std::array<bool, 256> used{};
+    for (const unsigned char index : plane) {
+        used.at(index) = true;
+    }
+    json::object names;
+    for (std::size_t index = 1; index < used.size(); ++index) {
+        const auto name = map::tile_name(layer, static_cast<std::uint8_t>(index));
+        if (used.at(index) && !name.empty()) {
+            names[std::to_string(index)] = name;
+        }
+    }
+    return names;
+}
+
+/// Which teleporter, switch or tune zone a tile is of; where the layer has such numbers.
+std::uint8_t number_of(const map::Location& place, map::Layer layer) {
+    switch (layer) {
+    case map::Layer::tele:
+        return place.tele.number;
+    case map::Layer::switch_:
+        return place.switch_.number;
+    case map::Layer::tune:
+        return place.tune.number;
+    default:
+        return 0;
+    }
+}
+
+json::object layer_json(const map::Physics& physics, map::Layer layer) {
+    const Plane plane =
+        plane_of(physics, [&](map::TilePos tile) { return physics.index(layer, tile); });
+    json::object object{{"tiles", base64(plane)}, {"names", names_json(layer, plane)}};
+    if (layer == map::Layer::tele || layer == map::Layer::switch_ || layer == map::Layer::tune) {
+        object["numbers"] = base64(plane_of(
+            physics, [&](map::TilePos tile) { return number_of(physics.at(tile), layer); }));
+    }
+    return object;
+}
+
+json::array swatches_json() {
+    json::array rows;
+    for (const map::Swatch& swatch : map::swatches()) {
+        rows.push_back(json::object{{"layer", map::layer_name(swatch.layer)},
+                                    {"first", swatch.first},
+                                    {"last", swatch.last},
+                                    {"color", fmt::format("#{:06x}", swatch.rgb)},
+                                    {"label", swatch.label}});
+    }
+    return rows;
+}
+
+} // namespace
+
+std::string map_json(const map::Physics& physics) {
+    json::object layers;
+    for (const map::Layer layer : kLayers) {
+        if (physics.has(layer)) {
+            layers[map::layer_name(layer)] = layer_json(physics, layer);
+        }
+    }
+    return record::json_text(json::object{{"v", 1},
+                                          {"width", physics.width()},
+                                          {"height", physics.height()},
+                                          {"layers", std::move(layers)},
+                                          {"swatches", swatches_json()}}) +
+           '\n';
+}
+
+} // namespace tw::admin

@@ -1,0 +1,53 @@
+// Which part of the world the canvas shows.
+
+const NEAREST = 4; // pixels a world unit
+const FARTHEST = 1 / 64;
+
+export class Camera {
+    x = 0;
+    y = 0;
+    scale = 0.75;
+    width = 1;
+    height = 1;
+
+    toScreen(x: number, y: number): { x: number; y: number } {
+        return { x: (x - this.x) * this.scale + this.width / 2, y: (y - this.y) * this.scale + this.height / 2 };
+    }
+
+    toWorld(x: number, y: number): { x: number; y: number } {
+        return { x: (x - this.width / 2) / this.scale + this.x, y: (y - this.height / 2) / this.scale + this.y };
+    }
+
+    /** Nearer by this factor; what is at a point of the screen stays there. */
+    zoom(factor: number, x = this.width / 2, y = this.height / 2): void {
+        const before = this.toWorld(x, y);
+        this.scale = Math.min(Math.max(this.scale * factor, FARTHEST), NEAREST);
+        const after = this.toWorld(x, y);
+        this.x += before.x - after.x;
+        this.y += before.y - after.y;
+    }
+
+    move(dx: number, dy: number): void {
+        this.x -= dx / this.scale;
+        this.y -= dy / this.scale;
+    }
+
+    fit(left: number, top: number, right: number, bottom: number): void {
+        this.x = (left + right) / 2;
+        this.y = (top + bottom) / 2;
+        this.scale = Math.min(Math.max(Math.min(this.width / (right - left), this.height / (bottom - top)) * 0.96, FARTHEST), NEAREST);
+    }
+
+    get bounds(): { left: number; top: number; right: number; bottom: number } {
+        const { x: left, y: top } = this.toWorld(0, 0);
+        const { x: right, y: bottom } = this.toWorld(this.width, this.height);
+        return { left, top, right, bottom };
+    }
+
+    /** The context counts in world units from now on. */
+    apply(context: CanvasRenderingContext2D, ratio: number): void {
+        const scale = this.scale * ratio;
+        context.setTransform(scale, 0, 0, scale, (this.width / 2 - this.x * this.scale) * ratio,
+            (this.height / 2 - this.y * this.scale) * ratio);
+    }
+}

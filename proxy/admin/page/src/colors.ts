@@ -1,0 +1,42 @@
+// Colours of players and things. The map's ground is dark in both themes, and so is what stands on it bright.
+import { int, type Item } from './objects';
+import type { Moment } from './moment';
+
+const BODIES = ['#f2c14e', '#5bc0eb', '#9bc53d', '#e55934', '#c792ea', '#fa7921', '#4ecdc4', '#ff6b9d', '#b8e986', '#8fa8ff'];
+
+export const WEAPONS = ['hammer', 'gun', 'shotgun', 'grenade', 'laser', 'ninja'];
+export const WEAPON_COLORS = ['#d7ccc8', '#eceff1', '#ffb74d', '#ef5350', '#64b5f6', '#b39ddb'];
+
+/** As DDNet packs skin colours: hue, saturation and the upper half of lightness, a byte each. */
+function packed(value: number): string {
+    const hue = ((value >>> 16) & 0xff) / 255 * 360;
+    const saturation = ((value >>> 8) & 0xff) / 255 * 100;
+    const lightness = 50 + (value & 0xff) / 255 * 50;
+    return `hsl(${hue.toFixed(0)} ${saturation.toFixed(0)}% ${lightness.toFixed(0)}%)`;
+}
+
+const TEAMS_FLAG = 1;
+
+/** Body and feet of a client's tee. */
+export function skin(moment: Moment, client: number): { body: string; feet: string } {
+    const info = moment.get('client_info', client);
+    const player = moment.get('player_info', client);
+    const game = [...moment.all('game_info')][0];
+    if (game && player && int(game, 'game_info.game_flags') & TEAMS_FLAG) {
+        const body = int(player, 'player_info.team') === 1 ? '#5b8cff' : '#ff5b5b';
+        return { body, feet: body };
+    }
+    if (info && int(info, 'client_info.use_custom_color')) {
+        return { body: packed(int(info, 'client_info.color_body')), feet: packed(int(info, 'client_info.color_feet')) };
+    }
+    const body = BODIES[client % BODIES.length] ?? '#f2c14e';
+    return { body, feet: body };
+}
+
+/** Whether the tee stands frozen at that tick. */
+export function isFrozen(moment: Moment, client: number): boolean {
+    const more: Item | undefined = moment.get('ddnet_character', client);
+    if (!more) return false;
+    const end = int(more, 'ddnet_character.freeze_end');
+    return end === -1 || end > moment.tick;
+}

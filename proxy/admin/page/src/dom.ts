@@ -1,0 +1,44 @@
+// Elements. Everything a peer can choose goes through textContent: nothing of it is ever read as HTML.
+
+export function at<T extends HTMLElement = HTMLElement>(id: string): T {
+    const found = document.getElementById(id);
+    if (!found) throw new Error(`no element ${id}`);
+    return found as T;
+}
+
+type Child = Node | string | number | null | undefined;
+
+export function make<K extends keyof HTMLElementTagNameMap>(
+    name: K, className = '', ...children: Child[]): HTMLElementTagNameMap[K] {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    for (const child of children) {
+        if (child === null || child === undefined) continue;
+        made.append(child instanceof Node ? child : document.createTextNode(shown(String(child))));
+    }
+    return made;
+}
+
+// Controls, and what turns the direction of the text around it, would let a name say what it is not.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+
+/** A text with whatever hides in it made visible. */
+export function shown(text: string): string {
+    return text.replace(HIDDEN, (hidden) => `⟨${hidden.charCodeAt(0).toString(16)}⟩`);
+}
+
+export const fill = (parent: HTMLElement, children: Node[]): void => parent.replaceChildren(...children);
+
+export function button(text: string, title: string, act: () => void): HTMLButtonElement {
+    const made = make('button', '', text);
+    made.type = 'button';
+    made.title = title;
+    made.addEventListener('click', act);
+    return made;
+}
+
+export function row(...cells: (Child | HTMLTableCellElement)[]): HTMLTableRowElement {
+    return make('tr', '', ...cells.map((cell) => (cell instanceof HTMLTableCellElement ? cell : make('td', '', cell))));
+}
+
+export const number = (text: Child, className = ''): HTMLTableCellElement => make('td', `number ${className}`, text);

@@ -1,0 +1,98 @@
+// What was found to be off, and the story of one finding.
+import { askText } from './api';
+import { fill, make, number, row } from './dom';
+import { clock, count } from './format';
+import { hexView, type FindingRecord } from './hex';
+import { open, panel } from './panels';
+import type { RecentFinding, Severity } from './protocol';
+import type { Store } from './store';
+
+const CLASS: Record<Severity, string> = { error: 'bad', warning: 'warn', info: 'soft' };
+const ORDER: Severity[] = ['error', 'warning', 'info'];
+const MAX_ROWS = 60;
+
+export class Findings {
+    private readonly body = panel('findings', 'findings', 'D');
+    private readonly told = make('section', 'story');
+    private readonly recent = make('tbody');
+    private readonly counts = make('tbody');
+
+    constructor(private readonly store: Store) {
+        this.told.hidden = true;
+        this.body.append(this.told, make('h3', '', 'latest warnings and errors'), make('table', '', this.recent),
+            make('h3', '', 'all, by kind'), make('table', '', this.counts));
+        store.on('state', () => this.show());
+    }
+
+    private show(): void {
+        const { state, marks } = this.store;
+        if (!state) return;
+        const none = row(make('td', 'soft', 'none'));
+        fill(this.recent, marks.length === 0 ? [none] : marks.slice(-MAX_ROWS).reverse().map((mark) => this.line(mark)));
+        const sorted = [...state.findings].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity) || b.count - a.count);
+        fill(this.counts, sorted.length === 0 ? [none.cloneNode(true)] : sorted.map((finding) => row(number(count(finding.count)),
+            make('td', CLASS[finding.severity], finding.severity),
+            make('td', '', make('b', '', finding.id), make('p', 'soft', `${finding.sentence} ${finding.cause}`)))));
+    }
+
+    private line(mark: RecentFinding): HTMLTableRowElement {
+        const go = make('button', `link ${CLASS[mark.severity]}`, mark.text);
+        go.type = 'button';
+        go.addEventListener('click', () => {
+            this.store.goTo(this.store.history.indexAt(mark.time_ms + 1));
+            void this.tell(mark);
+        });
+        return row(make('td', 'soft', clock(mark.time_ms)), make('td', '', go));
+    }
+
+    /** Everything that is known of a finding: cause, item, checksums, bytes, and what came before and after. */
+    async tell(mark: RecentFinding): Promise<void> {
+        open('findings');
+        this.told.hidden = false;
+        const close = make('button', 'link', 'close');
+        close.addEventListener('click', () => { this.told.hidden = true; });
+        const story = make('pre', '', 'looking …');
+        const facts = make('div');
+        fill(this.told, [make('div', 'heading', make('h2', CLASS[mark.severity], mark.text), close), facts, story]);
+        this.told.scrollIntoView({ block: 'nearest' });
+        const [text, records] = await Promise.all([
+            mark.explained_at ? askText(mark.explained_at).catch((error: Error) => error.message)
+                : Promise.resolve('Its story is not kept: only those of the latest findings about snapshots are.'),
+            this.records(mark)]);
+        story.textContent = text;
+        fill(facts, records.map((record) => this.facts(record)));
+    }
+
+    private async records(mark: RecentFinding): Promise<FindingRecord[]> {
+        if (mark.tick === undefined) return [];
+        const filter = `finding and session == ${mark.session} and tick == ${mark.tick}`;
+        const lines = await askText(`/api/records?wait=0&filter=${encodeURIComponent(filter)}`).catch(() => '');
+        return lines.split('\n').filter(Boolean).map((line) => JSON.parse(line) as FindingRecord);
+    }
+
+    private facts(record: FindingRecord): Node {
+        const known = this.store.state?.findings.find((each) => each.id === record.id);
+        const list = make('dl', 'facts');
+        const fact = (name: string, value: unknown): void => {
+            if (value !== undefined && value !== null && value !== '') list.append(make('dt', '', name), make('dd', '', String(value)));
+        };
+        fact('finding', record.id);
+        fact('what', known?.sentence);
+        fact('usually', known?.cause);
+        fact('tick', record.tick);
+        fact('base', record.delta_tick);
+        if (record.item) fact('item', `${record.item.type ?? record.item.type_id} ${record.item.id}${record.field ? `, ${record.field}` : ''}`);
+        fact('checksum wanted', record.crc_wanted);
+        fact('checksum got', record.crc_got);
+        fact('value', record.value);
+        fact('expected', record.expected);
+        fact('limit', record.limit);
+        fact('part', record.part);
+        fact('offset', record.offset);
+        fact('DDNet prints', record.ddnet_code === undefined ? undefined : `error ${record.ddnet_code}`);
+        fact('detail', record.detail);
+        const box = make('div', '', list);
+        if (record.bytes) box.append(hexView(record.bytes, record.offset));
+        return box;
+    }
+}

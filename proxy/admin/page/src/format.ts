@@ -1,0 +1,33 @@
+export const count = (value: number): string => value.toLocaleString('en');
+
+export function size(bytes: number): string {
+    const units = ['B', 'kB', 'MB', 'GB'];
+    let unit = 0;
+    while (bytes >= 1000 && unit < units.length - 1) {
+        bytes /= 1000;
+        ++unit;
+    }
+    return `${unit > 0 && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)} ${units[unit]}`;
+}
+
+const SPANS: readonly (readonly [number, string])[] = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
+
+/** "2 h 5 min" */
+export function span(seconds: number): string {
+    const first = Math.max(SPANS.findIndex(([unit]) => seconds >= unit), 0);
+    const parts: string[] = [];
+    let rest = seconds;
+    for (const [unit, name] of SPANS.slice(seconds < 1 ? SPANS.length - 1 : first).slice(0, 2)) {
+        parts.push(`${Math.floor(rest / unit)} ${name}`);
+        rest %= unit;
+    }
+    return parts.join(' ');
+}
+
+export const clock = (ms: number): string => new Date(ms).toLocaleTimeString('en-GB');
+
+export function preciseClock(ms: number): string {
+    return `${clock(ms)}.${String(Math.floor(ms % 1000)).padStart(3, '0')}`;
+}
+
+export const percent = (share: number): string => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;

@@ -1,0 +1,24 @@
+// Bytes as hex, the part in question marked.
+import { make } from './dom';
+
+export interface FindingRecord {
+    id: string; tick?: number; delta_tick?: number; item?: { type?: string; type_id: number; id: number }; field?: string;
+    crc_wanted?: number | null; crc_got?: number | null; value?: number; expected?: number; limit?: number; part?: number;
+    offset?: number; ddnet_code?: number; detail?: string; bytes?: string;
+}
+
+const A_ROW = 16;
+
+/** `hex`: two digits a byte; what stands at `marked` and behind it in its row is what did not fit. */
+export function hexView(hex: string, marked: number | undefined): HTMLElement {
+    const view = make('pre', 'hex');
+    const bytes = hex.match(/../g) ?? [];
+    for (let begin = 0; begin < bytes.length; begin += A_ROW) {
+        view.append(make('span', 'soft', begin.toString(16).padStart(4, '0')));
+        bytes.slice(begin, begin + A_ROW).forEach((byte, index) => {
+            view.append(' ', begin + index === marked ? make('mark', '', byte) : byte);
+        });
+        view.append('\n');
+    }
+    return view;
+}

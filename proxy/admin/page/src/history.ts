@@ -1,0 +1,99 @@
+// The last ten minutes: what changed from frame to frame, packed in ints, and now and then all there was.
+import { Moment } from './moment';
+import { keyOf, type Item } from './objects';
+
+const SPAN_MS = 600_000;
+const MAX_BYTES = 96 << 20;
+const KEYFRAME_EVERY = 100;
+
+interface Entry { t: number; tick: number; full: boolean; items: Int32Array; gone: Float64Array }
+
+const bytesOf = (entry: Entry): number => entry.items.byteLength + entry.gone.byteLength + 96;
+
+/** object, id, number of ints, ints … */
+function pack(items: Iterable<Item>): Int32Array {
+    const ints: number[] = [];
+    for (const item of items) ints.push(item.object, item.id, item.data.length, ...item.data);
+    return Int32Array.from(ints);
+}
+
+function* unpack(ints: Int32Array): Generator<Item> {
+    for (let at = 0; at + 2 < ints.length;) {
+        const length = ints[at + 2] ?? 0;
+        yield { object: ints[at] ?? 0, id: ints[at + 1] ?? 0, data: [...ints.subarray(at + 3, at + 3 + length)] };
+        at += 3 + length;
+    }
+}
+
+export class History {
+    private entries: Entry[] = [];
+    private bytes = 0;
+    private sinceFull = 0;
+
+    get length(): number { return this.entries.length; }
+
+    get memory(): number { return this.bytes; }
+
+    get oldest(): number { return this.entries[0]?.t ?? 0; }
+
+    clear(): void {
+        this.entries = [];
+        this.bytes = 0;
+    }
+
+    add(moment: Moment, full: boolean, changed: readonly Item[], gone: readonly number[]): void {
+        const key = full || this.entries.length === 0 || ++this.sinceFull >= KEYFRAME_EVERY;
+        if (key) this.sinceFull = 0;
+        const entry = { t: moment.t, tick: moment.tick, full: key, items: pack(key ? moment.items.values() : changed),
+            gone: Float64Array.from(key ? [] : gone) };
+        this.entries.push(entry);
+        this.bytes += bytesOf(entry);
+        this.forget(moment.t);
+    }
+
+    /** The oldest go, up to a frame with all there was. */
+    private forget(now: number): void {
+        const first = this.entries[0];
+        if (!first || (now - first.t <= SPAN_MS && this.bytes <= MAX_BYTES)) return;
+        let drop = this.entries.findIndex((entry, index) => index > 0 && entry.full);
+        if (drop < 0) drop = 0;
+        for (const entry of this.entries.splice(0, drop)) this.bytes -= bytesOf(entry);
+    }
+
+    /** Index of the last frame not behind this time; -1: there is none. */
+    indexAt(t: number): number {
+        let low = 0;
+        let high = this.entries.length;
+        while (low < high) {
+            const middle = (low + high) >> 1;
+            if ((this.entries[middle]?.t ?? 0) <= t) low = middle + 1;
+            else high = middle;
+        }
+        return low - 1;
+    }
+
+    /** A frame as it came. */
+    rowAt(index: number): object {
+        const entry = this.entries[index];
+        if (!entry) return {};
+        return { k: 'frame', t: entry.t, tick: entry.tick, full: entry.full,
+            items: [...unpack(entry.items)].map((item) => [item.object, item.id, ...item.data]), gone: [...entry.gone] };
+    }
+
+    timeAt(index: number): number | undefined { return this.entries[index]?.t; }
+
+    momentAt(index: number): Moment {
+        let from = Math.min(index, this.entries.length - 1);
+        while (from > 0 && !this.entries[from]?.full) --from;
+        let moment = Moment.nothing;
+        for (let i = Math.max(from, 0); i <= index && i < this.entries.length; ++i) {
+            const entry = this.entries[i];
+            if (entry) moment = moment.next(entry.t, entry.tick, entry.full, unpack(entry.items), entry.gone);
+        }
+        return moment;
+    }
+}
+
+export const goneKeys = (gone: readonly number[][]): number[] => gone.map(([object, id]) => keyOf(object ?? 0, id ?? 0));
+export const itemsOf = (rows: readonly number[][]): Item[] =>
+    rows.map(([object, id, ...data]) => ({ object: object ?? 0, id: id ?? 0, data }));

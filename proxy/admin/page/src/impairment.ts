@@ -1,0 +1,47 @@
+// An impairment as text, as sliders show it, and those that are ready to be chosen.
+
+export interface Knob { name: string; title: string; unit: string; most: number; step: number }
+
+export const KNOBS: Knob[] = [
+    { name: 'delay', title: 'delay', unit: 'ms', most: 500, step: 5 },
+    { name: 'jitter', title: 'jitter', unit: 'ms', most: 200, step: 1 },
+    { name: 'loss', title: 'loss', unit: '%', most: 30, step: 0.5 },
+    { name: 'burst', title: 'lost in a row', unit: '', most: 20, step: 1 },
+    { name: 'dup', title: 'doubled', unit: '%', most: 20, step: 0.5 },
+    { name: 'reorder', title: 'out of order', unit: '%', most: 20, step: 0.5 },
+];
+
+export type Values = Partial<Record<string, number>>;
+
+export const PRESETS: { title: string; c2s: Values; s2c: Values }[] = [
+    { title: 'none', c2s: {}, s2c: {} },
+    { title: 'Wi-Fi', c2s: { delay: 5, jitter: 4, loss: 0.5 }, s2c: { delay: 5, jitter: 4, loss: 0.5, burst: 2 } },
+    { title: '4G', c2s: { delay: 30, jitter: 15, loss: 0.5 }, s2c: { delay: 25, jitter: 20, loss: 1, burst: 3 } },
+    { title: 'other continent', c2s: { delay: 75, jitter: 3, loss: 0.5 }, s2c: { delay: 75, jitter: 3, loss: 0.5 } },
+    { title: 'bad night', c2s: { delay: 60, jitter: 40, loss: 4, burst: 3, reorder: 1 }, s2c: { delay: 80, jitter: 60, loss: 8, burst: 5, dup: 1, reorder: 2 } },
+];
+
+const settingsOf = (values: Values): string => KNOBS.filter(({ name }) => values[name])
+    .filter(({ name }) => name !== 'burst' || (values['loss'] && (values['burst'] ?? 0) > 1))
+    .map(({ name, unit }) => `${name}=${values[name]}${unit}`).join(',');
+
+/** As twscope reads it. */
+export function textOf(c2s: Values, s2c: Values): string {
+    const parts = ([['c2s', settingsOf(c2s)], ['s2c', settingsOf(s2c)]] as const).filter(([, text]) => text);
+    return parts.length === 0 ? 'none' : parts.map(([dir, text]) => `${dir}:${text}`).join(';');
+}
+
+/** What the sliders show of a text; what they have no knob for (a rate) stays in the text. */
+export function valuesOf(text: string): { c2s: Values; s2c: Values } {
+    const values = { c2s: {} as Values, s2c: {} as Values };
+    for (const section of text.split(';')) {
+        const [, dir, rest] = /^\s*(?:(c2s|s2c):)?(.*)$/.exec(section) ?? [];
+        for (const setting of (rest ?? '').split(',')) {
+            const [, name, value, unit] = /^\s*(\w+)=([\d.]+)(\w*|%)\s*$/.exec(setting) ?? [];
+            if (!name || value === undefined) continue;
+            const scaled = Number(value) * (unit === 's' ? 1000 : unit === 'us' ? 0.001 : 1);
+            for (const each of dir ? [dir as 'c2s' | 's2c'] : (['c2s', 's2c'] as const)) values[each][name] = scaled;
+        }
+    }
+    return values;
+}

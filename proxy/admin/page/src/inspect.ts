@@ -1,0 +1,85 @@
+// The chosen thing: all its fields, what changed, what is on its tile.
+import { at, fill, make, number, row } from './dom';
+import { clientOf, fieldsOf, nameOf, positionOf, type Item } from './objects';
+import { panel } from './panels';
+import type { Store } from './store';
+import { TILE, type TileFact } from './tiles';
+
+const EVERY_MS = 100;
+
+export class Inspector {
+    private readonly body = panel('inspect', 'thing', 'I');
+    private shownAt = 0;
+
+    constructor(private readonly store: Store) {
+        const show = (): void => this.show();
+        store.on('selection', show);
+        store.on('moment', () => { if (!store.isLive || performance.now() - this.shownAt > EVERY_MS) show(); });
+        store.on('map', show);
+    }
+
+    private show(): void {
+        this.shownAt = performance.now();
+        const { store } = this;
+        at('follow').setAttribute('aria-pressed', String(store.following !== null));
+        if (this.body.hidden) return;
+        if (store.selected === null) {
+            return fill(this.body, [make('p', 'soft', 'Click a tee or a thing on the map: everything the last snapshot says of it stands here.')]);
+        }
+        const item = store.moment.items.get(store.selected);
+        if (!item) return fill(this.body, [make('p', 'soft', 'It is not in this snapshot.')]);
+        const parts: Node[] = [this.heading(item), this.fields(item)];
+        const client = clientOf(item);
+        if (nameOf(item) === 'character') {
+            for (const more of ['ddnet_character', 'player_info', 'client_info', 'ddnet_player']) {
+                const other = store.moment.get(more, client);
+                if (other) parts.push(make('h3', '', `${more} ${other.id}`), this.fields(other));
+            }
+        }
+        fill(this.body, parts);
+    }
+
+    private heading(item: Item): Node {
+        const { store } = this;
+        const client = clientOf(item);
+        const name = client >= 0 ? store.moment.playerName(client) : '';
+        const box = make('div', 'heading', make('h2', '', name || nameOf(item)),
+            make('p', 'soft', `${nameOf(item)} ${item.id}, tick ${store.moment.tick}`));
+        const place = positionOf(item);
+        if (place) {
+            const tile = { x: Math.floor(Math.round(place.x) / TILE), y: Math.floor(Math.round(place.y) / TILE) };
+            box.append(make('p', '', `at ${Math.round(place.x)}, ${Math.round(place.y)} · tile ${tile.x}, ${tile.y}: ${this.tileText(tile.x, tile.y)}`));
+        }
+        const seen = store.source === 0 ? '' : `seen by session ${store.source}`;
+        if (seen) box.append(make('p', 'soft', seen));
+        return box;
+    }
+
+    private tileText(x: number, y: number): string {
+        const facts: TileFact[] = this.store.tiles?.at(x, y) ?? [];
+        if (!this.store.tiles) return 'no map';
+        if (facts.length === 0) return 'air';
+        return facts.map((fact) => `${fact.layer} ${fact.name || fact.index}${fact.number ? ` no. ${fact.number}` : ''}`).join(', ');
+    }
+
+    private fields(item: Item): HTMLTableElement {
+        const old = this.before(item);
+        const before = old ? fieldsOf(old) : [];
+        return make('table', 'fields', make('tbody', '', ...fieldsOf(item).map((field, index) => {
+            const was = before[index]?.value;
+            const changed = old !== undefined && was !== field.value;
+            const line = row(make('td', 'key', field.name), number(field.value, field.meaning === 'text' ? 'words' : ''),
+                make('td', 'soft', field.meaning === 'text' ? '' : field.meaning), make('td', 'was', changed ? `was ${was ?? 'nothing'}` : ''));
+            line.classList.toggle('changed', changed);
+            return line;
+        })));
+    }
+
+    /** The same thing in the snapshot before. */
+    private before(item: Item): Item | undefined {
+        const { previous, moment } = this.store;
+        if (previous === moment) return item;
+        for (const old of previous.all(nameOf(item))) if (old.id === item.id) return old;
+        return undefined;
+    }
+}

@@ -1,0 +1,72 @@
+// Puts what comes from twscope where the page keeps it.
+import { goneKeys, itemsOf } from './history';
+import { Moment } from './moment';
+import type { BarRow, Frame, State } from './protocol';
+import type { Store } from './store';
+
+const SPAN_MS = 600_000;
+const MAX_BARS = 40_000;
+const MAX_MARKS = 2000;
+
+export class Intake {
+    private lastNumber = 0;
+
+    /** `again`: asks for a frame with all there is. */
+    constructor(private readonly store: Store, private readonly again: () => void) {}
+
+    frame(frame: Frame): void {
+        const { store } = this;
+        if (frame.session !== store.source) return;
+        if (!frame.full && (frame.n !== this.lastNumber + 1 || store.latest.tick < 0)) return this.again();
+        this.lastNumber = frame.n;
+        const items = itemsOf(frame.items);
+        const gone = goneKeys(frame.gone);
+        const previous = store.latest;
+        store.latest = previous.next(frame.t, frame.tick, frame.full, items, gone);
+        const dropped = store.history.length;
+        store.history.add(store.latest, frame.full, items, gone);
+        this.keepPlace(dropped + 1 - store.history.length);
+        this.addBars(frame.bars);
+        if (store.isLive) store.show(store.latest, previous.tick < 0 ? store.latest : previous);
+    }
+
+    /** The history forgot so many at its front. */
+    private keepPlace(forgotten: number): void {
+        const { store } = this;
+        if (forgotten > 0 && store.paused !== null) store.paused = Math.max(store.paused - forgotten, 0);
+    }
+
+    private addBars(bars: readonly BarRow[]): void {
+        const { store } = this;
+        store.bars.push(...bars);
+        const oldest = store.latest.t - SPAN_MS;
+        if (store.bars.length > MAX_BARS || (store.bars[0]?.[1] ?? oldest) < oldest - 10_000) {
+            store.bars = store.bars.slice(-MAX_BARS).filter((bar) => bar[1] >= oldest);
+        }
+        store.tell('bars');
+    }
+
+    state(state: State, framesLost: number): void {
+        const { store } = this;
+        store.before = store.state && store.state.started_ms === state.started_ms ? store.state : null;
+        store.state = state;
+        store.framesLost = framesLost;
+        const known = new Set(store.marks.map((mark) => `${mark.time_ms} ${mark.session} ${mark.text}`));
+        for (const finding of state.recent) {
+            if (!known.has(`${finding.time_ms} ${finding.session} ${finding.text}`)) store.marks.push(finding);
+        }
+        for (const mark of store.marks) { // the story may be there by now
+            mark.explained_at ??= state.recent.find((each) => each.session === mark.session && each.tick === mark.tick)?.explained_at ?? '';
+            if (mark.explained_at === '') delete mark.explained_at;
+        }
+        store.marks = store.marks.filter((mark) => mark.time_ms >= state.now_ms - SPAN_MS).slice(-MAX_MARKS);
+        store.tell('state');
+    }
+
+    /** Another source: nothing of the one before counts. */
+    begin(): void {
+        this.lastNumber = 0;
+        this.store.forget();
+        this.store.show(Moment.nothing, Moment.nothing);
+    }
+}

@@ -1,0 +1,23 @@
+// Keys, and the list of them.
+import { at, fill, make } from './dom';
+
+export interface Key { keys: string[]; title: string; act: () => void }
+
+export function listenToKeys(keys: readonly Key[]): void {
+    const dialog = at<HTMLDialogElement>('keys');
+    const all: Key[] = [...keys, { keys: ['?'], title: 'this list', act: () => { if (!dialog.open) dialog.showModal(); } }];
+    fill(at('key-list'), all.flatMap(({ keys: names, title }) => [
+        make('dt', '', names.map((name) => (name === ' ' ? 'space' : name)).join(' ')), make('dd', '', title)]));
+    at('help').addEventListener('click', () => dialog.showModal());
+    document.addEventListener('keydown', (event) => {
+        const target = event.target as HTMLElement;
+        const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
+        const pressing = target.tagName === 'BUTTON' && (event.key === ' ' || event.key === 'Enter');
+        if (typing || pressing || dialog.open || event.ctrlKey || event.metaKey || event.altKey) return;
+        const name = event.key.length === 1 ? event.key.toUpperCase() : event.key;
+        const key = all.find((each) => each.keys.includes(name));
+        if (!key) return;
+        event.preventDefault();
+        key.act();
+    });
+}

@@ -1,0 +1,106 @@
+// The line, made worse on purpose.
+import { ask } from './api';
+import { button, make } from './dom';
+import { clock } from './format';
+import { KNOBS, PRESETS, textOf, valuesOf, type Knob, type Values } from './impairment';
+import { panel } from './panels';
+import type { Store } from './store';
+import { token } from './token';
+
+export class Line {
+    private readonly body = panel('line', 'line', 'E');
+    private readonly sliders = new Map<string, { slider: HTMLInputElement; shown: HTMLOutputElement; knob: Knob }>();
+    private readonly text = make('input');
+    private readonly said = make('p');
+    private readonly now = make('p');
+    private known: string | null = null;
+
+    constructor(private readonly store: Store) {
+        this.text.id = 'impairment';
+        this.text.spellcheck = false;
+        this.text.autocomplete = 'off';
+        this.text.setAttribute('aria-label', 'the line, as text');
+        this.said.setAttribute('role', 'status');
+        const presets = make('div', 'presets', ...PRESETS.map((preset) => button(preset.title, `the line as: ${preset.title}`, () => {
+            this.text.value = textOf(preset.c2s, preset.s2c);
+            this.slide();
+            void this.apply();
+        })));
+        const form = make('form', 'line', this.text);
+        const act = make('button', 'primary', 'change the line');
+        form.append(act);
+        form.addEventListener('submit', (event) => { event.preventDefault(); void this.apply(); });
+        this.body.append(this.now, presets, make('div', 'ways', this.way('s2c', 'to clients'), this.way('c2s', 'to the server')), form, this.said);
+        if (!token) {
+            this.body.append(make('p', 'warn', 'The line can only be changed with the token: open the page by the address that twscope printed at its start.'));
+            for (const each of this.body.querySelectorAll<HTMLInputElement | HTMLButtonElement>('input, button')) each.disabled = true;
+        }
+        store.on('state', () => this.show());
+    }
+
+    private way(dir: 'c2s' | 's2c', title: string): HTMLElement {
+        const box = make('fieldset', '', make('legend', '', title));
+        for (const knob of KNOBS) {
+            const slider = make('input');
+            slider.type = 'range';
+            slider.min = '0';
+            slider.max = String(knob.most);
+            slider.step = String(knob.step);
+            slider.value = '0';
+            slider.id = `${dir}-${knob.name}`;
+            const shown = make('output');
+            const label = make('label', '', make('span', '', knob.title), slider, shown);
+            slider.addEventListener('input', () => {
+                this.text.value = textOf(this.values('c2s'), this.values('s2c'));
+                this.showValues();
+            });
+            slider.addEventListener('change', () => void this.apply());
+            this.sliders.set(slider.id, { slider, shown, knob });
+            box.append(label);
+        }
+        return box;
+    }
+
+    private values(dir: 'c2s' | 's2c'): Values {
+        return Object.fromEntries(KNOBS.map(({ name }) => [name, Number(this.sliders.get(`${dir}-${name}`)?.slider.value ?? 0)]));
+    }
+
+    private showValues(): void {
+        for (const { slider, shown, knob } of this.sliders.values()) shown.textContent = `${slider.value}${knob.unit ? ` ${knob.unit}` : ''}`;
+    }
+
+    /** The sliders go where the text says. */
+    private slide(): void {
+        const values = valuesOf(this.text.value);
+        for (const dir of ['c2s', 's2c'] as const) {
+            for (const { name } of KNOBS) {
+                const slider = this.sliders.get(`${dir}-${name}`)?.slider;
+                if (slider) slider.value = String(values[dir][name] ?? 0);
+            }
+        }
+        this.showValues();
+    }
+
+    private show(): void {
+        const { state } = this.store;
+        if (!state) return;
+        const by = state.impaired_by;
+        this.now.textContent = `now: ${state.impairment}${by ? `, set at ${clock(by.time_ms)} from ${by.from}` : ''}`;
+        if (state.impairment === this.known || this.body.contains(document.activeElement)) return;
+        this.known = state.impairment;
+        this.text.value = state.impairment;
+        this.slide();
+    }
+
+    private async apply(): Promise<void> {
+        try {
+            const answer = await ask('/api/impairment', { method: 'PUT', headers: { 'Content-Type': 'text/plain' }, body: this.text.value || 'none' });
+            this.known = (await answer.text()).trim();
+            this.said.textContent = `changed to ${this.known}`;
+            this.said.className = 'good';
+        } catch (error) {
+            this.said.textContent = (error as Error).message;
+            this.said.className = 'bad';
+        }
+    }
+}

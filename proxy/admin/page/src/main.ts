@@ -1,0 +1,144 @@
+import 'uplot/dist/uPlot.min.css';
+import './page.css';
+import { Alarms } from './alarms';
+import { skin } from './colors';
+import { at } from './dom';
+import { Findings } from './findings';
+import { span } from './format';
+import { Inspector } from './inspect';
+import { Intake } from './intake';
+import { listenToKeys } from './keys';
+import { Line } from './line';
+import { Live } from './live';
+import { Log } from './log';
+import { Numbers } from './numbers';
+import { loadObjects } from './objects';
+import { open, openKept, panelKeys } from './panels';
+import type { Message } from './protocol';
+import { Recording } from './recording';
+import { Sessions } from './sessions';
+import { Store } from './store';
+import { applyTheme } from './theme';
+import { Tiles } from './tiles';
+import { Timeline } from './timeline';
+import { View } from './view';
+
+const EVERY_SNAPSHOT = 50;
+const ZOOM = 1.25;
+
+const store = new Store();
+const alarms = new Alarms();
+const intake = new Intake(store, () => live.ask({ again: true }));
+const sessions = new Sessions(store, look);
+const inspector = new Inspector(store);
+const findings = new Findings(store);
+const timeline = new Timeline(store, (finding) => void findings.tell(finding));
+const view = new View(store);
+const log = new Log(store, (text) => live.ask({ log: text }));
+const numbers = new Numbers(store, (on) => live.ask({ bytes: on }));
+const recording = new Recording(store);
+const line = new Line(store);
+const live: Live = new Live(hear, (isOpen) => {
+    alarms.connection(isOpen);
+    document.body.classList.toggle('closed', !isOpen);
+});
+live.ask({ pace: EVERY_SNAPSHOT, log: log.filter });
+let mapId: string | null = null;
+
+function hear(message: Message): void {
+    switch (message.k) {
+    case 'frame': return intake.frame(message);
+    case 'log': return log.add(message.lines, message.lost);
+    case 'bytes': return numbers.bytes(message.rows);
+    case 'error': return message.about === 'log' ? log.complain(message.message, message.offset) : console.warn(message.message);
+    case 'state':
+        intake.state(message.state, message.frames_lost);
+        alarms.hear(message.state);
+        showRoute();
+        void loadMap();
+    }
+}
+
+/** Looks at a session, or with 0 at the world of all. */
+function look(source: number): void {
+    if (source === store.source) return;
+    store.source = source;
+    intake.begin();
+    live.ask({ watch: source === 0 ? 'all' : source });
+    mapId = null;
+    store.tell('source');
+    void loadMap();
+}
+
+async function loadMap(): Promise<void> {
+    const session = store.state?.sessions.find((each) => (store.source === 0 ? each.map_id !== null : each.number === store.source));
+    if (!session || session.map_id === mapId) return;
+    mapId = session.map_id;
+    store.tiles = session.map_id === null ? null : await Tiles.load(session.number).catch(() => null);
+    store.tell('map');
+}
+
+function showRoute(): void {
+    const { state } = store;
+    if (!state) return;
+    at('route').textContent = `${state.listen.join(', ')} → ${state.server}`;
+    at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
+    at('empty').hidden = store.moment.tick >= 0;
+    at('empty').textContent = state.inspecting ? 'Nobody plays here yet. Let a client join through twscope.' : 'Nothing is inspected.';
+}
+
+function showPlaying(): void {
+    at('pause').setAttribute('aria-pressed', String(!store.isLive));
+    at('live').setAttribute('aria-pressed', String(store.isLive));
+    document.body.classList.toggle('paused', !store.isLive);
+}
+
+const pause = (): void => (store.isLive ? store.goTo(store.history.length - 1) : store.goLive());
+const zoom = (factor: number): void => view.camera.zoom(factor);
+const toggleTheme = applyTheme(() => timeline.redraw());
+
+function wire(): void {
+    const acts: Record<string, () => void> = {
+        pause, live: () => store.goLive(), back: () => store.step(-1), forth: () => store.step(1), theme: toggleTheme,
+        'zoom-in': () => zoom(ZOOM), 'zoom-out': () => zoom(1 / ZOOM), fit: () => view.fit(), follow: () => view.follow(),
+    };
+    for (const [id, act] of Object.entries(acts)) at(id).addEventListener('click', act);
+    store.on('moment', showPlaying);
+    const nudge = (x: number, y: number) => () => { store.following = null; view.camera.move(-x * 60, -y * 60); };
+    listenToKeys([
+        { keys: [' '], title: 'pause, and live again', act: pause },
+        { keys: ['ArrowLeft'], title: 'a snapshot back', act: () => store.step(-1) },
+        { keys: ['ArrowRight'], title: 'a snapshot on', act: () => store.step(1) },
+        { keys: ['PageUp'], title: 'a second back', act: () => store.step(-50) },
+        { keys: ['PageDown'], title: 'a second on', act: () => store.step(50) },
+        { keys: ['L', 'End'], title: 'live again', act: () => store.goLive() },
+        { keys: ['+', '='], title: 'nearer', act: () => zoom(ZOOM) },
+        { keys: ['-'], title: 'farther', act: () => zoom(1 / ZOOM) },
+        { keys: ['0'], title: 'the whole map', act: () => view.fit() },
+        { keys: ['F'], title: 'follow the chosen player', act: () => view.follow() },
+        { keys: ['H'], title: 'map to the left', act: nudge(-1, 0) },
+        { keys: ['K'], title: 'map to the right', act: nudge(1, 0) },
+        { keys: ['U'], title: 'map up', act: nudge(0, -1) },
+        { keys: ['J'], title: 'map down', act: nudge(0, 1) },
+        { keys: ['P'], title: 'the next player', act: nextPlayer },
+        { keys: ['/'], title: 'filter the log', act: () => { open('log'); log.focus(); } },
+        { keys: ['Escape'], title: 'choose nothing', act: () => view.select(null) },
+        { keys: ['T'], title: 'dark or light', act: toggleTheme },
+        ...panelKeys().map(({ key, title, id }) => ({ keys: [key], title, act: () => open(id) })),
+    ]);
+}
+
+function nextPlayer(): void {
+    const keys = [...store.moment.items].filter(([, item]) => view.drawn.has(item.id) && store.moment.get('character', item.id) === item).map(([key]) => key);
+    const next = keys[(keys.indexOf(store.selected ?? -1) + 1) % Math.max(keys.length, 1)];
+    if (next === undefined) return;
+    view.select(next);
+    store.following = next;
+    store.tell('selection');
+}
+
+wire();
+openKept();
+void loadObjects().then(() => live.ask({ again: true }));
+// For whoever looks from the browser's console, and for tests: what the page shows, to be read only.
+Object.assign(window, { twscope: { store, view, skin, line, sessions, inspector, recording } });

@@ -1,0 +1,43 @@
+// The world of one snapshot. Moments do not change; the next one shares what stayed the same.
+import { int, keyOf, objectNamed, text, type Item } from './objects';
+
+export class Moment {
+    constructor(readonly t: number, readonly tick: number, readonly items: ReadonlyMap<number, Item>) {}
+
+    static readonly nothing = new Moment(0, -1, new Map());
+
+    next(t: number, tick: number, full: boolean, changed: Iterable<Item>, gone: Iterable<number>): Moment {
+        const items = full ? new Map<number, Item>() : new Map(this.items);
+        for (const key of gone) items.delete(key);
+        for (const item of changed) items.set(keyOf(item.object, item.id), item);
+        return new Moment(t, tick, items);
+    }
+
+    get(name: string, id: number): Item | undefined { return this.items.get(keyOf(objectNamed(name), id)); }
+
+    /** All of one object's. */
+    * all(name: string): Generator<Item> {
+        const object = objectNamed(name);
+        for (const item of this.items.values()) if (item.object === object) yield item;
+    }
+
+    private readonly names = new Map<number, string>();
+
+    playerName(client: number): string {
+        let name = this.names.get(client);
+        if (name === undefined) {
+            const info = this.get('client_info', client);
+            name = info ? text(info, 'client_info.name', 4) : '';
+            this.names.set(client, name);
+        }
+        return name;
+    }
+
+    /** Of the one the snapshot was made for; -1: it does not say. */
+    get local(): number {
+        for (const info of this.all('player_info')) {
+            if (int(info, 'player_info.local')) return int(info, 'player_info.client_id');
+        }
+        return -1;
+    }
+}

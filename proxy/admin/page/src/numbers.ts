@@ -1,0 +1,166 @@
+// What goes over the line, as charts.
+import uPlot from 'uplot';
+import { make } from './dom';
+import { size } from './format';
+import { isOpen, onOpened, panel } from './panels';
+import type { BytesRow, State } from './protocol';
+import { rate } from './rates';
+import type { Store } from './store';
+
+const POINTS = 1200; // ten minutes, two a second
+const MOST_ROWS = 7;
+const COLORS = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6', '--c7', '--c8'];
+const HEIGHT = 150;
+
+interface Series { label: string; values: (number | null)[] }
+
+/** One chart: its lines over time. */
+class Chart {
+    private plot: uPlot | null = null;
+    private readonly host = make('div', 'chart');
+    private labels = '';
+
+    constructor(parent: HTMLElement, title: string, private readonly show: (value: number) => string) {
+        parent.append(make('h3', '', title), this.host);
+    }
+
+    draw(times: readonly number[], series: readonly Series[]): void {
+        const style = getComputedStyle(this.host);
+        const labels = series.map((each) => each.label).join('\n') + style.getPropertyValue('--ink');
+        const width = this.host.clientWidth;
+        if (width === 0 || times.length === 0) return;
+        const data = [times, ...series.map((each) => each.values)] as uPlot.AlignedData;
+        if (this.plot && this.labels === labels) {
+            if (this.plot.width !== width) this.plot.setSize({ width, height: HEIGHT });
+            this.plot.setData(data);
+            return;
+        }
+        this.plot?.destroy();
+        this.labels = labels;
+        const soft = style.getPropertyValue('--soft');
+        const axis = { stroke: soft, grid: { stroke: style.getPropertyValue('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
+        this.plot = new uPlot({
+            width, height: HEIGHT, legend: { live: true }, cursor: { y: false, drag: { x: false, y: false } },
+            scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
+            axes: [{ ...axis, values: (_plot, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString('en-GB')), space: 90 },
+                { ...axis, size: 62, values: (_plot, ticks) => ticks.map(this.show) }],
+            series: [{ label: 'time', value: (_plot, t) => (t === null ? '' : new Date(t * 1000).toLocaleTimeString('en-GB')) },
+                ...series.map((each, index) => ({
+                    label: each.label, stroke: style.getPropertyValue(COLORS[index % COLORS.length] ?? '--bar'), width: 1.6,
+                    value: (_plot: uPlot, value: number | null) => (value === null ? '' : this.show(value)), points: { show: false },
+                }))],
+        }, data, this.host);
+    }
+}
+
+/** Values over time by name, the same length each. */
+class Table {
+    readonly times: number[] = [];
+    readonly rows = new Map<string, (number | null)[]>();
+
+    add(t: number, values: ReadonlyMap<string, number>): void {
+        this.times.push(t);
+        for (const name of values.keys()) {
+            if (!this.rows.has(name)) this.rows.set(name, new Array<number | null>(this.times.length - 1).fill(null));
+        }
+        for (const [name, row] of this.rows) row.push(values.get(name) ?? null);
+        if (this.times.length > POINTS) {
+            this.times.shift();
+            for (const row of this.rows.values()) row.shift();
+        }
+    }
+
+    /** Those with most in the last minute. */
+    largest(most: number): Series[] {
+        const weight = (row: readonly (number | null)[]): number => row.slice(-120).reduce<number>((sum, value) => sum + (value ?? 0), 0);
+        return [...this.rows].sort((a, b) => weight(b[1]) - weight(a[1])).slice(0, most).map(([label, values]) => ({ label, values }));
+    }
+}
+
+export class Numbers {
+    private readonly body = panel('numbers', 'numbers', 'N');
+    private readonly down = new Table();
+    private readonly up = new Table();
+    private readonly line = new Table();
+    private readonly session = new Table();
+    private readonly sizes = new Table();
+    private watching = false;
+    private lastBytes: { t: number; rows: Map<string, number> } | null = null;
+    private readonly charts: { chart: Chart; draw: (chart: Chart) => void }[] = [];
+
+    constructor(private readonly store: Store, private readonly onWatch: (on: boolean) => void) {
+        const perSecond = (value: number): string => `${size(value)}/s`;
+        this.add('bytes to clients, by item and message', perSecond, (chart) => chart.draw(this.down.times, this.down.largest(MOST_ROWS)));
+        this.add('bytes to the server, by message', perSecond, (chart) => chart.draw(this.up.times, this.up.largest(MOST_ROWS)));
+        this.add('payload', perSecond, (chart) => chart.draw(this.line.times, this.line.largest(2)));
+        this.add('snapshots of this view: size (at most 64 kB)', size, (chart) => chart.draw(this.sizes.times, this.sizes.largest(3)));
+        this.add('jitter, ack lag of this session', (value) => `${value.toFixed(1)} ms`, (chart) => chart.draw(this.session.times, this.session.largest(3)));
+        onOpened('numbers', () => { this.watch(true); this.draw(); });
+        store.on('state', () => this.state());
+        store.on('source', () => { this.session.times.length = this.sizes.times.length = 0; this.session.rows.clear(); this.sizes.rows.clear(); });
+    }
+
+    /** Where the bytes go is only added up while somebody looks. */
+    private watch(on: boolean): void {
+        this.watching = on;
+        if (!on) this.lastBytes = null;
+        this.onWatch(on);
+    }
+
+    private add(title: string, show: (value: number) => string, draw: (chart: Chart) => void): void {
+        this.charts.push({ chart: new Chart(this.body, title, show), draw });
+    }
+
+    bytes(rows: readonly BytesRow[]): void {
+        const now = performance.now();
+        const totals = new Map<string, number>();
+        for (const [dir, group, name, bits] of rows) {
+            const key = `${dir} ${group === 'item' || group === 'message' ? name : `${group}: ${name}`}`;
+            totals.set(key, (totals.get(key) ?? 0) + bits / 8);
+        }
+        const last = this.lastBytes;
+        if (last && now - last.t < 900) return; // twscope adds up once a second
+        this.lastBytes = { t: now, rows: totals };
+        if (!last) return;
+        for (const [table, dir] of [[this.down, 's2c '], [this.up, 'c2s ']] as const) {
+            const values = new Map<string, number>();
+            for (const [key, total] of totals) {
+                if (key.startsWith(dir)) values.set(key.slice(4), rate(total, last.rows.get(key) ?? total, (now - last.t) / 1000));
+            }
+            table.add(Date.now() / 1000, values);
+        }
+    }
+
+    private state(): void {
+        const { state, before, bars, source } = this.store;
+        if (!state) return;
+        if (before) this.addRates(state, before, (state.now_ms - before.now_ms) / 1000);
+        const mine = bars.slice(-60).filter((bar) => bar[1] > this.store.latest.t - 600);
+        if (mine.length > 0) {
+            this.sizes.add(state.now_ms / 1000, new Map([['snapshot', Math.max(...mine.map((bar) => bar[6]))],
+                ['delta', Math.max(...mine.map((bar) => bar[4]))]]));
+        }
+        const session = state.sessions.find((each) => each.number === source);
+        const old = before?.sessions.find((each) => each.number === source);
+        if (session && old) {
+            const mean = (now: { jitter_us: number; jitter_count: number }, then: { jitter_us: number; jitter_count: number }): number => {
+                const more = now.jitter_count - then.jitter_count;
+                return more > 0 ? Math.max(now.jitter_us * now.jitter_count - then.jitter_us * then.jitter_count, 0) / more / 1000 : 0;
+            };
+            this.session.add(state.now_ms / 1000, new Map([['jitter to the client', mean(session.s2c, old.s2c)],
+                ['jitter to the server', mean(session.c2s, old.c2s)], ['ack lag', session.ack_lag_ticks * 20]]));
+        }
+        if (isOpen('numbers')) this.draw();
+        else if (this.watching) this.watch(false);
+    }
+
+    private addRates(state: State, before: State, seconds: number): void {
+        this.line.add(state.now_ms / 1000, new Map([
+            ['to clients', rate(state.relay.s2c.bytes, before.relay.s2c.bytes, seconds)],
+            ['to the server', rate(state.relay.c2s.bytes, before.relay.c2s.bytes, seconds)]]));
+    }
+
+    draw(): void {
+        for (const { chart, draw } of this.charts) draw(chart);
+    }
+}

@@ -1,0 +1,64 @@
+// The panels beside the game, one of them open.
+import { at, make } from './dom';
+
+const KEPT = 'twscope-panel';
+
+interface Tab { id: string; button: HTMLButtonElement; body: HTMLElement; key: string; opened: (() => void)[] }
+
+const tabs: Tab[] = [];
+
+export function open(id: string): void {
+    for (const tab of tabs) {
+        const chosen = tab.id === id;
+        tab.button.setAttribute('aria-selected', String(chosen));
+        tab.button.tabIndex = chosen ? 0 : -1;
+        tab.body.hidden = !chosen;
+        if (chosen) for (const act of tab.opened) act();
+    }
+    localStorage.setItem(KEPT, id);
+}
+
+/** Adds a panel; returns where its content goes. `key` opens it. */
+export function panel(id: string, title: string, key: string): HTMLElement {
+    const button = make('button', '', title);
+    button.type = 'button';
+    button.id = `tab-${id}`;
+    button.setAttribute('role', 'tab');
+    button.setAttribute('aria-controls', `panel-${id}`);
+    button.title = `${title} (${key})`;
+    button.addEventListener('click', () => open(id));
+    const body = make('div', `panel ${id}`);
+    body.id = `panel-${id}`;
+    body.tabIndex = 0;
+    body.setAttribute('role', 'tabpanel');
+    body.setAttribute('aria-labelledby', button.id);
+    body.hidden = true;
+    tabs.push({ id, button, body, key, opened: [] });
+    at('tabs').append(button);
+    at('panels').append(body);
+    return body;
+}
+
+export function onOpened(id: string, act: () => void): void {
+    tabs.find((tab) => tab.id === id)?.opened.push(act);
+}
+
+export const isOpen = (id: string): boolean => tabs.some((tab) => tab.id === id && !tab.body.hidden);
+export const panelKeys = (): { key: string; title: string; id: string }[] =>
+    tabs.map(({ key, button, id }) => ({ key, title: `open: ${button.textContent ?? ''}`, id }));
+
+export function openKept(): void {
+    const kept = localStorage.getItem(KEPT);
+    open(tabs.some((tab) => tab.id === kept) ? kept ?? '' : tabs[0]?.id ?? '');
+    at('tabs').addEventListener('keydown', (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!step) return;
+        event.stopPropagation();
+        const current = tabs.findIndex((tab) => !tab.body.hidden);
+        const next = tabs[(current + step + tabs.length) % tabs.length];
+        if (next) {
+            open(next.id);
+            next.button.focus();
+        }
+    });
+}

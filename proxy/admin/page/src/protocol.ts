@@ -1,0 +1,55 @@
+// What comes from twscope: docs/api.md says what it means.
+
+export interface Traffic { datagrams: number; bytes: number; recovered: number; jitter_us: number; jitter_count: number }
+
+export interface SessionState {
+    number: number; client: string; protocol: string; map: string; map_id: string | null; name: string; place: string;
+    closed: boolean; opened_ms: number; c2s: Traffic; s2c: Traffic; snapshots: number; verified: number; missed: number;
+    frozen_ms: number; ack_lag_ticks: number; largest_snapshot: number; findings: number;
+}
+
+export interface RelayTraffic { datagrams: number; bytes: number; dropped: number; refused: number; copies_lost: number }
+
+export interface FindingCount { id: string; severity: Severity; sentence: string; cause: string; count: number }
+export type Severity = 'info' | 'warning' | 'error';
+export interface RecentFinding {
+    time_ms: number; session: number; severity: Severity; text: string; tick?: number; explained_at?: string;
+}
+
+export interface State {
+    version: string; now_ms: number; started_ms: number; listen: string[]; server: string; server_silent: boolean;
+    server_silent_since_ms?: number; server_unanswered?: number; server_refused?: number;
+    impairment: string; impaired_by: { time_ms: number; from: string } | null; observer: number; viewers: number; viewers_lost: number;
+    inspecting: boolean;
+    relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
+    recording: { output: string; failed: boolean; lost: number };
+    snapshots: Record<string, number>;
+    sessions_seen_by_inspection: number; sessions: SessionState[]; findings: FindingCount[]; recent: RecentFinding[];
+    items: Record<string, number>;
+}
+
+/** session, t, tick, delta_tick, bytes, parts, size, fate (0 verified, 1 not rebuilt, 2 another checksum) */
+export type BarRow = [number, number, number, number, number, number, number, number];
+
+export interface Frame {
+    k: 'frame'; session: number; n: number; full: boolean; t: number; tick: number;
+    items: number[][]; gone: number[][]; bars: BarRow[];
+}
+
+export type LogLine = Record<string, unknown> & { t: string; type: string; session: number };
+export type BytesRow = [dir: 'c2s' | 's2c', group: string, name: string, bits: number, count: number];
+
+export type Message = Frame
+    | { k: 'state'; frames_lost: number; state: State }
+    | { k: 'log'; lost: number; lines: LogLine[] }
+    | { k: 'bytes'; rows: BytesRow[] }
+    | { k: 'error'; about: string; message: string; offset: number };
+
+export interface Field {
+    name: string; kind: 'integer' | 'boolean' | 'tick' | 'named' | 'text' | 'integers'; offset: number; count: number;
+    names?: [number, string][]; flags?: [number, string][]; names_when?: number;
+}
+
+export interface ObjectSpec {
+    name: string; event: boolean; fields: Field[]; position?: { x: number; y: number; per_unit: number }; client?: number | 'id';
+}

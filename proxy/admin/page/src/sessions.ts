@@ -1,0 +1,98 @@
+// Who plays, and how it goes for them.
+import { at, fill, make, number, row, shown } from './dom';
+import { count, percent, size } from './format';
+import { panel } from './panels';
+import type { SessionState, State } from './protocol';
+import { rate } from './rates';
+import type { Store } from './store';
+
+export class Sessions {
+    private readonly body = panel('sessions', 'sessions', 'S');
+    private readonly cards = make('div', 'cards');
+    private readonly rows = make('tbody');
+    private readonly source = at<HTMLSelectElement>('source');
+
+    constructor(private readonly store: Store, private readonly onSource: (source: number) => void) {
+        const head = ['#', 'player', 'where', 'verified', 'missed', 'frozen', 'resent', 'ack lag', 'to client', 'to server', 'findings',
+            'client', 'protocol', 'map'];
+        this.body.append(this.cards, make('div', 'scroll', make('table', 'wide',
+            make('thead', '', make('tr', '', ...head.map((title) => make('th', '', title)))), this.rows)));
+        this.source.addEventListener('change', () => onSource(Number(this.source.value)));
+        store.on('state', () => this.show());
+    }
+
+    private show(): void {
+        const { state, before } = this.store;
+        if (!state) return;
+        const seconds = before ? (state.now_ms - before.now_ms) / 1000 : 0;
+        this.showCards(state, before, seconds);
+        this.showSources(state);
+        const then = new Map((before?.sessions ?? []).map((session) => [session.number, session]));
+        const rows = state.sessions.map((session) => this.row(session, then.get(session.number), seconds));
+        const hidden = state.sessions_seen_by_inspection - state.sessions.length;
+        if (rows.length === 0) rows.push(row(make('td', 'soft', 'nobody is here')));
+        if (hidden > 0) rows.push(row(make('td', 'soft', `and ${hidden} more`)));
+        fill(this.rows, rows);
+    }
+
+    private showCards(state: State, before: State | null, seconds: number): void {
+        const card = (value: string, text: string, className = ''): HTMLElement =>
+            make('div', 'card', make('b', className, value), make('span', '', text));
+        const perSecond = (pick: (from: State) => number): number => rate(pick(state), before ? pick(before) : undefined, seconds);
+        const total = state.snapshots['total'] ?? 0;
+        const bad = total - (state.snapshots['verified'] ?? 0);
+        const serious = state.findings.filter(({ severity }) => severity !== 'info').reduce((sum, { count: n }) => sum + n, 0);
+        const { c2s, s2c } = state.relay;
+        const dropped = c2s.dropped + s2c.dropped + c2s.refused + s2c.refused;
+        const lost = c2s.copies_lost + s2c.copies_lost;
+        const cards = [
+            card(count(state.relay.sessions), state.relay.sessions === 1 ? 'session' : 'sessions'),
+            card(`${size(perSecond((from) => from.relay.s2c.bytes))}/s`, 'to clients'),
+            card(`${size(perSecond((from) => from.relay.c2s.bytes))}/s`, 'to the server'),
+        ];
+        if (state.inspecting) {
+            cards.push(card(count(Math.round(perSecond((from) => from.snapshots['total'] ?? 0))), 'snapshots/s'),
+                card(count(state.snapshots['verified'] ?? 0), 'verified', 'good'),
+                card(count(bad), 'not verified', bad ? 'bad' : ''),
+                card(count(serious), 'warnings, errors', serious ? 'warn' : ''));
+        }
+        if (dropped) cards.push(card(count(dropped), 'datagrams not passed on', 'bad'));
+        if (lost) cards.push(card(count(lost), 'passed on, not looked at', 'warn'));
+        fill(this.cards, cards);
+    }
+
+    private row(session: SessionState, old: SessionState | undefined, seconds: number): HTMLTableRowElement {
+        const good = session.snapshots === 0 || session.verified === session.snapshots;
+        const resent = session.c2s.recovered + session.s2c.recovered;
+        const view = make('button', 'link', session.name || '–');
+        view.type = 'button';
+        view.title = 'look through this session';
+        view.addEventListener('click', () => this.onSource(session.number));
+        const made = row(session.number, make('td', '', view), session.closed ? 'left' : session.place || '–',
+            number(session.snapshots ? percent(session.verified / session.snapshots) : '–', good ? 'good' : 'bad'),
+            number(count(session.missed), session.missed ? 'warn' : 'soft'),
+            number(session.frozen_ms ? `${(session.frozen_ms / 1000).toFixed(1)} s` : '–', session.frozen_ms ? 'warn' : 'soft'),
+            number(`${session.c2s.recovered} / ${session.s2c.recovered}`, resent ? 'warn' : 'soft'),
+            number(`${session.ack_lag_ticks.toFixed(1)} ticks`),
+            number(`${size(rate(session.s2c.bytes, old?.s2c.bytes, seconds))}/s`),
+            number(`${size(rate(session.c2s.bytes, old?.c2s.bytes, seconds))}/s`),
+            number(count(session.findings), session.findings ? 'warn' : 'soft'), session.client, session.protocol || '–', session.map || '–');
+        made.classList.toggle('chosen', session.number === this.store.source);
+        return made;
+    }
+
+    private showSources(state: State): void {
+        const open = state.sessions.filter((session) => !session.closed);
+        const wanted = open.map((session) => ({ value: session.number, text: shown(`${session.number} ${session.name || session.client}`) }));
+        if (this.store.hasWorld) wanted.unshift({ value: 0, text: 'all sessions' });
+        const same = wanted.length === this.source.options.length &&
+            wanted.every((each, index) => this.source.options[index]?.value === `${each.value}` && this.source.options[index]?.text === each.text);
+        if (!same) fill(this.source, wanted.map((each) => new Option(each.text, `${each.value}`)));
+        if (!wanted.some((each) => each.value === this.store.source)) {
+            const first = wanted[0]?.value;
+            if (first !== undefined) this.onSource(first);
+        } else if (this.source.value !== `${this.store.source}`) {
+            this.source.value = `${this.store.source}`;
+        }
+    }
+}

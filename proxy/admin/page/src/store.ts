@@ -1,0 +1,79 @@
+// What the page knows, and who wants to hear of it.
+import { History } from './history';
+import { Moment } from './moment';
+import type { BarRow, RecentFinding, State } from './protocol';
+import type { Tiles } from './tiles';
+
+/** Session 0 is the world of all. */
+export type Source = number;
+
+type Topic = 'moment' | 'state' | 'bars' | 'selection' | 'source' | 'map';
+
+export class Store {
+    readonly history = new History();
+    bars: BarRow[] = [];
+    marks: RecentFinding[] = [];
+    state: State | null = null;
+    /** The one before, for rates. */
+    before: State | null = null;
+    source: Source = -1;
+    tiles: Tiles | null = null;
+    /** The moment that came last, and that on the canvas. */
+    latest = Moment.nothing;
+    moment = Moment.nothing;
+    previous = Moment.nothing;
+    /** Index in the history; null: live. */
+    paused: number | null = null;
+    /** Key of the chosen thing; null: none. */
+    selected: number | null = null;
+    following: number | null = null;
+    framesLost = 0;
+    /** Whether twscope makes one world of all sessions. */
+    hasWorld = false;
+    /** performance.now() when `moment` was put there. */
+    arrived = 0;
+
+    private readonly listeners = new Map<Topic, (() => void)[]>();
+
+    on(topic: Topic, act: () => void): void {
+        this.listeners.set(topic, [...this.listeners.get(topic) ?? [], act]);
+    }
+
+    tell(topic: Topic): void {
+        for (const act of this.listeners.get(topic) ?? []) act();
+    }
+
+    get isLive(): boolean { return this.paused === null; }
+
+    show(moment: Moment, previous: Moment): void {
+        this.moment = moment;
+        this.previous = previous;
+        this.arrived = performance.now();
+        this.tell('moment');
+    }
+
+    /** Goes to a frame of the history. */
+    goTo(index: number): void {
+        const last = this.history.length - 1;
+        if (last < 0) return;
+        this.paused = Math.min(Math.max(index, 0), last);
+        this.show(this.history.momentAt(this.paused), this.paused > 0 ? this.history.momentAt(this.paused - 1) : Moment.nothing);
+    }
+
+    step(by: number): void {
+        this.goTo((this.paused ?? this.history.length - 1) + by);
+    }
+
+    goLive(): void {
+        this.paused = null;
+        this.show(this.latest, this.latest);
+    }
+
+    forget(): void {
+        this.history.clear();
+        this.bars = [];
+        this.latest = this.moment = this.previous = Moment.nothing;
+        this.paused = null;
+        this.selected = this.following = null;
+    }
+}

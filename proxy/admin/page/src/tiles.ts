@@ -1,0 +1,114 @@
+// A map's physics layers: what is where, and pictures of it as `twscope map --png` makes them.
+import { askJson } from './api';
+import { bytesOf } from './base64';
+
+export const TILE = 32;
+const CHUNK = 32; // tiles a side of a picture
+const PIXELS = 16; // of a tile in a picture
+const MAX_PICTURES = 96;
+export const AIR = '#1d2127';
+
+interface Swatch { layer: string; first: number; last: number; color: string; label: string }
+interface Layer { tiles: Uint8Array; numbers: Uint8Array | null; names: Record<string, string>; colors: string[] }
+interface MapAnswer {
+    width: number; height: number; swatches: Swatch[];
+    layers: Record<string, { tiles: string; numbers?: string; names: Record<string, string> }>;
+}
+
+const MARKS = ['tele', 'speedup', 'switch', 'tune'];
+export interface TileFact { layer: string; index: number; name: string; number: number }
+
+export class Tiles {
+    readonly width: number;
+    readonly height: number;
+    private readonly layers = new Map<string, Layer>();
+    private readonly pictures = new Map<number, HTMLCanvasElement>();
+
+    constructor(answer: MapAnswer) {
+        this.width = answer.width;
+        this.height = answer.height;
+        for (const [name, layer] of Object.entries(answer.layers)) {
+            const colors: string[] = [];
+            const swatches = answer.swatches.filter((each) => each.layer === (name === 'front' ? 'game' : name));
+            for (let index = 0; index < 256; ++index) { // the first row that has it counts
+                colors.push(swatches.find((each) => index >= each.first && index <= each.last)?.color ?? AIR);
+            }
+            this.layers.set(name, { tiles: bytesOf(layer.tiles), numbers: layer.numbers ? bytesOf(layer.numbers) : null,
+                names: layer.names, colors });
+        }
+    }
+
+    static async load(session: number): Promise<Tiles> {
+        return new Tiles(await askJson<MapAnswer>(`/api/map?session=${session}`));
+    }
+
+    index(layer: string, x: number, y: number): number {
+        const cx = Math.min(Math.max(x, 0), this.width - 1);
+        const cy = Math.min(Math.max(y, 0), this.height - 1);
+        return this.layers.get(layer)?.tiles[cy * this.width + cx] ?? 0;
+    }
+
+    /** What is on a tile, air left out. */
+    at(x: number, y: number): TileFact[] {
+        if (x < 0 || y < 0 || x >= this.width || y >= this.height) return [{ layer: 'map', index: 0, name: 'outside', number: 0 }];
+        const facts: TileFact[] = [];
+        for (const [name, layer] of this.layers) {
+            const index = this.index(name, x, y);
+            if (index !== 0) facts.push({ layer: name, index, name: layer.names[index] ?? '', number: layer.numbers?.[y * this.width + x] ?? 0 });
+        }
+        return facts;
+    }
+
+    /** Draws the part of the map that the view shows; the context counts in world units. */
+    draw(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
+        const side = CHUNK * TILE;
+        context.imageSmoothingEnabled = false;
+        for (let cy = Math.max(Math.floor(top / side), 0); cy * side < Math.min(bottom, this.height * TILE); ++cy) {
+            for (let cx = Math.max(Math.floor(left / side), 0); cx * side < Math.min(right, this.width * TILE); ++cx) {
+                context.drawImage(this.picture(cx, cy), cx * side, cy * side, side, side);
+            }
+        }
+    }
+
+    private picture(cx: number, cy: number): HTMLCanvasElement {
+        const key = cy * 65536 + cx;
+        let picture = this.pictures.get(key);
+        if (picture) {
+            this.pictures.delete(key); // becomes the youngest
+        } else {
+            picture = this.paint(cx, cy);
+            if (this.pictures.size >= MAX_PICTURES) this.pictures.delete(this.pictures.keys().next().value ?? 0);
+        }
+        this.pictures.set(key, picture);
+        return picture;
+    }
+
+    private paint(cx: number, cy: number): HTMLCanvasElement {
+        const picture = document.createElement('canvas');
+        picture.width = picture.height = CHUNK * PIXELS;
+        const context = picture.getContext('2d');
+        if (!context) return picture;
+        for (let y = cy * CHUNK; y < Math.min((cy + 1) * CHUNK, this.height); ++y) {
+            for (let x = cx * CHUNK; x < Math.min((cx + 1) * CHUNK, this.width); ++x) {
+                this.paintTile(context, x, y, (x - cx * CHUNK) * PIXELS, (y - cy * CHUNK) * PIXELS);
+            }
+        }
+        return picture;
+    }
+
+    private paintTile(context: CanvasRenderingContext2D, x: number, y: number, px: number, py: number): void {
+        const colors = this.layers.get('game')?.colors ?? [];
+        const game = this.index('game', x, y);
+        const front = this.index('front', x, y);
+        const square = (color: string | undefined, left: number, top: number, side: number): void => {
+            context.fillStyle = color ?? AIR;
+            context.fillRect(px + left, py + top, side, side);
+        };
+        square(colors[game || front], 0, 0, PIXELS);
+        if (game && front) square(colors[front], PIXELS / 4, PIXELS / 4, PIXELS / 2);
+        MARKS.forEach((name, order) => {
+            const index = this.index(name, x, y);
+            if (index) square(this.layers.get(name)?.colors[index], (order % 2) * PIXELS / 2, Math.floor(order / 2) * PIXELS / 2, PIXELS / 2);
+        });
+    }
+}

@@ -1,0 +1,210 @@
+// Each snapshot a bar, findings as marks on it; drag to go back.
+import { at, shown } from './dom';
+import { clock, preciseClock, size, span } from './format';
+import type { BarRow, RecentFinding } from './protocol';
+import type { Store } from './store';
+
+const TOP = 18; // marks stand here
+const BOTTOM = 14; // the clock
+const FULL = 8; // pixels: a finding's mark can be hit so far away
+const FATE_COLORS = ['--bar', '--bad', '--bad'];
+
+export class Timeline {
+    private readonly canvas = at<HTMLCanvasElement>('timeline');
+    private readonly context = this.canvas.getContext('2d');
+    private dirty = true;
+    private hover: number | null = null;
+    private dragging = false;
+    /** End of what is shown while it stands still; null: it runs. */
+    private end: number | null = null;
+
+    constructor(private readonly store: Store, private readonly onFinding: (finding: RecentFinding) => void) {
+        for (const topic of ['bars', 'state', 'moment'] as const) store.on(topic, () => { this.dirty = true; });
+        new ResizeObserver(() => { this.dirty = true; }).observe(this.canvas);
+        at('span').addEventListener('change', () => { this.dirty = true; });
+        this.listen();
+        const turn = (): void => {
+            if (this.dirty) this.draw();
+            requestAnimationFrame(turn);
+        };
+        requestAnimationFrame(turn);
+    }
+
+    redraw(): void { this.dirty = true; }
+
+    private get spanMs(): number { return Number(at<HTMLSelectElement>('span').value) * 1000; }
+
+    /** Right edge: now, or as it was when time was stopped. */
+    private get endMs(): number {
+        if (this.store.isLive) this.end = null;
+        else this.end ??= this.store.latest.t;
+        if (this.end !== null) { // keep the moment in view
+            const from = this.end - this.spanMs;
+            if (this.store.moment.t < from) this.end = this.store.moment.t + this.spanMs * 0.9;
+            if (this.store.moment.t > this.end) this.end = this.store.moment.t;
+        }
+        return this.end ?? this.store.latest.t;
+    }
+
+    private timeAt(x: number): number { return this.endMs - this.spanMs * (1 - x / Math.max(this.canvas.clientWidth, 1)); }
+
+    private xOf(t: number, end: number): number { return (1 - (end - t) / this.spanMs) * this.canvas.clientWidth; }
+
+    private listen(): void {
+        const { canvas, store } = this;
+        const seek = (event: PointerEvent): void => store.goTo(store.history.indexAt(this.timeAt(event.offsetX)));
+        canvas.addEventListener('pointerdown', (event) => {
+            const mark = event.offsetY < TOP + 4 ? this.markAt(event.offsetX) : undefined;
+            if (mark) {
+                store.goTo(store.history.indexAt(mark.time_ms + 1));
+                return this.onFinding(mark);
+            }
+            this.dragging = true;
+            canvas.setPointerCapture(event.pointerId);
+            seek(event);
+        });
+        canvas.addEventListener('pointermove', (event) => {
+            this.hover = event.offsetX;
+            this.dirty = true;
+            if (this.dragging) seek(event);
+        });
+        canvas.addEventListener('pointerup', () => { this.dragging = false; });
+        canvas.addEventListener('pointercancel', () => { this.dragging = false; });
+        canvas.addEventListener('pointerleave', () => { this.hover = null; this.dirty = true; });
+    }
+
+    private markAt(x: number): RecentFinding | undefined {
+        const end = this.endMs;
+        let best: { mark: RecentFinding; gap: number } | undefined;
+        for (const mark of this.store.marks) {
+            const gap = Math.abs(this.xOf(mark.time_ms, end) - x);
+            if (gap < FULL && (!best || gap < best.gap)) best = { mark, gap };
+        }
+        return best?.mark;
+    }
+
+    private draw(): void {
+        const { canvas, context, store } = this;
+        this.dirty = false;
+        if (!context || canvas.clientWidth === 0) return;
+        const ratio = Math.min(devicePixelRatio || 1, 2);
+        canvas.width = Math.round(canvas.clientWidth * ratio);
+        canvas.height = Math.round(canvas.clientHeight * ratio);
+        context.setTransform(ratio, 0, 0, ratio, 0, 0);
+        const style = getComputedStyle(canvas);
+        const color = (name: string): string => style.getPropertyValue(name).trim();
+        const end = this.endMs;
+        this.drawClock(context, end, color);
+        this.drawBars(context, end, color);
+        this.drawMarks(context, end, color);
+        this.drawHead(context, end, color);
+        this.drawHover(context, color);
+        canvas.setAttribute('aria-valuetext', store.isLive ? 'live' : preciseClock(store.moment.t));
+    }
+
+    private drawClock(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
+        const step = this.spanMs <= 15_000 ? 5000 : this.spanMs <= 60_000 ? 10_000 : this.spanMs <= 180_000 ? 30_000 : 120_000;
+        context.font = '11px system-ui, sans-serif';
+        context.fillStyle = color('--soft');
+        context.strokeStyle = color('--line');
+        context.textAlign = 'center';
+        const height = this.canvas.clientHeight;
+        for (let t = Math.ceil((end - this.spanMs) / step) * step; t < end; t += step) {
+            const x = Math.round(this.xOf(t, end)) + 0.5;
+            context.beginPath();
+            context.moveTo(x, TOP);
+            context.lineTo(x, height - BOTTOM);
+            context.stroke();
+            context.fillText(clock(t), x, height - 3);
+        }
+    }
+
+    /** As wide as the time to the next one, so that a gap is seen as one. */
+    private drawBars(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
+        const { bars } = this.store;
+        const height = this.canvas.clientHeight - TOP - BOTTOM;
+        const from = end - this.spanMs;
+        let first = bars.length;
+        while (first > 0 && (bars[first - 1]?.[1] ?? 0) >= from) --first;
+        const visible = bars.slice(first);
+        const largest = Math.max(...visible.map((bar) => bar[4]), 200);
+        const width = Math.max(this.canvas.clientWidth / Math.max(this.spanMs / 20, 1), 1);
+        for (const [, t, , deltaTick, bytes, parts, , fate] of visible) {
+            const x = this.xOf(t, end);
+            const tall = Math.max(height * bytes / largest, 2);
+            context.fillStyle = color(fate === 0 && deltaTick < 0 ? '--full' : FATE_COLORS[fate] ?? '--bar');
+            context.fillRect(x - width, TOP + height - tall, Math.max(width - 0.3, 0.8), tall);
+            for (let part = 1; part < parts; ++part) { // a cut for each part
+                context.clearRect(x - width, TOP + height - tall * part / parts, width, 1);
+            }
+        }
+        this.drawDistance(context, visible, end, color('--distance'), height);
+        context.fillStyle = color('--soft');
+        context.textAlign = 'left';
+        context.fillText(`deltas up to ${size(largest)}`, 6, TOP + 11);
+    }
+
+    /** How many ticks the base of a delta lies back: a climbing line is a client that acknowledges nothing. */
+    private drawDistance(context: CanvasRenderingContext2D, bars: readonly BarRow[], end: number, color: string, height: number): void {
+        context.strokeStyle = color;
+        context.lineWidth = 1.25;
+        context.beginPath();
+        let drawn = false;
+        for (const [, t, tick, deltaTick] of bars) {
+            const y = TOP + height - height * Math.min(deltaTick < 0 ? 0 : tick - deltaTick, 150) / 150;
+            if (drawn) context.lineTo(this.xOf(t, end), y);
+            else context.moveTo(this.xOf(t, end), y);
+            drawn = true;
+        }
+        context.stroke();
+    }
+
+    private drawMarks(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
+        for (const mark of this.store.marks) {
+            const x = this.xOf(mark.time_ms, end);
+            if (x < -FULL) continue;
+            context.fillStyle = color(mark.severity === 'error' ? '--bad' : '--warn');
+            context.beginPath();
+            context.moveTo(x - 6, 3);
+            context.lineTo(x + 6, 3);
+            context.lineTo(x, 15);
+            context.fill();
+        }
+    }
+
+    private drawHead(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
+        const { store } = this;
+        const x = store.isLive ? this.canvas.clientWidth - 1 : this.xOf(store.moment.t, end);
+        context.fillStyle = color(store.isLive ? '--good' : '--ink');
+        context.fillRect(x - 1, 0, 2, this.canvas.clientHeight - BOTTOM);
+        if (store.moment.tick < 0) return;
+        const behind = (store.latest.t - store.moment.t) / 1000;
+        at('moment').textContent = `tick ${store.moment.tick} · ${preciseClock(store.moment.t)}` +
+            (store.isLive ? '' : ` · ${behind < 1 ? `${behind.toFixed(2)} s` : span(behind)} ago`);
+    }
+
+    private drawHover(context: CanvasRenderingContext2D, color: (name: string) => string): void {
+        if (this.hover === null) return;
+        const t = this.timeAt(this.hover);
+        const bar = this.store.bars.findLast((each) => each[1] <= t);
+        const mark = this.markAt(this.hover);
+        if (!bar && !mark) return;
+        let text = mark ? shown(mark.text) : '';
+        if (!mark && bar) {
+            const [, at_ms, tick, deltaTick, bytes, parts, whole, fate] = bar;
+            text = `tick ${tick}, ${clock(at_ms)}: ${bytes} B in ${parts} ${parts === 1 ? 'part' : 'parts'}, ` +
+                `${deltaTick < 0 ? 'full' : `delta to ${tick - deltaTick} ticks back`}` +
+                `${whole ? `, snapshot of ${size(whole)}` : ''}, ${['verified', 'not rebuilt', 'another checksum'][fate] ?? ''}`;
+        }
+        context.font = '12px system-ui, sans-serif';
+        const width = context.measureText(text).width + 16;
+        const x = Math.min(Math.max(this.hover - width / 2, 0), Math.max(this.canvas.clientWidth - width, 0));
+        context.fillStyle = color('--ink');
+        context.beginPath();
+        context.roundRect(x, TOP + 2, width, 22, 5);
+        context.fill();
+        context.fillStyle = color('--page');
+        context.textAlign = 'left';
+        context.fillText(text, x + 8, TOP + 17);
+    }
+}

@@ -1,0 +1,18 @@
+// The token comes behind the '#', which browsers send nowhere; it stays in this tab, and out of its address.
+
+const KEPT = 'twscope-token';
+const BEHIND_HASH = '#token=';
+
+if (location.hash.startsWith(BEHIND_HASH)) {
+    sessionStorage.setItem(KEPT, location.hash.slice(BEHIND_HASH.length));
+    history.replaceState(null, '', location.pathname);
+}
+
+export const token = sessionStorage.getItem(KEPT);
+export const authorization: Record<string, string> = token ? { Authorization: `Bearer ${token}` } : {};
+
+/** WebSockets take no headers: the token goes as a subprotocol, in hex because of its letters. */
+export function protocols(): string[] {
+    const hex = [...new TextEncoder().encode(token ?? '')].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    return hex ? ['twscope.live.1', `bearer.${hex}`] : ['twscope.live.1'];
+}

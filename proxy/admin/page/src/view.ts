@@ -1,0 +1,191 @@
+// The game on the canvas, as smooth as the screen.
+import { Camera } from './camera';
+import { at } from './dom';
+import { drawnAt, things } from './draw/things';
+import { namePlate, ring, tee, type Place } from './draw/tees';
+import { listen } from './gestures';
+import type { Moment } from './moment';
+import { keyOf, nameOf, objectNamed, positionOf, type Item } from './objects';
+import type { Store } from './store';
+import { AIR, TILE } from './tiles';
+
+const TAP_RADIUS = 30; // world units, at least so many pixels
+const LONGEST_STEP_MS = 120;
+/** Half of what servers send around a player: 0.6 and DDNet. */
+const CLIP = { vanilla: { x: 1000, y: 800 }, ddnet: { x: 1200, y: 800 } };
+const FAR = 400; // farther in one step is no movement
+
+const calm = matchMedia('(prefers-reduced-motion: reduce)');
+
+export class View {
+    readonly camera = new Camera();
+    private readonly canvas = at<HTMLCanvasElement>('world');
+    private readonly context = this.canvas.getContext('2d', { alpha: false });
+    private ratio = 1;
+    private placed = false;
+    /** Where tees were drawn last, in world units, by client. */
+    readonly drawn = new Map<number, Place>();
+    frames = 0;
+
+    constructor(private readonly store: Store) {
+        new ResizeObserver(() => this.resize()).observe(this.canvas);
+        listen(this.canvas, this.camera, {
+            tap: (x, y) => this.pick(x, y),
+            twice: (x, y) => { this.pick(x, y); this.follow(); },
+            moved: () => this.unfollow(),
+        });
+        store.on('source', () => { this.placed = false; });
+        this.resize();
+        const turn = (): void => {
+            this.draw();
+            requestAnimationFrame(turn);
+        };
+        requestAnimationFrame(turn);
+    }
+
+    private resize(): void {
+        this.ratio = Math.min(devicePixelRatio || 1, 2);
+        this.camera.width = this.canvas.clientWidth;
+        this.camera.height = this.canvas.clientHeight;
+        this.canvas.width = Math.max(Math.round(this.camera.width * this.ratio), 1);
+        this.canvas.height = Math.max(Math.round(this.camera.height * this.ratio), 1);
+    }
+
+    fit(): void {
+        const { tiles } = this.store;
+        this.unfollow();
+        if (tiles) this.camera.fit(0, 0, tiles.width * TILE, tiles.height * TILE);
+    }
+
+    follow(): void {
+        const { store } = this;
+        store.following = store.following === store.selected ? null : store.selected;
+        store.tell('selection');
+    }
+
+    private unfollow(): void {
+        if (this.store.following === null) return;
+        this.store.following = null;
+        this.store.tell('selection');
+    }
+
+    select(key: number | null): void {
+        this.store.selected = key;
+        if (this.store.following !== null) this.store.following = key;
+        this.store.tell('selection');
+    }
+
+    private pick(x: number, y: number): void {
+        const world = this.camera.toWorld(x, y);
+        const reach = Math.max(TAP_RADIUS, 14 / this.camera.scale);
+        let best: { key: number; distance: number } | null = null;
+        for (const [key, item] of this.store.moment.items) {
+            const place = this.placeOf(item);
+            if (!place) continue;
+            // Of what lies together a tee counts first.
+            const distance = Math.hypot(place.x - world.x, place.y - world.y) + (nameOf(item) === 'character' ? 0 : reach / 3);
+            if (distance < reach && (!best || distance < best.distance)) best = { key, distance };
+        }
+        this.select(best?.key ?? null);
+    }
+
+    private placeOf(item: Item): Place | null {
+        return nameOf(item) === 'character' ? this.drawn.get(item.id) ?? positionOf(item) : drawnAt(item, this.store.moment);
+    }
+
+    /** Between the snapshot before and this one, so that things move and do not jump. */
+    private between(item: Item, share: number): Place {
+        const now = positionOf(item) ?? { x: 0, y: 0 };
+        const old = this.store.previous.items.get(keyOf(item.object, item.id));
+        const before = old ? positionOf(old) : null;
+        if (!before || share >= 1 || Math.hypot(now.x - before.x, now.y - before.y) > FAR) return now;
+        return { x: before.x + (now.x - before.x) * share, y: before.y + (now.y - before.y) * share };
+    }
+
+    private share(): number {
+        const { store } = this;
+        const step = Math.min(store.moment.t - store.previous.t, LONGEST_STEP_MS);
+        if (calm.matches || !store.isLive || step <= 0) return 1;
+        return Math.min((performance.now() - store.arrived) / step, 1);
+    }
+
+    private draw(): void {
+        const { context, store, camera } = this;
+        if (!context || this.camera.width === 0) return;
+        ++this.frames;
+        const { moment } = store;
+        const characters = [...moment.all('character')];
+        const share = this.share();
+        this.drawn.clear();
+        for (const item of characters) this.drawn.set(item.id, this.between(item, share));
+        this.place(moment);
+        context.setTransform(1, 0, 0, 1, 0, 0);
+        context.fillStyle = store.tiles ? '#101216' : AIR;
+        context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+        camera.apply(context, this.ratio);
+        const { left, top, right, bottom } = camera.bounds;
+        store.tiles?.draw(context, left, top, right, bottom);
+        this.drawClip(moment);
+        things(context, moment);
+        for (const item of characters) {
+            const place = this.drawn.get(item.id);
+            if (place) tee(context, moment, item, place);
+        }
+        this.drawSelection(moment);
+        this.drawNames(moment, characters);
+    }
+
+    /** The first time at whom the snapshot is for; then where what is followed goes. */
+    private place(moment: Moment): void {
+        const { store, camera } = this;
+        const followed = store.following === null ? undefined : moment.items.get(store.following);
+        const place = followed ? this.placeOf(followed) : null;
+        if (place) {
+            camera.x = place.x;
+            camera.y = place.y;
+        }
+        if (this.placed || moment.tick < 0) return;
+        const local = this.drawn.get(moment.local) ?? [...this.drawn.values()][0];
+        if (!local) return;
+        this.placed = true;
+        camera.scale = Math.min(Math.max(camera.width / 1350, 0.35), 1.25);
+        camera.x = local.x;
+        camera.y = local.y;
+        if (store.selected === null) {
+            store.selected = keyOf(objectNamed('character'), moment.local >= 0 ? moment.local : [...this.drawn.keys()][0] ?? 0);
+            store.following = store.selected;
+            store.tell('selection');
+        }
+    }
+
+    private drawClip(moment: Moment): void {
+        const { context, store } = this;
+        const local = this.drawn.get(moment.local);
+        if (!context || !local || store.source === 0) return;
+        const session = store.state?.sessions.find((each) => each.number === store.source);
+        const { x, y } = session?.protocol === '0.6+ddnet' ? CLIP.ddnet : CLIP.vanilla;
+        context.strokeStyle = 'rgb(255 255 255 / 30%)';
+        context.lineWidth = 2 / this.camera.scale;
+        context.setLineDash([12 / this.camera.scale, 10 / this.camera.scale]);
+        context.strokeRect(local.x - x, local.y - y, x * 2, y * 2);
+        context.setLineDash([]);
+    }
+
+    private drawSelection(moment: Moment): void {
+        const item = this.store.selected === null ? undefined : moment.items.get(this.store.selected);
+        const place = item && this.placeOf(item);
+        if (place && this.context) ring(this.context, place);
+    }
+
+    private drawNames(moment: Moment, characters: readonly Item[]): void {
+        const { context, camera, store } = this;
+        if (!context) return;
+        context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+        for (const item of characters) {
+            const place = this.drawn.get(item.id);
+            if (!place) continue;
+            namePlate(context, moment.playerName(item.id) || `#${item.id}`, camera.toScreen(place.x, place.y),
+                keyOf(item.object, item.id) === store.selected, camera.scale);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+#include "proxy/admin/viewers.h"
+
+#include "proxy/record/json.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::admin {
+
+namespace {
+
+constexpr std::chrono::milliseconds kStateEvery{500};
+constexpr std::chrono::milliseconds kLogEvery{100};
+/// How long a request waits for a snapshot: servers send at least some a second.
+constexpr std::chrono::milliseconds kPatience{1500};
+/// Of the log in one message; more is told as lost.
+constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
+/// Of a /api/records answer.
+constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
+/// The most costly rows of where the bytes went.
+constexpr std::size_t kMaxRows = 64;
+
+std::shared_ptr<const std::string> shared(std::string text) {
+    return std::make_shared<const std::string>(std::move(text));
+}
+
+/// Adds up the accounts of the workers; the rows that cost the most, as [direction, group, name, bits].
+std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledgers) {
+    record::Ledger all;
+    for (const auto& rows : ledgers) {
+        for (const record::LedgerRow& row : rows) {
+            all.charge(row.direction, row.group, record::BytePart::whole, row.name, row.total);
+        }
+    }
+    boost::json::array lines;
+    for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
+        auto rows = all.rows(direction);
+        rows.resize(std::min(rows.size(), kMaxRows));
+        for (const record::LedgerRow& row : rows) {
+            lines.push_back(boost::json::array{direction == wire::Direction::c2s ? "c2s" : "s2c",
+                                               record::byte_group_name(row.group), row.name,
+                                               row.total.bits, row.total.count});
+        }
+    }
+    return record::json_text(boost::json::object{{"k", "bytes"}, {"rows", std::move(lines)}});
+}
+
+} // namespace
+
+void Viewers::welcome(const std::shared_ptr<WebSocket>& socket) {
+    const auto viewer = std::make_shared<Viewer>();
+    viewer->socket = socket;
+    viewers_.push_back(viewer);
+    socket->on_text = [this, known = std::weak_ptr{viewer}](std::string_view text) {
+        if (const auto still = known.lock()) {
+            obey(*still, text);
+        }
+    };
+    stated_ = {}; // it is told the state at once
+}
+
+void Viewers::obey(Viewer& viewer, std::string_view text) {
+    const auto wishes = read_wishes(text);
+    if (!wishes) {
+        return complain(viewer, "message", {.message = wishes.error()});
+    }
+    viewer.whole = viewer.whole || wishes->again || wishes->watch || wishes->pace;
+    viewer.watch = wishes->watch.value_or(viewer.watch);
+    viewer.pace = wishes->pace.value_or(viewer.pace);
+    viewer.bytes = wishes->bytes.value_or(viewer.bytes);
+    if (wishes->log_on) {
+        viewer.log = *wishes->log_on;
+        viewer.filter = {};
+        viewer.log_seen = 0;
+    }
+    if (wishes->log && !wishes->log->empty()) {
+        auto filter = sources_.make_filter(*wishes->log);
+        if (!filter) {
+            viewer.log = false;
+            complain(viewer, "log", filter.error());
+        } else {
+            viewer.filter = *std::move(filter);
+        }
+    }
+    look_at_what_is_wanted();
+}
+
+void Viewers::complain(Viewer& viewer, std::string_view about, const Complaint& complaint) {
+    send(viewer, shared(record::json_text(boost::json::object{{"k", "error"},
+                                                              {"about", about},
+                                                              {"message", complaint.message},
+                                                              {"offset", complaint.offset}})));
+}
+
+bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
+    const auto socket = viewer.socket.lock();
+    if (socket != nullptr && socket->send(std::move(text))) {
+        return true;
+    }
+    ++viewer.lost;
+    ++lost_;
+    return false;
+}
+
+void Viewers::ask_snapshot(std::uint32_t session, Respond respond) {
+    if (sources_.feed == nullptr || snapshots_.size() >= kMaxWaiting) {
+        return respond({.status = 503, .body = "nothing is inspected, or too many ask\n"});
+    }
+    snapshots_.push_back(
+        {.session = session, .until = Clock::now() + kPatience, .respond = std::move(respond)});
+    look_at_what_is_wanted();
+}
+
+void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
+                          Respond respond) {
+    if (sources_.feed == nullptr || records_.size() >= kMaxWaiting) {
+        return respond({.status = 503, .body = "nothing is inspected, or too many ask\n"});
+    }
+    records_.push_back({.filter = std::move(filter),
+                        .behind = 0,
+                        .limit = limit,
+                        .until = Clock::now() + wait,
+                        .respond = std::move(respond)});
+    look_at_what_is_wanted();
+}
+
+/// Tells the workers, and makes scenes for what somebody watches.
+void Viewers::look_at_what_is_wanted() {
+    if (sources_.feed == nullptr) {
+        return;
+    }
+    std::map<std::uint32_t, std::vector<int>> paces;
+    bool log = !records_.empty();
+    bool bytes = false;
+    for (const auto& viewer : viewers_) {
+        log = log || viewer->log;
+        bytes = bytes || viewer->bytes;
+        if (viewer->watch != Wishes::kNothing) {
+            paces[viewer->watch].push_back(viewer->pace);
+        }
+    }
+    for (const WaitingForSnapshot& waiting : snapshots_) {
+        paces[waiting.session];
+    }
+    std::vector<std::uint32_t> sessions;
+    std::erase_if(scenes_, [&](const auto& scene) { return !paces.contains(scene.first); });
+    for (const auto& [session, wanted] : paces) {
+        sessions.push_back(session);
+        scenes_.try_emplace(session, session, *sources_.objects).first->second.set_paces(wanted);
+    }
+    sources_.feed->watch.set(sessions, log, bytes);
+    if (!log) {
+        log_.clear();
+    }
+}
+
+void Viewers::fetch() {
+    ledgers_.resize(sources_.feed->boxes.size());
+    for (std::size_t worker = 0; worker < sources_.feed->boxes.size(); ++worker) {
+        fetch(worker);
+    }
+}
+
+void Viewers::fetch(std::size_t worker) {
+    batch_.clear();
+    if (!sources_.feed->boxes[worker].take(batch_)) {
+        return;
+    }
+    lost_on_the_way_ += batch_.lost_snapshots + batch_.lost_lines;
+    for (const SeenSnapshot& seen : batch_.snapshots) {
+        if (const auto scene = scenes_.find(seen.session); scene != scenes_.end()) {
+            scene->second.take(seen, batch_.items(seen),
+                               [&](const Frame& frame) { show(seen.session, frame); });
+        }
+    }
+    log_.add(batch_.lines);
+    if (!batch_.ledger.empty()) {
+        std::swap(ledgers_[worker], batch_.ledger);
+    }
+}
+
+void Viewers::show(std::uint32_t source, const Frame& frame) {
+    for (const auto& viewer : viewers_) {
+        if (viewer->watch == source && viewer->pace == frame.pace) {
+            // Whoever lost one needs all there is, or changes would be missing.
+            viewer->whole = !send(*viewer, viewer->whole ? frame.full() : frame.delta);
+        }
+    }
+}
+
+void Viewers::show_log() {
+    for (const auto& viewer : viewers_) {
+        if (viewer->log) {
+            show_log(*viewer);
+        }
+    }
+}
+
+void Viewers::show_log(Viewer& viewer) {
+    std::string text;
+    std::uint64_t lost = 0;
+    log_.for_each_behind(viewer.log_seen, [&](std::uint64_t /*number*/, std::string_view line) {
+        if (!viewer.filter || viewer.filter(line)) {
+            if (text.size() + line.size() > kMaxLogBytes) {
+                ++lost;
+            } else {
+                text += text.empty() ? "" : ",";
+                text += line;
+            }
+        }
+        return true;
+    });
+    viewer.log_seen = log_.last();
+    if (!text.empty()) {
+        send(viewer, shared(fmt::format(R"({{"k":"log","lost":{},"lines":[{}]}})", lost, text)));
+    }
+}
+
+void Viewers::show_state() {
+    std::string text = sources_.state_json();
+    while (text.ends_with('\n')) {
+        text.pop_back();
+    }
+    for (const auto& viewer : viewers_) {
+        const std::uint64_t lost = viewer->lost + lost_on_the_way_;
+        send(*viewer,
+             shared(fmt::format(R"({{"k":"state","frames_lost":{},"state":{}}})", lost, text)));
+    }
+}
+
+void Viewers::show_bytes() {
+    const bool wanted = std::any_of(viewers_.begin(), viewers_.end(),
+                                    [](const auto& viewer) { return viewer->bytes; });
+    if (!wanted) {
+        return;
+    }
+    const auto text = shared(bytes_json(ledgers_));
+    for (const auto& viewer : viewers_) {
+        if (viewer->bytes) {
+            send(*viewer, text);
+        }
+    }
+}
+
+void Viewers::answer_snapshots(Clock::time_point now) {
+    std::erase_if(snapshots_, [&](const WaitingForSnapshot& waiting) {
+        const auto scene = scenes_.find(waiting.session);
+        if (scene != scenes_.end() && scene->second.latest()) {
+            waiting.respond(
+                {.content_type = "application/json",
+                 .body = sources_.snapshot_line(*scene->second.latest(), scene->second.items())});
+            return true;
+        }
+        if (now < waiting.until) {
+            return false;
+        }
+        waiting.respond({.status = 404, .body = "no snapshot of that session came\n"});
+        return true;
+    });
+}
+
+void Viewers::answer_records(Clock::time_point now) {
+    std::erase_if(records_, [&](const WaitingForRecords& waiting) {
+        if (now < waiting.until) {
+            return false;
+        }
+        std::vector<std::string_view> lines;
+        std::string body;
+        log_.for_each_behind(waiting.behind, [&](std::uint64_t /*number*/, std::string_view line) {
+            if (!waiting.filter || waiting.filter(line)) {
+                lines.push_back(line);
+            }
+            return true;
+        });
+        const std::size_t skipped = lines.size() - std::min(lines.size(), waiting.limit);
+        for (std::size_t i = skipped; i < lines.size() && body.size() < kMaxAnswerBytes; ++i) {
+            body += lines[i];
+            body += '\n';
+        }
+        waiting.respond({.content_type = "application/x-ndjson", .body = std::move(body)});
+        return true;
+    });
+}
+
+bool Viewers::turn(Clock::time_point now) {
+    const std::size_t before = viewers_.size();
+    std::erase_if(viewers_, [](const auto& viewer) { return viewer->socket.expired(); });
+    if (viewers_.size() != before) {
+        look_at_what_is_wanted();
+    }
+    if (viewers_.empty() && snapshots_.empty() && records_.empty()) {
+        return false;
+    }
+    if (sources_.feed != nullptr) {
+        fetch();
+        if (now - logged_ >= kLogEvery) {
+            logged_ = now;
+            show_log();
+        }
+        const std::size_t waited = snapshots_.size() + records_.size();
+        answer_snapshots(now);
+        answer_records(now);
+        if (snapshots_.size() + records_.size() != waited) {
+            look_at_what_is_wanted();
+        }
+    }
+    if (now - stated_ >= kStateEvery) {
+        stated_ = now;
+        show_state();
+        show_bytes();
+    }
+    return true;
+}
+
+void Viewers::clear() {
+    viewers_.clear();
+    snapshots_.clear();
+    records_.clear();
+    scenes_.clear();
+    log_.clear();
+    if (sources_.feed != nullptr) {
+        sources_.feed->watch.set({}, false, false);
+    }
+}
+
+} // namespace tw::admin

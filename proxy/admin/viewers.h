@@ -1,0 +1,123 @@
+#pragma once
+
+#include "proxy/admin/feed.h"
+#include "proxy/admin/http_server.h"
+#include "proxy/admin/log_ring.h"
+#include "proxy/admin/scene.h"
+#include "proxy/admin/web_socket.h"
+#include "proxy/admin/wishes.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tw::admin {
+
+/// What viewers are shown, besides what the workers hand over.
+struct ViewSources {
+    Feed* feed = nullptr; ///< null: nothing is inspected
+    const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
+    MakeLineFilter make_filter{};
+    std::function<std::string()> state_json{};
+    /// A session's snapshot as a line of records, with all its items.
+    std::function<std::string(const SeenSnapshot&, const snapshot::SnapshotView&)> snapshot_line{};
+};
+
+/// Everybody who looks at the live page, or asks for what only is there while somebody looks. All of it
+/// on the server's thread; nothing is fetched from the workers while nobody looks.
+class Viewers {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    static constexpr std::size_t kMaxViewers = 32;
+    /// Requests that wait for a snapshot or for records.
+    static constexpr std::size_t kMaxWaiting = 16;
+
+    explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
+
+    /// Whether one more may come.
+    [[nodiscard]] bool full() const { return viewers_.size() >= kMaxViewers; }
+
+    void welcome(const std::shared_ptr<WebSocket>& socket);
+
+    /// Answers with the session's next snapshot as a line of records, or that none came.
+    void ask_snapshot(std::uint32_t session, Respond respond);
+    /// Answers after `wait` with the records that passed by then and match, as lines.
+    void ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
+                     Respond respond);
+
+    /// Fetches and shows what is new. False: nobody looks any more.
+    bool turn(Clock::time_point now = Clock::now());
+
+    /// Forgets everybody, answers nobody.
+    void clear();
+
+    [[nodiscard]] std::size_t size() const { return viewers_.size(); }
+
+    /// Frames and lines that viewers were too slow for.
+    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+
+  private:
+    struct Viewer {
+        std::weak_ptr<WebSocket> socket{};
+        std::uint32_t watch = Wishes::kNothing;
+        int pace = kUsualPace;
+        bool whole = true; ///< its next frame has to be
+        bool bytes = false;
+        bool log = false;
+        LineFilter filter{};
+        std::uint64_t log_seen = 0; ///< number of the last line looked at for it
+        std::uint64_t lost = 0;     ///< frames it was too slow for
+        std::uint64_t lost_told = 0;
+    };
+
+    struct WaitingForSnapshot {
+        std::uint32_t session;
+        Clock::time_point until;
+        Respond respond;
+    };
+
+    struct WaitingForRecords {
+        LineFilter filter;
+        std::uint64_t behind;
+        std::size_t limit;
+        Clock::time_point until;
+        Respond respond;
+    };
+
+    void obey(Viewer& viewer, std::string_view text);
+    void complain(Viewer& viewer, std::string_view about, const Complaint& complaint);
+    bool send(Viewer& viewer, std::shared_ptr<const std::string> text);
+    void look_at_what_is_wanted();
+    void fetch();
+    void fetch(std::size_t worker);
+    void show(std::uint32_t source, const Frame& frame);
+    void show_log();
+    void show_log(Viewer& viewer);
+    void show_state();
+    void show_bytes();
+    void answer_snapshots(Clock::time_point now);
+    void answer_records(Clock::time_point now);
+
+    ViewSources sources_;
+    std::vector<std::shared_ptr<Viewer>> viewers_;
+    std::vector<WaitingForSnapshot> snapshots_;
+    std::vector<WaitingForRecords> records_;
+    std::map<std::uint32_t, Scene> scenes_; ///< by session
+    LogRing log_;
+    std::vector<std::vector<record::LedgerRow>> ledgers_; ///< by worker
+    Batch batch_;
+    std::uint64_t lost_ = 0;
+    std::uint64_t lost_on_the_way_ = 0; ///< by workers that found no room
+    Clock::time_point stated_{};
+    Clock::time_point logged_{};
+};
+
+} // namespace tw::admin

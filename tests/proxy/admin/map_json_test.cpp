@@ -1,0 +1,72 @@
+// What the page is told of maps and of items.
+// Covers: proxy/admin/objects_json.cpp
+
+#include "map/game_layer.h"
+#include "map/picture.h"
+#include "proxy/admin/map_json.h"
+#include "proxy/admin/objects_json.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw;
+namespace json = boost::json;
+
+namespace {
+
+map::Physics small_map() {
+    map::Physics::Planes planes;
+    planes.width = 2;
+    planes.height = 2;
+    const auto fill = [](map::Block& block, std::initializer_list<unsigned> bytes) {
+        block = map::Block{bytes.size()};
+        std::transform(bytes.begin(), bytes.end(), block.writable().begin(),
+                       [](unsigned byte) { return static_cast<std::byte>(byte); });
+    };
+    // Game tiles are four bytes, tele tiles two: number, index.
+    fill(planes.records[0], {1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 192, 0, 0, 0});
+    fill(planes.records[2], {0, 0, 7, 26, 0, 0, 0, 0});
+    return map::Physics{std::move(planes)};
+}
+
+} // namespace
+
+TEST_CASE("a map's layers come as tiles, names and colours") {
+    const json::object map = json::parse(admin::map_json(small_map())).as_object();
+    CHECK(map.at("width") == 2);
+    CHECK(map.at("height") == 2);
+    const json::object& layers = map.at("layers").as_object();
+    CHECK(layers.size() == 2);
+    CHECK(layers.at("game").at("tiles") == "AQAJwA==");
+    CHECK(layers.at("game").at("names").at("1") == "solid");
+    CHECK(layers.at("game").at("names").at("9") == "freeze");
+    CHECK(layers.at("game").as_object().if_contains("numbers") == nullptr);
+    CHECK(layers.at("tele").at("tiles") == "ABoAAA==");
+    CHECK(layers.at("tele").at("numbers") == "AAcAAA==");
+    const json::array& swatches = map.at("swatches").as_array();
+    CHECK(swatches.size() == map::swatches().size());
+    CHECK(swatches.at(1).at("label") == "solid");
+    CHECK(swatches.at(1).at("color") == "#b08d57");
+}
+
+TEST_CASE("every object is told with its fields, in the order of their places") {
+    const auto& set = snapshot::ObjectSet::standard();
+    const json::object all = json::parse(admin::objects_json(set)).as_object();
+    const json::array& objects = all.at("objects").as_array();
+    REQUIRE(objects.size() == snapshot::object_table().size());
+    for (const snapshot::ObjectSpec& spec : snapshot::object_table()) {
+        const json::object& object = objects.at(set.index_of(spec)).as_object();
+        CHECK(object.at("name") == json::string_view{spec.name.data(), spec.name.size()});
+        CHECK(object.at("fields").as_array().size() == spec.fields.size());
+        CHECK((object.if_contains("position") != nullptr) == spec.position.has_value());
+    }
+    const json::object& character =
+        objects.at(set.index_of(*snapshot::find_object(snapshot::kCharacterType))).as_object();
+    CHECK(character.at("client") == "id");
+    CHECK(character.at("position").at("per_unit") == 1);
+}

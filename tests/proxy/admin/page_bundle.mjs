@@ -1,0 +1,116 @@
+// The live page's sources: types, rules, and that the committed bundle is what they give.
+//   node page_bundle.mjs
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const PAGE = fileURLToPath(new URL('../../../proxy/admin/page', import.meta.url));
+const MOST_BYTES = 150_000;
+const SKIPPED = 77;
+
+if (!existsSync(join(PAGE, 'node_modules'))) {
+    console.error(`${process.env.TW_E2E_REQUIRED ? 'error' : 'skipped'}: ./dev page installs what this needs`);
+    process.exit(process.env.TW_E2E_REQUIRED ? 1 : SKIPPED);
+}
+
+function run(...command) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, command, { cwd: PAGE, encoding: 'utf8' });
+    assert.equal(status, 0, stdout + stderr);
+}
+
+// What modules look at when they are loaded, in a browser.
+Object.assign(globalThis, { location: { hash: '' }, sessionStorage: { getItem: () => null } });
+
+/** What a module exports, bundled alone. */
+async function load(module) {
+    const folder = mkdtempSync(join(tmpdir(), 'twscope-page-'));
+    const file = join(folder, 'module.mjs');
+    const { buildSync } = createRequire(join(PAGE, 'package.json'))('esbuild');
+    buildSync({ absWorkingDir: PAGE, entryPoints: [`src/${module}.ts`], bundle: true, format: 'esm', outfile: file, logLevel: 'warning' });
+    const loaded = await import(file);
+    rmSync(folder, { recursive: true });
+    return loaded;
+}
+
+test('the sources keep to their types and rules', () => {
+    run('node_modules/typescript/bin/tsc', '--noEmit');
+    run('node_modules/eslint/bin/eslint.js', '--max-warnings', '0', 'src', 'build.mjs');
+});
+
+test('the committed bundle is what the sources give (./dev page makes it anew), and small', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'twscope-page-'));
+    run('build.mjs', folder);
+    let bytes = 0;
+    assert.deepEqual(readdirSync(folder).sort(), readdirSync(join(PAGE, 'bundle')).sort());
+    for (const name of readdirSync(folder)) {
+        const made = readFileSync(join(folder, name));
+        assert.ok(made.equals(readFileSync(join(PAGE, 'bundle', name))), `${name} differs`);
+        bytes += gzipSync(made).length;
+    }
+    rmSync(folder, { recursive: true });
+    assert.ok(bytes <= MOST_BYTES, `${bytes} bytes compressed`);
+    console.log(`first load: ${bytes} bytes compressed`);
+});
+
+test('sliders and the text of an impairment say the same', async () => {
+    const { textOf, valuesOf, PRESETS } = await load('impairment');
+    for (const { title, c2s, s2c } of PRESETS) assert.deepEqual(valuesOf(textOf(c2s, s2c)), { c2s, s2c }, title);
+    assert.equal(textOf({}, {}), 'none');
+    assert.equal(textOf({ burst: 3 }, {}), 'none'); // bursts of nothing
+    assert.deepEqual(valuesOf('loss=2%'), { c2s: { loss: 2 }, s2c: { loss: 2 } });
+    assert.deepEqual(valuesOf('s2c:delay=1s,jitter=500us').s2c, { delay: 1000, jitter: 0.5 });
+    assert.deepEqual(valuesOf('none; ;x:=,,'), { c2s: {}, s2c: {} });
+});
+
+test('what hides in a text is shown, and markup is text', async () => {
+    const { shown } = await load('dom');
+    assert.equal(shown('\u202elivE\u200b\u0007\u2066x\u009b'), '⟨202e⟩livE⟨200b⟩⟨7⟩⟨2066⟩x⟨9b⟩');
+    assert.equal(shown('<img src=x onerror=alert(1)> ünï ∗ 日本\n'), '<img src=x onerror=alert(1)> ünï ∗ 日本\n');
+});
+
+test('completion proposes what can stand there', async () => {
+    const { proposals } = await load('complete');
+    const keys = { keys: ['session', 'size', 'fields.message', 'severity'], item_keys: ['type', 'at.game'], item_types: ['character'],
+        words: { type: ['finding', 'snapshot'], severity: ['info', 'warning', 'error'] }, item_words: {} };
+    const after = (text) => proposals(keys, text).words;
+    assert.deepEqual(after('se'), ['session', 'severity']);
+    assert.deepEqual(after('message'), ['fields.message']);
+    assert.deepEqual(after('find'), ['finding']);
+    assert.deepEqual(after('severity >= '), ['info', 'warning', 'error']);
+    assert.deepEqual(after('severity == "wa'), ['warning']);
+    assert.deepEqual(after('any(items: cha'), ['character']);
+    assert.deepEqual(after('finding and si'), ['size']);
+    assert.deepEqual(after(''), []);
+    assert.equal(proposals(keys, 'not se').begin, 4);
+});
+
+test('the history gives back each moment, whatever came between, and forgets what is too old', async () => {
+    const { History } = await load('history');
+    const { Moment } = await load('moment');
+    const history = new History();
+    let moment = Moment.nothing;
+    const kept = [];
+    for (let frame = 0; frame < 1000; ++frame) {
+        const changed = [{ object: 3, id: frame % 7, data: [frame, -frame] }, { object: -40, id: 1, data: [] }];
+        const gone = frame % 5 === 0 ? [(3 + 0x10000) * 0x10000 + ((frame + 3) % 7)] : [];
+        moment = moment.next(frame * 1000, frame, frame === 0, changed, gone);
+        history.add(moment, frame === 0, changed, gone);
+        kept.push(moment);
+    }
+    assert.ok(history.length >= 600 && history.length <= 701, `${history.length}`);
+    assert.ok(history.memory < 1 << 20);
+    for (let index = 0; index < history.length; index += 13) {
+        const wanted = kept[kept.length - history.length + index];
+        const found = history.momentAt(index);
+        assert.equal(found.tick, wanted.tick);
+        assert.deepEqual([...found.items].sort((a, b) => a[0] - b[0]), [...wanted.items].sort((a, b) => a[0] - b[0]));
+    }
+    assert.equal(history.timeAt(history.indexAt(990_500)), 990_000);
+    assert.equal(history.indexAt(0), -1);
+});

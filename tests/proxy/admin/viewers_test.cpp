@@ -1,0 +1,299 @@
+// Everybody who looks at the live page, and what their messages may say.
+// Covers: proxy/admin/wishes.cpp, proxy/admin/log_ring.cpp
+
+#include "proxy/admin/viewers.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw;
+using admin::read_wishes;
+namespace json = boost::json;
+
+namespace {
+
+/// A page that may be too slow.
+class FakeSocket final : public admin::WebSocket {
+  public:
+    bool send(std::shared_ptr<const std::string> text) override {
+        if (stuck) {
+            return false;
+        }
+        got.push_back(json::parse(*text).as_object());
+        return true;
+    }
+
+    void close(std::string_view /*reason*/) override {}
+
+    [[nodiscard]] std::vector<json::object> of(std::string_view kind) const {
+        std::vector<json::object> fitting;
+        for (const json::object& message : got) {
+            if (message.at("k") == json::string_view{kind.data(), kind.size()}) {
+                fitting.push_back(message);
+            }
+        }
+        return fitting;
+    }
+
+    bool stuck = false;
+    std::vector<json::object> got;
+};
+
+struct Hall {
+    std::shared_ptr<FakeSocket> come() {
+        auto socket = std::make_shared<FakeSocket>();
+        viewers.welcome(socket);
+        return socket;
+    }
+
+    /// A worker sees the next snapshot of a session.
+    void snap(std::uint32_t session = 1) {
+        ++tick;
+        const snapshot::Snapshot items = test::to_snapshot({{{4, 1}, {tick, 0, 0, 0}}});
+        admin::Batch batch;
+        if (feed.watch.session(session)) {
+            batch.add({.session = session,
+                       .time = std::int64_t{tick} * 20'000'000,
+                       .tick = tick,
+                       .rebuilt = true},
+                      items.view());
+        }
+        if (feed.watch.log()) {
+            batch.lines +=
+                R"({"v":1,"type":"snapshot","session":1,"tick":)" + std::to_string(tick) + "}\n";
+        }
+        if (!batch.empty()) {
+            CHECK(feed.boxes[0].try_put(batch));
+        }
+        turn();
+    }
+
+    bool turn() {
+        now += std::chrono::milliseconds{200};
+        return viewers.turn(now);
+    }
+
+    admin::Viewers::Clock::time_point now = admin::Viewers::Clock::now();
+    snapshot::Tick tick = 0;
+    admin::Feed feed{1};
+    admin::Viewers viewers{
+        {.feed = &feed,
+         .make_filter =
+             [](const std::string& text) -> tl::expected<admin::LineFilter, admin::Complaint> {
+             if (text == "bad") {
+                 return tl::unexpected{admin::Complaint{.message = "no such key", .offset = 2}};
+             }
+             return [text](std::string_view line) { return line.find(text) != line.npos; };
+         },
+         .state_json = [] { return std::string{"{\"v\":1}\n"}; },
+         .snapshot_line = [](const admin::SeenSnapshot& seen,
+                             const snapshot::SnapshotView&) { return std::to_string(seen.tick); }}};
+};
+
+} // namespace
+
+TEST_CASE("wishes are read, and what they cannot be is said") {
+    struct Row {
+        std::string_view text;
+        std::string_view error; ///< empty: fine
+    };
+
+    const std::string deep(10000, '[');
+    const Row rows[] = {
+        {R"({"watch":1,"pace":50,"log":"finding","bytes":true,"again":true})", ""},
+        {R"({"watch":"all","log":null})", ""},
+        {R"({"watch":null})", ""},
+        {"{}", ""},
+        {"", "a JSON object"},
+        {"[]", "a JSON object"},
+        {"{", "a JSON object"},
+        {"\xff\xfe", "a JSON object"},
+        {deep, "a JSON object"},
+        {R"({"watch":0})", "the number of a session"},
+        {R"({"watch":-1})", "the number of a session"},
+        {R"({"watch":4294967295})", "the number of a session"},
+        {R"({"watch":1.5})", "the number of a session"},
+        {R"({"watch":"some"})", "the number of a session"},
+        {R"({"pace":0})", "1 to 50"},
+        {R"({"pace":51})", "1 to 50"},
+        {R"({"pace":"fast"})", "1 to 50"},
+        {R"({"log":7})", "a filter or null"},
+        {R"({"bytes":1})", "true or false"},
+        {R"({"watches":1})", "keys are"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.text.substr(0, 40));
+        const auto wishes = read_wishes(row.text);
+        CHECK(wishes.has_value() == row.error.empty());
+        if (!wishes) {
+            CHECK(wishes.error().find(row.error) != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("nobody looks, nothing is watched") {
+    Hall hall;
+    CHECK_FALSE(hall.turn());
+    auto socket = hall.come();
+    CHECK(hall.turn());
+    CHECK_FALSE(hall.feed.watch.any());
+    socket->on_text(R"({"watch":1})");
+    CHECK(hall.feed.watch.session(1));
+    socket->on_text(R"({"watch":null})");
+    CHECK_FALSE(hall.feed.watch.any());
+    socket->on_text(R"({"watch":1,"log":"","bytes":true})");
+    CHECK(hall.feed.watch.log());
+    socket.reset();
+    CHECK_FALSE(hall.turn());
+    CHECK_FALSE(hall.feed.watch.any());
+}
+
+TEST_CASE("a viewer gets all there is, then what changed, and the state") {
+    Hall hall;
+    const auto socket = hall.come();
+    socket->on_text(R"({"watch":1,"pace":50})");
+    for (int i = 0; i < 4; ++i) {
+        hall.snap();
+    }
+    const auto frames = socket->of("frame");
+    REQUIRE(frames.size() == 4);
+    CHECK(frames[0].at("full") == true);
+    CHECK(frames[1].at("full") == false);
+    CHECK(frames[3].at("n") == 4);
+    CHECK_FALSE(socket->of("state").empty());
+}
+
+TEST_CASE(
+    "whoever is too slow loses frames, counted, and gets all there is next; others lose none") {
+    Hall hall;
+    const auto slow = hall.come();
+    const auto fast = hall.come();
+    for (const auto& socket : {slow, fast}) {
+        socket->on_text(R"({"watch":1,"pace":50})");
+    }
+    hall.snap();
+    slow->stuck = true;
+    for (int i = 0; i < 5; ++i) {
+        hall.snap();
+    }
+    slow->stuck = false;
+    hall.snap();
+    hall.snap();
+    const auto frames = slow->of("frame");
+    REQUIRE(frames.size() == 3);
+    CHECK(frames[1].at("full") == true);
+    CHECK(frames[2].at("full") == false);
+    CHECK(fast->of("frame").size() == 8);
+    CHECK(hall.viewers.lost() >= 5);
+    hall.turn();
+    hall.turn();
+    hall.turn();
+    CHECK(slow->of("state").back().at("frames_lost").as_int64() >= 5);
+}
+
+TEST_CASE("the log is each viewer's own, and a wrong filter is told with its place") {
+    Hall hall;
+    const auto all = hall.come();
+    const auto some = hall.come();
+    const auto wrong = hall.come();
+    all->on_text(R"({"log":""})");
+    some->on_text(R"({"log":"\"tick\":2}"})");
+    wrong->on_text(R"({"log":"bad"})");
+    for (int i = 0; i < 3; ++i) {
+        hall.snap();
+    }
+    std::size_t lines = 0;
+    for (const json::object& message : all->of("log")) {
+        lines += message.at("lines").as_array().size();
+    }
+    CHECK(lines == 3);
+    CHECK(some->of("log").size() == 1);
+    CHECK(wrong->of("log").empty());
+    REQUIRE(wrong->of("error").size() == 1);
+    CHECK(wrong->of("error")[0].at("message") == "no such key");
+    CHECK(wrong->of("error")[0].at("offset") == 2);
+}
+
+TEST_CASE("nonsense is answered, and changes nothing") {
+    Hall hall;
+    const auto socket = hall.come();
+    socket->on_text(R"({"watch":1,"pace":50})");
+    for (int i = 0; i < 1000; ++i) {
+        socket->on_text("nonsense");
+    }
+    hall.snap();
+    CHECK(socket->of("frame").size() == 1);
+    CHECK(socket->of("error").size() == 1000);
+}
+
+TEST_CASE("a request for a snapshot waits for the next one, and not for ever") {
+    Hall hall;
+    std::vector<std::string> answers;
+    const auto keep = [&](const admin::Response& response) {
+        answers.push_back(std::to_string(response.status) + ' ' + response.body);
+    };
+    hall.viewers.ask_snapshot(7, keep);
+    CHECK(hall.feed.watch.session(7));
+    hall.snap(7);
+    REQUIRE(answers.size() == 1);
+    CHECK(answers[0] == "200 1");
+    CHECK_FALSE(hall.feed.watch.any());
+    hall.viewers.ask_snapshot(8, keep);
+    for (int i = 0; i < 20 && hall.turn(); ++i) {
+    }
+    REQUIRE(answers.size() == 2);
+    CHECK(answers[1].starts_with("404"));
+}
+
+TEST_CASE("records are gathered while somebody asks, the newest win, and waiting places are few") {
+    Hall hall;
+    std::vector<std::string> bodies;
+    const auto keep = [&](const admin::Response& response) { bodies.push_back(response.body); };
+    hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, keep);
+    for (int i = 0; i < 4; ++i) {
+        hall.snap();
+    }
+    CHECK(bodies.empty());
+    hall.turn();
+    hall.turn();
+    REQUIRE(bodies.size() == 1);
+    CHECK(bodies[0].find("\"tick\":3}\n") != std::string::npos);
+    CHECK(bodies[0].find("\"tick\":4}\n") != std::string::npos);
+    CHECK(bodies[0].find("\"tick\":2}\n") == std::string::npos);
+    bodies.clear();
+    for (std::size_t i = 0; i < admin::Viewers::kMaxWaiting + 3; ++i) {
+        hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, keep);
+    }
+    CHECK(bodies.size() == 3);
+    hall.viewers.clear();
+    CHECK(bodies.size() == 3);
+    CHECK_FALSE(hall.feed.watch.any());
+}
+
+TEST_CASE("the log keeps the latest lines, up to so many bytes") {
+    admin::LogRing log;
+    const std::string line(1000, 'x');
+    for (std::size_t i = 0; i < 10'000; ++i) {
+        log.add(line + '\n' + line + '\n');
+    }
+    std::size_t bytes = 0;
+    std::uint64_t expected = 0;
+    log.for_each_behind(0, [&](std::uint64_t number, std::string_view each) {
+        CHECK((expected == 0 || number == expected));
+        expected = number + 1;
+        bytes += each.size();
+        return true;
+    });
+    CHECK(expected == 20'001);
+    CHECK(log.last() == 20'000);
+    CHECK(bytes <= admin::LogRing::kMaxBytes);
+    CHECK(bytes > admin::LogRing::kMaxBytes / 2);
+    std::size_t left = 0;
+    log.for_each_behind(19'998, [&](std::uint64_t, std::string_view) { return ++left < 5; });
+    CHECK(left == 2);
+}
