@@ -1,0 +1,46 @@
+// Debian's Chromium, without a screen, for the live page.
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { need } from './need.mjs';
+
+const CHROMIUM = '/usr/bin/chromium';
+const LIBRARY = fileURLToPath(new URL('node_modules/playwright-core', import.meta.url));
+export const OUT = fileURLToPath(new URL('out', import.meta.url));
+
+need(CHROMIUM, LIBRARY);
+const { chromium } = createRequire(import.meta.url)('playwright-core');
+
+/** Ends with the test program. */
+export async function startBrowser() {
+    return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+}
+
+/**
+ * Opens the page; whatever goes wrong in it is kept in `page.complaints`.
+ * @param options as newContext takes them: viewport, colorScheme, …
+ */
+export async function openPage(browser, address, { width = 1280, height = 720, ...options } = {}) {
+    const context = await browser.newContext({ viewport: { width, height }, ...options });
+    const page = await context.newPage();
+    page.complaints = [];
+    page.on('pageerror', (error) => page.complaints.push(`${error}`));
+    page.on('console', (message) => { if (message.type() === 'error') page.complaints.push(message.text()); });
+    page.on('dialog', (dialog) => { page.complaints.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+    await page.goto(address);
+    return page;
+}
+
+/** Keeps a picture of what is seen under tests/e2e/out. */
+export async function keepPicture(page, name) {
+    mkdirSync(OUT, { recursive: true });
+    await page.screenshot({ path: join(OUT, `${name}.png`) });
+}
+
+/** The address that twscope printed; with the token where `state` is the folder that holds it. */
+export async function addressOf(proxy, state, ms = 10000) {
+    await proxy.child.waitFor(/live page on port \d+: http:\S+/, ms);
+    const [, address] = /live page on port \d+: (http:[^#]+)/.exec(proxy.child.log);
+    return state ? `${address}#token=${readFileSync(join(state, 'http.token'), 'utf8').trim()}` : address;
+}

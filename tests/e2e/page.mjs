@@ -1,0 +1,316 @@
+// The live page in Debian's Chromium, beside a real game: what it draws is what the records say.
+//   node page.mjs TWSCOPE
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { Bot, endPeers } from './bot.mjs';
+import { addressOf, keepPicture, openPage, startBrowser } from './browser.mjs';
+import { delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { startProxy } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+import { Tap } from './tap.mjs';
+
+const WAIT_MS = 40000;
+const SAID_WITHIN_MS = 2000;
+const PANELS = ['sessions', 'inspect', 'findings', 'log', 'numbers', 'recording', 'line'];
+const NAMES = ['anna', '<img src=x oner', '\u202elivE\u200b', 'cleo'];
+const SHORT_BYTES = 30;
+const CONTROL = 0x10; // flag of a control packet, in its first byte
+
+const browser = await startBrowser();
+after(async () => {
+    await browser.close();
+    endPeers();
+});
+
+/** A server, a stretch of wire, twscope, bots that walk. */
+async function play({ names = NAMES, map = 'ctf1', args = [], records = 'records.jsonl', http = 0 } = {}) {
+    const folder = temporaryFolder();
+    const server = await startServer({ folder, port: await freePort(), map });
+    const line = await Tap.open(server.port);
+    const proxy = await startProxy({ server: line.port, records: records.startsWith('/') ? records : join(folder, records),
+        args: ['--maps', MAPS, '--items', 'all', '--http', `${http}`, '--state', folder, ...args] });
+    const bots = names.map((name, index) => new Bot(proxy.port, name, { seed: index + 1 }));
+    await Promise.all(bots.map((bot) => bot.join()));
+    for (const bot of bots) bot.walk();
+    const address = await addressOf(proxy, folder);
+    return { folder, server, line, proxy, bots, address };
+}
+
+/** A TCP port that nobody has. */
+const freeTcpPort = () => new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+        const { port } = server.address();
+        server.close(() => resolve(port));
+    });
+});
+
+async function end({ proxy, server, line, bots }) {
+    await Promise.all(bots.map((bot) => bot.leave().catch(() => {})));
+    const code = await proxy.drain('SIGTERM');
+    await server.stop();
+    line.close();
+    return code;
+}
+
+const inPage = (page, act, argument) => page.evaluate(act, argument);
+const tees = (page) => inPage(page, () => [...window.twscope.store.moment.all('character')].length);
+const alarmOf = (page) => inPage(page, () => (document.getElementById('alarm').hidden ? '' : document.getElementById('alarm').textContent));
+const seesAll = (page, count = NAMES.length) => waitUntil('all tees on the page', async () => await tees(page) >= count, WAIT_MS);
+
+/** How long the page takes to say something; throws when it does not. */
+async function saidAfter(page, what, since) {
+    await waitUntil(`the page to say ${what}`, async () => what.test(await alarmOf(page)), WAIT_MS);
+    return Date.now() - since;
+}
+
+const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+
+test('what stands on the canvas is what the records say: in the page’s state and in its pixels', async () => {
+    const game = await play();
+    const page = await openPage(browser, game.address, { colorScheme: 'dark' });
+    await seesAll(page);
+    await delay(3000);
+    const seen = await inPage(page, () => {
+        const { store } = window.twscope;
+        store.goTo(store.history.length - 1);
+        const moments = [];
+        for (let index = 0; index < store.history.length; ++index) {
+            const moment = store.history.momentAt(index);
+            moments.push([moment.tick, [...moment.all('character')].map((item) => [item.id, item.data[1], item.data[2]]).sort()]);
+        }
+        return { session: store.source, moments };
+    });
+    const records = new Map(game.proxy.records().filter((record) => record.type === 'snapshot' && record.session === seen.session && record.ok)
+        .map((record) => [record.tick, record.items.filter((item) => item.type === 'character').map((item) => [item.id, item.fields.x, item.fields.y]).sort()]));
+    const common = seen.moments.filter(([tick]) => records.has(tick));
+    assert.ok(common.length > 50, `${common.length} ticks in common`);
+    for (const [tick, characters] of common) assert.deepEqual(characters, records.get(tick), `tick ${tick}`);
+
+    // Paused: every tee that is in sight has its colours around its place.
+    await delay(100);
+    const pixels = await inPage(page, () => {
+        const { view, store, skin } = window.twscope;
+        const context = document.getElementById('world').getContext('2d');
+        const ratio = Math.min(devicePixelRatio, 2);
+        return [...store.moment.all('character')].map((item) => {
+            const place = view.drawn.get(item.id);
+            const { x, y } = view.camera.toScreen(item.data[1], item.data[2]);
+            const probe = document.createElement('canvas').getContext('2d');
+            probe.fillStyle = skin(store.moment, item.id).body;
+            probe.fillRect(0, 0, 1, 1);
+            const wanted = [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+            const inside = x > 20 && y > 20 && x < view.camera.width - 20 && y < view.camera.height - 20;
+            const radius = Math.max(Math.round(18 * view.camera.scale * ratio), 2);
+            const around = context.getImageData(Math.round(x * ratio) - radius, Math.round(y * ratio) - radius, radius * 2, radius * 2).data;
+            let same = 0;
+            for (let at = 0; at < around.length; at += 4) {
+                if (wanted.every((value, index) => Math.abs(value - around[at + index]) < 12)) ++same;
+            }
+            return { id: item.id, at: [item.data[1], item.data[2]], drawn: [place.x, place.y], inside, share: same / (around.length / 4) };
+        });
+    });
+    assert.ok(pixels.some(({ inside }) => inside));
+    for (const tee of pixels) {
+        assert.deepEqual(tee.drawn, tee.at, `tee ${tee.id}`);
+        if (tee.inside) assert.ok(tee.share > 0.25, `tee ${tee.id}: ${tee.share} of its pixels have its colour`);
+    }
+    await inPage(page, () => window.twscope.store.goLive());
+
+    // How old a snapshot is when it is first drawn, by one clock.
+    const ages = await inPage(page, () => new Promise((resolve) => {
+        const found = [];
+        let last = 0;
+        const look = () => {
+            const { store } = window.twscope;
+            if (store.moment.t !== last) found.push(Date.now() - (last = store.moment.t));
+            if (found.length < 100) requestAnimationFrame(look);
+            else resolve(found.sort((a, b) => a - b));
+        };
+        look();
+    }));
+    console.log(`a snapshot is drawn after ${ages[50].toFixed(0)} ms (median), ${ages[95].toFixed(0)} ms (95 %)`);
+    assert.ok(ages[10] < 100, `${ages[10]} ms`); // a busy machine makes some wait, but not all of them
+
+    const history = await inPage(page, () => ({ bytes: window.twscope.store.history.memory, lost: window.twscope.store.framesLost }));
+    assert.ok(history.bytes < 96 << 20);
+    assert.deepEqual(page.complaints, []);
+    assert.equal(await end(game), 0);
+});
+
+test('names are text, whatever they hold', async () => {
+    const game = await play();
+    const page = await openPage(browser, game.address);
+    await seesAll(page);
+    const text = await waitUntil('the names', async () => {
+        const shown = await inPage(page, () => document.getElementById('panel-sessions').textContent);
+        return shown.includes('<img src=x oner') && shown.includes('cleo') && shown;
+    }, WAIT_MS);
+    assert.doesNotMatch(text, /[\u202a-\u202e\u200b-\u200f]/);
+    assert.match(text, /livE/); // the server took the rest; tests/proxy/admin/page_bundle.mjs shows what hides anyway
+    game.bots[0].say('<b onclick=alert(1)>\u202egg</b><script>alert(1)</script>');
+    await page.click('#tab-log');
+    await waitUntil('the chat', async () => (await inPage(page, () => document.querySelector('.lines .chat')?.textContent ?? '')).includes('<b onclick'), WAIT_MS);
+    assert.equal(await inPage(page, () => document.querySelectorAll('img, script:not([src]), .lines [onclick]').length), 0);
+    assert.deepEqual(page.complaints, []);
+    assert.equal(await end(game), 0);
+});
+
+test('a finding made on purpose appears, and explains itself; back in time and live again', async () => {
+    const game = await play({ names: ['anna', 'bob'] });
+    const page = await openPage(browser, game.address);
+    await seesAll(page, 2);
+    await delay(1000);
+    let passed = 0;
+    game.line.change = (dir, bytes) => {
+        const changed = Buffer.from(bytes);
+        if (dir === 's2c' && bytes.length >= SHORT_BYTES && !(bytes[0] & CONTROL) && (passed += 1) % 8 === 0) changed[Math.floor(bytes.length / 2)] ^= 4;
+        return changed;
+    };
+    await waitUntil('a finding with a story', () => inPage(page, () => window.twscope.store.marks.some((mark) => mark.explained_at)), WAIT_MS);
+    game.line.change = (dir, bytes) => bytes;
+    await delay(1000);
+    await page.click('#tab-findings');
+    const told = await inPage(page, () => window.twscope.store.marks.findLast((mark) => mark.explained_at).text);
+    await page.locator('#panel-findings button.link').filter({ hasText: told }).first().click();
+    const story = await waitUntil('its story', async () => {
+        const text = await inPage(page, () => document.querySelector('.story').textContent);
+        return /What came/.test(text) && text;
+    }, WAIT_MS);
+    assert.match(story, /snapshot\.\w+/);
+    await waitUntil('its record', async () => /usually/.test(await inPage(page, () => document.querySelector('.story').textContent)), WAIT_MS);
+    for (const theme of ['dark', 'light']) {
+        await inPage(page, (wanted) => { document.documentElement.dataset.theme = wanted; }, theme);
+        await delay(200);
+        await keepPicture(page, `finding-${theme}`);
+    }
+
+    // Clicking it went back to that moment.
+    assert.equal(await inPage(page, () => window.twscope.store.isLive), false);
+    const then = await inPage(page, () => window.twscope.store.moment.tick);
+    await page.focus('#world');
+    await page.keyboard.press('ArrowLeft');
+    const before = await inPage(page, () => window.twscope.store.moment.tick);
+    assert.ok(before < then && then - before < 50, `${then} to ${before}`);
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await inPage(page, () => window.twscope.store.moment.tick), then);
+    const box = await page.locator('#timeline').boundingBox();
+    await page.mouse.move(box.x + box.width * 0.99, box.y + 60);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.97, box.y + 60, { steps: 4 });
+    await page.mouse.up();
+    const dragged = await inPage(page, () => window.twscope.store.latest.t - window.twscope.store.moment.t);
+    assert.ok(dragged > 300, `${dragged} ms back`);
+    await delay(300);
+    assert.equal(await inPage(page, () => window.twscope.store.isLive), false);
+    await page.keyboard.press('L');
+    await waitUntil('live again', () => inPage(page, () => window.twscope.store.isLive && window.twscope.store.moment === window.twscope.store.latest), WAIT_MS);
+    await end(game);
+    assert.deepEqual(page.complaints, []);
+});
+
+test('the log is filtered, completed, and says what is wrong with a filter', async () => {
+    const game = await play({ names: ['anna'] });
+    const page = await openPage(browser, game.address);
+    await seesAll(page, 1);
+    await page.keyboard.press('/');
+    await page.fill('#filter', '');
+    await page.type('#filter', 'sessio');
+    await waitUntil('a proposal', () => inPage(page, () => document.querySelector('.proposals li')?.textContent === 'session'), WAIT_MS);
+    await page.keyboard.press('Tab');
+    assert.equal(await page.inputValue('#filter'), 'session');
+    await page.fill('#filter', 'snapshot and nmae == x');
+    await page.keyboard.press('Enter');
+    await waitUntil('the complaint', async () => /nmae/.test(await inPage(page, () => document.getElementById('filter-error').textContent)), WAIT_MS);
+    await page.fill('#filter', 'snapshot and tick > 0');
+    await page.keyboard.press('Enter');
+    await waitUntil('snapshots in the log', () => inPage(page, () => document.querySelectorAll('.lines li.snapshot').length > 20), WAIT_MS);
+    assert.equal(await inPage(page, () => document.getElementById('filter-error').textContent), '');
+    assert.deepEqual(page.complaints, []);
+    assert.equal(await end(game), 0);
+});
+
+test('the line is changed from the page, and felt; without the token it cannot be', async () => {
+    const game = await play({ names: ['anna'] });
+    const stranger = await openPage(browser, game.address.replace(/#.*/, ''));
+    await stranger.click('#tab-line');
+    assert.ok(await stranger.locator('#impairment').isDisabled());
+    const page = await openPage(browser, game.address);
+    await seesAll(page, 1);
+    await delay(2000);
+    const distance = () => inPage(page, () => {
+        const ticks = window.twscope.store.bars.slice(-40).filter((bar) => bar[3] >= 0).map((bar) => bar[2] - bar[3]).sort((a, b) => a - b);
+        return ticks[Math.floor(ticks.length / 2)];
+    });
+    const good = await distance();
+    await page.click('#tab-line');
+    await page.getByRole('button', { name: 'other continent' }).click();
+    await waitUntil('the change', async () => /now: .*delay=75ms/.test(await inPage(page, () => document.querySelector('.panel.line').textContent)), WAIT_MS);
+    // 150 ms there and back: servers build on what was acknowledged seven ticks earlier.
+    await waitUntil('it to be felt', async () => await distance() >= good + 5, WAIT_MS);
+    assert.match(await inPage(page, () => document.querySelector('.panel.line').textContent), /set at \d\d:\d\d:\d\d from 127\.0\.0\.1/);
+    await page.getByRole('button', { name: 'none', exact: true }).click();
+    await waitUntil('the line to be good again', async () => await distance() <= good + 2, WAIT_MS);
+    assert.deepEqual(page.complaints, []);
+    await end(game);
+});
+
+test('within two seconds the page says that the server is silent, and that the observer was started again', async () => {
+    const game = await play({ names: ['anna', 'bob'], http: await freeTcpPort() }); // the next observer has to have the same
+    const page = await openPage(browser, game.address);
+    await seesAll(page, 2);
+    await delay(1500);
+    game.server.child.signal('SIGSTOP');
+    const silent = await saidAfter(page, /does not answer|has not answered/, Date.now());
+    game.server.child.signal('SIGCONT');
+    await waitUntil('all to be well again', async () => await alarmOf(page) === '', WAIT_MS);
+
+    const [observer] = childrenOf(game.proxy.child.process.pid);
+    process.kill(observer, 'SIGKILL');
+    const gone = await saidAfter(page, /No connection|started again/, Date.now());
+    const again = await saidAfter(page, /started again \(number 2\)/, Date.now());
+    await seesAll(page, 2);
+    console.log(`said after: silent ${silent} ms, observer gone ${gone} ms, there again ${again} ms`);
+    assert.ok(silent < SAID_WITHIN_MS && gone < SAID_WITHIN_MS, `${silent} ms, ${gone} ms`);
+    await end(game);
+});
+
+test('a recording that stops is said within two seconds', async () => {
+    const since = Date.now();
+    const game = await play({ names: ['anna'], records: '/dev/full' });
+    const page = await openPage(browser, game.address);
+    const opened = Date.now();
+    const said = await saidAfter(page, /Recording stopped: \d+ records? could not be written/, opened);
+    console.log(`said ${said} ms after the page was opened, ${Date.now() - since} ms after the start`);
+    assert.ok(said < SAID_WITHIN_MS, `${said} ms`);
+    assert.equal(await end(game), 3);
+});
+
+test('each view, dark and light, on a screen and on a phone', async () => {
+    const game = await play({ map: 'Tutorial' });
+    const page = await openPage(browser, game.address, { colorScheme: 'dark', reducedMotion: 'reduce' });
+    await seesAll(page);
+    game.bots[3].say('hello there');
+    await page.click('#tab-numbers');
+    await delay(4000);
+    for (const theme of ['dark', 'light']) {
+        await page.emulateMedia({ colorScheme: theme });
+        for (const panel of PANELS) {
+            await page.click(`#tab-${panel}`);
+            await delay(700);
+            await keepPicture(page, `${panel}-${theme}`);
+        }
+    }
+    await page.keyboard.press('?');
+    await keepPicture(page, 'keys-light');
+    await page.keyboard.press('Escape');
+    const phone = await openPage(browser, game.address, { width: 390, height: 844, colorScheme: 'dark', hasTouch: true, isMobile: true, deviceScaleFactor: 2 });
+    await seesAll(phone);
+    await delay(1500);
+    await keepPicture(phone, 'phone-dark');
+    assert.ok(await inPage(phone, () => document.documentElement.scrollWidth <= innerWidth + 1), 'wider than a phone');
+    assert.deepEqual([...page.complaints, ...phone.complaints], []);
+    await end(game);
+});
