@@ -14,11 +14,11 @@ const ObjectSet& ObjectSet::standard() {
     return set;
 }
 
-const ObjectSpec* ObjectSet::find(std::uint16_t type) const {
+const ObjectSpec* ObjectSet::find(std::uint16_t type, Dialect dialect) const {
     const auto found = std::find_if(custom_.begin(), custom_.end(), [&](const ObjectSpec& spec) {
-        return type != 0 && spec.type == type;
+        return type != 0 && spec.type == type && spec.dialect == dialect;
     });
-    return found == custom_.end() ? find_object(type) : &*found;
+    return found == custom_.end() ? find_object(type, dialect) : &*found;
 }
 
 const ObjectSpec* ObjectSet::find(const Uuid& uuid) const {
@@ -43,12 +43,15 @@ std::size_t ObjectSet::index_of(const ObjectSpec& spec) const {
 
 bool ObjectSet::add(const CustomObject& object) {
     const bool numbered = object.type != 0;
-    const ObjectSpec* const known = numbered ? find(object.type) : find(object.uuid);
-    const bool replaces = numbered && known != nullptr && known == find_object(object.type);
+    const ObjectSpec* const known =
+        numbered ? find(object.type, object.dialect) : find(object.uuid);
+    const bool replaces =
+        numbered && known != nullptr && known == find_object(object.type, object.dialect);
     if ((known != nullptr && !replaces) || object.type >= kFirstUuidType) {
         return false;
     }
-    if (object.agreed && (!numbered || object.type >= sizes_.size())) {
+    AgreedSizes& sizes = sizes_[static_cast<std::size_t>(object.dialect)];
+    if (object.agreed && (!numbered || object.type >= sizes.size())) {
         return false;
     }
     if (custom_.size() == kMaxCustom) {
@@ -81,9 +84,11 @@ bool ObjectSet::add(const CustomObject& object) {
                        .size = object.size,
                        .min_size = 0,
                        .fields = owned->fields,
-                       .position = object.position});
-    if (object.agreed || replaces) {
-        sizes_[object.type] = object.agreed ? object.size : 0;
+                       .position = object.position,
+                       .client = {},
+                       .dialect = object.dialect});
+    if (object.agreed || (replaces && object.type < sizes.size())) {
+        sizes[object.type] = object.agreed ? object.size : 0;
     }
     owned_.push_back(std::move(owned));
     return true;

@@ -31,6 +31,7 @@ struct CustomObject {
     bool agreed = false; ///< numbered types: the size is not written in deltas
     std::vector<Field> fields{};
     std::optional<PositionSpec> position{};
+    Dialect dialect = Dialect::six; ///< of a numbered type
 };
 
 /// The objects of a run: the table of objects.h and what a mod adds to it.
@@ -42,13 +43,15 @@ class ObjectSet {
     [[nodiscard]] static const ObjectSet& standard();
 
     /// False when the type or UUID is there already, or the type is none that can be added. A type
-    /// of 0.6 takes the place of the one that everybody agreed on.
+    /// that everybody agreed on gives way. Types are those of 0.6; of 0.7 where the object says so.
     [[nodiscard]] bool add(const CustomObject& object);
 
-    [[nodiscard]] const ObjectSpec* find(std::uint16_t type) const;
+    [[nodiscard]] const ObjectSpec* find(std::uint16_t type, Dialect dialect = Dialect::six) const;
     [[nodiscard]] const ObjectSpec* find(const Uuid& uuid) const;
 
-    [[nodiscard]] const AgreedSizes& sizes() const { return sizes_; }
+    [[nodiscard]] const AgreedSizes& sizes(Dialect dialect = Dialect::six) const {
+        return sizes_[static_cast<std::size_t>(dialect)];
+    }
 
     /// What was added; specs stay where they are.
     [[nodiscard]] std::span<const ObjectSpec> custom() const { return custom_; }
@@ -70,7 +73,7 @@ class ObjectSet {
 
     std::vector<ObjectSpec> custom_; ///< never grows past what it has reserved
     std::vector<std::unique_ptr<Owned>> owned_;
-    AgreedSizes sizes_ = kAgreedSizes;
+    std::array<AgreedSizes, kDialects> sizes_{kAgreedSizes, kSevenAgreedSizes};
 };
 
 } // namespace tw::snapshot

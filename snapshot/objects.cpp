@@ -6,6 +6,7 @@ namespace tw::snapshot {
 
 namespace {
 
+constexpr std::uint16_t kSevenTypes = 24; ///< they stand at the end of the table
 constexpr std::size_t kProjectileVelY = 3;
 // A direction times 100 never reaches this bit of vel_y; DDNet sets it where the item is not what
 // it seems ("is_ddnet" of legacyprojectileflag).
@@ -29,8 +30,13 @@ std::optional<std::string_view> NameTable::find(std::int32_t value) const {
     return named == values.end() ? std::nullopt : std::optional{named->name};
 }
 
-const ObjectSpec* find_object(std::uint16_t type) {
-    return agreed_size(type) == 0 ? nullptr : &object_table()[type - 1U];
+const ObjectSpec* find_object(std::uint16_t type, Dialect dialect) {
+    const auto table = object_table();
+    if (dialect == Dialect::six) {
+        return agreed_size(type) == 0 ? nullptr : &table[type - 1U];
+    }
+    return type == 0 || type > kSevenTypes ? nullptr
+                                           : &table[table.size() - kSevenTypes + type - 1U];
 }
 
 const ObjectSpec* find_object(const Uuid& uuid) {
@@ -74,6 +80,20 @@ std::optional<Uuid> descriptor_uuid(std::span<const std::int32_t> data) {
         uuid[i] = static_cast<std::uint8_t>(bits >> (24U - 8U * (i % 4)));
     }
     return uuid;
+}
+
+void encode_int_string(std::string_view text, std::span<std::int32_t> ints) {
+    for (std::size_t i = 0; i < ints.size(); ++i) {
+        std::uint32_t bits = 0;
+        for (std::size_t at = kIntStringBytes * i; at < kIntStringBytes * (i + 1); ++at) {
+            const auto byte = at < text.size() ? static_cast<std::uint8_t>(text[at]) : 0U;
+            bits = bits << 8U | (byte ^ 0x80U);
+        }
+        ints[i] = static_cast<std::int32_t>(bits);
+    }
+    if (!ints.empty()) { // the last byte is no text: 0 as it stands
+        ints.back() = static_cast<std::int32_t>(static_cast<std::uint32_t>(ints.back()) & ~0xFFU);
+    }
 }
 
 std::size_t decode_int_string(std::span<const std::int32_t> ints, std::span<char> out) {

@@ -11,6 +11,14 @@
 
 namespace tw::snapshot {
 
+/// Which of the game's two families a connection is of: each numbers its types on its own.
+enum class Dialect : std::uint8_t {
+    six,   ///< Teeworlds 0.6 and DDNet
+    seven, ///< Teeworlds 0.7, and DDNet towards 0.7 clients
+};
+
+inline constexpr std::size_t kDialects = 2;
+
 /// 16 bytes in textual order; names messages and snapshot types that DDNet and mods add.
 using Uuid = std::array<std::uint8_t, 16>;
 
@@ -92,29 +100,46 @@ struct ObjectSpec {
     std::span<const FieldSpec> fields;
     std::optional<PositionSpec> position;
     std::optional<ClientSpec> client{};
+    Dialect dialect = Dialect::six; ///< of numbered types; those with a UUID are the same in both
 };
 
 /// Ints of an item of each type when both sides agree on it without saying it on the wire; 0: the
 /// size is written in the delta. Only types below 64 can have one.
 using AgreedSizes = std::array<std::uint8_t, 64>;
 
-/// What everybody agrees on: types 1 to 20. objects_table.cpp checks its table against it.
+/// What everybody agrees on in 0.6: types 1 to 20. objects_table.cpp checks its table against it.
 inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
                                           17, 3,  2, 2, 2, 2, 3, 3, 3,  3};
+/// The same in 0.7: types 1 to 22. Of 23 and 24 the size is written: 0.7.0 did not know them.
+inline constexpr AgreedSizes kSevenAgreedSizes{0, 10, 6, 5,  3, 3, 3, 2, 4, 15, 22, 3,
+                                               4, 58, 5, 32, 2, 2, 2, 2, 3, 3,  7};
+
+[[nodiscard]] constexpr const AgreedSizes& agreed_sizes(Dialect dialect) {
+    return dialect == Dialect::six ? kAgreedSizes : kSevenAgreedSizes;
+}
 
 [[nodiscard]] constexpr std::size_t agreed_size(std::uint16_t type,
                                                 const AgreedSizes& sizes = kAgreedSizes) {
     return type < sizes.size() ? sizes[type] : 0;
 }
 
-/// Types that are known by more than their row in the table.
-inline constexpr std::uint16_t kProjectileType = 2;
+/// Types of 0.6 that are known by more than their row in the table.
+inline constexpr std::uint16_t kProjectileType = 2; ///< of 0.7 as well
 inline constexpr std::uint16_t kCharacterType = 9;
 inline constexpr std::uint16_t kPlayerInfoType = 10;
 inline constexpr std::uint16_t kClientInfoType = 11;
+/// The same of 0.7, which tells the rest by messages.
+inline constexpr std::uint16_t kSevenCharacterType = 10;
+inline constexpr std::uint16_t kSevenPlayerInfoType = 11;
 
+[[nodiscard]] constexpr std::uint16_t character_type(Dialect dialect) {
+    return dialect == Dialect::six ? kCharacterType : kSevenCharacterType;
+}
+
+/// All objects: those of 0.6 by number, those with a UUID, those of 0.7 by number. What both have
+/// has one name.
 [[nodiscard]] std::span<const ObjectSpec> object_table();
-[[nodiscard]] const ObjectSpec* find_object(std::uint16_t type);
+[[nodiscard]] const ObjectSpec* find_object(std::uint16_t type, Dialect dialect = Dialect::six);
 [[nodiscard]] const ObjectSpec* find_object(const Uuid& uuid);
 
 /// Where this item's own position stands: as its object says, or nothing when the item is too short
@@ -132,6 +157,12 @@ inline constexpr std::uint16_t kClientInfoType = 11;
 
 /// Longest int string of any object: a skin's name.
 inline constexpr std::size_t kMaxStringInts = 6;
+
+/// Text bytes in each int of an int string.
+inline constexpr std::size_t kIntStringBytes = 4;
+
+/// Packs a text; what is longer than the ints hold is cut, the last byte is always 0.
+void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 
 /// Text of an int string into `out` (at most 4 bytes an int); returns its length. Bytes as they
 /// stand: what is not UTF-8 is for the reader to replace.

@@ -1,6 +1,7 @@
 // The table of objects: pure data. Their fields stand in object_fields.h.
 
 #include "snapshot/object_fields.h"
+#include "snapshot/object_fields_seven.h"
 #include "snapshot/objects.h"
 
 #include <array>
@@ -34,6 +35,7 @@ constexpr auto kEvent = ObjectKind::event;
 constexpr std::optional<PositionSpec> kNowhere;
 constexpr std::optional<PositionSpec> kFirstInts{PositionSpec{0, 1, 1}};
 constexpr std::optional<PositionSpec> kSecondInts{PositionSpec{1, 2, 1}};
+constexpr std::optional<PositionSpec> kThirdInts{PositionSpec{2, 3, 1}};
 constexpr std::optional<PositionSpec> kHundredths{PositionSpec{0, 1, 100}};
 
 /// An int of this name says which client an object belongs to.
@@ -57,6 +59,12 @@ constexpr ObjectSpec numbered(std::uint16_t type, std::string_view name, ObjectK
                               std::optional<PositionSpec> position) {
     const auto size = static_cast<std::uint8_t>(fields.back().offset + fields.back().count);
     return {type, {}, name, {}, kind, size, size, fields, position, client_field(fields)};
+}
+
+/// A numbered object of 0.7.
+constexpr ObjectSpec of_seven(ObjectSpec object) {
+    object.dialect = Dialect::seven;
+    return object;
 }
 
 constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name, const Uuid& id,
@@ -138,12 +146,50 @@ constexpr std::array kObjects{
                        kNowhere)),
     of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",
                        uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere)),
+    // 0.7: type n stands n - 1 behind the first of them. 13 to 15 are in demos only.
+    of_seven(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
+    of_seven(numbered(2, "projectile", kObject, kProjectile, kFirstInts)),
+    of_seven(numbered(3, "laser", kObject, kLaser, kFirstInts)),
+    of_seven(numbered(4, "pickup", kObject, seven::kPickup, kFirstInts)),
+    of_seven(numbered(5, "flag", kObject, kFlag, kFirstInts)),
+    of_seven(numbered(6, "game_data", kObject, seven::kGameData, kNowhere)),
+    of_seven(numbered(7, "game_data_team", kObject, seven::kGameDataTeam, kNowhere)),
+    of_seven(numbered(8, "game_data_flag", kObject, seven::kGameDataFlag, kNowhere)),
+    of_seven(numbered(9, "character_core", kObject, std::span{seven::kCharacter}.first(15),
+                      kSecondInts)),
+    of_client(of_seven(
+        numbered(kSevenCharacterType, "character", kObject, seven::kCharacter, kSecondInts))),
+    of_client(of_seven(
+        numbered(kSevenPlayerInfoType, "player_info", kObject, seven::kPlayerInfo, kNowhere))),
+    of_client(of_seven(numbered(12, "spectator_info", kObject, seven::kSpectatorInfo, kThirdInts))),
+    of_client(of_seven(numbered(13, "de_client_info", kObject, seven::kDeClientInfo, kNowhere))),
+    of_seven(numbered(14, "de_game_info", kObject, seven::kDeGameInfo, kNowhere)),
+    of_seven(numbered(15, "de_tune_params", kObject, seven::kDeTuneParams, kNowhere)),
+    of_seven(numbered(16, "common", kEvent, kPlace, kFirstInts)),
+    of_seven(numbered(17, "explosion", kEvent, kPlace, kFirstInts)),
+    of_seven(numbered(18, "spawn", kEvent, kPlace, kFirstInts)),
+    of_seven(numbered(19, "hammer_hit", kEvent, kPlace, kFirstInts)),
+    of_seven(numbered(20, "death", kEvent, kDeath, kFirstInts)),
+    of_seven(numbered(21, "sound_world", kEvent, kSoundGlobal, kFirstInts)),
+    of_seven(numbered(22, "damage", kEvent, seven::kDamage, kFirstInts)),
+    of_client(
+        of_seven(numbered(23, "player_info_race", kObject, seven::kPlayerInfoRace, kNowhere))),
+    of_seven(numbered(24, "game_data_race", kObject, seven::kGameDataRace, kNowhere)),
 };
 
 constexpr bool agrees_with_sizes() {
     for (std::uint16_t type = 1; kAgreedSizes[type] != 0; ++type) {
         const ObjectSpec& object = kObjects[type - 1U];
         if (object.type != type || object.size != agreed_size(type)) {
+            return false;
+        }
+    }
+    constexpr std::uint16_t kSevenTypes = 24;
+    for (std::uint16_t type = 1; type <= kSevenTypes; ++type) {
+        const ObjectSpec& object = kObjects[kObjects.size() - kSevenTypes + type - 1U];
+        const std::size_t agreed = agreed_size(type, kSevenAgreedSizes);
+        if (object.dialect != Dialect::seven || object.type != type ||
+            (agreed != 0 && object.size != agreed)) {
             return false;
         }
     }

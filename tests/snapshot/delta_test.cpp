@@ -68,6 +68,40 @@ TEST_CASE("deltas of the reference writer give its snapshots and checksums") {
     }
 }
 
+TEST_CASE("deltas of 0.7 give the reference's snapshots with the sizes of 0.7") {
+    int refused = 0;
+    for (const auto& row : seven_vectors("snapshot_delta")) {
+        CAPTURE(row.at("note").as_string().c_str());
+        const Snapshot base = snapshot_of(row.at("old"));
+        const auto body = from_hex(row.at("delta_bytes").as_string());
+        Delta delta;
+        Snapshot got;
+        DeltaWarnings warnings;
+        const bool good = decode_delta(body, delta, kSevenAgreedSizes) &&
+                          apply_delta(base.view(), delta, got, warnings);
+        if (row.at("new").is_null()) {
+            CHECK_FALSE(good);
+            ++refused;
+            continue;
+        }
+        REQUIRE(good);
+        const Snapshot wanted = snapshot_of(row.at("new"));
+        CHECK(got == wanted);
+        CHECK(got.view().checksum() == row.at("crc").to_number<std::int32_t>());
+        const auto own = encode_delta(base.view(), wanted.view(), kSevenAgreedSizes);
+        REQUIRE(decode_delta(own, delta, kSevenAgreedSizes));
+        REQUIRE(apply_delta(base.view(), delta, got, warnings));
+        CHECK(got == wanted);
+        for (std::size_t size = 1; size < body.size(); ++size) {
+            const std::vector<std::byte> cut(body.begin(),
+                                             body.begin() + static_cast<std::ptrdiff_t>(size));
+            CHECK_FALSE((decode_delta(cut, delta, kSevenAgreedSizes) &&
+                         apply_delta(base.view(), delta, got, warnings)));
+        }
+    }
+    CHECK(refused >= 1);
+}
+
 TEST_CASE("odd deltas are applied or refused as clients do") {
     for (const auto& row : vectors("snapshot_delta_odd")) {
         CAPTURE(row.at("note").as_string().c_str());

@@ -24,11 +24,41 @@ TEST_CASE("the standard set is the table and nothing else") {
     CHECK(set.custom().empty());
     CHECK(set.sizes() == kAgreedSizes);
     for (const ObjectSpec& spec : object_table()) {
-        const ObjectSpec* found = spec.type != 0 ? set.find(spec.type) : set.find(spec.uuid);
+        const ObjectSpec* found =
+            spec.type != 0 ? set.find(spec.type, spec.dialect) : set.find(spec.uuid);
         REQUIRE(found == &spec);
         CHECK(&object_table()[set.index_of(*found)] == &spec);
     }
     CHECK(set.find(60) == nullptr);
+    CHECK(set.sizes(Dialect::seven) == kSevenAgreedSizes);
+    CHECK(set.find(0, Dialect::seven) == nullptr);
+    CHECK(set.find(25, Dialect::seven) == nullptr);
+}
+
+TEST_CASE("a mod's types are of 0.6, or of 0.7 where it says so") {
+    ObjectSet set;
+    CustomObject object = orb(40);
+    object.agreed = true;
+    object.dialect = Dialect::seven;
+    REQUIRE(set.add(object));
+    CHECK(set.find(40) == nullptr);
+    REQUIRE(set.find(40, Dialect::seven) != nullptr);
+    CHECK(set.find(40, Dialect::seven)->dialect == Dialect::seven);
+    CHECK(set.sizes() == kAgreedSizes);
+    CHECK(set.sizes(Dialect::seven)[40] == 2);
+    object.dialect = Dialect::six;
+    REQUIRE(set.add(object)); // another one
+    CHECK(set.find(40) != set.find(40, Dialect::seven));
+    // 0.7's own form of a type gives way, too.
+    object.type = kSevenCharacterType;
+    object.dialect = Dialect::seven;
+    REQUIRE(set.add(object));
+    CHECK(set.find(kSevenCharacterType, Dialect::seven)->name == "orb");
+    CHECK(set.find(kSevenCharacterType)->name == "player_info");
+    // A type that cannot have an agreed size replaces none.
+    object = orb(1000);
+    object.dialect = Dialect::seven;
+    CHECK(set.add(object));
 }
 
 TEST_CASE("what a mod adds is found by its number and described as it said") {

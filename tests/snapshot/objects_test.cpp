@@ -1,9 +1,11 @@
-// Covers: snapshot/error.cpp, snapshot/names.cpp, snapshot/objects_table.cpp
+// Covers: snapshot/error.cpp, snapshot/names.cpp, snapshot/names_seven.cpp, snapshot/objects_table.cpp
 #include "snapshot/error.h"
 #include "snapshot/names.h"
+#include "snapshot/names_seven.h"
 #include "snapshot/objects.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <string>
@@ -82,7 +84,8 @@ std::string table_in_note(const boost::json::object& field) {
 
 TEST_CASE("the table of objects says what the specification says") {
     const auto& objects = spec_file("gamenet-0.6-ddnet.json").at("snapshot_objects").as_array();
-    CHECK(object_table().size() == objects.size() + 2);
+    const auto seven = spec_file("gamenet-0.7.json").at("snapshot_objects").as_array().size();
+    CHECK(object_table().size() == objects.size() + 2 + seven);
     for (const auto& value : objects) {
         const auto& wanted = value.as_object();
         const std::string name{wanted.at("name").as_string()};
@@ -150,14 +153,89 @@ TEST_CASE("every enum and flag word has the specification's names") {
     CHECK(names::kill_weapon.find(-3) == "game");
 }
 
+TEST_CASE("the objects of 0.7 are what their specification says") {
+    const auto& file = spec_file("gamenet-0.7.json");
+    // Vanilla 0.7 names no client where 0.6 names none either: the same names, the same things.
+    const std::set<std::string_view> of_a_client{"character", "player_info", "spectator_info",
+                                                 "de_client_info", "player_info_race"};
+    for (const auto& value : file.at("snapshot_objects").as_array()) {
+        const auto& wanted = value.as_object();
+        const auto type = wanted.at("type").to_number<std::uint16_t>();
+        const ObjectSpec* const object = find_object(type, Dialect::seven);
+        REQUIRE(object != nullptr);
+        CAPTURE(object->name);
+        CHECK(object->name == std::string_view{wanted.at("name").as_string()});
+        CHECK(object->dialect == Dialect::seven);
+        CHECK(object->type == type);
+        CHECK(object->size == wanted.at("size_ints").to_number<std::size_t>());
+        const bool agreed = wanted.at("size_on_wire").as_string() == "implicit";
+        CHECK(agreed_size(type, kSevenAgreedSizes) == (agreed ? object->size : 0));
+        CHECK((object->kind == ObjectKind::event) == (wanted.at("kind").as_string() == "event"));
+        const auto& fields = wanted.at("fields").as_array();
+        REQUIRE(object->fields.size() == fields.size());
+        std::optional<std::size_t> x;
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            const auto& field = fields[i].as_object();
+            const FieldSpec& got = object->fields[i];
+            CAPTURE(got.name);
+            CHECK(got.name == std::string_view{field.at("name").as_string()});
+            CHECK(got.offset == field.at("offset").to_number<std::size_t>());
+            x = got.name == "x" ? std::optional{std::size_t{got.offset}} : x;
+            if (field.at("type").as_string() == "flags") {
+                REQUIRE(got.names != nullptr);
+                CHECK(got.names->name == std::string_view{field.at("flags").as_string()});
+                const auto& bits = file.at("flags").at(field.at("flags").as_string()).as_object();
+                REQUIRE(bits.size() == got.names->values.size());
+                for (const NamedValue& each : got.names->values) {
+                    CHECK(bits.at(each.name).to_number<std::int64_t>() == each.value);
+                }
+            } else if (field.at("type").as_string() == "tick" && got.name != "hook_tick") {
+                // That one counts ticks: an amount, as in 0.6.
+                CHECK(got.kind == FieldKind::tick);
+            }
+        }
+        CHECK(object->position.has_value() == wanted.contains("position"));
+        if (object->position) {
+            CHECK(object->position->x == x);
+            CHECK(object->position->per_unit == 1);
+        }
+        CHECK((object->client && !object->client->field) == of_a_client.contains(object->name));
+    }
+    CHECK(find_object(0, Dialect::seven) == nullptr);
+    CHECK(find_object(25, Dialect::seven) == nullptr);
+    for (const NameTable* table : {&names::seven::pickup, &names::seven::vote, &names::seven::chat,
+                                   &names::seven::gamemsg, &names::seven::spec_mode}) {
+        const auto& values = file.at("enums").at(table->name).as_object();
+        REQUIRE(values.size() == table->values.size());
+        for (const NamedValue& each : table->values) {
+            CHECK(values.at(each.name).to_number<std::int64_t>() == each.value);
+        }
+    }
+}
+
+TEST_CASE("a text that is packed reads the same") {
+    for (const std::string_view text : {"", "a", "anna", "exactly15bytes!"}) {
+        std::array<std::int32_t, 4> ints{};
+        encode_int_string(text, ints);
+        std::array<char, 16> room{};
+        CHECK(std::string_view{room.data(), decode_int_string(ints, room)} == text);
+        CHECK((static_cast<std::uint32_t>(ints.back()) & 0xFFU) == 0);
+    }
+    std::array<std::int32_t, 1> small{};
+    encode_int_string("longer", small);
+    std::array<char, 4> room{};
+    CHECK(std::string_view{room.data(), decode_int_string(small, room)} == "lon");
+    encode_int_string("nowhere", {});
+}
+
 TEST_CASE("no two objects share a name, a type or a UUID, and fields stay inside") {
-    std::set<std::string_view> names;
+    std::set<std::pair<Dialect, std::string_view>> names;
     std::set<Uuid> uuids;
-    std::set<std::uint16_t> types;
+    std::set<std::pair<Dialect, std::uint16_t>> types;
     for (const auto& object : object_table()) {
         CAPTURE(object.name);
-        CHECK(names.insert(object.name).second);
-        CHECK((object.type != 0 ? types.insert(object.type).second
+        CHECK(names.emplace(object.dialect, object.name).second);
+        CHECK((object.type != 0 ? types.emplace(object.dialect, object.type).second
                                 : uuids.insert(object.uuid).second));
         CHECK(object.min_size <= object.size);
         std::size_t next = 0;

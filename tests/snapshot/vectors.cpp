@@ -26,6 +26,10 @@ const boost::json::object& spec_file(const std::string& name) {
     return files.emplace(name, boost::json::parse(text).as_object()).first->second;
 }
 
+const boost::json::array& seven_vectors(std::string_view group) {
+    return spec_file("vectors-0.7.json").at(group).as_array();
+}
+
 const boost::json::array& vectors(std::string_view group) {
     return spec_file("vectors.json").at(group).as_array();
 }

@@ -17,6 +17,8 @@ const boost::json::object& spec_file(const std::string& name);
 
 /// A group of vectors.json.
 const boost::json::array& vectors(std::string_view group);
+/// A group of vectors-0.7.json.
+const boost::json::array& seven_vectors(std::string_view group);
 
 std::vector<std::byte> from_hex(std::string_view hex);
 std::string to_hex(const std::vector<std::byte>& bytes);
