@@ -28,10 +28,15 @@ std::optional<wire::Direction> direction_by_content(std::span<const std::byte> p
         return std::nullopt;
     }
     if (packet->kind == wire::PacketKind::control) {
+        const bool seven = packet->dialect == wire::Dialect::seven;
         switch (wire::decode_control(*packet, std::nullopt).kind) {
         case wire::ControlKind::connect:
-        case wire::ControlKind::accept:
             return wire::Direction::c2s;
+        case wire::ControlKind::accept:
+            return seven ? wire::Direction::s2c : wire::Direction::c2s;
+        case wire::ControlKind::token: // who asks has none of the other's yet
+            return packet->header_token == wire::kTokenUnknown ? wire::Direction::c2s
+                                                               : wire::Direction::s2c;
         case wire::ControlKind::connectaccept:
             return wire::Direction::s2c;
         default:
@@ -39,16 +44,13 @@ std::optional<wire::Direction> direction_by_content(std::span<const std::byte> p
         }
     }
     if (packet->kind == wire::PacketKind::connless) {
-        const wire::ConnlessSpec* spec = wire::find_connless(packet->payload);
+        const wire::ConnlessSpec* spec = wire::find_connless(packet->payload, packet->dialect);
         if (spec != nullptr && spec->name.starts_with("get_info")) {
             return wire::Direction::c2s;
         }
         if (spec != nullptr && spec->name.starts_with("info")) {
             return wire::Direction::s2c;
         }
-        return std::nullopt;
-    }
-    if (packet->kind != wire::PacketKind::chunks) {
         return std::nullopt;
     }
     wire::ChunkReader reader{packet->payload, packet->num_chunks};

@@ -160,7 +160,7 @@ std::uint8_t field_offset(const Reader& in, const snapshot::CustomObject& object
 }
 
 snapshot::CustomObject parse_object(const Reader& in) {
-    in.allow({"name", "type", "uuid", "agreed_size", "fields", "position"});
+    in.allow({"name", "type", "uuid", "protocol", "agreed_size", "fields", "position"});
     snapshot::CustomObject object{.name = in.text("name")};
     if (in.has("type") == in.has("uuid")) {
         in.fail("give either 'type' (a number) or 'uuid'");
@@ -172,6 +172,13 @@ snapshot::CustomObject parse_object(const Reader& in) {
             static_cast<std::uint16_t>(in.number("type", 1, snapshot::kFirstUuidType - 1, 0));
     }
     object.agreed = in.flag("agreed_size");
+    if (in.has("protocol")) {
+        const std::string protocol = in.text("protocol");
+        if (protocol != "0.6" && protocol != "0.7") {
+            in.fail("'protocol' is \"0.6\" or \"0.7\"");
+        }
+        object.dialect = protocol == "0.7" ? snapshot::Dialect::seven : snapshot::Dialect::six;
+    }
     std::int64_t offset = 0;
     if (const json::array* fields = in.array("fields"); fields != nullptr) {
         for (const json::value& value : *fields) {

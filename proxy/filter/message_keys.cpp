@@ -91,12 +91,17 @@ void for_each_message_field(const Use& use) {
             use(field.name, field.names);
         }
     }
-    for (const wire::ConnlessSpec& packet : wire::connless_table()) {
-        for (const wire::MessageField& field : packet.fields) {
-            use(field.name, field.names);
+    for (const wire::Dialect dialect : {wire::Dialect::six, wire::Dialect::seven}) {
+        for (const wire::ConnlessSpec& packet : wire::connless_table(dialect)) {
+            for (const wire::MessageField& field : packet.fields) {
+                use(field.name, field.names);
+            }
         }
     }
     for (const wire::MessageField& field : wire::table::kClient) {
+        use(field.name, field.names);
+    }
+    for (const wire::MessageField& field : wire::table::kSevenClient) {
         use(field.name, field.names);
     }
     for (const wire::MessageField& field :

@@ -91,16 +91,10 @@ void Attribution::on_packet(const wire::Packet& packet) {
         charge(ByteGroup::packet, BytePart::whole, name, {1, bytes, bytes * kBitsPerByte});
         datagram_size_ -= bytes;
     };
-    if (packet.kind == wire::PacketKind::seven) {
-        charge(ByteGroup::unused, BytePart::whole, "0.7",
-               {1, datagram_size_, datagram_size_ * kBitsPerByte});
-        datagram_size_ = 0;
-        return;
-    }
     if (packet.kind == wire::PacketKind::connless) {
-        book("connless header", wire::kConnlessHeaderSize);
+        book("connless header", wire::connless_header_size(packet.dialect));
         price(packet);
-        const wire::ConnlessSpec* spec = wire::find_connless(packet.payload);
+        const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
         charge(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
                payload_.take(payload_.left()));
         return;

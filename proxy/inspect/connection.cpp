@@ -19,10 +19,9 @@ std::optional<wire::Token> token_in(std::span<const std::byte> bytes) {
 } // namespace
 
 std::string_view Connection::protocol_name() const {
-    if (protocol_ == wire::Protocol::seven) {
-        return "0.7";
-    }
     switch (form_) {
+    case TokenForm::seven:
+        return "0.7";
     case TokenForm::none:
         return "0.6";
     case TokenForm::ddnet:
@@ -44,10 +43,17 @@ void Connection::resynchronise() {
     }
 }
 
-void Connection::begin_seven() {
+void Connection::begin_seven(bool from_start) {
     *this = {};
     protocol_ = wire::Protocol::seven;
+    form_ = TokenForm::seven;
     established_ = true;
+    for (VitalOrder& order : order_) {
+        order.reset(from_start);
+    }
+    for (AckWindow& window : windows_) {
+        window.reset(from_start);
+    }
 }
 
 void Connection::forget() {
@@ -123,6 +129,7 @@ bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byt
     case TokenForm::vanilla:
         return packet.header_token == token_;
     case TokenForm::none:
+    case TokenForm::seven:
     case TokenForm::unknown:
         break;
     }

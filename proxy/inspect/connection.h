@@ -19,6 +19,7 @@ enum class TokenForm : std::uint8_t {
     none,    ///< vanilla up to 0.6.4
     ddnet,   ///< four bytes at the payload's end
     vanilla, ///< 0.6.5: behind the header
+    seven,   ///< 0.7: in every header, one for each direction (seven_handshake.h)
 };
 
 /// What a packet changed.
@@ -58,11 +59,17 @@ class Connection {
 
     [[nodiscard]] wire::Protocol protocol() const { return protocol_; }
 
+    /// What the next datagram is most likely of: who hopped from 0.7 to a 0.6 without tokens shows
+    /// it by the handshake alone.
+    [[nodiscard]] wire::Protocol expected() const {
+        return closed_ && handshake_.answered ? wire::Protocol::unknown : protocol_;
+    }
+
     /// As records name it; empty while nothing is known.
     [[nodiscard]] std::string_view protocol_name() const;
 
     /// A connection of 0.7 took the place of whatever was there.
-    void begin_seven();
+    void begin_seven(bool from_start);
 
     /// The connection is over; what is under way still belongs to it.
     void close() { closed_ = true; }

@@ -1,6 +1,7 @@
 #include "proxy/inspect/connection_gate.h"
 
 #include "proxy/wire/message.h"
+#include "proxy/wire/seven.h"
 
 #include <algorithm>
 
@@ -36,13 +37,14 @@ std::string_view refusal_name(Refusal refusal) {
         "control_with_chunks",
         "header_token_bit",
         "closed",
-        "not_established"};
+        "not_established",
+        "other_protocol"};
     return kNames[static_cast<std::size_t>(refusal)];
 }
 
 bool is_handshake(wire::ControlKind kind) {
     return kind == wire::ControlKind::connect || kind == wire::ControlKind::connectaccept ||
-           kind == wire::ControlKind::accept;
+           kind == wire::ControlKind::accept || kind == wire::ControlKind::token;
 }
 
 } // namespace
@@ -55,7 +57,7 @@ PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoo
     const bool cut = with_token && packet.payload.size() >= wire::kTokenSize;
     const auto payload =
         cut ? packet.payload.first(packet.payload.size() - wire::kTokenSize) : packet.payload;
-    wire::ChunkReader reader{payload, packet.num_chunks};
+    wire::ChunkReader reader{payload, packet.num_chunks, packet.dialect};
     std::size_t count = 0;
     while (count < room.size()) {
         const auto chunk = reader.next();
@@ -80,6 +82,10 @@ void ConnectionGate::report(Refusal refusal, Reporter& reporter) {
         return;
     }
     ++reporter.direction_stats().not_accepted;
+    if (refusal == Refusal::other_protocol) {
+        reporter.finding_once({.id = record::FindingId::packet_seven});
+        return;
+    }
     const auto index = static_cast<std::size_t>(refusal);
     // Behind the end of a connection nothing is recorded: it has had its summary.
     if (reported_.test(index) || refusal == Refusal::closed) {
@@ -114,6 +120,9 @@ bool ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
 
 Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control& control,
                                 wire::Direction direction) {
+    if (packet.dialect == wire::Dialect::seven) {
+        return refusal_of_seven(packet, control, direction);
+    }
     const ReceiverRules& receiver = rules(direction);
     if (packet.compressed && receiver.refuses_compressed_control) {
         return Refusal::compressed_control;
@@ -133,6 +142,38 @@ Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control&
         return Refusal::none; // a server that is full says so before there is a connection
     }
     return refusal_in_connection(packet, direction);
+}
+
+Refusal ConnectionGate::refusal_of_seven(const wire::Packet& packet, const wire::Control& control,
+                                         wire::Direction direction) {
+    const bool connected = connection_.established() && !connection_.closed();
+    if (connected && connection_.protocol() == wire::Protocol::six) {
+        // A TOKEN may be that of a connection to come: it is only heard.
+        return is_handshake(control.kind) ? Refusal::none : Refusal::other_protocol;
+    }
+    // DDNet 19.4 and newer; nobody sends such a packet.
+    if (packet.compressed) {
+        return Refusal::compressed_control;
+    }
+    if (packet.num_chunks != 0) {
+        return Refusal::control_with_chunks;
+    }
+    if (is_handshake(control.kind)) {
+        return Refusal::none; // its tokens and their order are looked at by the handshake
+    }
+    if (!connected) {
+        return connection_.closed() ? Refusal::closed : Refusal::none;
+    }
+    if (!seven_.token_fits(direction, packet)) {
+        return Refusal::wrong_token;
+    }
+    return take_ack(direction, packet.ack) ? Refusal::none : Refusal::ack_window;
+}
+
+bool ConnectionGate::token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
+                                wire::Direction direction) {
+    return packet.dialect == wire::Dialect::seven ? seven_.token_fits(direction, packet)
+                                                  : connection_.token_fits(packet, rest);
 }
 
 Refusal ConnectionGate::refusal_in_connection(const wire::Packet& packet,
@@ -176,6 +217,10 @@ bool ConnectionGate::accept_control(const wire::Packet& packet, const wire::Cont
         report(why, reporter);
         return false;
     }
+    if (packet.dialect == wire::Dialect::seven && connection_.established() &&
+        !connection_.closed() && connection_.protocol() == wire::Protocol::six) {
+        reporter.finding_once({.id = record::FindingId::packet_seven});
+    }
     if (control.kind == wire::ControlKind::unknown) {
         reporter.finding_once(
             {.id = record::FindingId::packet_control_unknown, .value = control.raw_kind});
@@ -185,37 +230,42 @@ bool ConnectionGate::accept_control(const wire::Packet& packet, const wire::Cont
 
 ConnectionChange ConnectionGate::on_control(const wire::Packet& packet,
                                             const wire::Control& control, Reporter& reporter) {
+    if (packet.dialect == wire::Dialect::seven) {
+        return begin_seven(seven_.on_control(reporter.direction(), packet, control));
+    }
     return connection_.on_control(reporter.direction(), packet, control);
 }
 
-SevenChange ConnectionGate::on_seven(std::span<const std::byte> datagram,
-                                     const Reporter& reporter) {
-    const auto packet = wire::decode_seven(datagram);
-    if (!packet) {
-        return SevenChange::none;
+ConnectionChange ConnectionGate::begin_seven(SevenChange change) {
+    if (change == SevenChange::none) {
+        return ConnectionChange::none;
     }
-    const bool running = connection_.protocol() == wire::Protocol::seven && !connection_.closed();
-    const SevenChange change = seven_.on_packet(reporter.direction(), *packet, running);
-    if (change == SevenChange::established) {
-        connection_.begin_seven();
-    }
-    return change;
+    const bool from_start = change == SevenChange::established;
+    connection_.begin_seven(from_start);
+    return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
 
-SevenChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
-                                      wire::PacketScratch& scratch, const Reporter& reporter) {
-    if (connection_.established()) {
-        return SevenChange::none;
+bool ConnectionGate::closes(const wire::Packet& packet, const Reporter& reporter) const {
+    return packet.dialect == wire::Dialect::six || connection_.established() ||
+           seven_.refuses(reporter.direction(), packet);
+}
+
+ConnectionChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
+                                           wire::PacketScratch& scratch, const Reporter& reporter) {
+    if (connection_.established() || !wire::fits_seven(datagram, scratch)) {
+        return ConnectionChange::none;
     }
-    const auto packet = wire::decode_seven(datagram);
-    if (!packet || !wire::fits_seven(*packet, scratch)) {
-        return SevenChange::none;
-    }
-    const SevenChange change = seven_.on_fitting(reporter.direction(), *packet);
-    if (change == SevenChange::midway) {
-        connection_.begin_seven();
-    }
-    return change;
+    const auto packet = wire::decode_seven_header(datagram);
+    return begin_seven(seven_.on_fitting(reporter.direction(), *packet->header_token));
+}
+
+bool ConnectionGate::is_translated() const {
+    return connection_.form() == TokenForm::seven &&
+           (seven_.accepted_by_ddnet() || server_.is_ddnet());
+}
+
+std::string_view ConnectionGate::protocol_name() const {
+    return is_translated() ? "0.7+ddnet" : connection_.protocol_name();
 }
 
 void ConnectionGate::close(record::Timestamp time) {
@@ -234,6 +284,12 @@ void ConnectionGate::restart() {
 
 ConnectionChange ConnectionGate::on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
                                            const Reporter& reporter) {
+    if (packet.dialect == wire::Dialect::seven) {
+        const bool strange = connection_.established() && !connection_.closed() && !chunks.error &&
+                             !seven_.token_fits(reporter.direction(), packet);
+        return strange ? begin_seven(seven_.on_stranger(reporter.direction(), *packet.header_token))
+                       : ConnectionChange::none;
+    }
     return connection_.on_chunks(reporter.direction(), packet, chunks.rest,
                                  chunks.chunks.empty() ? nullptr : &chunks.chunks.front(),
                                  !chunks.error);
@@ -247,11 +303,16 @@ Refusal ConnectionGate::refusal(const wire::Packet& packet, const PacketChunks& 
     if (!connection_.established()) {
         return Refusal::not_established;
     }
-    if (packet.header_token && connection_.form() != TokenForm::vanilla &&
+    const bool seven = packet.dialect == wire::Dialect::seven;
+    if (packet.header_token && !seven && connection_.form() != TokenForm::vanilla &&
         rules(direction).token_bit != TokenBit::token) {
         return Refusal::header_token_bit;
     }
-    if (!connection_.token_fits(packet, chunks.rest)) {
+    // Under the bit that only 0.7's control packets have, a connection of 0.6 has no packets.
+    if (seven != (connection_.form() == TokenForm::seven)) {
+        return Refusal::not_established;
+    }
+    if (!token_fits(packet, chunks.rest, direction)) {
         return Refusal::wrong_token;
     }
     // Whatever its receiver does with it, the sender sent it.

@@ -40,6 +40,7 @@ enum class Refusal : std::uint8_t {
     header_token_bit, ///< the bit of 0.6.5 where the connection has no such token
     closed,           ///< the connection is over
     not_established,  ///< there is none yet
+    other_protocol,   ///< of 0.7, where a connection of 0.6 runs
     count,
 };
 
@@ -82,12 +83,13 @@ class ConnectionGate {
     /// Whether the control packet changes what the connection is.
     [[nodiscard]] ConnectionChange on_control(const wire::Packet& packet,
                                               const wire::Control& control, Reporter& reporter);
-    /// A packet of 0.7, or what may be one.
-    [[nodiscard]] SevenChange on_seven(std::span<const std::byte> datagram,
-                                       const Reporter& reporter);
+    /// Whether a CLOSE ends something: a connection, or an attempt at one. Precondition: it was
+    /// accepted.
+    [[nodiscard]] bool closes(const wire::Packet& packet, const Reporter& reporter) const;
     /// Whether a datagram that does not fit 0.6 shows that a 0.7 connection runs here.
-    [[nodiscard]] SevenChange on_misfit(std::span<const std::byte> datagram,
-                                        wire::PacketScratch& scratch, const Reporter& reporter);
+    [[nodiscard]] ConnectionChange on_misfit(std::span<const std::byte> datagram,
+                                             wire::PacketScratch& scratch,
+                                             const Reporter& reporter);
 
     /// The connection was closed, by its peers or by time.
     void close(record::Timestamp time);
@@ -107,8 +109,8 @@ class ConnectionGate {
 
     /// Whether they are an anti-spoof prelude.
     [[nodiscard]] bool is_prelude(const PacketChunks& chunks, Reporter& reporter) const {
-        return !with_token() && reporter.direction() == wire::Direction::s2c &&
-               is_server_prelude(chunks, reporter);
+        return !with_token() && connection_.form() != TokenForm::seven &&
+               reporter.direction() == wire::Direction::s2c && is_server_prelude(chunks, reporter);
     }
 
     /// A chunk of an accepted packet. `next`: it is to be processed, vital or not.
@@ -129,6 +131,13 @@ class ConnectionGate {
 
     [[nodiscard]] const Connection& connection() const { return connection_; }
 
+    /// As records name it; empty while nothing is known. "0.7+ddnet": of 0.7, and the server is one
+    /// of DDNet, which translates for it.
+    [[nodiscard]] std::string_view protocol_name() const;
+
+    /// Whether the connection is of 0.7 and its server one of DDNet.
+    [[nodiscard]] bool is_translated() const;
+
     [[nodiscard]] bool with_token() const { return connection_.form() == TokenForm::ddnet; }
 
   private:
@@ -137,6 +146,12 @@ class ConnectionGate {
                                   wire::Direction direction);
     [[nodiscard]] Refusal refusal(const wire::Packet& packet, const PacketChunks& chunks,
                                   wire::Direction direction);
+    [[nodiscard]] Refusal refusal_of_seven(const wire::Packet& packet, const wire::Control& control,
+                                           wire::Direction direction);
+    /// Whether the packet carries the connection's token.
+    [[nodiscard]] bool token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
+                                  wire::Direction direction);
+    [[nodiscard]] ConnectionChange begin_seven(SevenChange change);
     [[nodiscard]] const ReceiverRules& rules(wire::Direction direction) const;
     [[nodiscard]] wire::HeaderTokenBit disputed_token_bit(wire::Direction direction) const;
     /// Whether an established connection takes this control packet: by token, then by ack.

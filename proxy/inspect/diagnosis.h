@@ -53,8 +53,9 @@ class Diagnosis {
     /// Another map: items start again, sizes stay.
     void forget() { look_back_.reset(); }
 
-    /// Another connection.
-    void reset() {
+    /// Another connection. `agreed` outlives it.
+    void reset(const snapshot::AgreedSizes& agreed) {
+        agreed_ = &agreed;
         forget();
         learner_.reset();
     }

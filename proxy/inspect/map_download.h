@@ -15,7 +15,7 @@ namespace tw::inspect {
 /// held against its checksum.
 ///
 /// The chunks are vital, so they come in order; their size (896 or 895 bytes) is whatever the first
-/// one has, and only the last is shorter. Memory grows with what arrives, never with what is
+/// one has, and only the last is shorter. In 0.7 they have neither number nor end. Memory grows with what arrives, never with what is
 /// announced.
 /// Source: protocol sheet, section 9.2.
 class MapDownload {
@@ -33,6 +33,16 @@ class MapDownload {
     void clear();
     /// Takes no more of the one that is under way, and gives back its memory.
     void give_up();
+
+    /// Chunks may be missing. Those of 0.7 have no numbers: nobody knows where the next belongs.
+    void on_gap() {
+        if (unnumbered_) {
+            give_up();
+        }
+    }
+
+    /// Where the next chunk of 0.7 stands in the file; nothing where that is not known.
+    [[nodiscard]] std::optional<std::int64_t> next_offset() const;
 
     /// True when the map is complete: `take_bytes` hands it out, if it is assembled.
     [[nodiscard]] bool on_data(const wire::MapDataBody& chunk);
@@ -60,6 +70,7 @@ class MapDownload {
     std::int64_t size_ = 0; ///< of what came so far
     std::uint32_t crc_ = 0;
     std::int32_t next_chunk_ = 0;
+    bool unnumbered_ = false; ///< 0.7: a chunk is what comes next, until all of it is there
 };
 
 } // namespace tw::inspect

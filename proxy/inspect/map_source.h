@@ -21,6 +21,9 @@ struct MapAnnouncement {
     std::uint32_t crc = 0;
     std::int64_t size = 0;
     std::optional<std::array<std::uint8_t, 32>> sha256{};
+    /// A server of DDNet gives its 0.7 clients a converted file with the same tiles: any of this
+    /// name will do.
+    bool any_version = false;
 
     friend bool operator==(const MapAnnouncement&, const MapAnnouncement&) = default;
 };

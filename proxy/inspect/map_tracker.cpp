@@ -30,12 +30,16 @@ void MapTracker::on_details(const wire::MapDetailsBody& details) {
 }
 
 std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChangeBody& change,
-                                                           Reporter& reporter) {
+                                                           bool translated, Reporter& reporter) {
     MapAnnouncement announced{.name = clean_name(change.name),
                               .crc = static_cast<std::uint32_t>(change.crc),
-                              .size = change.size};
-    if (details_ && details_->name == announced.name && details_->crc == announced.crc &&
-        details_->size == announced.size) {
+                              .size = change.size,
+                              .any_version = translated};
+    if (!change.sha256.empty()) {
+        announced.sha256.emplace();
+        std::memcpy(announced.sha256->data(), change.sha256.data(), announced.sha256->size());
+    } else if (details_ && details_->name == announced.name && details_->crc == announced.crc &&
+               details_->size == announced.size) {
         announced.sha256 = details_->sha256;
     }
     details_.reset();
@@ -104,6 +108,9 @@ std::optional<std::shared_ptr<const record::World>> MapTracker::ask_again(Report
 }
 
 std::optional<std::int64_t> MapTracker::offset_of(const wire::MapDataBody& data) const {
+    if (!data.numbered) {
+        return download_.next_offset();
+    }
     // Only the last chunk is shorter than the others.
     const auto size = static_cast<std::int64_t>(data.data.size());
     const std::int64_t offset =

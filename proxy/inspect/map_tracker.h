@@ -23,8 +23,9 @@ class MapTracker {
     /// The details belong to the change that follows them with the same name, crc and size.
     void on_details(const wire::MapDetailsBody& details);
     /// The world the announced map makes; null while the map is not there.
-    [[nodiscard]] std::shared_ptr<const record::World> on_change(const wire::MapChangeBody& change,
-                                                                 Reporter& reporter);
+    /// `translated`: by a server of DDNet for a client of 0.7.
+    [[nodiscard]] std::shared_ptr<const record::World>
+    on_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter);
     /// The same when a download is complete; nothing before.
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
     on_data(const wire::MapDataBody& data, Reporter& reporter);
@@ -55,6 +56,9 @@ class MapTracker {
     void reset();
 
     [[nodiscard]] std::size_t memory_bytes() const { return download_.memory_bytes(); }
+
+    /// Copies were lost: what has no numbers cannot be put in its place any more.
+    void on_gap() { download_.on_gap(); }
 
     /// Gives up a download that is under way, and its memory.
     void shed() { download_.give_up(); }

@@ -12,9 +12,11 @@ namespace {
 /// Whether the number is one of the remote console's, system bit or not: who forgets the bit, or
 /// reads the table of another version, still sends passwords.
 bool is_consoles_number(const wire::MessageHead& head) {
-    const wire::MessageSpec* const spec =
-        head.uuid ? nullptr : wire::find_message(true, head.number);
-    return spec != nullptr && spec->secrecy == wire::Secrecy::secret;
+    const auto is_secret = [&](wire::Dialect dialect) {
+        const wire::MessageSpec* const spec = wire::find_message(true, head.number, dialect);
+        return spec != nullptr && spec->secrecy == wire::Secrecy::secret;
+    };
+    return !head.uuid && (is_secret(head.dialect) || is_secret(wire::Dialect::six));
 }
 
 /// Whether a message may carry a password, a command or a code. What cannot be decoded as a whole
@@ -27,7 +29,8 @@ wire::Secrecy secrecy_of(const wire::MessageHead& head) {
     }
     const bool secret =
         spec->secrecy == wire::Secrecy::secret || spec->id == wire::MessageId::cl_say ||
-        spec->id == wire::MessageId::sv_chat || is_consoles_number(head) ||
+        spec->id == wire::MessageId::sv_chat || spec->id == wire::MessageId::cl_command ||
+        is_consoles_number(head) ||
         std::any_of(spec->fields.begin(), spec->fields.end(), [](const wire::MessageField& field) {
             return field.secrecy == wire::Secrecy::secret;
         });
@@ -63,7 +66,7 @@ void leave_out_bulk(const MessageAtHand& message, const MapTracker& maps,
     if (!map_data) {
         return;
     }
-    if (const auto chunk = wire::decode_map_data(message.head.body)) {
+    if (const auto chunk = wire::decode_map_data(message.head.body, message.head.dialect)) {
         if (const auto offset = maps.offset_of(*chunk)) {
             fields.values.push_back({.name = "offset", .integer = *offset});
         }
@@ -146,7 +149,8 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     record::MessageRecord record{.head = reporter.head(),
                                  .layer = record::MessageLayer::connless,
                                  .size = packet.payload.size()};
-    if (const wire::ConnlessSpec* spec = wire::find_connless(packet.payload); spec != nullptr) {
+    if (const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
+        spec != nullptr) {
         wire::decode_connless(*spec, packet, fields);
         record.name = spec->name;
         record.values = fields.values;

@@ -50,6 +50,9 @@ class ServerProgram {
         return is_silent() && snapshots_ < kEnoughSnapshots;
     }
 
+    /// It sent what only DDNet sends.
+    [[nodiscard]] bool is_ddnet() const { return ddnet_; }
+
     [[nodiscard]] bool is_vanilla() const { return vanilla_ || (says_vanilla_ && !ddnet_); }
 
     /// The newest it can be; nothing when that is today's.

@@ -27,7 +27,7 @@ void Session::emit_session(record::SessionEvent event, std::string_view reason) 
                                          .event = event,
                                          .client = client_,
                                          .server = server_,
-                                         .protocol = gate_.connection().protocol_name(),
+                                         .protocol = gate_.protocol_name(),
                                          .reason = reason});
 }
 
@@ -46,7 +46,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
 
 void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     record::DirectionStats& stats = reporter_.direction_stats();
-    const auto packet = wire::decode_packet(bytes, gate_.connection().protocol(), workspace.packet,
+    const auto packet = wire::decode_packet(bytes, gate_.connection().expected(), workspace.packet,
                                             gate_.token_bit(bytes, reporter_.direction()));
     if (!packet) {
         ++stats.malformed;
@@ -57,7 +57,7 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
                            .secrecy = secrecy_of_undecoded(bytes, wire::kHeaderSize)});
         return;
     }
-    if (packet->kind == wire::PacketKind::seven) {
+    if (packet->dialect == wire::Dialect::seven && packet->kind == wire::PacketKind::control) {
         if (const auto control = gate_.find_control_under_seven(bytes, reporter_)) {
             on_packet(*control, bytes, workspace);
             return;
@@ -77,15 +77,11 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
         stats.decompressed_bytes += packet->payload.size();
     }
     switch (packet->kind) {
-    case wire::PacketKind::seven:
-        on_seven(gate_.on_seven(bytes, reporter_));
-        reporter_.finding_once({.id = FindingId::packet_seven});
-        break;
     case wire::PacketKind::connless:
         ++stats.connless;
         messages_.report_connless(*packet, workspace.fields, reporter_);
         if (reporter_.direction() == wire::Direction::s2c && gate_.server().is_silent()) {
-            if (const auto version = wire::find_server_version(packet->payload)) {
+            if (const auto version = wire::find_server_version(packet->payload, packet->dialect)) {
                 gate_.server().on_info(*version);
             }
         }
@@ -99,24 +95,10 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
         break;
     }
     if (packet->kind != wire::PacketKind::connless && !gate_.connection().established()) {
-        on_seven(gate_.on_misfit(bytes, workspace.packet, reporter_));
-    }
-}
-
-void Session::on_seven(SevenChange change) {
-    switch (change) {
-    case SevenChange::established:
-    case SevenChange::midway:
-        begin_connection(change == SevenChange::midway ? ConnectionChange::midway
-                                                       : ConnectionChange::established);
-        break;
-    case SevenChange::closed:
-        end_connection(reporter_.direction() == wire::Direction::c2s ? "closed by the client"
-                                                                     : "closed by the server");
-        gate_.close(reporter_.head().time);
-        break;
-    case SevenChange::none:
-        break;
+        if (const ConnectionChange change = gate_.on_misfit(bytes, workspace.packet, reporter_);
+            change != ConnectionChange::none) {
+            begin_connection(change);
+        }
     }
 }
 
@@ -134,7 +116,7 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
     if (change != ConnectionChange::none) {
         begin_connection(change);
     }
-    if (control.kind == wire::ControlKind::close && !closed_) {
+    if (control.kind == wire::ControlKind::close && !closed_ && gate_.closes(packet, reporter_)) {
         const bool client = reporter_.direction() == wire::Direction::c2s;
         end_connection(!control.reason.empty() ? control.reason
                        : client                ? "closed by the client"
@@ -165,7 +147,7 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
                                                             .damaged = chunks.error.has_value()});
     const bool prelude = gate_.is_prelude(chunks, reporter_);
     for (const wire::Chunk& chunk : chunks.chunks) {
-        const auto head = wire::decode_message_head(chunk.payload);
+        const auto head = wire::decode_message_head(chunk.payload, packet.dialect);
         const wire::VitalClass taken = gate_.take(chunk, reporter_);
         observers_->notify(&Observer::on_chunk, chunk, taken, head ? &*head : nullptr);
         if (taken != wire::VitalClass::next) {
@@ -210,17 +192,25 @@ void Session::on_message(MessageAtHand& message, bool compressed, Workspace& wor
 }
 
 void Session::act_on(const wire::MessageHead& head) {
-    if (head.uuid && reporter_.direction() == wire::Direction::s2c) {
+    if (reporter_.direction() == wire::Direction::s2c) {
+        act_on_server(head);
+    } else {
+        act_on_client(head);
+    }
+}
+
+void Session::act_on_server(const wire::MessageHead& head) {
+    if (head.uuid) {
         gate_.server().on_extended(*head.spec);
     }
     switch (head.spec->id) {
     case MessageId::map_change:
-        if (const auto change = wire::decode_map_change(head.body)) {
+        if (const auto change = wire::decode_map_change(head.body, head.dialect)) {
             gate_.server().on_map_change();
             ++reporter_.stats.map_changes;
             snapshots_.change_map(reporter_);
             inputs_.restart();
-            snapshots_.set_world(maps_.on_change(*change, reporter_));
+            snapshots_.set_world(maps_.on_change(*change, gate_.is_translated(), reporter_));
         }
         break;
     case MessageId::map_details:
@@ -229,7 +219,7 @@ void Session::act_on(const wire::MessageHead& head) {
         }
         break;
     case MessageId::map_data:
-        if (const auto data = wire::decode_map_data(head.body)) {
+        if (const auto data = wire::decode_map_data(head.body, head.dialect)) {
             if (auto world = maps_.on_data(*data, reporter_)) {
                 snapshots_.set_world(*std::move(world));
             }
@@ -240,18 +230,36 @@ void Session::act_on(const wire::MessageHead& head) {
             InputTracker::on_timing(*timing, reporter_);
         }
         break;
+    case MessageId::sv_chat:
+        if (gate_.server().is_silent()) {
+            if (const auto line = wire::find_server_line(head.body, head.dialect)) {
+                gate_.server().on_chat(*line);
+            }
+        }
+        break;
+    case MessageId::sv_client_info:
+        if (const auto player = wire::decode_client_info(head.body)) {
+            snapshots_.roster().join(
+                {.client_id = player->client_id, .own = player->local != 0, .name = player->name});
+        }
+        break;
+    case MessageId::sv_client_drop:
+        if (const auto drop = wire::decode_client_drop(head.body)) {
+            snapshots_.roster().leave(drop->client_id);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+void Session::act_on_client(const wire::MessageHead& head) {
+    switch (head.spec->id) {
     case MessageId::input:
         if (const auto input = wire::decode_input(head.body)) {
             snapshots_.on_input({.acked = input->ack_tick, .intended = input->intended_tick},
                                 reporter_);
             inputs_.on_input(*input, reporter_);
-        }
-        break;
-    case MessageId::sv_chat:
-        if (gate_.server().is_silent()) {
-            if (const auto line = wire::find_server_line(head.body)) {
-                gate_.server().on_chat(*line);
-            }
         }
         break;
     case MessageId::client_version:
@@ -274,7 +282,8 @@ void Session::begin_connection(ConnectionChange change) {
         reporter_.forget_once();
         reporter_.finding({.id = FindingId::session_reconnected});
     }
-    snapshots_.reset(reporter_);
+    const bool seven = gate_.connection().protocol() == wire::Protocol::seven;
+    snapshots_.reset(seven ? wire::Dialect::seven : wire::Dialect::six, reporter_);
     snapshots_.set_world(nullptr);
     inputs_.restart();
     maps_.reset();
@@ -288,7 +297,10 @@ void Session::begin_connection(ConnectionChange change) {
         return;
     }
     if (!legacy) {
-        reporter_.finding({.id = FindingId::session_joined_midway});
+        reporter_.finding(
+            {.id = FindingId::session_joined_midway,
+             .detail =
+                 seven ? "the names of who plays already are not known: 0.7 tells them once" : ""});
         return;
     }
     if (legacy->map) {
@@ -340,6 +352,7 @@ void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_vie
                        .lost = lost == 0 ? std::nullopt : std::optional{lost},
                        .name = reason});
     gate_.resynchronise();
+    maps_.on_gap();
     snapshots_.on_gap();
     silence_.on_gap();
 }

@@ -94,11 +94,13 @@ class Session {
     void on_packet(const wire::Packet& read, std::span<const std::byte> bytes,
                    Workspace& workspace);
     void on_control(const wire::Packet& packet, Workspace& workspace);
-    void on_seven(SevenChange change);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
     void on_accepted(const wire::Packet& packet, const PacketChunks& chunks, Workspace& workspace);
     void on_message(MessageAtHand& message, bool compressed, Workspace& workspace);
     void act_on(const wire::MessageHead& head);
+    /// What only the one side or the other sends.
+    void act_on_server(const wire::MessageHead& head);
+    void act_on_client(const wire::MessageHead& head);
     void begin_connection(ConnectionChange change);
     void end_connection(std::string_view reason);
     void emit_session(record::SessionEvent event, std::string_view reason = {});

@@ -1,51 +1,93 @@
 #include "proxy/inspect/seven_handshake.h"
 
+#include <algorithm>
+
 namespace tw::inspect {
 
-using wire::SevenControl;
+namespace {
 
-SevenChange SevenHandshake::on_packet(wire::Direction direction, const wire::SevenPacket& packet,
-                                      bool established) {
-    if (!packet.control) {
-        return SevenChange::none;
+using wire::ControlKind;
+using wire::Direction;
+using wire::Token;
+
+/// Packets that must agree before an unseen handshake is believed in.
+constexpr int kEnough = 2;
+
+/// DDNet's servers write their token once more behind an ACCEPT, since 18.3 back to front.
+bool repeats(const std::optional<Token>& behind, const std::optional<Token>& token) {
+    if (!behind || !token) {
+        return false;
     }
-    if (packet.kind != SevenControl::close) {
-        return on_handshake(direction, packet);
-    }
-    const auto& token = tokens_[wire::index_of(direction)];
-    return established && (!token || *token == packet.token) ? SevenChange::closed
-                                                             : SevenChange::none;
+    Token reversed = *token;
+    std::reverse(reversed.begin(), reversed.end());
+    return *behind == *token || *behind == reversed;
 }
 
-SevenChange SevenHandshake::on_handshake(wire::Direction direction,
-                                         const wire::SevenPacket& packet) {
-    const bool c2s = direction == wire::Direction::c2s;
-    if (c2s && packet.kind == SevenControl::token && packet.own_token &&
-        packet.token == wire::kTokenUnknown) {
-        client_ = packet.own_token;
-        server_.reset();
-        connect_ = false;
-    } else if (!c2s && packet.kind == SevenControl::token && packet.own_token && client_ &&
-               packet.token == *client_) {
-        server_ = packet.own_token;
-    } else if (c2s && packet.kind == SevenControl::connect && server_ && packet.token == *server_) {
-        connect_ = true;
-    } else if (!c2s && packet.kind == SevenControl::accept && connect_ && client_ &&
-               packet.token == *client_) {
-        tokens_ = {server_, client_};
-        connect_ = false; // ACCEPT may come again; it changes nothing then
+} // namespace
+
+SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& packet,
+                                       const wire::Control& control) {
+    const bool c2s = direction == Direction::c2s;
+    const Token token = packet.header_token.value_or(wire::kTokenUnknown);
+    if (c2s && control.kind == ControlKind::token && control.token &&
+        token == wire::kTokenUnknown) {
+        if (client_ != control.token) { // it may ask again before the answer reaches it
+            server_.reset();
+            server_before_.reset();
+            connect_.reset();
+        }
+        client_ = control.token;
+    } else if (!c2s && control.kind == ControlKind::token && control.token && client_ == token) {
+        if (server_ != control.token) {
+            server_before_ = server_;
+        }
+        server_ = control.token;
+    } else if (c2s && control.kind == ControlKind::connect && server_ &&
+               (server_ == token || server_before_ == token)) {
+        connect_ = token;
+    } else if (!c2s && control.kind == ControlKind::accept && connect_ && client_ == token) {
+        tokens_ = {connect_, client_};
+        ddnet_ = repeats(control.token, connect_);
+        connect_.reset(); // ACCEPT may come again; it changes nothing then
         fitting_ = 0;
+        strange_ = {};
         return SevenChange::established;
     }
     return SevenChange::none;
 }
 
-SevenChange SevenHandshake::on_fitting(wire::Direction direction, const wire::SevenPacket& packet) {
-    constexpr int kEnough = 2;
-    auto& token = tokens_[wire::index_of(direction)];
-    fitting_ = token && *token != packet.token ? 1 : fitting_ + 1;
-    token = packet.token;
+SevenChange SevenHandshake::on_fitting(Direction direction, Token token) {
+    auto& known = tokens_[wire::index_of(direction)];
+    fitting_ = known && *known != token ? 1 : fitting_ + 1;
+    known = token;
     return fitting_ >= kEnough ? SevenChange::midway : SevenChange::none;
+}
+
+SevenChange SevenHandshake::on_stranger(Direction direction, Token token) {
+    const std::size_t at = wire::index_of(direction);
+    strange_[at] = strangers_[at] == token ? strange_[at] + 1 : 1;
+    strangers_[at] = token;
+    if (std::any_of(strange_.begin(), strange_.end(), [](int count) { return count < kEnough; })) {
+        return SevenChange::none;
+    }
+    tokens_ = strangers_;
+    strange_ = {};
+    return SevenChange::midway;
+}
+
+bool SevenHandshake::token_fits(Direction direction, const wire::Packet& packet) {
+    auto& known = tokens_[wire::index_of(direction)];
+    if (!known) { // joined midway: the other direction was not heard so far
+        known = packet.header_token;
+    }
+    return known == packet.header_token;
+}
+
+bool SevenHandshake::refuses(Direction direction, const wire::Packet& packet) const {
+    const auto& token = packet.header_token;
+    return direction == Direction::s2c
+               ? client_ && token == client_
+               : token == wire::kTokenUnknown || (server_ && token == server_);
 }
 
 } // namespace tw::inspect

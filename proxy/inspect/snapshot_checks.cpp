@@ -72,10 +72,12 @@ void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter&
     if (record.world == nullptr) {
         return;
     }
-    const snapshot::ObjectSpec* character = snapshot::find_object(snapshot::kCharacterType);
+    const snapshot::Dialect dialect = record.types->dialect();
+    const std::uint16_t type = snapshot::character_type(dialect);
+    const snapshot::ObjectSpec* character = snapshot::find_object(type, dialect);
     const auto keys = record.items.keys();
-    const auto first = std::lower_bound(keys.begin(), keys.end(), snapshot::kCharacterType << 16U);
-    for (auto at = first; at != keys.end() && *at >> 16U == snapshot::kCharacterType; ++at) {
+    const auto first = std::lower_bound(keys.begin(), keys.end(), std::uint32_t{type} << 16U);
+    for (auto at = first; at != keys.end() && *at >> 16U == type; ++at) {
         const auto item = record.items[static_cast<std::size_t>(at - keys.begin())];
         const auto position =
             character == nullptr ? std::nullopt : snapshot::position_of(*character, item.data);

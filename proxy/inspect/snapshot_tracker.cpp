@@ -277,6 +277,7 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
     record.ordinal = ordinal_++;
     record.types = &types_;
     record.world = world_.get();
+    record.roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
     previous_ = record.tick;
     checks_.look_at(record, reporter);
     client_.on_usable({.tick = record.tick, .delta_tick = record.delta_tick}, cadence_, reporter);
@@ -343,6 +344,7 @@ void SnapshotTracker::change_map(Reporter& reporter) {
         old_map_ = OldMap{.newest = *newest, .until = reporter.head().time + kUnderWay};
     }
     restart(reporter);
+    roster_.clear();
 }
 
 void SnapshotTracker::restart(Reporter& reporter) {
@@ -382,12 +384,13 @@ void SnapshotTracker::inherit(std::span<const Legacy::Snapshot> snapshots) {
     }
 }
 
-void SnapshotTracker::reset(Reporter& reporter) {
+void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
     restart(reporter);
     old_map_.reset();
-    types_.clear();
+    types_.begin(dialect);
+    roster_.clear();
     client_.reset();
-    diagnosis_.reset();
+    diagnosis_.reset(types_.objects().sizes(dialect));
 }
 
 } // namespace tw::inspect

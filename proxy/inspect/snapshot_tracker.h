@@ -8,6 +8,7 @@
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/snapshot_checks.h"
 #include "proxy/inspect/tick_gate.h"
+#include "proxy/record/roster.h"
 #include "proxy/wire/message.h"
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
@@ -63,7 +64,10 @@ class SnapshotTracker {
     /// The connection is over.
     void restart(Reporter& reporter);
     /// New connection: everything starts again.
-    void reset(Reporter& reporter);
+    void reset(snapshot::Dialect dialect, Reporter& reporter);
+
+    /// Who plays, where messages tell it: to be kept up by whoever reads them.
+    [[nodiscard]] record::Roster& roster() { return roster_; }
 
     void set_world(std::shared_ptr<const record::World> world) { world_ = std::move(world); }
 
@@ -146,6 +150,7 @@ class SnapshotTracker {
     snapshot::History history_;
     TickGate ticks_;
     record::TypeNames types_;
+    record::Roster roster_; ///< of 0.7
     std::shared_ptr<const record::World> world_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
     std::optional<snapshot::Tick> acked_;    ///< by the client, of a snapshot that was there

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "proxy/record/player_name.h"
 #include "proxy/record/records.h"
 #include "proxy/record/schema.h"
+#include "proxy/record/snapshot_names.h"
 #include "proxy/record/values.h"
 
 #include <optional>
@@ -114,10 +114,11 @@ inline constexpr auto kItemPlayer = key(
             return std::nullopt;
         }
         const auto client = snapshot::client_of(*i.object, i.item.key, i.item.data);
-        return client ? player_name(i.record->items, *client) : std::nullopt;
+        return client ? player_name(*i.record, *client) : std::nullopt;
     },
     "Of what belongs to a client (`character`, `player_info`, `ddnet_character`, a `death`, a shot "
-    "with an `owner`, …): that player's name, where the snapshot tells it.");
+    "with an `owner`, …): that player's name, where the snapshot tells it; in 0.7 a message "
+    "before it.");
 inline constexpr auto kItemAt = key(
     "at", [](const ShownItem&) { return WithItems{}; }, "Where it is.");
 inline constexpr auto kItemData = key(

@@ -1,6 +1,7 @@
 #include "proxy/record/local_player.h"
 
-#include "proxy/record/player_name.h"
+#include "proxy/record/roster.h"
+#include "proxy/record/snapshot_names.h"
 
 #include <algorithm>
 #include <array>
@@ -11,11 +12,10 @@ namespace tw::record {
 
 namespace {
 
-using snapshot::kCharacterType;
 using snapshot::kPlayerInfoType;
 
-std::string name_of(const snapshot::SnapshotView& items, std::uint16_t client) {
-    const auto name = player_name(items, client);
+std::string name_of(const SnapshotRecord& record, std::uint16_t client) {
+    const auto name = player_name(record, client);
     if (!name) {
         return fmt::format("#{}", client);
     }
@@ -37,8 +37,10 @@ std::optional<std::uint16_t> own_client(const snapshot::SnapshotView& items) {
 }
 
 std::string place_of(const record::SnapshotRecord& record, std::uint16_t client) {
-    const auto character = record.items.find({kCharacterType, client});
-    const snapshot::ObjectSpec* spec = snapshot::find_object(kCharacterType);
+    const snapshot::Dialect dialect = dialect_of(record);
+    const std::uint16_t type = snapshot::character_type(dialect);
+    const auto character = record.items.find({type, client});
+    const snapshot::ObjectSpec* spec = snapshot::find_object(type, dialect);
     if (!character || spec == nullptr) {
         return "not in the game";
     }
@@ -58,11 +60,11 @@ std::optional<LocalPlayer> local_player(const record::SnapshotRecord& record) {
     if (!record.rebuilt) {
         return std::nullopt;
     }
-    const auto client = own_client(record.items);
+    const auto client = record.roster != nullptr ? record.roster->own() : own_client(record.items);
     if (!client) {
         return std::nullopt;
     }
-    return LocalPlayer{.name = name_of(record.items, *client), .place = place_of(record, *client)};
+    return LocalPlayer{.name = name_of(record, *client), .place = place_of(record, *client)};
 }
 
 } // namespace tw::record

@@ -64,8 +64,8 @@ inline constexpr auto kSessionSchema = schema(
         "The server's address; of a demo who recorded it: `client demo` or `server demo`."),
     key(
         "protocol", [](const SessionRecord& r) { return some(r.protocol); },
-        "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7` (forwarded, not "
-        "decoded); absent while unknown."),
+        "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7`, `0.7+ddnet` (a server "
+        "of DDNet, which translates for it); absent while unknown."),
     key(
         "reason",
         [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },

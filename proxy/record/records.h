@@ -18,6 +18,8 @@
 
 namespace tw::record {
 
+class Roster;
+
 /// Nanoseconds since 1970-01-01 UTC: when the datagram passed.
 using Timestamp = std::int64_t;
 
@@ -38,9 +40,10 @@ struct SessionRecord {
     SessionEvent event = SessionEvent::open;
     std::string_view client{};
     std::string_view server{};
-    std::string_view protocol{}; ///< "0.6", "0.6+token", "0.6+ddnet", "0.7", empty while unknown
-    std::string_view reason{};   ///< why it closed
-    bool again = false;          ///< was reported before, in an earlier segment
+    /// "0.6", "0.6+token", "0.6+ddnet", "0.7", "0.7+ddnet"; empty while unknown.
+    std::string_view protocol{};
+    std::string_view reason{}; ///< why it closed
+    bool again = false;        ///< was reported before, in an earlier segment
 };
 
 /// Where a named thing stands in a datagram.
@@ -92,6 +95,7 @@ struct SnapshotRecord {
     std::uint64_t ordinal = 0;        ///< counts a connection's rebuilt snapshots from 0
     const TypeNames* types = nullptr; ///< which UUID stands behind which type number
     const World* world = nullptr;     ///< where positions land; null while no map is known
+    const Roster* roster = nullptr;   ///< of 0.7: who plays; in 0.6 the items tell
 };
 
 /// An item a finding is about.

@@ -131,7 +131,7 @@ const TypeNames::Entry* TypeNames::find(std::uint16_t type) const {
 
 const snapshot::ObjectSpec* TypeNames::object(std::uint16_t type) const {
     if (type < snapshot::kFirstUuidType) {
-        return objects_->find(type);
+        return objects_->find(type, dialect_);
     }
     const Entry* entry = find(type);
     return entry == nullptr ? nullptr : entry->object;

@@ -107,7 +107,14 @@ class TypeNames {
     /// the same again.
     void learn(const snapshot::SnapshotView& items, const snapshot::SnapshotView& learned = {});
 
-    void clear() { entries_.clear(); }
+    /// Another connection.
+    void begin(snapshot::Dialect dialect) {
+        dialect_ = dialect;
+        entries_.clear();
+    }
+
+    /// Whose numbered types these are.
+    [[nodiscard]] snapshot::Dialect dialect() const { return dialect_; }
 
     /// What is known of a type number; null if nothing is.
     [[nodiscard]] const Entry* find(std::uint16_t type) const;
@@ -117,6 +124,7 @@ class TypeNames {
 
   private:
     const snapshot::ObjectSet* objects_;
+    snapshot::Dialect dialect_ = snapshot::Dialect::six;
     std::vector<Entry> entries_; ///< sorted by type
 };
 

@@ -40,7 +40,7 @@ void ScriptReader::on_datagram(const record::RecordHead& head,
 }
 
 void ScriptReader::on_packet(const wire::Packet& packet) {
-    six_ = !packet.seven_header && packet.kind != wire::PacketKind::seven;
+    six_ = !packet.seven_header && packet.dialect == wire::Dialect::six;
 }
 
 ScriptReader::Reading* ScriptReader::find() {

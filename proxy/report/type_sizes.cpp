@@ -15,9 +15,11 @@ using snapshot::FieldKind;
 using snapshot::FieldSpec;
 using snapshot::ObjectSpec;
 
-std::string name_of(std::uint16_t type) {
-    const ObjectSpec* object = snapshot::find_object(type);
-    return object == nullptr ? fmt::format("type_{}", type) : std::string{object->name};
+using Type = std::pair<snapshot::Dialect, std::uint16_t>;
+
+std::string name_of(const Type& type) {
+    const ObjectSpec* object = snapshot::find_object(type.second, type.first);
+    return object == nullptr ? fmt::format("type_{}", type.second) : std::string{object->name};
 }
 
 /// The fields that an item of this size still has.
@@ -74,8 +76,9 @@ std::string position_json(const ObjectSpec& object, const std::vector<const Fiel
         (*y)->name, object.position->per_unit);
 }
 
-std::string object_json(std::uint16_t type, std::size_t size, bool agreed) {
-    const ObjectSpec* object = snapshot::find_object(type);
+std::string object_json(const Type& type, std::size_t size, bool agreed) {
+    const bool seven = type.first == snapshot::Dialect::seven;
+    const ObjectSpec* object = snapshot::find_object(type.second, type.first);
     const auto fields = fields_of(object, size);
     std::vector<std::string> lines;
     std::size_t named = 0;
@@ -86,18 +89,26 @@ std::string object_json(std::uint16_t type, std::size_t size, bool agreed) {
     for (; named < size; ++named) {
         lines.push_back(fmt::format(R"(        {{ "name": "int_{}" }})", named));
     }
-    return fmt::format("    {{\n      \"name\": \"{}\", \"type\": {}, \"agreed_size\": {},\n"
+    return fmt::format("    {{\n      \"name\": \"{}\", \"type\": {}, {}\"agreed_size\": {},\n"
                        "      \"fields\": [\n{}\n      ]{}\n    }}",
-                       name_of(type), type, agreed, fmt::join(lines, ",\n"),
+                       name_of(type), type.second, seven ? R"("protocol": "0.7", )" : "", agreed,
+                       fmt::join(lines, ",\n"),
                        object == nullptr ? "" : position_json(*object, fields));
 }
 
 } // namespace
 
 void TypeSizes::on_record(const record::Record& record) {
+    if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
+        sessions_[(*session)->head.session] = (*session)->protocol.starts_with("0.7")
+                                                  ? snapshot::Dialect::seven
+                                                  : snapshot::Dialect::six;
+        return;
+    }
     if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
         if ((*found)->id == record::FindingId::snapshot_size_differs) {
-            differs_[(*found)->item->type_id] = static_cast<std::size_t>(*(*found)->value);
+            differs_[{sessions_[(*found)->head.session], (*found)->item->type_id}] =
+                static_cast<std::size_t>(*(*found)->value);
         }
         return;
     }
@@ -106,6 +117,7 @@ void TypeSizes::on_record(const record::Record& record) {
         return;
     }
     ++snapshots_;
+    const snapshot::Dialect dialect = sessions_[(*each)->head.session];
     const snapshot::SnapshotView& items = (*each)->items;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const snapshot::ItemView item = items[i];
@@ -115,7 +127,7 @@ void TypeSizes::on_record(const record::Record& record) {
         if (item.key.type == snapshot::kDescriptorType) {
             continue;
         }
-        Seen& seen = types_[item.key.type];
+        Seen& seen = types_[{dialect, item.key.type}];
         if (std::exchange(seen.counted, snapshots_) != snapshots_) {
             ++seen.snapshots[item.data.size()];
         }
@@ -126,15 +138,18 @@ std::string TypeSizes::table() const {
     std::string text = fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}\n", "type", "object", "agreed",
                                    "ints", "snapshots");
     for (const auto& [type, seen] : types_) {
-        const std::size_t agreed = snapshot::agreed_size(type);
+        const std::size_t agreed =
+            snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
+        const bool seven = type.first == snapshot::Dialect::seven;
         for (const auto& [size, snapshots] : seen.snapshots) {
             const auto differs = differs_.find(type);
             const std::string_view note = differs == differs_.end() ? ""
                                           : differs->second == 0    ? "  written in each delta"
                                           : differs->second == size ? "  differs"
                                                                     : "";
-            text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}\n", type, name_of(type),
-                                agreed == 0 ? "-" : std::to_string(agreed), size, snapshots, note);
+            text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}{}\n", type.second,
+                                name_of(type), agreed == 0 ? "-" : std::to_string(agreed), size,
+                                snapshots, note, seven ? "  0.7" : "");
         }
     }
     return text;

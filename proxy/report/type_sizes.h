@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace tw::report {
 
@@ -31,8 +32,12 @@ class TypeSizes final : public record::RecordSink {
         std::uint64_t counted = 0; ///< number of the last snapshot that counted
     };
 
-    std::map<std::uint16_t, Seen> types_;
-    std::map<std::uint16_t, std::size_t> differs_; ///< 0: written in deltas
+    /// A numbered type: 0.6 and 0.7 number their own.
+    using Type = std::pair<snapshot::Dialect, std::uint16_t>;
+
+    std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< what their connections speak
+    std::map<Type, Seen> types_;
+    std::map<Type, std::size_t> differs_; ///< 0: written in deltas
     std::uint64_t snapshots_ = 0;
 };
 

@@ -223,6 +223,9 @@ inspect::FoundMap MapFolders::read(const inspect::MapAnnouncement& announcement)
     if (wrong.empty()) {
         return {.status = not_found};
     }
+    if (announcement.any_version) {
+        return load(map::Map::open(wrong.front().path), wrong.front().path.string());
+    }
     return {.status = other_version,
             .detail = fmt::format("{} has crc {}", wrong.front().path.string(),
                                   map::to_hex(wrong.front().identity.crc))};

@@ -83,7 +83,8 @@ void StoryKeeper::tell_around(const record::SnapshotRecord& record, Known& known
                                             .rebuilt = true,
                                             .items = *record.previous,
                                             .types = record.types,
-                                            .world = record.world};
+                                            .world = record.world,
+                                            .roster = record.roster};
         append(telling, telling.before, line_of(&before));
     }
     append(telling, telling.since, line_of(&record));

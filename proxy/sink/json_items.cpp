@@ -137,6 +137,10 @@ void write_flag_names(const snapshot::NameTable& names, std::int32_t value, Json
 
 void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t client,
                                 PlayerName& player) const {
+    if (record.roster != nullptr) {
+        set_name(player, record.roster->name(client));
+        return;
+    }
     // Servers list all clients in a row, so that one's place is mostly known.
     const auto keys = record.items.keys();
     const std::uint32_t key = snapshot::ItemKey{kClientInfoType, client}.packed();
@@ -149,7 +153,15 @@ void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t clie
         }
         info = *found;
     }
-    const auto name = record::name_in(record.items[info].data).ints;
+    set_name(player, record::name_in(record.items[info].data));
+}
+
+void ItemWriter::set_name(PlayerName& player, std::optional<record::PackedText> packed) {
+    if (!packed) {
+        player.text = {};
+        return;
+    }
+    const auto name = packed->ints;
     if (player.text.size() == 0 || !equal(name, player.ints)) {
         player.ints = {};
         std::ranges::copy(name, player.ints.begin());

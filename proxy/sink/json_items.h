@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/record/player_name.h"
 #include "proxy/record/records.h"
+#include "proxy/record/snapshot_names.h"
 #include "proxy/sink/json_buffer.h"
 #include "proxy/sink/json_object.h"
 
@@ -67,6 +67,7 @@ class ItemWriter {
     /// Makes `player` what this snapshot says.
     void look_up_player(const record::SnapshotRecord& record, std::uint16_t client,
                         PlayerName& player) const;
+    static void set_name(PlayerName& player, std::optional<record::PackedText> packed);
 
     const snapshot::ObjectSet* set_;
     ItemChoice choice_;

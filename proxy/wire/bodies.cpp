@@ -19,7 +19,7 @@ constexpr std::size_t kSha256Bytes = 32;
 /// compiler checks that the member can hold it.
 template <FieldType kType, typename T>
 void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
-    if constexpr (kType == FieldType::integer) {
+    if constexpr (kType == FieldType::integer || kType == FieldType::boolean) {
         static_assert(std::is_same_v<T, std::int32_t>);
         out = in.var_int();
     } else if constexpr (kType == FieldType::string) {
@@ -97,8 +97,22 @@ std::optional<SnapshotBody> decode_snapshot(MessageId id, std::span<const std::b
     return out;
 }
 
-std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body) {
+std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body, Dialect dialect) {
     using Body = MapChangeBody;
+    if (dialect == Dialect::seven) {
+        Cursor in{body};
+        std::optional<Body> out{std::in_place};
+        if (!read_layout<table::kSevenMapChange, &Body::name, &Body::crc, &Body::size,
+                         &Body::chunks_per_request, &Body::chunk_size>(in, *out)) {
+            out.reset();
+        } else if (in.remaining() != 0) {
+            out->sha256 = in.raw(kSha256Bytes);
+        }
+        if (in.failed()) {
+            out.reset();
+        }
+        return out;
+    }
     return decode_body<table::kMapChange, Body, &Body::name, &Body::crc, &Body::size>(body);
 }
 
@@ -108,8 +122,12 @@ std::optional<MapDetailsBody> decode_map_details(std::span<const std::byte> body
                        &Body::size>(body);
 }
 
-std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body) {
+std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body, Dialect dialect) {
     using Body = MapDataBody;
+    if (dialect == Dialect::seven) {
+        return Body{
+            .size = static_cast<std::int32_t>(body.size()), .data = body, .numbered = false};
+    }
     return decode_body<table::kMapData, Body, &Body::last, &Body::crc, &Body::chunk, &Body::size,
                        &Body::data>(body);
 }
@@ -130,18 +148,37 @@ std::optional<ClientVersionBody> decode_client_version(std::span<const std::byte
         body);
 }
 
-std::optional<std::string_view> find_server_line(std::span<const std::byte> body) {
+std::optional<std::string_view> find_server_line(std::span<const std::byte> body, Dialect dialect) {
     struct Chat {
-        std::int32_t team = 0;
+        std::int32_t audience = 0; ///< a team in 0.6, a mode in 0.7
         std::int32_t client_id = 0;
+        std::int32_t target_id = 0;
         std::string_view message{};
     };
 
+    const bool seven = dialect == Dialect::seven;
     const auto chat =
-        decode_body<table::kSvChat, Chat, &Chat::team, &Chat::client_id, &Chat::message>(body);
+        seven
+            ? decode_body<table::kSevenSvChat, Chat, &Chat::audience, &Chat::client_id,
+                          &Chat::target_id, &Chat::message>(body)
+            : decode_body<table::kSvChat, Chat, &Chat::audience, &Chat::client_id, &Chat::message>(
+                  body);
     constexpr std::int32_t kServer = -1;
-    return chat && chat->team == 0 && chat->client_id == kServer ? std::optional{chat->message}
-                                                                 : std::nullopt;
+    const std::int32_t everybody = seven ? 1 : 0;
+    return chat && chat->audience == everybody && chat->client_id == kServer
+               ? std::optional{chat->message}
+               : std::nullopt;
+}
+
+std::optional<ClientInfoBody> decode_client_info(std::span<const std::byte> body) {
+    using Body = ClientInfoBody;
+    return decode_body<table::kSvClientInfo, Body, &Body::client_id, &Body::local, &Body::team,
+                       &Body::name>(body);
+}
+
+std::optional<ClientDropBody> decode_client_drop(std::span<const std::byte> body) {
+    using Body = ClientDropBody;
+    return decode_body<table::kSvClientDrop, Body, &Body::client_id>(body);
 }
 
 } // namespace tw::wire

@@ -35,13 +35,19 @@ struct SnapshotBody {
 [[nodiscard]] std::optional<SnapshotBody> decode_snapshot(MessageId id,
                                                           std::span<const std::byte> body);
 
+using snapshot::Dialect;
+
 struct MapChangeBody {
     std::string_view name{}; ///< bytes as they stand
     std::int32_t crc = 0;
     std::int32_t size = 0;
+    std::int32_t chunks_per_request = 0; ///< this and what follows: of 0.7
+    std::int32_t chunk_size = 0;
+    std::span<const std::byte> sha256{}; ///< empty: it ends before
 };
 
-[[nodiscard]] std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body);
+[[nodiscard]] std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body,
+                                                             Dialect dialect = Dialect::six);
 
 struct MapDetailsBody {
     std::string_view name{}; ///< bytes as they stand
@@ -58,9 +64,11 @@ struct MapDataBody {
     std::int32_t chunk = 0;
     std::int32_t size = 0;
     std::span<const std::byte> data{};
+    bool numbered = true; ///< false in 0.7: there is nothing but data, and it is what comes next
 };
 
-[[nodiscard]] std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body);
+[[nodiscard]] std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body,
+                                                         Dialect dialect = Dialect::six);
 
 /// The ticks of an input; what the player pressed follows.
 struct InputBody {
@@ -86,6 +94,23 @@ struct ClientVersionBody {
 decode_client_version(std::span<const std::byte> body);
 
 /// Of an sv_chat: what the server itself says to everybody. Nothing: it is another's line.
-[[nodiscard]] std::optional<std::string_view> find_server_line(std::span<const std::byte> body);
+[[nodiscard]] std::optional<std::string_view> find_server_line(std::span<const std::byte> body,
+                                                               Dialect dialect = Dialect::six);
+
+/// What 0.7 tells of a player by messages, not in snapshots.
+struct ClientInfoBody {
+    std::int32_t client_id = 0;
+    std::int32_t local = 0; ///< not 0: the receiver's own
+    std::int32_t team = 0;
+    std::string_view name{}; ///< bytes as they stand
+};
+
+[[nodiscard]] std::optional<ClientInfoBody> decode_client_info(std::span<const std::byte> body);
+
+struct ClientDropBody {
+    std::int32_t client_id = 0;
+};
+
+[[nodiscard]] std::optional<ClientDropBody> decode_client_drop(std::span<const std::byte> body);
 
 } // namespace tw::wire

@@ -35,13 +35,15 @@ std::optional<Chunk> ChunkReader::next() {
     chunk.vital = (first & kVitalBit) != 0;
     chunk.header_size = chunk.vital ? kVitalHeaderSize : kPlainHeaderSize;
     chunk.offset = offset_;
-    const std::size_t size = (first & 0x3FU) << 4U | (second & 0x0FU);
+    const std::uint32_t low_mask = (1U << low_bits_) - 1;
+    const std::size_t size = (first & 0x3FU) << low_bits_ | (second & low_mask);
     if (data.size() < chunk.header_size + size) {
         return damaged();
     }
     if (chunk.vital) {
-        // Bits 6 and 7 stand in both bytes; the reference ORs them, equal or not.
-        chunk.sequence = static_cast<std::uint16_t>((second & 0xF0U) << 2U | byte_at(data, 2));
+        // In 0.6 bits 6 and 7 stand in both bytes; the reference ORs them, equal or not.
+        chunk.sequence =
+            static_cast<std::uint16_t>((second & 0xFFU & ~low_mask) << 2U | byte_at(data, 2));
     }
     chunk.payload = data.subspan(chunk.header_size, size);
     offset_ += chunk.header_size + size;

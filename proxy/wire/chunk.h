@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/wire/error.h"
+#include "snapshot/objects.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +21,19 @@ struct Chunk {
     std::span<const std::byte> payload; ///< may be empty: legal on this layer
 };
 
+/// Bits of a chunk's size that stand in its second byte; the others of that byte are the upper ones
+/// of its sequence. 0.7 has larger chunks.
+[[nodiscard]] constexpr unsigned low_size_bits(snapshot::Dialect dialect) {
+    return dialect == snapshot::Dialect::six ? 4 : 6;
+}
+
 /// Walks the chunks of a payload, `num_chunks` at most. A damaged chunk ends the walk: those before
 /// it count, the rest is dropped.
 class ChunkReader {
   public:
-    ChunkReader(std::span<const std::byte> payload, std::uint8_t num_chunks)
-        : payload_{payload}, left_{num_chunks} {}
+    ChunkReader(std::span<const std::byte> payload, std::uint8_t num_chunks,
+                snapshot::Dialect dialect = snapshot::Dialect::six)
+        : payload_{payload}, low_bits_{low_size_bits(dialect)}, left_{num_chunks} {}
 
     [[nodiscard]] std::optional<Chunk> next();
 
@@ -38,6 +46,7 @@ class ChunkReader {
   private:
     std::span<const std::byte> payload_;
     std::size_t offset_ = 0;
+    unsigned low_bits_;
     std::uint8_t left_ = 0;
     std::optional<WireError> error_;
 };

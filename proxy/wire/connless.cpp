@@ -1,9 +1,11 @@
 #include "proxy/wire/connless.h"
 
 #include "proxy/wire/field_decoder.h"
+#include "proxy/wire/message_layouts.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tw::wire {
 namespace {
@@ -77,6 +79,32 @@ constexpr MessageField kList[] = {{.name = "servers", .type = FieldType::server_
 constexpr MessageField kCount[] = {port("count")};
 constexpr MessageField kHeartbeat[] = {port("alt_port")};
 
+/// In 0.7 numbers are ints; and of a server's info everything but the token and the players is a
+/// message, too.
+constexpr MessageField kSevenGetInfo[] = {{.name = "token", .type = FieldType::integer}};
+
+constexpr auto kSevenInfo = [] {
+    std::array<MessageField, std::size(table::kServerInfo) + 2> fields;
+    fields.front() = {.name = "token", .type = FieldType::integer};
+    std::copy(std::begin(table::kServerInfo), std::end(table::kServerInfo), fields.begin() + 1);
+    fields.back() = {.name = "clients", .type = FieldType::clients_seven};
+    return fields;
+}();
+
+constexpr ConnlessSpec kSevenTable[] = {
+    {"gie3", "get_info", kSevenGetInfo},
+    {"inf3", "info", kSevenInfo},
+    {"req2", "get_list", {}},
+    {"lis2", "list", kList},
+    {"cou2", "get_count", {}},
+    {"siz2", "count", kCount},
+    {"bea2", "heartbeat", kHeartbeat},
+    {"fw??", "fw_check", {}},
+    {"fw!!", "fw_response", {}},
+    {"fwok", "fw_ok", {}},
+    {"fwer", "fw_error", {}},
+};
+
 constexpr ConnlessSpec kTable[] = {
     {"gie3", "get_info", kGetInfo},
     {"inf3", "info", kInfo},
@@ -98,11 +126,11 @@ constexpr ConnlessSpec kTable[] = {
 
 } // namespace
 
-std::span<const ConnlessSpec> connless_table() {
-    return kTable;
+std::span<const ConnlessSpec> connless_table(Dialect dialect) {
+    return dialect == Dialect::six ? std::span<const ConnlessSpec>{kTable} : kSevenTable;
 }
 
-const ConnlessSpec* find_connless(std::span<const std::byte> payload) {
+const ConnlessSpec* find_connless(std::span<const std::byte> payload, Dialect dialect) {
     if (payload.size() < kMarkSize + kMagicSize ||
         !std::all_of(payload.begin(), payload.begin() + kMarkSize,
                      [](std::byte byte) { return byte == kMark; })) {
@@ -110,20 +138,26 @@ const ConnlessSpec* find_connless(std::span<const std::byte> payload) {
     }
     const auto bytes = payload.subspan(kMarkSize, kMagicSize);
     const std::string_view magic{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-    const auto* const found =
-        std::find_if(std::begin(kTable), std::end(kTable),
-                     [magic](const ConnlessSpec& spec) { return spec.magic == magic; });
-    return found == std::end(kTable) ? nullptr : found;
+    const auto table = connless_table(dialect);
+    const auto found = std::find_if(table.begin(), table.end(), [magic](const ConnlessSpec& spec) {
+        return spec.magic == magic;
+    });
+    return found == table.end() ? nullptr : &*found;
 }
 
-std::optional<std::string_view> find_server_version(std::span<const std::byte> payload) {
-    const ConnlessSpec* const spec = find_connless(payload);
-    // Every form of a server info begins with its token in text and the version.
+std::optional<std::string_view> find_server_version(std::span<const std::byte> payload,
+                                                    Dialect dialect) {
+    const ConnlessSpec* const spec = find_connless(payload, dialect);
+    // Every form of a server info begins with its token (in 0.6 in text) and the version.
     if (spec == nullptr || spec->fields.size() < 2 || spec->fields[1].name != "version") {
         return std::nullopt;
     }
     snapshot::Cursor in{payload.subspan(kMarkSize + kMagicSize)};
-    static_cast<void>(in.string());
+    if (dialect == Dialect::six) {
+        static_cast<void>(in.string());
+    } else {
+        static_cast<void>(in.var_int());
+    }
     const std::string_view version = in.string();
     return in.failed() ? std::nullopt : std::optional{version};
 }

@@ -1,4 +1,5 @@
 #include "proxy/wire/packet.h"
+#include "proxy/wire/seven.h"
 #include "proxy/wire/text.h"
 
 #include <algorithm>
@@ -80,12 +81,15 @@ void decode_close(Bytes data, const std::optional<Token>& known, Control& contro
 } // namespace
 
 std::string_view control_name(ControlKind kind) {
-    static constexpr std::array<std::string_view, 6> kNames{"keepalive", "connect", "connectaccept",
-                                                            "accept",    "close",   ""};
+    static constexpr std::array<std::string_view, 7> kNames{
+        "keepalive", "connect", "connectaccept", "accept", "close", "", "token"};
     return kNames[static_cast<std::size_t>(kind)];
 }
 
 Control decode_control(const Packet& packet, std::optional<Token> known_token) {
+    if (packet.dialect == Dialect::seven) {
+        return decode_seven_control(packet);
+    }
     Control control;
     if (packet.payload.empty()) {
         return control;
@@ -114,6 +118,7 @@ Control decode_control(const Packet& packet, std::optional<Token> known_token) {
         }
         break;
     case ControlKind::unknown:
+    case ControlKind::token:
         break;
     }
     return control;

@@ -8,7 +8,10 @@ namespace tw::wire {
 
 namespace {
 
-[[maybe_unused]] constexpr std::size_t kMaxChunkSize = 1023; // in builds without assertions
+/// In builds without assertions nobody asks.
+[[maybe_unused]] std::size_t max_chunk_size(Dialect dialect) {
+    return (std::size_t{64} << low_size_bits(dialect)) - 1;
+}
 
 using Bytes = std::vector<std::byte>;
 
@@ -35,19 +38,44 @@ void append_header(Bytes& out, std::uint32_t flags, std::uint16_t ack, std::uint
     append_u8(out, num_chunks);
 }
 
+/// What a dialect writes in the first byte of a header.
+struct HeaderBits {
+    std::uint32_t compressed;
+    std::uint32_t resend;
+    std::uint32_t control;
+    std::uint32_t token; ///< one follows the header
+};
+
+constexpr HeaderBits kSixBits{.compressed = 0x80, .resend = 0x40, .control = 0x10, .token = 0x08};
+constexpr HeaderBits kSevenBits{.compressed = 0x10, .resend = 0x08, .control = 0x04, .token = 0};
+
+const HeaderBits& bits_of(Dialect dialect) {
+    return dialect == Dialect::six ? kSixBits : kSevenBits;
+}
+
+std::uint32_t seven_kind(ControlKind kind) {
+    constexpr std::uint32_t kAccept = 2;
+    constexpr std::uint32_t kToken = 5;
+    return kind == ControlKind::accept  ? kAccept
+           : kind == ControlKind::token ? kToken
+                                        : static_cast<std::uint32_t>(kind);
+}
+
 } // namespace
 
 Bytes encode_packet(const PacketSpec& spec) {
+    assert(spec.dialect == Dialect::six || spec.header_token);
+    const HeaderBits& bits = bits_of(spec.dialect);
     Bytes payload(spec.chunks.begin(), spec.chunks.end());
     if (spec.token) {
         append_token(payload, *spec.token);
     }
-    std::uint32_t flags = (spec.resend ? 0x40U : 0U) | (spec.header_token ? 0x08U : 0U);
+    std::uint32_t flags = (spec.resend ? bits.resend : 0U) | (spec.header_token ? bits.token : 0U);
     if (spec.compression != Compression::never) {
         Bytes compressed = huffman_compress(payload, spec.ending);
         if (spec.compression == Compression::always || compressed.size() < payload.size()) {
             payload.swap(compressed);
-            flags |= 0x80U;
+            flags |= bits.compressed;
         }
     }
     Bytes out;
@@ -61,14 +89,21 @@ Bytes encode_packet(const PacketSpec& spec) {
 
 Bytes encode_control(const ControlSpec& spec) {
     Bytes out;
-    append_header(out, 0x10U, spec.ack, 0);
-    append_u8(out, static_cast<std::uint32_t>(spec.kind));
+    if (spec.seven_token) {
+        append_header(out, kSevenBits.control, spec.ack, 0);
+        append_token(out, *spec.seven_token);
+        append_u8(out, seven_kind(spec.kind));
+    } else {
+        append_header(out, kSixBits.control, spec.ack, 0);
+        append_u8(out, static_cast<std::uint32_t>(spec.kind));
+    }
     if (spec.reason) {
         append_text(out, *spec.reason);
         append_u8(out, 0);
     }
     if (spec.token) {
-        if (spec.kind == ControlKind::connect || spec.kind == ControlKind::connectaccept) {
+        if (!spec.seven_token &&
+            (spec.kind == ControlKind::connect || spec.kind == ControlKind::connectaccept)) {
             append_text(out, "TKEN");
         }
         append_token(out, *spec.token);
@@ -77,12 +112,15 @@ Bytes encode_control(const ControlSpec& spec) {
 }
 
 void append_chunk(Bytes& out, bool vital, std::uint16_t sequence, bool resend,
-                  std::span<const std::byte> payload) {
-    assert(payload.size() <= kMaxChunkSize && sequence < kSequenceModulus);
+                  std::span<const std::byte> payload, Dialect dialect) {
+    assert(payload.size() <= max_chunk_size(dialect) && sequence < kSequenceModulus);
+    const unsigned low_bits = low_size_bits(dialect);
+    const std::uint32_t low_mask = (1U << low_bits) - 1;
     const auto size = static_cast<std::uint32_t>(payload.size());
-    append_u8(out, (resend ? 0x80U : 0U) | (vital ? 0x40U : 0U) | size >> 4U);
-    const std::uint32_t sequence_high = vital ? std::uint32_t{sequence} >> 2U & 0xF0U : 0U;
-    append_u8(out, sequence_high | (size & 0x0FU));
+    append_u8(out, (resend ? 0x80U : 0U) | (vital ? 0x40U : 0U) | size >> low_bits);
+    const std::uint32_t sequence_high =
+        vital ? std::uint32_t{sequence} >> 2U & 0xFFU & ~low_mask : 0U;
+    append_u8(out, sequence_high | (size & low_mask));
     if (vital) {
         append_u8(out, sequence & 0xFFU);
     }

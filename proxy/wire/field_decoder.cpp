@@ -29,10 +29,11 @@ std::int64_t big_endian(std::span<const std::byte> bytes) {
     return value;
 }
 
-const snapshot::ObjectSpec* find_object_by_name(std::string_view name) {
+const snapshot::ObjectSpec* find_object_by_name(std::string_view name, snapshot::Dialect dialect) {
     const auto table = snapshot::object_table();
-    const auto found = std::find_if(table.begin(), table.end(),
-                                    [name](const auto& object) { return object.name == name; });
+    const auto found = std::find_if(table.begin(), table.end(), [&](const auto& object) {
+        return object.name == name && object.dialect == dialect;
+    });
     return found == table.end() ? nullptr : &*found;
 }
 
@@ -96,7 +97,12 @@ void FieldDecoder::field(const MessageField& spec) {
     }
     case FieldType::clients:
     case FieldType::clients_extended:
+    case FieldType::clients_seven:
         return clients(spec);
+    case FieldType::raw_until_end:
+        return raw(spec, Kind::raw, static_cast<std::int64_t>(in_.remaining()));
+    case FieldType::array:
+        return array(spec);
     case FieldType::server_addresses:
         return addresses(spec);
     }
@@ -180,10 +186,26 @@ void FieldDecoder::until_end(const MessageField& spec) {
     close();
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
+void FieldDecoder::array(const MessageField& spec) {
+    const std::int64_t count = spec.count != 0 ? spec.count : previous_integer();
+    if (count < 0 || count > static_cast<std::int64_t>(in_.remaining())) {
+        return in_.fail(DecodeErrc::length_out_of_range); // an element has a byte at least
+    }
+    open(Kind::array_begin, spec.name);
+    MessageField element = spec;
+    element.name = {};
+    element.type = spec.element;
+    for (std::int64_t i = 0; i < count && !in_.failed(); ++i) {
+        field(element);
+    }
+    close();
+}
+
 void FieldDecoder::object(const MessageField& spec, std::string_view name, std::int64_t ints) {
     open(Kind::object_begin, name);
     std::int64_t used = 0;
-    if (const auto* known = find_object_by_name(spec.object)) {
+    if (const auto* known = find_object_by_name(spec.object, dialect_)) {
         for (const auto& field_spec : known->fields) {
             if (in_.failed() || used + field_spec.count > ints) {
                 break;
@@ -226,7 +248,7 @@ void FieldDecoder::object_field(const snapshot::FieldSpec& spec, std::int64_t in
 
 void FieldDecoder::objects(const MessageField& spec) {
     const std::int64_t count = previous_integer();
-    const auto* known = find_object_by_name(spec.object);
+    const auto* known = find_object_by_name(spec.object, dialect_);
     const std::int64_t ints = known == nullptr ? 1 : std::max<std::int64_t>(known->size, 1);
     if (count < 0 || count * ints > static_cast<std::int64_t>(in_.remaining())) {
         return in_.fail(DecodeErrc::length_out_of_range);
@@ -242,7 +264,9 @@ void FieldDecoder::objects(const MessageField& spec) {
 void FieldDecoder::clients(const MessageField& spec) {
     const bool extended = spec.type == FieldType::clients_extended;
     const auto fields =
-        std::span{table::kClient}.first(std::size(table::kClient) - (extended ? 0 : 1));
+        spec.type == FieldType::clients_seven
+            ? std::span<const MessageField>{table::kSevenClient}
+            : std::span{table::kClient}.first(std::size(table::kClient) - (extended ? 0 : 1));
     open(Kind::array_begin, spec.name);
     while (in_.remaining() > 0) {
         open(Kind::object_begin, {});

@@ -18,8 +18,8 @@ class FieldDecoder {
   public:
     /// `extra`: bytes 2..5 of an extended connless header, empty for everything else.
     FieldDecoder(std::span<const std::byte> body, std::span<const std::byte> extra,
-                 DecodedFields& out)
-        : in_{body}, extra_{extra}, out_{out} {}
+                 DecodedFields& out, snapshot::Dialect dialect = snapshot::Dialect::six)
+        : in_{body}, extra_{extra}, out_{out}, dialect_{dialect} {}
 
     /// Decodes all fields, then sets `trailing` or `error`.
     void run(std::span<const MessageField> fields);
@@ -33,6 +33,7 @@ class FieldDecoder {
     void raw(const MessageField& spec, FieldValue::Kind kind, std::int64_t size);
     void decimal(const MessageField& spec);
     void until_end(const MessageField& spec);
+    void array(const MessageField& spec);
     void object(const MessageField& spec, std::string_view name, std::int64_t ints);
     void object_field(const snapshot::FieldSpec& spec, std::int64_t ints);
     void objects(const MessageField& spec);
@@ -48,6 +49,7 @@ class FieldDecoder {
     snapshot::Cursor in_;
     std::span<const std::byte> extra_;
     DecodedFields& out_;
+    snapshot::Dialect dialect_; ///< whose objects are meant
 };
 
 } // namespace tw::wire

@@ -17,18 +17,19 @@ tl::unexpected<WireError> invalid_id(std::size_t offset) {
 
 /// The hot path: built in place, since a result is large enough for copies to show.
 Result<MessageHead> classic_head(std::span<const std::byte> payload, std::uint32_t first,
-                                 std::size_t used) {
+                                 std::size_t used, snapshot::Dialect dialect) {
     Result<MessageHead> head{tl::in_place};
     head->system = (first & 1U) != 0;
     head->number = static_cast<std::uint16_t>(first >> 1U);
-    head->spec = find_message(head->system, head->number);
+    head->dialect = dialect;
+    head->spec = find_message(head->system, head->number, dialect);
     head->head_size = used;
     head->body = payload.subspan(used);
     return head;
 }
 
 Result<MessageHead> extended_head(std::span<const std::byte> payload, std::uint32_t first,
-                                  std::size_t used) {
+                                  std::size_t used, snapshot::Dialect dialect) {
     snapshot::Uuid uuid{};
     if (payload.size() - used < uuid.size()) {
         return invalid_id(used);
@@ -37,6 +38,7 @@ Result<MessageHead> extended_head(std::span<const std::byte> payload, std::uint3
     Result<MessageHead> head{tl::in_place};
     head->system = (first & 1U) != 0;
     head->uuid = uuid;
+    head->dialect = dialect;
     // One bot library sends game messages with the system bit: the UUID alone decides.
     head->spec = find_message(uuid);
     head->head_size = used + uuid.size();
@@ -46,7 +48,8 @@ Result<MessageHead> extended_head(std::span<const std::byte> payload, std::uint3
 
 } // namespace
 
-Result<MessageHead> decode_message_head(std::span<const std::byte> payload) {
+Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
+                                        snapshot::Dialect dialect) {
     std::int32_t first = 0;
     const std::size_t used = snapshot::decode_varint(payload.data(), payload.size(), first);
     // Message and system bit share one int: a negative one is a negative id.
@@ -54,11 +57,12 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload) {
         return invalid_id(0);
     }
     const auto bits = static_cast<std::uint32_t>(first);
-    return bits > 1 ? classic_head(payload, bits, used) : extended_head(payload, bits, used);
+    return bits > 1 ? classic_head(payload, bits, used, dialect)
+                    : extended_head(payload, bits, used, dialect);
 }
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out) {
-    FieldDecoder{body, {}, out}.run(spec.fields);
+    FieldDecoder{body, {}, out, spec.dialect}.run(spec.fields);
     mark_secrets(spec, out);
 }
 

@@ -39,6 +39,10 @@ enum class MessageId : std::uint8_t {
     sv_chat,
     cl_say,
     cl_start_info,
+    cl_command,     ///< of 0.7
+    sv_client_info, ///< of 0.7
+    sv_client_drop, ///< of 0.7
+    sv_team,        ///< of 0.7
 };
 
 /// The three forms in which snapshots cross the wire.
@@ -65,6 +69,9 @@ enum class FieldType : std::uint8_t {
     u16_be,           ///< connless: one byte; two bytes, big-endian
     request_token,    ///< connless: one byte, above it 16 bits of an extended header
     clients_extended, ///< connless: as clients, every record with one more string, "reserved"
+    clients_seven,    ///< connless, of 0.7: numbers are ints, not text
+    raw_until_end,
+    array, ///< `count` of `element`; count 0: as many as the integer field before says
 };
 
 /// What must not be shown unless asked for.
@@ -83,6 +90,8 @@ struct MessageField {
     std::string_view object{}; ///< for FieldType::object: its name in the object table
     /// What readers take for an optional integer that is not there; without one it is left out.
     std::optional<std::int32_t> default_value{};
+    FieldType element = FieldType::integer; ///< of an array
+    std::uint8_t count = 0;                 ///< of an array
 };
 
 enum class Who : std::uint8_t { c2s, s2c, both, none };
@@ -100,10 +109,14 @@ struct MessageSpec {
     std::span<const MessageField> fields{};
     /// Secret: nothing of it may be shown but the fields that say so.
     Secrecy secrecy = Secrecy::open;
+    /// Of those with a number. Those with a UUID are the same in both.
+    snapshot::Dialect dialect = snapshot::Dialect::six;
 };
 
+/// Those of 0.6 and those with a UUID, then those of 0.7. What both have has one name.
 [[nodiscard]] std::span<const MessageSpec> message_table();
-[[nodiscard]] const MessageSpec* find_message(bool system, std::uint16_t number);
+[[nodiscard]] const MessageSpec* find_message(bool system, std::uint16_t number,
+                                              snapshot::Dialect dialect = snapshot::Dialect::six);
 [[nodiscard]] const MessageSpec* find_message(const snapshot::Uuid& uuid);
 
 /// Whether this side sends the message, as one of this kind, and reliably where it has to. Receivers
@@ -122,13 +135,16 @@ struct MessageHead {
     bool system = false;
     std::uint16_t number = 0; ///< 0: extended
     std::optional<snapshot::Uuid> uuid{};
+    snapshot::Dialect dialect = snapshot::Dialect::six;
     const MessageSpec* spec = nullptr; ///< null: unknown id or UUID
     std::span<const std::byte> body{}; ///< the fields
     std::size_t head_size = 0;         ///< bytes before the body
 };
 
 /// Errors: message_id_invalid (also for an extended head without 16 bytes of UUID).
-[[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload);
+[[nodiscard]] Result<MessageHead>
+decode_message_head(std::span<const std::byte> payload,
+                    snapshot::Dialect dialect = snapshot::Dialect::six);
 
 /// One decoded value, or a bracket. A message's fields are a flat list in order: an array is
 /// array_begin, its elements (without names), end; an element of a struct array is object_begin,

@@ -170,7 +170,22 @@ constexpr MessageSpec secret(MessageSpec message) {
     return message;
 }
 
+/// A message of 0.7.
+constexpr MessageSpec of_seven(MessageSpec message) {
+    message.dialect = snapshot::Dialect::seven;
+    return message;
+}
+
+/// `field`'s type so many times; 0: as often as the field before it says.
+constexpr MessageField array_of(MessageField field, std::uint8_t count) {
+    field.element = field.type;
+    field.type = FieldType::array;
+    field.count = count;
+    return field;
+}
+
 [[nodiscard]] std::span<const MessageSpec> system_messages();
 [[nodiscard]] std::span<const MessageSpec> game_messages();
+[[nodiscard]] std::span<const MessageSpec> seven_messages();
 
 } // namespace tw::wire::table

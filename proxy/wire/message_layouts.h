@@ -2,6 +2,7 @@
 
 #include "proxy/wire/message_builders.h"
 #include "snapshot/names.h"
+#include "snapshot/names_seven.h"
 
 /// The fields of the messages that the program acts on: rows of the message table that bodies.cpp
 /// reads into typed values, too. And the fields that stand in no message's row: inside of others,
@@ -38,6 +39,67 @@ inline constexpr MessageField kClientVersion[] = {uuid("connection_id"), integer
 inline constexpr MessageField kSvChat[] = {ranged("team", -2, 3, &snapshot::names::chat_team),
                                            ranged("client_id", -1, kMaxClientId),
                                            text("message", kOneLine)};
+
+/// Of 0.7 (0.7 sheet, sections 5.2 and 5.3).
+inline constexpr std::int64_t kSevenMaxClientId = 63;
+
+inline constexpr MessageField kSevenMapChange[] = {
+    text("name", kOneLine),        integer("crc"),        integer("size"),
+    integer("chunks_per_request"), integer("chunk_size"), optional(sha256("sha256"))};
+
+inline constexpr MessageField kSevenMapData[] = {
+    {.name = "data", .type = FieldType::raw_until_end}};
+
+inline constexpr MessageField kSevenInput[] = {integer("ack_tick"), integer("intended_tick"),
+                                               integer("size"), object("data", "player_input"),
+                                               optional(integer("ping_correction"))};
+
+inline constexpr MessageField kSevenSvChat[] = {
+    ranged("mode", 0, 3, &snapshot::names::seven::chat), ranged("client_id", -1, kSevenMaxClientId),
+    ranged("target_id", -1, kSevenMaxClientId), text("message", kStrict)};
+
+inline constexpr MessageField kSvTeam[] = {
+    ranged("client_id", -1, kSevenMaxClientId),
+    ranged("team", -1, 1, &snapshot::names::team),
+    boolean("silent"),
+    {.name = "cooldown_tick", .type = FieldType::tick, .min = 0, .max = INT32_MAX}};
+
+/// Of each part of a skin: body, marking, decoration, hands, feet, eyes.
+inline constexpr std::uint8_t kSkinParts = 6;
+inline constexpr MessageField kSkinPartNames =
+    array_of(text("skin_part_names", kStrict), kSkinParts);
+inline constexpr MessageField kUseCustomColors = array_of(boolean("use_custom_colors"), kSkinParts);
+inline constexpr MessageField kSkinPartColors = array_of(integer("skin_part_colors"), kSkinParts);
+
+inline constexpr MessageField kSvClientInfo[] = {ranged("client_id", 0, kSevenMaxClientId),
+                                                 boolean("local"),
+                                                 ranged("team", -1, 1, &snapshot::names::team),
+                                                 text("name", kStrict),
+                                                 text("clan", kStrict),
+                                                 integer("country"),
+                                                 kSkinPartNames,
+                                                 kUseCustomColors,
+                                                 kSkinPartColors,
+                                                 boolean("silent")};
+
+inline constexpr MessageField kSvClientDrop[] = {ranged("client_id", 0, kSevenMaxClientId),
+                                                 text("reason", kStrict), boolean("silent")};
+
+/// What a server of 0.7 tells of itself, to its clients and to who asks.
+inline constexpr MessageField kServerInfo[] = {
+    text("version", kOneLine),   text("name", kOneLine),
+    text("hostname", kOneLine),  text("map", kOneLine),
+    text("game_type", kOneLine), flags("flags", &snapshot::names::seven::serverinfoflag),
+    ranged("skill_level", 0, 2), integer("num_players"),
+    integer("max_players"),      integer("num_clients"),
+    integer("max_clients")};
+
+/// A player in a server info answer of 0.7. Kind: bit 0 spectator, bit 1 bot.
+inline constexpr MessageField kSevenClient[] = {
+    {.name = "name", .type = FieldType::string},     {.name = "clan", .type = FieldType::string},
+    {.name = "country", .type = FieldType::integer}, {.name = "score", .type = FieldType::integer},
+    {.name = "kind", .type = FieldType::integer},
+};
 
 /// A player in a server info answer. The last one only in the extended kinds.
 inline constexpr MessageField kClient[] = {

@@ -8,8 +8,8 @@
 namespace tw::wire {
 namespace {
 
-/// Classic ids are below 32 (protocol sheet, section 5.1).
-constexpr std::size_t kClassicIds = 32;
+/// Classic ids are below 32 (protocol sheet, section 5.1), in 0.7 below 40 (its sheet, 5.3).
+constexpr std::size_t kClassicIds = 64;
 /// Slots for the UUIDs: a power of two, more than twice as many as there are UUIDs.
 constexpr std::size_t kUuidSlots = 128;
 
@@ -19,12 +19,15 @@ class Index {
     Index() {
         const auto system = table::system_messages();
         const auto game = table::game_messages();
-        messages_.reserve(system.size() + game.size());
+        const auto seven = table::seven_messages();
+        messages_.reserve(system.size() + game.size() + seven.size());
         messages_.insert(messages_.end(), system.begin(), system.end());
         messages_.insert(messages_.end(), game.begin(), game.end());
+        messages_.insert(messages_.end(), seven.begin(), seven.end());
         for (const auto& message : messages_) {
             if (message.number != 0) {
-                classic_[message.system ? 1 : 0][message.number % kClassicIds] = &message;
+                classic_[row(message.system, message.dialect)][message.number % kClassicIds] =
+                    &message;
             } else {
                 *slot(message.uuid) = &message;
             }
@@ -33,8 +36,9 @@ class Index {
 
     [[nodiscard]] std::span<const MessageSpec> messages() const { return messages_; }
 
-    [[nodiscard]] const MessageSpec* find(bool system, std::uint16_t number) const {
-        return number < kClassicIds ? classic_[system ? 1 : 0][number] : nullptr;
+    [[nodiscard]] const MessageSpec* find(bool system, std::uint16_t number,
+                                          snapshot::Dialect dialect) const {
+        return number < kClassicIds ? classic_[row(system, dialect)][number] : nullptr;
     }
 
     [[nodiscard]] const MessageSpec* find(const snapshot::Uuid& uuid) const {
@@ -47,6 +51,10 @@ class Index {
     }
 
   private:
+    [[nodiscard]] static std::size_t row(bool system, snapshot::Dialect dialect) {
+        return 2 * static_cast<std::size_t>(dialect) + (system ? 1U : 0U);
+    }
+
     /// These UUIDs are hashes themselves, any byte of them spreads well. Only ours are in the
     /// table, so no peer can make it slow, and the empty slots end every search.
     [[nodiscard]] static std::size_t home(const snapshot::Uuid& uuid) {
@@ -62,7 +70,7 @@ class Index {
     }
 
     std::vector<MessageSpec> messages_;
-    std::array<std::array<const MessageSpec*, kClassicIds>, 2> classic_{};
+    std::array<std::array<const MessageSpec*, kClassicIds>, 2 * snapshot::kDialects> classic_{};
     std::array<const MessageSpec*, kUuidSlots> uuids_{};
 };
 
@@ -77,8 +85,8 @@ std::span<const MessageSpec> message_table() {
     return index().messages();
 }
 
-const MessageSpec* find_message(bool system, std::uint16_t number) {
-    return index().find(system, number);
+const MessageSpec* find_message(bool system, std::uint16_t number, snapshot::Dialect dialect) {
+    return index().find(system, number, dialect);
 }
 
 const MessageSpec* find_message(const snapshot::Uuid& uuid) {

@@ -103,9 +103,7 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
     }
     const std::uint32_t first = byte_at(datagram, 0);
     if (is_seven(first, datagram, known)) {
-        Packet packet;
-        packet.kind = PacketKind::seven;
-        return packet;
+        return decode_seven(datagram, scratch);
     }
     if ((first & kConnlessBit) != 0) {
         return decode_connless(datagram);
@@ -117,7 +115,6 @@ std::optional<Packet> decode_control_under_seven(std::span<const std::byte> data
     // Flags of 0.7's header; the acknowledgement stands where 0.6 has it.
     constexpr std::uint32_t kSevenResendBit = 0x08;
     constexpr std::uint32_t kSevenCompressedBit = 0x10;
-    constexpr std::size_t kSevenHeaderSize = kHeaderSize + kTokenSize;
     if (datagram.size() <= kSevenHeaderSize || datagram.size() > kMaxDatagramSize) {
         return std::nullopt;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/wire/error.h"
+#include "snapshot/objects.h"
 
 #include <array>
 #include <cstddef>
@@ -21,14 +22,20 @@ using Token = std::array<std::uint8_t, kTokenSize>;
 inline constexpr Token kTokenUnknown{0xff, 0xff, 0xff, 0xff}; ///< "not known yet"
 inline constexpr Token kTokenUnsupported{0, 0, 0, 0};
 
-enum class PacketKind : std::uint8_t {
-    chunks,
-    control,
-    connless,
-    seven, ///< Teeworlds 0.7 on the same port: counted and forwarded, never decoded as 0.6
-};
+using snapshot::Dialect;
 
-enum class ControlKind : std::uint8_t { keepalive, connect, connectaccept, accept, close, unknown };
+enum class PacketKind : std::uint8_t { chunks, control, connless };
+
+/// `token` is of 0.7, `connectaccept` of 0.6.
+enum class ControlKind : std::uint8_t {
+    keepalive,
+    connect,
+    connectaccept,
+    accept,
+    close,
+    unknown,
+    token,
+};
 
 /// What the caller knows of the session a datagram belongs to.
 enum class Protocol : std::uint8_t { unknown, six, seven };
@@ -36,13 +43,15 @@ enum class Protocol : std::uint8_t { unknown, six, seven };
 /// One datagram as a packet. Spans point into the datagram or into the caller's scratch buffer.
 struct Packet {
     PacketKind kind = PacketKind::chunks;
+    Dialect dialect = Dialect::six;
     bool compressed = false;
     bool resend = false;   ///< the sender asks for a resend of unacknowledged vital chunks
     std::uint16_t ack = 0; ///< 0..1023
     std::uint8_t num_chunks = 0;
-    std::optional<Token> header_token; ///< vanilla 0.6.5: behind the header
-    bool seven_header = false;         ///< 0.7's header, seven bytes of it
-    /// Decompressed; with DDNet's token still at the end. Connless: what follows the 6 byte header.
+    /// Vanilla 0.6.5: behind the header. 0.7: the receiver's, in every packet.
+    std::optional<Token> header_token;
+    bool seven_header = false; ///< 0.7's header, seven bytes of it, of a packet of 0.6
+    /// Decompressed; with DDNet's token still at the end. Connless: what follows the header.
     std::span<const std::byte> payload;
     std::span<const std::byte> connless_extra; ///< bytes 2..5 of an extended ("xe") connless header
 };
@@ -60,7 +69,12 @@ enum class HeaderTokenBit : std::uint8_t { read, ignored };
            (std::to_integer<std::uint32_t>(datagram[0]) & kDisputed) != 0;
 }
 
-/// Reads one datagram.
+/// Bytes in front of a connless packet's payload.
+[[nodiscard]] constexpr std::size_t connless_header_size(Dialect dialect) {
+    return dialect == Dialect::six ? kConnlessHeaderSize : 1 + 2 * kTokenSize;
+}
+
+/// Reads one datagram, of 0.6 or of 0.7 (seven.h).
 ///
 /// Layout: protocol sheet, sections 1.2 (header), 1.3 (connless), 1.7 (token of 0.6.5), 1.8 (0.7).
 /// Errors: too_short, too_long, huffman_truncated, huffman_overflow, control_empty.
@@ -77,7 +91,9 @@ struct Control {
     ControlKind kind = ControlKind::unknown;
     std::uint8_t raw_kind = 0;
     bool has_token_magic = false; ///< "TKEN" stands behind the kind
-    std::optional<Token> token; ///< DDNet's token, or the one inside a 0.6.5 CONNECT/CONNECTACCEPT
+    /// DDNet's token, or the one inside a 0.6.5 CONNECT/CONNECTACCEPT; of 0.7 what a CONNECT or
+    /// TOKEN announces as its sender's own, and what DDNet's servers put behind an ACCEPT.
+    std::optional<Token> token;
     bool vanilla_token = false; ///< the token is 0.6.5's
     std::string_view reason;    ///< of a CLOSE; up to the NUL, bytes as they stand
 };

@@ -93,18 +93,24 @@ bool is_request(std::span<const std::byte> datagram) {
            std::memcmp(datagram.data() + header, kMagic.data(), kMagic.size()) == 0;
 }
 
+/// Every control packet of 0.7 has this bit, and none of 0.6. Precondition: not connless.
+bool begins_seven(std::span<const std::byte> datagram) {
+    constexpr std::uint32_t kSevenBit = 0x04;
+    return (std::to_integer<std::uint32_t>(datagram[0]) & kSevenBit) != 0;
+}
+
 Trust client_said_seven(const ProofState& state, std::span<const std::byte> datagram) {
-    const auto packet = decode_seven(datagram);
+    const auto packet = decode_seven_header(datagram);
     if (!packet) {
         return Trust::stray;
     }
-    const bool closes = packet->control && packet->kind == SevenControl::close;
-    if (!closes && returned(state.seven_token, packet->token)) {
+    const bool control = packet->kind == PacketKind::control;
+    const ControlKind kind = control ? decode_seven_control(*packet).kind : ControlKind::unknown;
+    if (kind != ControlKind::close && returned(state.seven_token, *packet->header_token)) {
         return Trust::proven;
     }
-    const bool begins =
-        packet->kind == SevenControl::token || packet->kind == SevenControl::connect;
-    return packet->control && begins ? Trust::unproven : Trust::stray;
+    return kind == ControlKind::token || kind == ControlKind::connect ? Trust::unproven
+                                                                      : Trust::stray;
 }
 
 Trust client_said(const ProofState& state, const Packet& packet) {
@@ -137,19 +143,21 @@ Trust client_sent(const ProofState& state, std::span<const std::byte> datagram) 
             return trust;
         }
     }
+    if (begins_seven(datagram)) {
+        return client_said_seven(state, datagram);
+    }
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
-    if (!packet) {
-        return Trust::stray;
-    }
-    return packet->kind == PacketKind::seven ? client_said_seven(state, datagram)
-                                             : client_said(state, *packet);
+    return packet ? client_said(state, *packet) : Trust::stray;
 }
 
 Trust server_said_seven(ProofState& state, std::span<const std::byte> datagram) {
-    const auto packet = decode_seven(datagram);
-    if (packet && packet->control && packet->kind == SevenControl::token) {
-        learn(state.seven_token, packet->own_token);
+    const auto packet = decode_seven_header(datagram);
+    if (packet && packet->kind == PacketKind::control) {
+        const Control control = decode_seven_control(*packet);
+        if (control.kind == ControlKind::token) {
+            learn(state.seven_token, control.token);
+        }
     }
     return Trust::connless;
 }
@@ -170,13 +178,13 @@ Trust server_sent(ProofState& state, std::span<const std::byte> datagram) {
     if (datagram.empty() || (std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
         return Trust::connless;
     }
+    if (begins_seven(datagram)) {
+        return server_said_seven(state, datagram);
+    }
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
     if (!packet) {
         return Trust::connless;
-    }
-    if (packet->kind == PacketKind::seven) {
-        return server_said_seven(state, datagram);
     }
     if (packet->kind == PacketKind::control) {
         learn_accept(state, *packet);

@@ -19,6 +19,7 @@ constexpr std::string_view kSecretCommands[] = {
 constexpr std::string_view kSecretAnswers[] = {"/load", "/timeout"};
 
 constexpr std::int64_t kFirstPrivateTeam = 2; ///< sv_chat: 2 whisper sent, 3 whisper received
+constexpr std::int64_t kWhisperMode = 3;      ///< of chat in 0.7, either way
 
 char lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -84,6 +85,25 @@ void hide_all_but_shown(const MessageSpec& spec, DecodedFields& fields) {
     }
 }
 
+/// Their layouts are kSevenSvChat and the like: mode and whom it concerns, then the text.
+void mark_secrets_of_seven(const MessageSpec& spec, std::vector<FieldValue>& values) {
+    if (spec.id == MessageId::cl_command && values.size() == 2) {
+        if (is_secret_command(as_text(values[0].bytes))) {
+            values[1].secrecy = Secrecy::secret;
+        }
+    } else if (spec.id == MessageId::cl_say && values.size() == 3) {
+        if (values[0].integer == kWhisperMode || is_secret_chat(values[2].bytes)) {
+            values[2].secrecy = Secrecy::secret;
+        }
+    } else if (spec.id == MessageId::sv_chat && values.size() == 4) {
+        const bool from_server = values[1].integer < 0;
+        if (values[0].integer == kWhisperMode ||
+            (from_server && tells_code(as_text(values[3].bytes)))) {
+            values[3].secrecy = Secrecy::secret;
+        }
+    }
+}
+
 } // namespace
 
 bool is_secret_chat(std::span<const std::byte> message) {
@@ -108,6 +128,8 @@ void mark_secrets(const MessageSpec& spec, DecodedFields& fields) {
     auto& values = fields.values;
     if (spec.secrecy == Secrecy::secret) {
         hide_all_but_shown(spec, fields);
+    } else if (spec.dialect == snapshot::Dialect::seven) {
+        mark_secrets_of_seven(spec, values);
     } else if (spec.id == MessageId::cl_say && values.size() == 2) {
         auto& message = values[1];
         if (is_secret_chat(message.bytes)) {

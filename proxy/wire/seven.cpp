@@ -1,8 +1,8 @@
 #include "proxy/wire/seven.h"
 
+#include "proxy/wire/chunk.h"
 #include "proxy/wire/huffman.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace tw::wire {
@@ -14,7 +14,6 @@ constexpr std::uint32_t kCompressedBit = 0x10;
 constexpr std::uint32_t kResendBit = 0x08;
 constexpr std::uint32_t kControlBit = 0x04;
 constexpr std::uint32_t kAckHighBits = 0x03;
-constexpr std::size_t kSevenHeaderSize = 7;
 /// What a peer writes where the own token of a CONNECT belongs: DDNet's client repeats itself so.
 constexpr Token kNotAToken{'T', 'K', 'E', 'N'};
 
@@ -28,89 +27,118 @@ Token token_at(std::span<const std::byte> data, std::size_t offset) {
     return token;
 }
 
-SevenControl control_kind(std::uint32_t raw) {
+ControlKind control_kind(std::uint32_t raw) {
     switch (raw) {
     case 0:
-        return SevenControl::keepalive;
+        return ControlKind::keepalive;
     case 1:
-        return SevenControl::connect;
+        return ControlKind::connect;
     case 2:
-        return SevenControl::accept;
+        return ControlKind::accept;
     case 4:
-        return SevenControl::close;
+        return ControlKind::close;
     case 5:
-        return SevenControl::token;
+        return ControlKind::token;
     default:
-        return SevenControl::unknown;
+        return ControlKind::unknown;
     }
 }
 
-void decode_control(SevenPacket& packet) {
-    if (packet.payload.empty()) {
-        return;
+Result<Packet> decode_connless(std::span<const std::byte> datagram) {
+    const std::size_t header = connless_header_size(Dialect::seven);
+    if (datagram.size() < header) {
+        return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
     }
-    packet.kind = control_kind(byte_at(packet.payload, 0));
-    const auto data = packet.payload.subspan(1);
-    const bool announces =
-        packet.kind == SevenControl::connect || packet.kind == SevenControl::token;
-    if (announces && data.size() >= kTokenSize && token_at(data, 0) != kNotAToken) {
-        packet.own_token = token_at(data, 0);
-    } else if (packet.kind == SevenControl::close) {
-        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
-        const std::string_view text{reinterpret_cast<const char*>(data.data()), data.size()};
-        packet.reason = text.substr(0, text.find('\0'));
-    }
+    Packet packet;
+    packet.kind = PacketKind::connless;
+    packet.dialect = Dialect::seven;
+    packet.header_token = token_at(datagram, 1);
+    packet.payload = datagram.subspan(header);
+    return packet;
+}
+
+void read_header(std::span<const std::byte> datagram, Packet& packet) {
+    const std::uint32_t first = byte_at(datagram, 0);
+    packet.kind = (first & kControlBit) != 0 ? PacketKind::control : PacketKind::chunks;
+    packet.dialect = Dialect::seven;
+    packet.compressed = (first & kCompressedBit) != 0;
+    packet.resend = (first & kResendBit) != 0;
+    packet.ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
+    packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
+    packet.header_token = token_at(datagram, 3);
+    packet.payload = datagram.subspan(kSevenHeaderSize);
 }
 
 } // namespace
 
-std::optional<SevenPacket> decode_seven(std::span<const std::byte> datagram) {
+std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram) {
     if (datagram.size() < kSevenHeaderSize || (byte_at(datagram, 0) & kConnlessBit) != 0) {
         return std::nullopt;
     }
-    const std::uint32_t first = byte_at(datagram, 0);
-    SevenPacket packet{
-        .control = (first & kControlBit) != 0,
-        .compressed = (first & kCompressedBit) != 0,
-        .resend = (first & kResendBit) != 0,
-        .ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1)),
-        .num_chunks = std::to_integer<std::uint8_t>(datagram[2]),
-        .token = token_at(datagram, 3),
-        .payload = datagram.subspan(kSevenHeaderSize)};
-    if (packet.control) {
-        decode_control(packet);
+    std::optional<Packet> packet{std::in_place};
+    read_header(datagram, *packet);
+    return packet;
+}
+
+Result<Packet> decode_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
+    if (!datagram.empty() && (byte_at(datagram, 0) & kConnlessBit) != 0) {
+        return decode_connless(datagram);
+    }
+    if (datagram.size() < kSevenHeaderSize) {
+        return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
+    }
+    Result<Packet> packet{tl::in_place};
+    read_header(datagram, *packet);
+    if (packet->compressed) {
+        const auto plain = std::span{scratch}.first(kSevenMaxPayloadSize);
+        const auto size = huffman_decompress(packet->payload, plain);
+        if (!size) {
+            const WireError& error = size.error();
+            packet = tl::unexpected{WireError{error.code, kSevenHeaderSize + error.offset}};
+            return packet;
+        }
+        packet->payload = plain.first(*size);
+    }
+    if (packet->kind == PacketKind::control && packet->payload.empty()) {
+        packet = tl::unexpected{WireError{WireErrc::control_empty, kSevenHeaderSize}};
     }
     return packet;
 }
 
-bool fits_seven(const SevenPacket& packet, PacketScratch& scratch) {
-    if (packet.control || packet.num_chunks == 0) {
+Control decode_seven_control(const Packet& packet) {
+    Control control;
+    if (packet.payload.empty()) {
+        return control;
+    }
+    control.raw_kind = std::to_integer<std::uint8_t>(packet.payload[0]);
+    control.kind = control_kind(control.raw_kind);
+    const auto data = packet.payload.subspan(1);
+    const bool announces =
+        control.kind == ControlKind::connect || control.kind == ControlKind::token;
+    if (announces && data.size() >= kTokenSize) {
+        control.has_token_magic = token_at(data, 0) == kNotAToken;
+        if (!control.has_token_magic) {
+            control.token = token_at(data, 0);
+        }
+    } else if (control.kind == ControlKind::accept && data.size() == kTokenSize) {
+        control.token = token_at(data, 0);
+    } else if (control.kind == ControlKind::close) {
+        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
+        const std::string_view text{reinterpret_cast<const char*>(data.data()), data.size()};
+        control.reason = text.substr(0, text.find('\0'));
+    }
+    return control;
+}
+
+bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
+    const auto packet = decode_seven(datagram, scratch);
+    if (!packet || packet->kind != PacketKind::chunks || packet->num_chunks == 0) {
         return false;
     }
-    auto payload = packet.payload;
-    if (packet.compressed) {
-        const auto plain = std::span{scratch}.first(kMaxPayloadSize);
-        const auto size = huffman_decompress(payload, plain);
-        if (!size) {
-            return false;
-        }
-        payload = plain.first(*size);
+    ChunkReader reader{packet->payload, packet->num_chunks, Dialect::seven};
+    while (reader.next()) {
     }
-    std::size_t at = 0;
-    for (unsigned i = 0; i < packet.num_chunks; ++i) {
-        if (payload.size() - at < 2) {
-            return false;
-        }
-        const std::uint32_t high = byte_at(payload, at);
-        const bool vital = (high & 0x40U) != 0;
-        const std::size_t size = (high & 0x3FU) << 6U | (byte_at(payload, at + 1) & 0x3FU);
-        const std::size_t header = vital ? 3 : 2;
-        if (payload.size() - at < header + size) {
-            return false;
-        }
-        at += header + size;
-    }
-    return at == payload.size();
+    return !reader.error() && reader.rest().empty();
 }
 
 bool is_six_handshake(std::span<const std::byte> datagram) {

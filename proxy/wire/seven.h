@@ -2,40 +2,35 @@
 
 #include "proxy/wire/packet.h"
 
-#include <cstdint>
+#include <cstddef>
 #include <optional>
 #include <span>
-#include <string_view>
 
-/// The packets of Teeworlds 0.7, as far as telling connections apart needs them.
+/// What the packets of Teeworlds 0.7 have of their own: two headers, and the numbers of the control
+/// packets. All behind it is as in 0.6: the same Huffman tree, the same rules for chunks.
 namespace tw::wire {
 
-enum class SevenControl : std::uint8_t { keepalive, connect, accept, close, token, unknown };
+inline constexpr std::size_t kSevenHeaderSize = 7;
+/// Decompressed: what DDNet writes and libtw2 reads. Vanilla drops the last two bytes' worth.
+inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHeaderSize;
 
-/// One datagram of 0.7 that is not connless.
-struct SevenPacket {
-    bool control = false;
-    bool compressed = false;
-    bool resend = false;
-    std::uint16_t ack = 0;
-    std::uint8_t num_chunks = 0;
-    Token token{}; ///< of the receiver
-    std::span<const std::byte> payload;
-
-    SevenControl kind = SevenControl::unknown; ///< of a control packet
-    std::optional<Token> own_token{};          ///< what a CONNECT or TOKEN announces
-    std::string_view reason{};                 ///< of a CLOSE; up to the NUL, bytes as they stand
-};
-
-/// Reads the header, and the content of a control packet; nothing when it is too short or connless.
+/// Reads one datagram of 0.7.
 ///
-/// Source: 0.7 sheet, sections 1.2 and 1.4.
-[[nodiscard]] std::optional<SevenPacket> decode_seven(std::span<const std::byte> datagram);
+/// Layout: 0.7 sheet, sections 1.2 (header) and 1.3 (connless).
+/// Errors: too_short, huffman_truncated, huffman_overflow, control_empty.
+[[nodiscard]] Result<Packet> decode_seven(std::span<const std::byte> datagram,
+                                          PacketScratch& scratch);
 
-/// Whether a packet of chunks is laid out as 0.7 lays it out: its chunks end where it ends. Two
-/// such packets are enough to tell a 0.7 session from a 0.6 one that was joined midway (0.7 sheet,
-/// section 1.7).
-[[nodiscard]] bool fits_seven(const SevenPacket& packet, PacketScratch& scratch);
+/// The header alone: the payload stays as it came. Nothing when it is too short or connless.
+[[nodiscard]] std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram);
+
+/// A control packet's content (section 1.4). Precondition: packet.dialect is seven.
+[[nodiscard]] Control decode_seven_control(const Packet& packet);
+
+/// Whether a datagram is a packet of chunks as 0.7 lays it out: its chunks end where it ends. Two
+/// such packets are enough to tell a 0.7 session from a 0.6 one that was joined midway (section
+/// 1.7).
+[[nodiscard]] bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch);
 
 /// Whether a datagram is a handshake packet of 0.6 that no 0.7 peer would send: what looks like
 /// compressed chunks there would have none.

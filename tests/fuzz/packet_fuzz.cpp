@@ -26,7 +26,7 @@ void check_control(const Packet& packet, const Token& token) {
 }
 
 void check_chunks(const Packet& packet) {
-    ChunkReader reader{packet.payload, packet.num_chunks};
+    ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
     std::size_t end = 0;
     std::size_t count = 0;
     while (const auto chunk = reader.next()) {

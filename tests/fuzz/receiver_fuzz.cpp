@@ -109,7 +109,8 @@ class Play {
                 world_.erase(old);
                 continue;
             }
-            const std::size_t agreed = snapshot::agreed_size(type);
+            const std::size_t agreed =
+                snapshot::agreed_size(type, snapshot::agreed_sizes(script_.dialect()));
             std::vector<std::int32_t>& data = world_[key];
             if (data.empty()) {
                 // Of one size for good: no server changes it, and no encoder could.
@@ -168,6 +169,14 @@ class Play {
     }
 
     void handshake() {
+        const wire::Dialect before = script_.dialect();
+        shake_hands();
+        if (script_.dialect() != before) {
+            world_.clear(); // types have other sizes
+        }
+    }
+
+    void shake_hands() {
         switch (in_->below(6)) {
         case 0:
             return script_.join_ddnet();

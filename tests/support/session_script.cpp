@@ -95,7 +95,12 @@ void SessionScript::restart(std::optional<wire::Token> token,
     peers_ = {};
     token_ = token;
     header_token_ = header_token;
+    dialect_ = wire::Dialect::six;
     sent_snapshots_.clear();
+}
+
+MessageBuilder SessionScript::message_of(std::string_view name) const {
+    return message(name, dialect_);
 }
 
 void SessionScript::join_ddnet() {
@@ -147,14 +152,17 @@ Bytes SessionScript::pack(wire::Direction direction, const std::vector<Piece>& p
             sender.sent = static_cast<std::uint16_t>((sender.sent + 1) % wire::kSequenceModulus);
             sequence = sender.sent;
         }
-        wire::append_chunk(chunks, piece.vital, sequence, piece.resend, piece.message);
+        wire::append_chunk(chunks, piece.vital, sequence, piece.resend, piece.message, dialect_);
     }
     return wire::encode_packet({.ack = sender.received,
                                 .num_chunks = static_cast<std::uint8_t>(pieces.size()),
                                 .chunks = chunks,
                                 .token = token_,
-                                .header_token = header_token_,
-                                .compression = compression});
+                                .header_token = dialect_ == wire::Dialect::six      ? header_token_
+                                                : direction == wire::Direction::c2s ? kSevenServer
+                                                                                    : kSevenClient,
+                                .compression = compression,
+                                .dialect = dialect_});
 }
 
 Bytes SessionScript::pack_odd(wire::Direction direction, const std::vector<Piece>& pieces,
@@ -197,17 +205,22 @@ void SessionScript::tell(wire::Direction direction, const MessageBuilder& vital_
 }
 
 void SessionScript::enter(std::string_view map) {
-    tell(wire::Direction::s2c, message("map_change").string(map).number(1).number(100));
+    MessageBuilder change = message_of("map_change");
+    change.string(map).number(1).number(100);
+    if (dialect_ == wire::Dialect::seven) {
+        change.number(8).number(1384).raw(Bytes(32, std::byte{7}));
+    }
+    tell(wire::Direction::s2c, change);
     sent_snapshots_.clear();
-    tell(wire::Direction::c2s, message("ready"));
-    tell(wire::Direction::s2c, message("con_ready"));
-    tell(wire::Direction::c2s, message("enter_game"));
+    tell(wire::Direction::c2s, message_of("ready"));
+    tell(wire::Direction::s2c, message_of("con_ready"));
+    tell(wire::Direction::c2s, message_of("enter_game"));
 }
 
 Bytes SessionScript::snap_datagram(snapshot::Tick tick, snapshot::Tick base, const Items& items) {
     const Items from = base == snapshot::kNoBase ? Items{} : sent_snapshots_[base];
     sent_snapshots_[tick] = items;
-    return pack(wire::Direction::s2c, {plain(snap_between(tick, base, from, items))});
+    return pack(wire::Direction::s2c, {plain(snap_between(tick, base, from, items, dialect_))});
 }
 
 void SessionScript::snap(snapshot::Tick tick, snapshot::Tick base, const Items& items) {
@@ -234,24 +247,28 @@ Bytes seven_control(const wire::Token& token, std::uint8_t kind,
     return datagram;
 }
 
-constexpr wire::Token kSevenClient{0x11, 0x22, 0x33, 0x44};
-constexpr wire::Token kSevenServer{0x55, 0x66, 0x77, 0x88};
-
 } // namespace
 
-void SessionScript::join_seven() {
+void SessionScript::join_seven(bool ddnet) {
     constexpr std::uint8_t kConnect = 1;
     constexpr std::uint8_t kAccept = 2;
     constexpr std::uint8_t kTokenKind = 5;
     feed(wire::Direction::c2s, seven_control(wire::kTokenUnknown, kTokenKind, kSevenClient));
     feed(wire::Direction::s2c, seven_control(kSevenClient, kTokenKind, kSevenServer));
     feed(wire::Direction::c2s, seven_control(kSevenServer, kConnect, kSevenClient));
-    feed(wire::Direction::s2c, seven_control(kSevenClient, kAccept));
+    Bytes accept = seven_control(kSevenClient, kAccept);
+    for (const std::uint8_t byte : kSevenServer) {
+        if (ddnet) {
+            accept.push_back(std::byte{byte});
+        }
+    }
+    feed(wire::Direction::s2c, accept);
+    restart(std::nullopt, std::nullopt);
+    dialect_ = wire::Dialect::seven;
 }
 
 void SessionScript::close_seven() {
-    constexpr std::uint8_t kClose = 4;
-    feed(wire::Direction::c2s, seven_control(kSevenServer, kClose));
+    control(wire::Direction::c2s, {.kind = wire::ControlKind::close, .seven_token = kSevenServer});
 }
 
 } // namespace tw::test

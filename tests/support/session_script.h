@@ -94,9 +94,18 @@ class SessionScript {
     void join_ddnet_with(wire::Token token);
     void join_vanilla();
     void join_header_token();
-    /// A connection of 0.7, to its ACCEPT, and its end by the client.
-    void join_seven();
+    /// A connection of 0.7, to its ACCEPT, and its end by the client. `ddnet`: the server is one,
+    /// as it shows by its ACCEPT.
+    void join_seven(bool ddnet = false);
     void close_seven();
+
+    static constexpr wire::Token kSevenClient{0x11, 0x22, 0x33, 0x44};
+    static constexpr wire::Token kSevenServer{0x55, 0x66, 0x77, 0x88};
+
+    [[nodiscard]] wire::Dialect dialect() const { return dialect_; }
+
+    /// A message of the dialect that is spoken.
+    [[nodiscard]] MessageBuilder message_of(std::string_view name) const;
     /// No handshake passes, yet packets look as if this had been one.
     void assume_ddnet();
 
@@ -161,6 +170,7 @@ class SessionScript {
     std::array<Peer, 2> peers_;
     std::optional<wire::Token> token_;
     std::optional<wire::Token> header_token_;
+    wire::Dialect dialect_ = wire::Dialect::six;
     std::map<snapshot::Tick, Items> sent_snapshots_;
 };
 

@@ -20,10 +20,11 @@ std::int32_t distance(snapshot::Tick tick, snapshot::Tick base) {
 
 } // namespace
 
-MessageBuilder message(std::string_view name) {
+MessageBuilder message(std::string_view name, snapshot::Dialect dialect) {
     const auto table = wire::message_table();
-    const auto found = std::find_if(table.begin(), table.end(),
-                                    [name](const auto& spec) { return spec.name == name; });
+    const auto found = std::find_if(table.begin(), table.end(), [&](const auto& spec) {
+        return spec.name == name && (spec.number == 0 || spec.dialect == dialect);
+    });
     if (found == table.end()) {
         throw std::invalid_argument{"no message is called " + std::string{name}};
     }
@@ -42,8 +43,9 @@ std::int32_t checksum_of(const Items& items) {
     return to_snapshot(items).view().checksum();
 }
 
-Bytes delta_body(const Items& from, const Items& to) {
-    return snapshot::encode_delta(to_snapshot(from).view(), to_snapshot(to).view());
+Bytes delta_body(const Items& from, const Items& to, snapshot::Dialect dialect) {
+    return snapshot::encode_delta(to_snapshot(from).view(), to_snapshot(to).view(),
+                                  snapshot::agreed_sizes(dialect));
 }
 
 Bytes body_of(const std::vector<std::int32_t>& ints) {
@@ -59,8 +61,8 @@ Bytes snap_empty(snapshot::Tick tick, snapshot::Tick base) {
 }
 
 Bytes snap_single(snapshot::Tick tick, snapshot::Tick base, std::int32_t crc,
-                  std::span<const std::byte> body) {
-    return message("snap_single")
+                  std::span<const std::byte> body, snapshot::Dialect dialect) {
+    return message("snap_single", dialect)
         .number(tick)
         .number(distance(tick, base))
         .number(crc)
@@ -95,8 +97,9 @@ std::vector<Bytes> snap_parts(snapshot::Tick tick, snapshot::Tick base, std::int
     return parts;
 }
 
-Bytes snap_between(snapshot::Tick tick, snapshot::Tick base, const Items& from, const Items& to) {
-    return snap_single(tick, base, checksum_of(to), delta_body(from, to));
+Bytes snap_between(snapshot::Tick tick, snapshot::Tick base, const Items& from, const Items& to,
+                   snapshot::Dialect dialect) {
+    return snap_single(tick, base, checksum_of(to), delta_body(from, to, dialect), dialect);
 }
 
 } // namespace tw::test

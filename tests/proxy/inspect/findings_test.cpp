@@ -160,7 +160,7 @@ std::vector<Row> packet_rows() {
              s.feed(kC2s, tw::wire::encode_packet(
                               {.ack = 300, .resend = true, .token = SessionScript::kToken}));
          }},
-        {packet_seven, nullptr,
+        {packet_seven, kDdnet,
          [](auto& s) {
              s.feed(kC2s, raw({4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 1, 2, 3, 4}));
          }},

@@ -2,7 +2,6 @@
 // Covers: proxy/inspect/connection_gate.cpp
 // Covers: proxy/inspect/map_tracker.cpp
 // Covers: proxy/inspect/message_reporter.cpp
-// Covers: proxy/inspect/seven_handshake.cpp
 
 #include "tests/support/session_script.h"
 
@@ -347,8 +346,8 @@ TEST_CASE("0.6 and 0.7 take turns on one pair of addresses") {
     script.join_seven();
     script.close_seven();
     CHECK(script.log().lines({"session", "finding"}) ==
-          Lines{"finding packet.seven", "finding session.reconnected", "session established 0.7",
-                "finding packet.seven", "session close closed by the client"});
+          Lines{"finding session.reconnected", "session established 0.7",
+                "session close closed by the client"});
     script.log().clear();
     script.join_ddnet();
     check_plays(script);
@@ -367,18 +366,6 @@ TEST_CASE("a packet of 0.7 without a handshake blinds nobody") {
     check_plays(script);
     CHECK(script.log().lines({"session"}) ==
           Lines{"session open", "session established 0.6+ddnet"});
-}
-
-TEST_CASE("a 0.7 session is counted and not decoded") {
-    SessionScript script;
-    script.join_seven();
-    Bytes chunks{std::byte{0}, std::byte{1}, std::byte{1}};
-    chunks.resize(64, std::byte{0x55});
-    script.feed(kS2c, chunks);
-    CHECK(script.log().lines({"session", "message", "finding"}) ==
-          Lines{"session open", "finding packet.seven", "session established 0.7"});
-    CHECK(script.stats(kS2c).datagrams == 3);
-    CHECK(script.stats(kS2c).malformed == 0);
 }
 
 TEST_CASE("silence is reported, a shutdown is not the session's fault") {

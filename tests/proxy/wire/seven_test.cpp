@@ -1,97 +1,301 @@
-#include "proxy/wire/huffman.h"
+#include "proxy/wire/chunk.h"
+#include "proxy/wire/connless.h"
+#include "proxy/wire/encode.h"
+#include "proxy/wire/message.h"
 #include "proxy/wire/seven.h"
+#include "tests/proxy/wire/vectors.h"
 
+#include <random>
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-using namespace tw::wire;
+namespace tw::wire {
+
+using test::Bytes;
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
+std::string hex_of(const std::optional<Token>& token) {
+    return token ? test::to_hex(std::as_bytes(std::span{*token})) : "none";
+}
 
-Bytes from_hex(std::string_view hex) {
-    const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-    Bytes bytes;
-    for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-        bytes.push_back(static_cast<std::byte>(digit(hex[i]) * 16 + digit(hex[i + 1])));
+std::string text_at(const boost::json::object& row, std::string_view key) {
+    const auto* const found = row.if_contains(key);
+    return found == nullptr || found->is_null() ? "none" : std::string{found->as_string()};
+}
+
+void check_control(const Packet& packet, const boost::json::object& row) {
+    REQUIRE(packet.kind == PacketKind::control);
+    const Control control = decode_control(packet, std::nullopt);
+    CHECK(control_name(control.kind) == text_at(row, "msg"));
+    CHECK(hex_of(control.token) ==
+          text_at(row, control.kind == ControlKind::accept ? "surplus" : "own_token"));
+    if (row.contains("reason")) {
+        CHECK(control.reason == text_at(row, "reason"));
     }
-    return bytes;
+}
+
+void check_chunks(const Packet& packet, const boost::json::object& row) {
+    REQUIRE(packet.kind == PacketKind::chunks);
+    ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
+    for (const auto& wanted : row.at("chunks").as_array()) {
+        const auto chunk = reader.next();
+        REQUIRE(chunk);
+        CHECK(chunk->vital == wanted.at("vital").as_bool());
+        CHECK(chunk->resend == wanted.at("resend").as_bool());
+        CHECK(chunk->payload.size() == wanted.at("size").to_number<std::size_t>());
+        CHECK(chunk->sequence == (chunk->vital ? wanted.at("seq").to_number<int>() : 0));
+        const auto head = decode_message_head(chunk->payload, Dialect::seven);
+        REQUIRE(head);
+        REQUIRE(head->spec != nullptr);
+        CHECK(head->spec->name == std::string_view{wanted.at("name").as_string()});
+    }
+    CHECK_FALSE(reader.next());
+    CHECK_FALSE(reader.error());
+    CHECK(reader.rest().empty());
+}
+
+void check_packet(const boost::json::object& row, Protocol known) {
+    const Bytes datagram = test::hex_at(row, "bytes");
+    CAPTURE(test::to_hex(datagram).substr(0, 40));
+    PacketScratch scratch;
+    const auto packet = decode_packet(datagram, known, scratch);
+    REQUIRE(packet);
+    CHECK(packet->dialect == Dialect::seven);
+    CHECK(hex_of(packet->header_token) == text_at(row, "token"));
+    const std::string kind = text_at(row, "kind");
+    if (kind == "connless") {
+        CHECK(packet->kind == PacketKind::connless);
+        CHECK(find_connless(packet->payload, Dialect::seven) != nullptr);
+        return;
+    }
+    CHECK(packet->compressed == row.at("compressed").as_bool());
+    CHECK(packet->resend == row.at("resend").as_bool());
+    CHECK(packet->ack == row.at("ack").to_number<int>());
+    CHECK(packet->num_chunks == row.at("num_chunks").to_number<int>());
+    if (row.contains("body")) {
+        CHECK(test::to_hex(packet->payload) == text_at(row, "body"));
+    }
+    if (kind == "control") {
+        check_control(*packet, row);
+    } else {
+        check_chunks(*packet, row);
+    }
 }
 
 } // namespace
 
-TEST_CASE("the control packets of 0.7 say who announces what") {
-    const auto token = decode_seven(from_hex("040000ffffffff0501020304"));
-    REQUIRE(token);
-    CHECK(token->control);
-    CHECK(token->kind == SevenControl::token);
-    CHECK(token->token == kTokenUnknown);
-    CHECK(token->own_token == Token{1, 2, 3, 4});
-
-    const auto repeated = decode_seven(from_hex("04000001020304"
-                                                "01"
-                                                "544b454e"));
-    REQUIRE(repeated);
-    CHECK(repeated->kind == SevenControl::connect);
-    CHECK_FALSE(repeated->own_token); // DDNet's client writes "TKEN" there
-
-    const Bytes bytes = from_hex("04050001020304"
-                                 "04"
-                                 "627965"
-                                 "00");
-    const auto close = decode_seven(bytes);
-    REQUIRE(close);
-    CHECK(close->kind == SevenControl::close);
-    CHECK(close->ack == 5);
-    CHECK(close->reason == "bye");
+TEST_CASE("packets of 0.7 decode as the reference decodes them") {
+    for (const auto& row : test::seven_vectors("packets")) {
+        check_packet(row.as_object(), Protocol::seven);
+    }
+    for (const auto& row : test::seven_vectors("session")) {
+        check_packet(row.as_object(), Protocol::seven);
+    }
 }
 
-TEST_CASE("what is cut or connless is no packet of a 0.7 connection") {
-    const Bytes whole = from_hex("040000ffffffff0501020304");
-    for (std::size_t size = 0; size < 7; ++size) {
-        CHECK_FALSE(decode_seven(std::span{whole}.first(size)));
+TEST_CASE("a datagram is of 0.6 or 0.7 by itself, or by what is known of its session") {
+    for (const auto& row : test::seven_vectors("recognise")) {
+        const std::string known = text_at(row.as_object(), "known");
+        CAPTURE(std::string{row.at("note").as_string()});
+        const Bytes datagram = test::hex_at(row, "bytes");
+        PacketScratch scratch;
+        const auto packet = decode_packet(datagram,
+                                          known == "0.7"   ? Protocol::seven
+                                          : known == "0.6" ? Protocol::six
+                                                           : Protocol::unknown,
+                                          scratch);
+        // What is cut is refused as what it is: 0.7 writes its control bit, 0.6 never does.
+        const bool seven =
+            packet ? packet->dialect == Dialect::seven : packet.error().offset >= kSevenHeaderSize;
+        CHECK((seven ? "0.7" : "0.6") == text_at(row.as_object(), "protocol"));
     }
-    const auto no_kind = decode_seven(std::span{whole}.first(7));
-    REQUIRE(no_kind);
-    CHECK(no_kind->kind == SevenControl::unknown);
-    CHECK_FALSE(decode_seven(from_hex("210102030405060708")));
+}
+
+TEST_CASE("odd packets of 0.7 are read or refused with a name") {
+    struct Row {
+        std::string_view name;
+        std::string_view hex;
+        WireErrc error;
+        PacketKind kind;
+        std::size_t payload;
+    };
+    using enum PacketKind;
+    const Row rows[] = {
+        {"control without a kind", "040000ffffffff", WireErrc::control_empty, control, 0},
+        {"shorter than the header", "040000ffffff", WireErrc::too_short, control, 0},
+        {"nothing", "", WireErrc::too_short, control, 0},
+        {"connless shorter than its header", "2101020304050607", WireErrc::too_short, control, 0},
+        {"connless, header alone", "210102030405060708", WireErrc::none, connless, 0},
+        {"compressed control", "140000a1b2c3d48a1b", WireErrc::control_empty, control, 0},
+        {"no chunk, no resend", "000000a1b2c3d4", WireErrc::none, chunks, 0},
+        {"reserved bit", "800000a1b2c3d4", WireErrc::none, chunks, 0},
+        {"a chunk longer than the payload", "000001a1b2c3d40005aa", WireErrc::none, chunks, 3},
+        {"compressed and cut", "100001a1b2c3d448", WireErrc::huffman_truncated, chunks, 0},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Bytes datagram = test::from_hex(row.hex);
+        PacketScratch scratch;
+        const auto packet = decode_seven(datagram, scratch);
+        CHECK((packet ? WireErrc::none : packet.error().code) == row.error);
+        if (packet) {
+            CHECK(packet->kind == row.kind);
+            CHECK(packet->payload.size() == row.payload);
+        } else {
+            CHECK(packet.error().offset <= datagram.size());
+        }
+    }
+    for (const auto& row : test::seven_vectors("packets_odd")) {
+        const Bytes whole = test::hex_at(row, "bytes");
+        for (std::size_t size = 0; size <= whole.size(); ++size) {
+            PacketScratch scratch;
+            const auto packet = decode_seven(test::prefix(whole, size), scratch);
+            CHECK((packet || packet.error().offset <= size));
+        }
+    }
+}
+
+TEST_CASE("a packet of 0.7 decompresses to what a datagram can hold, and to no more") {
+    for (const std::size_t size : {kSevenMaxPayloadSize, kSevenMaxPayloadSize + 1}) {
+        CAPTURE(size);
+        const Bytes zeros(size);
+        PacketSpec spec{.num_chunks = 1,
+                        .chunks = zeros,
+                        .header_token = Token{1, 2, 3, 4},
+                        .compression = Compression::always,
+                        .dialect = Dialect::seven};
+        PacketScratch scratch;
+        const Bytes datagram = encode_packet(spec);
+        const auto packet = decode_packet(datagram, Protocol::seven, scratch);
+        CHECK(packet.has_value() == (size == kSevenMaxPayloadSize));
+        if (!packet) {
+            CHECK(packet.error().code == WireErrc::huffman_overflow);
+        }
+    }
+}
+
+TEST_CASE("what DDNet's client writes where its token belongs is none") {
+    const Bytes repeated = test::from_hex("04000001020304"
+                                          "01"
+                                          "544b454e");
+    PacketScratch scratch;
+    const auto packet = decode_packet(repeated, Protocol::unknown, scratch);
+    REQUIRE(packet);
+    const Control control = decode_control(*packet, std::nullopt);
+    CHECK(control.kind == ControlKind::connect);
+    CHECK(control.has_token_magic);
+    CHECK_FALSE(control.token);
+}
+
+TEST_CASE("the header alone is read without what follows it") {
+    const Bytes whole = test::from_hex("140001a1b2c3d4");
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+        CHECK_FALSE(decode_seven_header(test::prefix(whole, size)));
+    }
+    const auto packet = decode_seven_header(whole);
+    REQUIRE(packet);
+    CHECK(packet->kind == PacketKind::control);
+    CHECK(packet->payload.empty());
+    CHECK(decode_seven_control(*packet).kind == ControlKind::unknown);
+    CHECK_FALSE(decode_seven_header(test::from_hex("210102030405060708")));
+}
+
+TEST_CASE("chunk headers of 0.7 read as the reference reads them") {
+    for (const auto& row : test::seven_vectors("chunk_headers")) {
+        CAPTURE(std::string{row.at("bytes").as_string()});
+        const auto size = row.at("size").to_number<std::size_t>();
+        Bytes wire = test::hex_at(row, "bytes");
+        const std::size_t header_size = wire.size();
+        wire.resize(wire.size() + size, std::byte{0x2A});
+        ChunkReader reader{wire, 1, Dialect::seven};
+        const auto chunk = reader.next();
+        REQUIRE(chunk);
+        CHECK(chunk->vital == row.at("vital").as_bool());
+        CHECK(chunk->resend == row.at("resend").as_bool());
+        CHECK(chunk->header_size == header_size);
+        CHECK(chunk->payload.size() == size);
+        CHECK(chunk->sequence == (chunk->vital ? row.at("seq").to_number<int>() : 0));
+        CHECK(reader.rest().empty());
+        if (!row.as_object().contains("note")) {
+            Bytes again;
+            append_chunk(again, chunk->vital, chunk->sequence, chunk->resend, chunk->payload,
+                         Dialect::seven);
+            CHECK(again == wire);
+        }
+    }
+}
+
+TEST_CASE("what is written as 0.7 is read so") {
+    std::mt19937 random{7};
+    for (int round = 0; round < 200; ++round) {
+        Bytes chunks;
+        const Bytes body(random() % 600, static_cast<std::byte>(random()));
+        const auto sequence = static_cast<std::uint16_t>(random() % kSequenceModulus);
+        append_chunk(chunks, true, sequence, false, body, Dialect::seven);
+        const PacketSpec spec{.ack = static_cast<std::uint16_t>(random() % kSequenceModulus),
+                              .resend = random() % 2 == 0,
+                              .num_chunks = 1,
+                              .chunks = chunks,
+                              .header_token = Token{9, 8, 7, static_cast<std::uint8_t>(random())},
+                              .compression = Compression::if_shorter,
+                              .dialect = Dialect::seven};
+        const Bytes datagram = encode_packet(spec);
+        PacketScratch scratch;
+        CHECK(fits_seven(datagram, scratch));
+        const auto packet = decode_packet(datagram, Protocol::seven, scratch);
+        REQUIRE(packet);
+        CHECK(packet->ack == spec.ack);
+        CHECK(packet->resend == spec.resend);
+        CHECK(packet->header_token == spec.header_token);
+        ChunkReader reader{packet->payload, packet->num_chunks, Dialect::seven};
+        const auto chunk = reader.next();
+        REQUIRE(chunk);
+        CHECK(chunk->sequence == sequence);
+        CHECK(test::to_hex(chunk->payload) == test::to_hex(body));
+    }
+    const Bytes close = encode_control(
+        {.kind = ControlKind::close, .ack = 5, .reason = "bye", .seven_token = Token{1, 2, 3, 4}});
+    CHECK(test::to_hex(close) == "0405000102030404"
+                                 "62796500");
+    const Bytes request = encode_control({.kind = ControlKind::token,
+                                          .token = Token{0xA, 0xB, 0xC, 0xD},
+                                          .seven_token = kTokenUnknown});
+    CHECK(test::to_hex(request) == "040000ffffffff050a0b0c0d");
 }
 
 TEST_CASE("chunks of 0.7 end where their packet ends") {
     PacketScratch scratch;
-    const auto fits = [&](const Bytes& datagram) {
-        const auto packet = decode_seven(datagram);
-        return packet && fits_seven(*packet, scratch);
+    const auto fits = [&](std::string_view hex) {
+        return fits_seven(test::from_hex(hex), scratch);
     };
-    CHECK(fits(from_hex("00000201020304"
-                        "0002aabb"
-                        "400101cc")));
-    CHECK_FALSE(fits(from_hex("00000201020304"
-                              "0002aabb"
-                              "400101")));
-    CHECK_FALSE(fits(from_hex("00000101020304"
-                              "0002aabbcc")));
-    CHECK_FALSE(fits(from_hex("00000001020304")));
-    Bytes compressed = from_hex("10000101020304");
-    const auto coded = huffman_compress(from_hex("0002aabb"), HuffmanEnding::without_zero_byte);
-    compressed.insert(compressed.end(), coded.begin(), coded.end());
-    CHECK(fits(compressed));
-    compressed.resize(compressed.size() - 2);
-    CHECK_FALSE(fits(compressed));
+    CHECK(fits("00000201020304"
+               "0002aabb"
+               "400101cc"));
+    CHECK_FALSE(fits("00000201020304"
+                     "0002aabb"
+                     "400101"));
+    CHECK_FALSE(fits("00000101020304"
+                     "0002aabbcc"));
+    CHECK_FALSE(fits("00000101020304"
+                     "00"));
+    CHECK_FALSE(fits("00000001020304"));
+    CHECK_FALSE(fits("040001010203040002aabb")); // a control packet
+    CHECK_FALSE(fits("210001010203040002aabb"));
+    CHECK_FALSE(fits(""));
 }
 
 TEST_CASE("a handshake of 0.6 is known among the packets of 0.7") {
-    CHECK(is_six_handshake(from_hex("10000001544b454effffffff")));
-    CHECK(is_six_handshake(from_hex("10000002544b454ea1b2c3d4")));
-    CHECK(is_six_handshake(from_hex("10000003a1b2c3d4")));
-    CHECK(is_six_handshake(from_hex("10000001")));
-    CHECK_FALSE(is_six_handshake(from_hex("10000000a1b2c3d4"))); // KEEPALIVE
-    CHECK_FALSE(is_six_handshake(from_hex("10000101020304")));   // has chunks
-    CHECK_FALSE(is_six_handshake(from_hex("14000001544b454effffffff")));
-    CHECK_FALSE(is_six_handshake(from_hex("100000")));
+    CHECK(is_six_handshake(test::from_hex("10000001544b454effffffff")));
+    CHECK(is_six_handshake(test::from_hex("10000002544b454ea1b2c3d4")));
+    CHECK(is_six_handshake(test::from_hex("10000003a1b2c3d4")));
+    CHECK(is_six_handshake(test::from_hex("10000001")));
+    CHECK_FALSE(is_six_handshake(test::from_hex("10000000a1b2c3d4"))); // KEEPALIVE
+    CHECK_FALSE(is_six_handshake(test::from_hex("10000101020304")));   // has chunks
+    CHECK_FALSE(is_six_handshake(test::from_hex("14000001544b454effffffff")));
+    CHECK_FALSE(is_six_handshake(test::from_hex("100000")));
 }
 
 TEST_CASE("only a handshake packet of 0.6 in one of its sizes is known as one") {
@@ -120,16 +324,10 @@ TEST_CASE("only a handshake packet of 0.6 in one of its sizes is known as one") 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Bytes datagram = from_hex(row.hex);
+        Bytes datagram = test::from_hex(row.hex);
         datagram.resize(datagram.size() + row.padding);
         CHECK(is_six_handshake(datagram) == row.known);
     }
 }
 
-TEST_CASE("what has no chunks, or the half of one, is not laid out as 0.7 lays it out") {
-    PacketScratch scratch;
-    const Bytes half = from_hex("00");
-    CHECK_FALSE(fits_seven({.control = true, .num_chunks = 1, .payload = {}}, scratch));
-    CHECK_FALSE(fits_seven({.num_chunks = 0, .payload = half}, scratch));
-    CHECK_FALSE(fits_seven({.num_chunks = 1, .payload = half}, scratch));
-}
+} // namespace tw::wire

@@ -12,10 +12,10 @@ namespace tw::wire::test {
 
 namespace {
 
-boost::json::object load() {
-    std::ifstream file{tw::test::test_data("spec/vectors.json")};
+boost::json::object load(const std::string& name) {
+    std::ifstream file{tw::test::test_data("spec/" + name)};
     if (!file) {
-        throw std::runtime_error{"vectors.json is missing"};
+        throw std::runtime_error{name + " is missing"};
     }
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     return boost::json::parse(text).as_object();
@@ -24,7 +24,12 @@ boost::json::object load() {
 } // namespace
 
 const boost::json::array& vectors(std::string_view group) {
-    static const boost::json::object all = load();
+    static const boost::json::object all = load("vectors.json");
+    return all.at(group).as_array();
+}
+
+const boost::json::array& seven_vectors(std::string_view group) {
+    static const boost::json::object all = load("vectors-0.7.json");
     return all.at(group).as_array();
 }
 

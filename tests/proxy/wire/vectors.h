@@ -14,6 +14,8 @@ using Bytes = std::vector<std::byte>;
 
 /// A group of tests/data/spec/vectors.json.
 [[nodiscard]] const boost::json::array& vectors(std::string_view group);
+/// The same of 0.7: vectors-0.7.json.
+[[nodiscard]] const boost::json::array& seven_vectors(std::string_view group);
 
 [[nodiscard]] Bytes from_hex(std::string_view hex);
 [[nodiscard]] std::string to_hex(std::span<const std::byte> bytes);

@@ -1,0 +1,257 @@
+// The messages of Teeworlds 0.7, and of DDNet towards 0.7 peers: 0.7 sheet, sections 5.2 and 5.3.
+
+#include "proxy/wire/message_builders.h"
+#include "proxy/wire/message_layouts.h"
+#include "snapshot/names.h"
+#include "snapshot/names_seven.h"
+
+namespace tw::wire::table {
+namespace {
+
+namespace names = snapshot::names;
+namespace seven = snapshot::names::seven;
+
+constexpr std::int64_t kSevenMaxClients = 64;
+
+constexpr MessageField player(std::string_view name) {
+    return ranged(name, 0, kSevenMaxClientId);
+}
+
+constexpr MessageField player_or_none(std::string_view name) {
+    return ranged(name, -1, kSevenMaxClientId);
+}
+
+constexpr MessageField at_least(std::string_view name, std::int64_t min) {
+    return ranged(name, min, INT32_MAX);
+}
+
+constexpr MessageField kInfo[] = {text("version", kOneLine),
+                                  optional(secret(text("password", kOneLine))),
+                                  optional(integer("client_version"))};
+
+// DDNet's client downloads a map with 0.6's request_map_data, whose number is this one's here: then
+// it says which chunk it wants. Servers ignore that, since it comes before ready.
+constexpr MessageField kEnterGame[] = {optional(integer("chunk"))};
+
+constexpr MessageField kRconLine[] = {text("line", kLines)};
+constexpr MessageField kRconCmdAdd[] = {shown(text("name", kOneLine)), text("help", kOneLine),
+                                        text("params", kOneLine)};
+constexpr MessageField kRconCmdRem[] = {shown(text("name", kOneLine))};
+constexpr MessageField kRconCmd[] = {text("command", kOneLine)};
+constexpr MessageField kRconAuth[] = {text("password", kOneLine)};
+constexpr MessageField kName[] = {text("name", kOneLine)};
+
+constexpr MessageField kMessage[] = {text("message", kLines)};
+
+constexpr MessageField kSvKillMsg[] = {ranged("killer", -2, kSevenMaxClientId), player("victim"),
+                                       ranged("weapon", -3, 5, &names::kill_weapon),
+                                       integer("mode_special")};
+
+// Those of 0.6 without laser_damage. DDNet appends its own.
+constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
+                                          tuning("ground_control_accel"),
+                                          tuning("ground_friction"),
+                                          tuning("ground_jump_impulse"),
+                                          tuning("air_jump_impulse"),
+                                          tuning("air_control_speed"),
+                                          tuning("air_control_accel"),
+                                          tuning("air_friction"),
+                                          tuning("hook_length"),
+                                          tuning("hook_fire_speed"),
+                                          tuning("hook_drag_accel"),
+                                          tuning("hook_drag_speed"),
+                                          tuning("gravity"),
+                                          tuning("velramp_start"),
+                                          tuning("velramp_range"),
+                                          tuning("velramp_curvature"),
+                                          tuning("gun_curvature"),
+                                          tuning("gun_speed"),
+                                          tuning("gun_lifetime"),
+                                          tuning("shotgun_curvature"),
+                                          tuning("shotgun_speed"),
+                                          tuning("shotgun_speeddiff"),
+                                          tuning("shotgun_lifetime"),
+                                          tuning("grenade_curvature"),
+                                          tuning("grenade_speed"),
+                                          tuning("grenade_lifetime"),
+                                          tuning("laser_reach"),
+                                          tuning("laser_bounce_delay"),
+                                          tuning("laser_bounce_num"),
+                                          tuning("laser_bounce_cost"),
+                                          tuning("player_collision"),
+                                          tuning("player_hooking"),
+                                          optional(integers("more"))};
+
+constexpr MessageField kSvWeaponPickup[] = {ranged("weapon", 0, 5, &names::weapon)};
+
+constexpr MessageField kSvEmoticon[] = {player("client_id"),
+                                        ranged("emoticon", 0, 15, &names::emoticon)};
+
+// DDNet always sends 15 texts, of which so many count.
+constexpr MessageField kSvVoteOptionListAdd[] = {integer("num_options"),
+                                                 array_of(text("descriptions", kStrict), 0),
+                                                 optional(strings("more", kStrict))};
+
+constexpr MessageField kDescription[] = {text("description", kStrict)};
+
+constexpr MessageField kSvVoteSet[] = {player_or_none("client_id"),
+                                       ranged("type", 0, 6, &seven::vote), ranged("timeout", 0, 60),
+                                       text("description", kStrict), text("reason", kStrict)};
+
+constexpr MessageField kSvVoteStatus[] = {
+    ranged("yes", 0, kSevenMaxClients), ranged("no", 0, kSevenMaxClients),
+    ranged("pass", 0, kSevenMaxClients), ranged("total", 0, kSevenMaxClients)};
+
+constexpr MessageField kSvServerSettings[] = {
+    boolean("kick_vote"),    ranged("kick_min", 0, kSevenMaxClients),
+    boolean("spec_vote"),    boolean("team_lock"),
+    boolean("team_balance"), ranged("player_slots", 0, kSevenMaxClients)};
+
+constexpr MessageField kSvGameInfo[] = {flags("game_flags", &seven::gameflag),
+                                        at_least("score_limit", 0), at_least("time_limit", 0),
+                                        at_least("match_num", 0), at_least("match_current", 0)};
+
+constexpr MessageField with_names(MessageField field, const snapshot::NameTable* of) {
+    field.names = of;
+    return field;
+}
+
+// How many parameters follow depends on the id: none, a team, or a client.
+constexpr MessageField kSvGameMsg[] = {with_names(integer("id"), &seven::gamemsg),
+                                       integers("parameters")};
+
+constexpr MessageField kDeClientEnter[] = {text("name", kStrict), player_or_none("client_id"),
+                                           ranged("team", -1, 1, &names::team)};
+
+constexpr MessageField kDeClientLeave[] = {text("name", kStrict), player_or_none("client_id"),
+                                           text("reason", kStrict)};
+
+constexpr MessageField kClSay[] = {ranged("mode", 0, 3, &seven::chat), player_or_none("target"),
+                                   text("message", kStrict)};
+
+constexpr MessageField kClSetTeam[] = {ranged("team", -1, 1, &names::team)};
+
+constexpr MessageField kClSetSpectatorMode[] = {ranged("spec_mode", 0, 3, &seven::spec_mode),
+                                                player_or_none("spectator_id")};
+
+constexpr MessageField kClStartInfo[] = {text("name", kStrict), text("clan", kStrict),
+                                         integer("country"),    kSkinPartNames,
+                                         kUseCustomColors,      kSkinPartColors};
+
+constexpr MessageField kClEmoticon[] = {ranged("emoticon", 0, 15, &names::emoticon)};
+
+constexpr MessageField kClVote[] = {ranged("vote", -1, 1)};
+
+constexpr MessageField kClCallVote[] = {text("type", kStrict), text("value", kStrict),
+                                        text("reason", kStrict), boolean("force")};
+
+constexpr MessageField kSvSkinChange[] = {player("client_id"), kSkinPartNames, kUseCustomColors,
+                                          kSkinPartColors};
+
+constexpr MessageField kClSkinChange[] = {kSkinPartNames, kUseCustomColors, kSkinPartColors};
+
+constexpr MessageField kSvRaceFinish[] = {player("client_id"), at_least("time", -1),
+                                          integer("diff"), boolean("record_personal"),
+                                          defaulted(boolean("record_server"), 0)};
+
+constexpr MessageField kSvCheckpoint[] = {integer("diff")};
+
+constexpr MessageField kSvCommandInfo[] = {text("name", kStrict), text("args_format", kStrict),
+                                           text("help_text", kStrict)};
+
+constexpr MessageField kCommandName[] = {text("name", kStrict)};
+
+constexpr MessageField kClCommand[] = {text("name", kStrict), text("arguments", kStrict)};
+
+constexpr MessageSpec system(std::uint16_t number, std::string_view name, Who direction,
+                             Vital vital, std::span<const MessageField> fields = kNoFields,
+                             MessageId id = MessageId::other) {
+    return of_seven(classic(Kind::system, number, name, direction, vital, fields, id));
+}
+
+/// Game messages are always vital.
+constexpr MessageSpec game(std::uint16_t number, std::string_view name, Who direction,
+                           std::span<const MessageField> fields = kNoFields,
+                           MessageId id = MessageId::other) {
+    return of_seven(classic(Kind::game, number, name, direction, Vital::yes, fields, id));
+}
+
+constexpr MessageSpec kMessages[] = {
+    system(1, "info", Who::c2s, Vital::yes, kInfo, MessageId::info),
+    system(2, "map_change", Who::s2c, Vital::yes, kSevenMapChange, MessageId::map_change),
+    system(3, "map_data", Who::s2c, Vital::yes, kSevenMapData, MessageId::map_data),
+    system(4, "server_info", Who::s2c, Vital::yes, kServerInfo),
+    system(5, "con_ready", Who::s2c, Vital::yes, kNoFields, MessageId::con_ready),
+    system(6, "snap", Who::s2c, Vital::no, kSnap, MessageId::snap),
+    system(7, "snap_empty", Who::s2c, Vital::no, kSnapEmpty, MessageId::snap_empty),
+    system(8, "snap_single", Who::s2c, Vital::no, kSnapSingle, MessageId::snap_single),
+    system(9, "snap_small", Who::none, Vital::no),
+    system(10, "input_timing", Who::s2c, Vital::no, kInputTiming, MessageId::input_timing),
+    secret(system(11, "rcon_auth_on", Who::s2c, Vital::yes)),
+    secret(system(12, "rcon_auth_off", Who::s2c, Vital::yes)),
+    secret(system(13, "rcon_line", Who::s2c, Vital::yes, kRconLine)),
+    secret(system(14, "rcon_cmd_add", Who::s2c, Vital::yes, kRconCmdAdd)),
+    secret(system(15, "rcon_cmd_rem", Who::s2c, Vital::yes, kRconCmdRem)),
+    secret(system(16, "unused_16", Who::none, Vital::no)),
+    secret(system(17, "unused_17", Who::none, Vital::no)),
+    system(18, "ready", Who::c2s, Vital::yes, kNoFields, MessageId::ready),
+    system(19, "enter_game", Who::c2s, Vital::yes, kEnterGame, MessageId::enter_game),
+    system(20, "input", Who::c2s, Vital::no, kSevenInput, MessageId::input),
+    secret(system(21, "rcon_cmd", Who::c2s, Vital::yes, kRconCmd, MessageId::rcon_cmd)),
+    secret(system(22, "rcon_auth", Who::c2s, Vital::yes, kRconAuth, MessageId::rcon_auth)),
+    system(23, "request_map_data", Who::c2s, Vital::yes, kNoFields, MessageId::request_map_data),
+    system(24, "unused_24", Who::none, Vital::no),
+    system(25, "unused_25", Who::none, Vital::no),
+    system(26, "ping", Who::both, Vital::no),
+    system(27, "ping_reply", Who::both, Vital::no),
+    system(28, "unused_28", Who::none, Vital::no),
+    secret(system(29, "maplist_entry_add", Who::s2c, Vital::yes, kName)),
+    secret(system(30, "maplist_entry_rem", Who::s2c, Vital::yes, kName)),
+    game(1, "sv_motd", Who::s2c, kMessage),
+    game(2, "sv_broadcast", Who::s2c, kMessage),
+    game(3, "sv_chat", Who::s2c, kSevenSvChat, MessageId::sv_chat),
+    game(4, "sv_team", Who::s2c, kSvTeam, MessageId::sv_team),
+    game(5, "sv_kill_msg", Who::s2c, kSvKillMsg),
+    game(6, "sv_tune_params", Who::s2c, kSvTuneParams, MessageId::sv_tune_params),
+    game(7, "sv_extra_projectile", Who::s2c),
+    game(8, "sv_ready_to_enter", Who::s2c, kNoFields, MessageId::sv_ready_to_enter),
+    game(9, "sv_weapon_pickup", Who::s2c, kSvWeaponPickup),
+    game(10, "sv_emoticon", Who::s2c, kSvEmoticon),
+    game(11, "sv_vote_clear_options", Who::s2c),
+    game(12, "sv_vote_option_list_add", Who::s2c, kSvVoteOptionListAdd),
+    game(13, "sv_vote_option_add", Who::s2c, kDescription),
+    game(14, "sv_vote_option_remove", Who::s2c, kDescription),
+    game(15, "sv_vote_set", Who::s2c, kSvVoteSet),
+    game(16, "sv_vote_status", Who::s2c, kSvVoteStatus),
+    game(17, "sv_server_settings", Who::s2c, kSvServerSettings),
+    game(18, "sv_client_info", Who::s2c, kSvClientInfo, MessageId::sv_client_info),
+    game(19, "sv_game_info", Who::s2c, kSvGameInfo),
+    game(20, "sv_client_drop", Who::s2c, kSvClientDrop, MessageId::sv_client_drop),
+    game(21, "sv_game_msg", Who::s2c, kSvGameMsg),
+    game(22, "de_client_enter", Who::none, kDeClientEnter),
+    game(23, "de_client_leave", Who::none, kDeClientLeave),
+    game(24, "cl_say", Who::c2s, kClSay, MessageId::cl_say),
+    game(25, "cl_set_team", Who::c2s, kClSetTeam),
+    game(26, "cl_set_spectator_mode", Who::c2s, kClSetSpectatorMode),
+    game(27, "cl_start_info", Who::c2s, kClStartInfo, MessageId::cl_start_info),
+    game(28, "cl_kill", Who::c2s),
+    game(29, "cl_ready_change", Who::c2s),
+    game(30, "cl_emoticon", Who::c2s, kClEmoticon),
+    game(31, "cl_vote", Who::c2s, kClVote),
+    game(32, "cl_call_vote", Who::c2s, kClCallVote),
+    game(33, "sv_skin_change", Who::s2c, kSvSkinChange),
+    game(34, "cl_skin_change", Who::c2s, kClSkinChange),
+    game(35, "sv_race_finish", Who::s2c, kSvRaceFinish),
+    game(36, "sv_checkpoint", Who::s2c, kSvCheckpoint),
+    game(37, "sv_command_info", Who::s2c, kSvCommandInfo),
+    game(38, "sv_command_info_remove", Who::s2c, kCommandName),
+    game(39, "cl_command", Who::c2s, kClCommand, MessageId::cl_command),
+};
+
+} // namespace
+
+std::span<const MessageSpec> seven_messages() {
+    return kMessages;
+}
+
+} // namespace tw::wire::table

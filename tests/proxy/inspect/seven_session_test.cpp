@@ -1,0 +1,374 @@
+// Sessions of 0.7: the same receiver, over other packets.
+#include "tests/support/session_script.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+using snapshot::kNoBase;
+using wire::ControlKind;
+using wire::Direction;
+using wire::Token;
+
+constexpr auto kC2s = Direction::c2s;
+constexpr auto kS2c = Direction::s2c;
+constexpr Token kWrong{1, 2, 3, 4};
+
+/// A character of 22 ints, its player's three, and a pickup of three, where 0.6 has four.
+const Items kItems{{{4, 7}, {1616, 1040, 1}},
+                   {{10, 0}, std::vector<std::int32_t>(22, 5)},
+                   {{11, 0}, {1, 2, 3}},
+                   {{24, 0}, {-1, 2, 4}}};
+
+MessageBuilder client_info(const SessionScript& script, int client, std::string_view name,
+                           bool local = false) {
+    MessageBuilder info = script.message_of("sv_client_info");
+    info.number(client).number(local ? 1 : 0).number(0).string(name).string("clan").number(-1);
+    for (int part = 0; part < 6; ++part) {
+        info.string("standard");
+    }
+    for (int i = 0; i < 12; ++i) {
+        info.number(0);
+    }
+    return info.number(0);
+}
+
+/// Lines as one text, for doctest to show.
+std::string text_of(const Lines& lines) {
+    std::string text;
+    for (const std::string& line : lines) {
+        text += line + '\n';
+    }
+    return text;
+}
+
+/// A datagram with another token in its header.
+Bytes with_token(Bytes datagram, const Token& token) {
+    for (std::size_t i = 0; i < token.size(); ++i) {
+        datagram[3 + i] = std::byte{token[i]};
+    }
+    return datagram;
+}
+
+struct Names final : record::RecordSink {
+    void on_record(const record::Record& record) override {
+        const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record);
+        if (snapshot == nullptr || !(*snapshot)->rebuilt) {
+            return;
+        }
+        REQUIRE((*snapshot)->roster != nullptr);
+        std::string text;
+        for (std::uint16_t client = 0; client < 4; ++client) {
+            std::array<char, 16> room{};
+            if (const auto name = (*snapshot)->roster->name(client)) {
+                text += std::string{room.data(), snapshot::decode_int_string(name->ints, room)};
+            } else {
+                text += '-';
+            }
+            text += ' ';
+        }
+        seen.push_back(text);
+    }
+
+    Lines seen;
+};
+
+} // namespace
+
+TEST_CASE("a session of 0.7 is read as one of 0.6 is") {
+    SessionScript script;
+    script.join_seven();
+    script.tell(kC2s, script.message_of("info").string("0.7").string("").number(1797));
+    script.enter();
+    script.snap(10, kNoBase, kItems);
+    Items moved = kItems;
+    moved[{10, 0}][1] = 77;
+    moved[{24, 0}][0] = 5000;
+    script.snap(12, 10, moved);
+    script.tell(kC2s, {plain(script.message_of("input").number(12).number(14).number(0))});
+    script.close_seven();
+    CHECK(text_of(script.log().lines({"session", "snapshot", "finding"})) ==
+          text_of({"session open", "session established 0.7", "finding map.not_found dm1",
+                   "snapshot 10<--1 ok 4", "snapshot 12<-10 ok 4",
+                   "session close closed by the client"}));
+    CHECK(text_of(script.log().lines({"message"})) ==
+          text_of({"message c2s token", "message s2c token", "message c2s connect",
+                   "message s2c accept", "message c2s info #1", "message s2c map_change #1",
+                   "message c2s ready #2", "message s2c con_ready #2", "message c2s enter_game #3",
+                   "message s2c snap_single", "message s2c snap_single", "message c2s input",
+                   "message c2s close"}));
+    CHECK(script.log().summaries().back().verified == 2);
+}
+
+TEST_CASE("compressed packets of 0.7 are read, too") {
+    SessionScript script;
+    script.compression = wire::Compression::always;
+    script.join_seven();
+    script.enter();
+    script.snap(10, kNoBase, kItems);
+    CHECK(text_of(script.log().lines({"snapshot"})) == text_of({"snapshot 10<--1 ok 4"}));
+    CHECK(script.stats(kS2c).compressed == 3);
+}
+
+TEST_CASE("a server of DDNet shows itself by its ACCEPT, or by what only it sends") {
+    SessionScript by_accept;
+    by_accept.join_seven(true);
+    CHECK(by_accept.log().lines({"session"}).back() == "session established 0.7+ddnet");
+
+    SessionScript by_message;
+    by_message.join_seven();
+    by_message.tell(kS2c, by_message.message_of("capabilities").number(5).number(63));
+    by_message.close("shutdown");
+    CHECK(by_message.log().lines({"finding"}).empty());
+}
+
+TEST_CASE("what the receiver of 0.7 drops has no effect") {
+    struct Row {
+        std::string_view name;
+        Bytes (*datagram)(SessionScript&);
+        std::string_view finding;
+    };
+
+    const Row rows[] = {
+        {"another token",
+         [](SessionScript& s) {
+             return with_token(s.pack_odd(kC2s, {vital(s.message_of("cl_kill"))}, {}), kWrong);
+         },
+         "packet.wrong_token"},
+        {"the token of the other direction",
+         [](SessionScript& s) {
+             return with_token(s.pack_odd(kC2s, {vital(s.message_of("cl_kill"))}, {}),
+                               SessionScript::kSevenClient);
+         },
+         "packet.wrong_token"},
+        {"an acknowledgement of what was not sent",
+         [](SessionScript& s) {
+             return s.pack_odd(kC2s, {vital(s.message_of("cl_kill"))}, {.ack = 9});
+         },
+         "packet.not_accepted"},
+        {"a CLOSE with another token",
+         [](SessionScript& /*s*/) {
+             return wire::encode_control({.kind = ControlKind::close, .seven_token = kWrong});
+         },
+         "packet.wrong_token"},
+        {"a KEEPALIVE with no token",
+         [](SessionScript& /*s*/) {
+             return wire::encode_control(
+                 {.kind = ControlKind::keepalive, .seven_token = wire::kTokenUnknown});
+         },
+         "packet.wrong_token"},
+        {"a compressed CLOSE",
+         [](SessionScript& /*s*/) {
+             const Bytes kind{std::byte{4}};
+             Bytes datagram = wire::encode_packet({.chunks = kind,
+                                                   .header_token = SessionScript::kSevenServer,
+                                                   .compression = wire::Compression::always,
+                                                   .dialect = wire::Dialect::seven});
+             datagram[0] |= std::byte{4};
+             return datagram;
+         },
+         "packet.not_accepted"},
+        {"a CLOSE that counts chunks",
+         [](SessionScript& s) {
+             Bytes datagram = wire::encode_control(
+                 {.kind = ControlKind::close, .seven_token = SessionScript::kSevenServer});
+             datagram[2] = std::byte{1};
+             static_cast<void>(s);
+             return datagram;
+         },
+         "packet.not_accepted"},
+        {"TOKEN and CONNECT again",
+         [](SessionScript& s) {
+             s.feed(kC2s, wire::encode_control({.kind = ControlKind::token,
+                                                .token = kWrong,
+                                                .seven_token = wire::kTokenUnknown}));
+             return wire::encode_control({.kind = ControlKind::connect,
+                                          .token = kWrong,
+                                          .seven_token = SessionScript::kSevenServer});
+         },
+         ""},
+        {"a CONNECT of 0.6",
+         [](SessionScript& /*s*/) {
+             return wire::encode_control(
+                 {.kind = ControlKind::connect, .token = wire::kTokenUnknown});
+         },
+         ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        SessionScript script;
+        script.join_seven();
+        script.enter();
+        script.log().clear();
+        script.feed(kC2s, row.datagram(script));
+        CHECK(script.log().count_of("packet.wrong_token") +
+                  script.log().count_of("packet.not_accepted") ==
+              (row.finding.empty() ? 0 : 1));
+        CHECK((row.finding.empty() || script.log().count_of(row.finding) == 1));
+        // The connection goes on: the same chunk the honest way, then snapshots.
+        script.tell(kC2s, script.message_of("cl_ready_change"));
+        script.snap(10, kNoBase, kItems);
+        script.snap(12, 10, kItems);
+        CHECK(text_of(script.log().lines({"snapshot"})) ==
+              text_of({"snapshot 10<--1 ok 4", "snapshot 12<-10 ok 4"}));
+        const auto messages = script.log().lines({"message"});
+        const auto count = [&](std::string_view line) {
+            return std::count_if(messages.begin(), messages.end(),
+                                 [&](const std::string& each) { return each.starts_with(line); });
+        };
+        CHECK(count("message c2s cl_ready_change") == 1);
+        CHECK(count("message c2s cl_kill") == 0);
+        CHECK(script.log().lines({"session"}).empty());
+    }
+}
+
+TEST_CASE("vital chunks of 0.7 keep their order, duplicates and gaps are told") {
+    SessionScript script;
+    script.join_seven();
+    const Piece first = vital(script.message_of("cl_kill"));
+    script.tell(kC2s, {first});
+    script.tell(kC2s, {again(first, 1)});
+    script.tell(kC2s, {again(first, 3)}); // before it one is missing
+    CHECK(script.stats(kC2s).duplicates == 1);
+    CHECK(script.stats(kC2s).gaps == 1);
+    CHECK(script.log().count_of("chunk.vital_gap") == 1);
+    CHECK(script.stats(kC2s).messages == 1);
+}
+
+TEST_CASE("a server that is full says so before there is a connection") {
+    SessionScript script;
+    script.feed(kC2s, wire::encode_control({.kind = ControlKind::token,
+                                            .token = SessionScript::kSevenClient,
+                                            .seven_token = wire::kTokenUnknown}));
+    // Somebody else's words end nothing.
+    script.feed(kS2c, wire::encode_control(
+                          {.kind = ControlKind::close, .reason = "x", .seven_token = kWrong}));
+    CHECK(text_of(script.log().lines({"session"})) == text_of({"session open"}));
+    script.feed(kS2c, wire::encode_control({.kind = ControlKind::close,
+                                            .reason = "This server is full",
+                                            .seven_token = SessionScript::kSevenClient}));
+    CHECK(text_of(script.log().lines({"session"})) ==
+          text_of({"session open", "session close This server is full"}));
+}
+
+TEST_CASE("a session of 0.7 that is joined midway is read from there on") {
+    SessionScript sender; // whose packets the other one sees
+    SessionScript script;
+    sender.join_seven();
+    sender.enter();
+    std::vector<Bytes> seen;
+    for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
+        seen.push_back(sender.snap_datagram(tick, tick == 10 ? kNoBase : tick - 2, kItems));
+    }
+    for (const Bytes& datagram : seen) {
+        script.feed(kS2c, datagram);
+    }
+    CHECK(text_of(script.log().lines({"session"})) ==
+          text_of({"session open", "session established 0.7"}));
+    CHECK(script.log().count_of("session.joined_midway") == 1);
+    // From the second packet on, whose base passed unseen.
+    script.feed(kS2c, sender.snap_datagram(30, kNoBase, kItems));
+    script.feed(kS2c, sender.snap_datagram(32, 30, kItems));
+    const auto lines = script.log().lines({"snapshot"});
+    REQUIRE(lines.size() >= 2);
+    CHECK(lines[lines.size() - 2] == "snapshot 30<--1 ok 4");
+    CHECK(lines.back() == "snapshot 32<-30 ok 4");
+}
+
+TEST_CASE("in 0.7 a player's name comes from the messages before a snapshot") {
+    Names names;
+    SessionScript script{{}, names};
+    script.join_seven();
+    script.enter();
+    script.tell(kS2c, client_info(script, 1, "anna"));
+    script.tell(kS2c, client_info(script, 0, "bob", true));
+    script.snap(10, kNoBase, kItems);
+    script.tell(kS2c, script.message_of("sv_client_drop").number(1).string("").number(0));
+    script.snap(12, 10, kItems);
+    script.tell(kS2c, client_info(script, 0, "bobby", true)); // DDNet renames so
+    script.snap(14, 12, kItems);
+    script.enter("dm2"); // all of it is told again
+    script.snap(1, kNoBase, kItems);
+    CHECK(text_of(names.seen) ==
+          text_of({"bob anna - - ", "bob - - - ", "bobby - - - ", "- - - - "}));
+}
+
+TEST_CASE("a map of 0.7 comes in chunks without numbers") {
+    const Bytes chunk(60, std::byte{9});
+    SessionScript script;
+    script.join_seven();
+    script.enter(); // of 100 bytes
+    script.tell(kC2s, script.message_of("request_map_data"));
+    script.tell(kS2c, script.message_of("map_data").raw(chunk));
+    CHECK(script.log().lines({"map"}).size() == 1);
+    script.tell(kS2c, script.message_of("map_data").raw(std::span{chunk}.first(40)));
+    CHECK(script.log().lines({"map"}).size() == 2); // complete, and asked for
+    CHECK(text_of(script.log().lines({"finding"})) ==
+          text_of({"finding map.not_found dm1", "finding map.not_found dm1"}));
+
+    SessionScript lost;
+    lost.join_seven();
+    lost.enter();
+    lost.tell(kS2c, lost.message_of("map_data").raw(chunk));
+    lost.gap(3);
+    lost.tell(kS2c, lost.message_of("map_data").raw(std::span{chunk}.first(40)));
+    CHECK(lost.log().lines({"map"}).size() == 1); // nobody knows where it belongs
+}
+
+TEST_CASE("what DDNet's programs send in 0.7's name is no finding") {
+    SessionScript script;
+    script.join_seven(true);
+    script.tell(kS2c, script.message_of("map_change")
+                          .string("x")
+                          .number(1)
+                          .number(100)
+                          .number(15)
+                          .number(896)
+                          .raw(Bytes(32)));
+    script.log().clear();
+    // 0.6's request for a chunk has the number of ENTERGAME here.
+    script.tell(kC2s, script.message_of("enter_game").number(7));
+    MessageBuilder options = script.message_of("sv_vote_option_list_add");
+    options.number(1);
+    for (int i = 0; i < 15; ++i) {
+        options.string(i == 0 ? "Map: dm1" : "");
+    }
+    script.tell(kS2c, options);
+    MessageBuilder tuning = script.message_of("sv_tune_params");
+    for (int i = 0; i < 46; ++i) {
+        tuning.number(100);
+    }
+    script.tell(kS2c, tuning);
+    script.feed(kC2s, Bytes{wire::encode_control({.kind = ControlKind::connect,
+                                                  .token = Token{'T', 'K', 'E', 'N'},
+                                                  .seven_token = SessionScript::kSevenServer})});
+    CHECK(script.log().findings().empty());
+}
+
+TEST_CASE("what is not for everybody is not shown of 0.7, decoded or not") {
+    SessionScript script;
+    script.join_seven();
+    script.enter();
+    const std::string_view secret = "hunter2";
+    script.tell(kC2s, script.message_of("rcon_auth").string(secret));
+    script.tell(kC2s, script.message_of("rcon_cmd").string(secret));
+    script.tell(kS2c, script.message_of("rcon_line").string(secret));
+    script.tell(kC2s, script.message_of("info").string("0.7").string(secret).number(1));
+    script.tell(kC2s, script.message_of("cl_say").number(3).number(2).string(secret));
+    script.tell(kS2c, script.message_of("sv_chat").number(3).number(1).number(2).string(secret));
+    script.tell(kC2s, script.message_of("cl_command").string("login").string(secret));
+    script.tell(kC2s, script.message_of("cl_say").number(1).number(-1).text(secret)); // no NUL
+    // By the numbers of 0.6: rcon_auth is "ready" here, with a rest.
+    script.tell(kC2s, MessageBuilder{}.number(18 << 1 | 1).string(secret).string(secret));
+    script.tell(kC2s, MessageBuilder{}.number(60 << 1 | 1).string(secret));
+    CHECK(script.log().shown().find(secret) == std::string::npos);
+    CHECK(script.log().shown().find("68756e74657232") == std::string::npos);
+}
+
+} // namespace tw::test
