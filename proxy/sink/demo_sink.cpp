@@ -63,6 +63,9 @@ void DemoSink::take(const record::SessionRecord& record) {
         end(found->second);
         tapes_.erase(found);
     }
+    if (record.event == record::SessionEvent::established && record.protocol.starts_with("0.7")) {
+        tapes_[record.head.session].seven = true;
+    }
 }
 
 void DemoSink::take(const record::MapRecord& record) {
@@ -87,6 +90,9 @@ void DemoSink::take(const record::MessageRecord& record) {
         return;
     }
     Tape& tape = tapes_[record.head.session];
+    if (tape.seven) {
+        return;
+    }
     const bool tuning = record.name == "sv_tune_params";
     if (tuning) {
         tape.tuning.assign(record.payload.begin(), record.payload.end());
@@ -115,6 +121,9 @@ void DemoSink::take(const record::SnapshotRecord& record) {
         return;
     }
     Tape& tape = tapes_[record.head.session];
+    if (tape.seven) {
+        return;
+    }
     if (record.ordinal == 0) {
         end(tape); // ticks and items begin again
         tape.paused.reset();

@@ -38,6 +38,7 @@ struct DemoLosses {
 
 /// Writes what each session's client was shown as demos that the game plays: one for each session
 /// and map. A demo begins with its second snapshot, so that none is empty, and is whole at any time.
+/// Of connections of 0.7 there is none: their items and messages have other numbers.
 class DemoSink final : public record::RecordSink {
   public:
     /// `files` has to outlive it, and may serve several.
@@ -86,6 +87,7 @@ class DemoSink final : public record::RecordSink {
         std::size_t pending_bytes = 0;
         bool pending_tuning = false; ///< one of them is
         Bytes tuning{};              ///< the last one
+        bool seven = false;          ///< of a connection of 0.7: no demo is written
     };
 
     void take(const record::SessionRecord& record);
