@@ -3,6 +3,7 @@
 #include "proxy/relay/clock.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/encode.h"
+#include "snapshot/varint.h"
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,9 @@ using Udp = asio::ip::udp;
 /// A datagram may be lost: the request is repeated this often.
 constexpr std::chrono::milliseconds kRepeat{250};
 
+/// Behind the four bytes ff and the four of the magic stands the token, in 0.6 in decimal.
+constexpr std::size_t kMagicEnd = 8;
+
 /// ff ff ff ff "gie3" and the token.
 std::vector<std::byte> info_request(std::uint8_t token) {
     const std::array<std::byte, 9> payload{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
@@ -31,22 +35,66 @@ std::vector<std::byte> info_request(std::uint8_t token) {
     return wire::encode_connless(payload);
 }
 
-/// Whether it is a server's information, in any of its forms, and the answer to this token.
-bool is_answer(std::span<const std::byte> datagram, std::uint8_t token) {
+/// Our own token towards servers of 0.7: who sees this socket's datagrams may know it.
+constexpr wire::Token kOwnToken{'t', 'w', 's', 'c'};
+
+/// A server of 0.7 answers it only where it is so long: its answer must never be longer.
+std::vector<std::byte> token_request() {
+    constexpr std::size_t kPadded = 520;
+    auto request = wire::encode_control(
+        {.kind = wire::ControlKind::token, .token = kOwnToken, .seven_token = wire::kTokenUnknown});
+    request.resize(kPadded);
+    return request;
+}
+
+/// The same question to a server of 0.7, which told its token.
+std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_t token) {
+    std::vector<std::byte> request{std::byte{0x21}};
+    const auto append = [&](std::span<const std::byte> bytes) {
+        request.insert(request.end(), bytes.begin(), bytes.end());
+    };
+    append(std::as_bytes(std::span{server}));
+    append(std::as_bytes(std::span{kOwnToken}));
+    const auto plain = info_request(token);
+    append(std::span{plain}.subspan(wire::kConnlessHeaderSize, kMagicEnd));
+    snapshot::encode_varint(token, request);
+    return request;
+}
+
+/// What a server's datagram is to us.
+enum class Answer : std::uint8_t { none, token, info };
+
+/// Whether it is a server's information, in any of its forms, and the answer to this token; or the
+/// token of a server of 0.7.
+Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire::Token& server) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(datagram, wire::Protocol::unknown, scratch);
-    if (!packet || packet->kind != wire::PacketKind::connless) {
-        return false;
+    if (!packet) {
+        return Answer::none;
     }
-    const wire::ConnlessSpec* spec = wire::find_connless(packet->payload);
+    const bool seven = packet->dialect == wire::Dialect::seven;
+    if (packet->kind == wire::PacketKind::control) {
+        const wire::Control control = wire::decode_control(*packet, std::nullopt);
+        const bool ours = seven && control.kind == wire::ControlKind::token && control.token &&
+                          packet->header_token == kOwnToken;
+        server = ours ? *control.token : server;
+        return ours ? Answer::token : Answer::none;
+    }
+    const wire::ConnlessSpec* spec = packet->kind == wire::PacketKind::connless
+                                         ? wire::find_connless(packet->payload, packet->dialect)
+                                         : nullptr;
     if (spec == nullptr || !spec->name.starts_with("info")) {
-        return false;
+        return Answer::none;
     }
-    const std::string_view body{reinterpret_cast<const char*>(packet->payload.data()),
-                                packet->payload.size()};
-    // Behind the four bytes ff and the four of the magic: the token in decimal and a NUL.
-    constexpr std::size_t kMagicEnd = 8;
-    return body.substr(kMagicEnd).starts_with(std::to_string(token) + '\0');
+    const auto body = packet->payload.subspan(kMagicEnd);
+    if (seven) {
+        std::int32_t repeated = -1;
+        const bool there = snapshot::decode_varint(body.data(), body.size(), repeated) != 0;
+        return there && repeated == token && packet->header_token == kOwnToken ? Answer::info
+                                                                               : Answer::none;
+    }
+    const std::string_view text{reinterpret_cast<const char*>(body.data()), body.size()};
+    return text.starts_with(std::to_string(token) + '\0') ? Answer::info : Answer::none;
 }
 
 } // namespace
@@ -83,6 +131,7 @@ void ServerProbe::ask(std::function<void(bool)> done) {
         }
     }
     ++token_;
+    repeated_ = false;
     ends_ = relay::Clock::now() + deadline_;
     receive();
     send();
@@ -95,6 +144,11 @@ void ServerProbe::send() {
     }
     boost::system::error_code ignored; // nobody there: no answer comes, and that is reported
     socket_.send(asio::buffer(info_request(token_)), 0, ignored);
+    // Who answers the first knows 0.6; of the others one may be of 0.7 alone.
+    if (repeated_) {
+        socket_.send(asio::buffer(token_request()), 0, ignored);
+    }
+    repeated_ = true;
     timer_.expires_at(std::min(now + kRepeat, ends_));
     timer_.async_wait([this](const boost::system::error_code& error) {
         if (!error && !waiting_.empty()) {
@@ -109,11 +163,21 @@ void ServerProbe::receive() {
                               if (error == asio::error::operation_aborted || waiting_.empty()) {
                                   return;
                               }
-                              if (!error && is_answer(std::span{buffer_}.first(size), token_)) {
+                              if (!error && take(std::span{buffer_}.first(size))) {
                                   return finish(true);
                               }
                               receive(); // "refused" ends nothing: the server may come
                           });
+}
+
+bool ServerProbe::take(std::span<const std::byte> datagram) {
+    wire::Token server{};
+    const Answer answer = read_answer(datagram, token_, server);
+    if (answer == Answer::token) {
+        boost::system::error_code ignored;
+        socket_.send(asio::buffer(seven_info_request(server, token_)), 0, ignored);
+    }
+    return answer == Answer::info;
 }
 
 void ServerProbe::finish(bool answered) {

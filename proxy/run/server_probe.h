@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ namespace tw::run {
 [[nodiscard]] boost::asio::ip::udp::endpoint
 reachable(const boost::asio::ip::udp::endpoint& listening);
 
-/// Asks a game server for its information, as server browsers do, and waits for the answer. Through
-/// a relay it proves both: that datagrams pass in both directions, and that the server lives.
+/// Asks a game server for its information, as server browsers do, and waits for the answer: in
+/// 0.6's way, and where no answer comes at once, in 0.7's too (0.7 sheet, section 10). Through a
+/// relay it proves both: that datagrams pass in both directions, and that the server lives.
 class ServerProbe {
   public:
     /// More who ask at the same time get no answer.
@@ -41,6 +43,8 @@ class ServerProbe {
     void send();
     void receive();
     void finish(bool answered);
+    /// Whether the datagram is the answer.
+    bool take(std::span<const std::byte> datagram);
 
     boost::asio::ip::udp::endpoint where_;
     std::chrono::milliseconds deadline_;
@@ -49,6 +53,7 @@ class ServerProbe {
     std::vector<std::function<void(bool)>> waiting_;
     std::vector<std::byte> buffer_;
     std::uint8_t token_ = 0; ///< which the answer repeats
+    bool repeated_ = false;  ///< the first request had no answer
     relay::Clock::time_point ends_;
 };
 

@@ -163,6 +163,87 @@ TEST_CASE("a request that is lost is repeated") {
               kPatience) == true);
 }
 
+TEST_CASE("a server of 0.7 alone answers, once it has been told a token") {
+    constexpr wire::Token kServer{0x0a, 0x0b, 0x0c, 0x0d};
+
+    struct Row {
+        std::string_view name;
+        wire::Token to_client; ///< instead of its own where it is not 0
+        int token_off;
+        bool answered;
+    };
+
+    const Row rows[] = {
+        {"as servers do", {}, 0, true},
+        {"with another number", {}, 1, false},
+        {"for another client", {1, 2, 3, 4}, 0, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        asio::io_context io;
+        Udp::socket socket{io, {asio::ip::address_v4::loopback(), 0}};
+        std::array<std::byte, 1400> buffer{};
+        Udp::endpoint from;
+        wire::Token client{};
+        bool asked = false;
+        std::function<void()> receive = [&] {
+            socket.async_receive_from(
+                asio::buffer(buffer), from,
+                [&](const boost::system::error_code& error, std::size_t size) {
+                    if (error) {
+                        return;
+                    }
+                    wire::PacketScratch scratch;
+                    const auto packet = wire::decode_packet(std::span{buffer}.first(size),
+                                                            wire::Protocol::unknown, scratch);
+                    REQUIRE(packet);
+                    if (packet->dialect == wire::Dialect::six) {
+                        receive(); // not spoken here
+                        return;
+                    }
+                    Bytes answer;
+                    if (packet->kind == wire::PacketKind::control) {
+                        CHECK(size >= 519); // else no server answers
+                        client = *wire::decode_control(*packet, std::nullopt).token;
+                        answer = wire::encode_control({.kind = wire::ControlKind::token,
+                                                       .token = kServer,
+                                                       .seven_token = client});
+                    } else {
+                        asked = true;
+                        CHECK(packet->header_token == kServer);
+                        const bool other = row.to_client != wire::Token{};
+                        answer.push_back(std::byte{0x21});
+                        for (const auto& token : {other ? row.to_client : client, kServer}) {
+                            for (const std::uint8_t byte : token) {
+                                answer.push_back(std::byte{byte});
+                            }
+                        }
+                        const auto number =
+                            std::to_integer<int>(packet->payload.back()) + row.token_off;
+                        for (const char letter : std::string_view{"\xff\xff\xff\xffinf3"}) {
+                            answer.push_back(static_cast<std::byte>(letter));
+                        }
+                        answer.push_back(static_cast<std::byte>(number)); // below 64
+                    }
+                    socket.send_to(asio::buffer(answer), from);
+                    receive();
+                });
+        };
+        receive();
+        const auto patience =
+            row.answered ? std::chrono::milliseconds{kPatience} : std::chrono::milliseconds{400};
+        ServerProbe probe{io, socket.local_endpoint(), patience};
+        std::optional<bool> told;
+        probe.ask([&](bool answered) {
+            told = answered;
+            socket.close();
+        });
+        io.run_for(kPatience);
+        CHECK(told == row.answered);
+        CHECK(asked);
+    }
+}
+
 TEST_CASE("nobody there is no answer") {
     asio::io_context io;
     Udp::endpoint where;
