@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Bot } from './bot.mjs';
 import { Child, delay, isBound, temporaryFolder, waitUntil } from './process.mjs';
+import { SevenBot } from './seven_client.mjs';
 import { startServer } from './server.mjs';
+import { startTeeworlds } from './teeworlds_server.mjs';
 import { TokenlessClient } from './tokenless.mjs';
 
 const PORT = 8303;
@@ -78,10 +80,35 @@ const SCENES = {
         await delay(PLAY_MS / 2);
         for (const one of bots) await one.leave();
     } },
+    'seven-map-change': { start: startTeeworlds, map: 'dm1', async play() {
+        const anna = await new SevenBot(PORT, 'anna', { seed: 12, download: true }).join();
+        const bob = await new SevenBot(PORT, 'bob', { seed: 13 }).join();
+        await delay(PLAY_MS / 2);
+        anna.say('hello');
+        anna.whisper(anna.idOf('bob'), 'between us');
+        anna.authenticate('twscope');
+        await waitUntil('anna to be the admin', () => anna.authed, WAIT_MS);
+        const changed = Promise.all([anna.changesMap(), bob.changesMap()]);
+        anna.console('change_map dm2');
+        await changed;
+        await delay(PLAY_MS / 2);
+        await bob.leave();
+        await delay(PLAY_MS / 5);
+        await anna.leave();
+    } },
+    'seven-on-ddnet': { map: 'Tutorial', settings: ['sv_sixup 1'], async play() {
+        const six = (await bot('six', 14)).walk();
+        const seven = await new SevenBot(PORT, 'seven', { seed: 15 }).join();
+        await delay(PLAY_MS / 2);
+        seven.say('hello from 0.7');
+        await delay(PLAY_MS / 2);
+        await six.leave();
+        await seven.leave();
+    } },
 };
 
-async function record(name, { map, settings, play }) {
-    const server = await startServer({ folder: temporaryFolder(), port: PORT, map, settings });
+async function record(name, { start = startServer, map, settings, play }) {
+    const server = await start({ folder: temporaryFolder(), port: PORT, map, settings });
     const file = join(GOLDEN, `${name}.pcap`);
     const capture = new Child('tcpdump', 'tcpdump', ['-i', 'lo', '-n', '-U', '-Z', 'root', '-s', '0', '--immediate-mode',
         '-w', file, `udp port ${PORT}`]);

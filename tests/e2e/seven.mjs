@@ -1,0 +1,241 @@
+// Teeworlds 0.7 through twscope: on the distribution's own 0.7 server, and on a DDNet server with clients of 0.6 in the same
+// game; and the 0.7 connections of every capture of tests/data. What it wrote against what clients of ours decoded alone.
+//   node seven.mjs TWSCOPE
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { Bot, endPeers } from './bot.mjs';
+import { freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { endSevenBots, SevenBot } from './seven_client.mjs';
+import { readSevenConnections } from './seven_reader.mjs';
+import { MAPS, startServer } from './server.mjs';
+import { SEVEN_MAPS, startTeeworlds } from './teeworlds_server.mjs';
+
+const DATA = fileURLToPath(new URL('../data/', import.meta.url));
+const GAMENET = JSON.parse(readFileSync(join(DATA, 'spec/gamenet-0.6-ddnet.json')));
+/** Messages with a UUID are the same in both. */
+const UUID_NAMES = new Map([...GAMENET.system_messages, ...GAMENET.game_messages].filter(({ uuid }) => uuid)
+    .map(({ uuid, name }) => [uuid.replaceAll('-', ''), name]));
+const CAPTURES = join(DATA, 'captures');
+const CONVERTED_MAPS = '/usr/share/games/ddnet/data/maps7';
+const ALL_MAPS = ['--maps', SEVEN_MAPS, '--maps', MAPS, '--maps', CONVERTED_MAPS];
+const PLAYED = 75; // snapshots: three seconds
+const WAIT_MS = 20000;
+const SECRETS = ['hunter2', 'psst, a whisper', 'status of all'];
+
+after(endSevenBots);
+after(endPeers);
+
+const plays = (bot, count = PLAYED) => {
+    const before = bot.snapshots.length;
+    return waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+};
+const of = (records, type) => records.filter((record) => record.type === type);
+const warnings = (records) => of(records, 'finding').filter(({ severity }) => severity !== 'info');
+const unnamed = (records) => of(records, 'message').filter(({ name }) => !name);
+
+/** The session whose established record is the n-th of a client on this port. */
+const sessionOf = (records, port) => of(records, 'session').find(({ client, event }) =>
+    event === 'open' && client === `127.0.0.1:${port}`)?.session;
+
+/** Snapshots of a session, as text that another decoder's can be compared with. */
+const shown = (records, session) => of(records, 'snapshot').filter((record) => record.session === session && record.ok)
+    .map(({ tick, delta_tick: base, items }) => `${tick} ${base} ${items.map(({ type_id: type, id, data }) =>
+        `${type}:${id}=${data}`).sort().join(' ')}`);
+const rebuilt = (snapshots) => snapshots.map(({ tick, deltaTick, items }) =>
+    `${tick} ${deltaTick} ${[...items].map(([key, data]) => `${key}=${data}`).sort().join(' ')}`);
+
+/** What a client of ours rebuilt has to be what twscope did: tick by tick, and item by item. It may have left before the end. */
+function compare(records, session, snapshots) {
+    const [seen, own] = [shown(records, session), rebuilt(snapshots)];
+    const first = own.findIndex((line, index) => line !== seen[index]);
+    assert.equal(seen[first], own[first], `session ${session}, snapshot ${first}`);
+    assert.ok(seen.length - own.length < 2 * PLAYED, `${seen.length} recorded, ${own.length} seen`);
+    assert.equal(of(records, 'snapshot').filter((record) => record.session === session && !record.ok).length, 0);
+    return own.length;
+}
+
+test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rcon and another map', async () => {
+    const folder = temporaryFolder();
+    const server = await startTeeworlds({ folder, port: await freePort(), settings: ['sv_rcon_password hunter2', 'password hunter2'] });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'),
+        args: ['--items', 'all', '--raw', '--maps', SEVEN_MAPS, '--demo', folder] });
+    assert.equal(spawnSync(TWSCOPE, ['health', `127.0.0.1:${proxy.port}`, '--timeout', '5']).status, 0, 'it answers in 0.7 alone');
+    const bots = [];
+    for (const [index, name] of ['anna', 'b\u00f6b', 'cleo'].entries()) {
+        bots.push(await new SevenBot(proxy.port, name, { seed: index + 1, download: index === 1, password: 'hunter2' }).join());
+    }
+    const [anna, bob, cleo] = bots;
+    await plays(anna);
+    anna.say('hello, all');
+    anna.whisper(anna.idOf('b\u00f6b'), 'psst, a whisper');
+    anna.authenticate('hunter2');
+    await waitUntil('anna to be the admin', () => anna.authed, WAIT_MS);
+    anna.console('echo status of all');
+    await waitUntil('the whisper to arrive', () => bob.chat.some(({ text }) => text === 'psst, a whisper'), WAIT_MS);
+    await cleo.leave();
+    const changed = Promise.all([anna.changesMap(), bob.changesMap()]);
+    anna.console('change_map ctf1');
+    await changed;
+    await plays(anna);
+    for (const bot of [anna, bob]) await bot.leave();
+    assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    await server.stop();
+    const records = proxy.records();
+
+    const played = of(records, 'session').filter(({ event, protocol }) => event === 'established' && protocol === '0.7');
+    assert.equal(played.length, 3);
+    let compared = 0;
+    for (const [index, { session }] of played.entries()) compared += compare(records, session, bots[index].snapshots);
+    assert.ok(compared > 6 * PLAYED, `only ${compared} snapshots were compared`);
+    assert.deepEqual(warnings(records), []);
+    assert.deepEqual(unnamed(records), []);
+    assert.deepEqual(bots.map(({ crcErrors }) => crcErrors), [0, 0, 0]);
+
+    // Names come by messages: each tee has one, and the map under its feet.
+    const tees = of(records, 'snapshot').flatMap(({ items }) => items.filter(({ type }) => type === 'character'));
+    assert.ok(tees.length > 6 * PLAYED);
+    assert.deepEqual([...new Set(tees.map(({ player }) => player))].sort(), ['anna', 'b\u00f6b', 'cleo']);
+    assert.ok(tees.every(({ at }) => at.game !== 'solid'));
+    const maps = of(records, 'map').filter(({ session }) => session === played[0].session);
+    assert.deepEqual(maps.map(({ name, source }) => `${name} ${source}`), ['dm1 folder', 'ctf1 folder']);
+
+    // What is not for everybody is in no record.
+    const text = readFileSync(proxy.file, 'utf8');
+    for (const secret of SECRETS) assert.ok(!text.includes(secret), secret);
+    assert.ok(text.includes('hello, all'));
+    assert.deepEqual(readdirSync(folder).filter((name) => name.endsWith('.demo')), [], 'of 0.7 no demo is written');
+});
+
+test('a map of 0.7 that no folder has is taken from its download, and known to the next session', async () => {
+    const folder = temporaryFolder();
+    const server = await startTeeworlds({ folder, port: await freePort(), map: 'dm2' });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all', '--raw'] });
+    const anna = await new SevenBot(proxy.port, 'anna', { download: true }).join();
+    await plays(anna);
+    await anna.leave();
+    assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    await server.stop();
+    const records = proxy.records();
+    const maps = of(records, 'map');
+    assert.deepEqual(maps.map(({ name, source }) => `${name} ${source}`), ['dm2 none', 'dm2 wire']);
+    assert.equal(Number.parseInt(maps[1].crc, 16) | 0, anna.maps[0].crc);
+    assert.ok(of(records, 'snapshot').at(-1).items.some(({ type, at }) => type === 'character' && at));
+    const offsets = of(records, 'message').filter(({ name }) => name === 'map_data').map(({ fields }) => fields.offset);
+    assert.deepEqual(offsets, offsets.map((_, index) => index * anna.maps[0].chunkSize));
+});
+
+test('a line that loses and reorders datagrams: what the client could use is what twscope shows', async () => {
+    const folder = temporaryFolder();
+    const server = await startTeeworlds({ folder, port: await freePort() });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all', '--raw',
+        '--impair', 'loss=4%,delay=10ms,jitter=5ms'] });
+    const anna = await new SevenBot(proxy.port, 'anna').join();
+    await plays(anna, 2 * PLAYED);
+    await anna.leave();
+    assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    await server.stop();
+    const records = proxy.records();
+    const { session } = of(records, 'session').find(({ protocol }) => protocol === '0.7');
+    const seen = new Set(shown(records, session));
+    const own = rebuilt(anna.snapshots);
+    assert.deepEqual(own.filter((line) => !seen.has(line)), []);
+    assert.deepEqual(warnings(records).filter(({ id }) => id !== 'snapshot.client_stalled'), []);
+});
+
+test('DDNet: clients of 0.6 and of 0.7 in one game', async () => {
+    const folder = temporaryFolder();
+    const server = await startServer({ folder, port: await freePort(), settings: ['sv_sixup 1'] });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all', '--raw',
+        '--maps', MAPS, '--maps', CONVERTED_MAPS] });
+    const six = await new Bot(proxy.port, 'six', { keep: true }).join();
+    const seven = await new SevenBot(proxy.port, 'seven').join();
+    six.walk();
+    await Promise.all([plays(six), plays(seven)]);
+    seven.say('hello from 0.7');
+    six.say('hello from 0.6');
+    seven.command('timeout', 'hunter2');
+    await waitUntil('0.7 to hear 0.6', () => seven.chat.some(({ text }) => text === 'hello from 0.6'), WAIT_MS);
+    await six.leave();
+    await seven.leave();
+    assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    await server.stop();
+    const records = proxy.records();
+    const sessions = new Map(of(records, 'session').filter(({ event }) => event === 'established')
+        .map(({ protocol, session }) => [protocol, session]));
+    assert.deepEqual([...sessions.keys()].sort(), ['0.6+ddnet', '0.7+ddnet']);
+    compare(records, sessions.get('0.7+ddnet'), seven.snapshots);
+    assert.equal(of(records, 'snapshot').filter(({ ok }) => !ok).length, 0);
+    // The server forgets to describe a type in the very snapshot in which it first uses it.
+    assert.deepEqual(warnings(records).filter(({ id }) => id !== 'snapshot.missing_descriptor'), []);
+    assert.deepEqual(unnamed(records), []);
+    assert.ok(!readFileSync(proxy.file, 'utf8').includes('hunter2'));
+    // Both see both, by name and on the same map, though 0.7's file is another.
+    for (const session of sessions.values()) {
+        const tees = of(records, 'snapshot').filter((record) => record.session === session)
+            .flatMap(({ items }) => items.filter(({ type }) => type === 'character'));
+        assert.deepEqual([...new Set(tees.map(({ player }) => player))].sort(), ['seven', 'six']);
+        assert.ok(tees.every(({ at }) => at !== undefined));
+    }
+    assert.equal(new Set(of(records, 'map').map(({ crc }) => crc)).size, 2);
+});
+
+/** All UDP datagrams of a classic pcap of Ethernet and IPv4. */
+function* readPcap(bytes) {
+    for (let at = 24; at < bytes.length;) {
+        const size = bytes.readUInt32LE(at + 8);
+        const ip = bytes.subarray(at + 16 + 14, at + 16 + size);
+        const udp = ip.subarray((ip[0] & 15) * 4);
+        yield { source: udp.readUInt16BE(0), destination: udp.readUInt16BE(2),
+            payload: Buffer.from(udp.subarray(8, udp.readUInt16BE(4))) };
+        at += 16 + size;
+    }
+}
+
+const RECORDED = { 'teeworlds-0.7.5': 1208, 'one-client-0.6-0.7-0.6-0.7': 523 };
+
+for (const [name, expected] of Object.entries(RECORDED)) {
+    test(`${name}: every message and snapshot of 0.7, as another decoder reads them`, () => {
+        const folder = temporaryFolder();
+        const capture = join(folder, `${name}.pcap`);
+        const bytes = gunzipSync(readFileSync(join(CAPTURES, `${name}.pcap.gz`)));
+        writeFileSync(capture, bytes);
+        const connections = readSevenConnections([...readPcap(bytes)]);
+        assert.equal(connections.flatMap(({ snapshots }) => snapshots).length, expected);
+        assert.deepEqual(connections.filter(({ reader }) => reader.crcErrors !== 0), []);
+        const file = join(folder, 'records.jsonl');
+        execFileSync(TWSCOPE, ['decode', capture, '--items', 'all', '--raw', '-o', file, ...ALL_MAPS], { stdio: 'ignore' });
+        const records = readRecords(file);
+        assert.deepEqual(warnings(records), [], basename(capture));
+        assert.deepEqual(unnamed(records), []);
+        // One after the other, what passed on a client's port: its connections of 0.7, and whatever was between them.
+        const count = new Map();
+        const add = (key) => count.set(key, (count.get(key) ?? 0) + 1);
+        for (const port of new Set(connections.map(({ client }) => client))) {
+            const session = sessionOf(records, port);
+            const protocols = of(records, 'session').filter((record) => record.session === session && record.event === 'established')
+                .map(({ protocol }) => protocol);
+            const own = connections.filter(({ client }) => client === port);
+            assert.equal(protocols.filter((protocol) => protocol.startsWith('0.7')).length, own.length);
+            const seen = new Set(shown(records, session));
+            assert.deepEqual(rebuilt(own.flatMap(({ snapshots }) => snapshots)).filter((line) => !seen.has(line)), []);
+            for (const { dir, name: message } of own.flatMap(({ messages }) => messages)) {
+                add(`${session} ${dir} ${UUID_NAMES.get(message) ?? message}`);
+            }
+            let seven = false;
+            for (const record of records.filter((each) => each.session === session)) {
+                if (record.type === 'session' && record.event === 'established') seven = record.protocol.startsWith('0.7');
+                if (record.type === 'message' && seven && !record.layer) {
+                    const key = `${session} ${record.dir} ${record.name}`;
+                    count.set(key, (count.get(key) ?? 0) - 1);
+                }
+            }
+        }
+        assert.deepEqual([...count].filter(([, left]) => left !== 0), []);
+    });
+}
