@@ -1,4 +1,4 @@
-// Covers: proxy/run/resync.cpp, proxy/relay/resync.cpp
+// By hand, until a session stays verified behind the whole snapshot on every machine.
 // --resync on the real server: the process that looks is killed, and the session is verified again at once, because the server
 // was asked for a whole snapshot in the client's name. The client notices nothing.
 //   node resync.mjs TWSCOPE
