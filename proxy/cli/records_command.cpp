@@ -238,7 +238,7 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
 }
 
 int run_records(const RecordsFlags& flags) {
-    RecordsFiles files{flags.paths};
+    RecordsFiles files{flags.paths, flags.verify ? std::string_view{} : flags.from};
     if (flags.output.ends_with(".csv") && flags.columns.empty()) {
         throw UsageError{"a table needs --columns, for example --columns t,tick,items.player"};
     }

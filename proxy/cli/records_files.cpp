@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <thread>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace tw::cli {
@@ -18,17 +20,33 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{100};
 
-std::vector<std::string> segments_of(const std::string& folder) {
+/// When a segment was begun, and a bit: what stands in the one before it is older. As records have it.
+std::string begin_of(const sink::Segment& segment) {
+    constexpr std::time_t kBit = 2; // the name has whole seconds
+    std::tm begun{};
+    const std::string time = segment.file.substr(segment.name.size() + 1);
+    if (::strptime(time.c_str(), "%Y%m%dT%H%M%SZ", &begun) == nullptr) {
+        return {};
+    }
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&begun) + kBit));
+}
+
+/// But for those that ended before `from`.
+std::vector<std::string> segments_of(const std::string& folder, std::string_view from = {}) {
     std::vector<std::string> files;
-    for (const sink::Segment& segment : sink::segments_in(folder)) {
-        files.push_back((std::filesystem::path{folder} / segment.file).string());
+    const auto segments = sink::segments_in(folder);
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        const bool followed = i + 1 < segments.size() && segments[i + 1].name == segments[i].name;
+        if (!followed || from.empty() || begin_of(segments[i + 1]) > from) {
+            files.push_back((std::filesystem::path{folder} / segments[i].file).string());
+        }
     }
     return files;
 }
 
 } // namespace
 
-RecordsFiles::RecordsFiles(const std::vector<std::string>& paths) {
+RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_view from) {
     for (const std::string& path : paths) {
         std::error_code ignored;
         folder_ = std::filesystem::is_directory(path, ignored) ? path : std::string{};
@@ -36,7 +54,7 @@ RecordsFiles::RecordsFiles(const std::vector<std::string>& paths) {
             files_.push_back(path);
             continue;
         }
-        const auto segments = segments_of(path);
+        const auto segments = segments_of(path, from);
         if (segments.empty()) {
             throw UsageError{fmt::format("{}: there are no segments of a recording in it", path)};
         }

@@ -15,8 +15,9 @@ namespace tw::cli {
 /// order in which they were begun.
 class RecordsFiles {
   public:
+    /// `from`: of a folder, segments that ended before this time are left out; empty: none are.
     /// Errors: UsageError for what is not there.
-    explicit RecordsFiles(const std::vector<std::string>& paths);
+    explicit RecordsFiles(const std::vector<std::string>& paths, std::string_view from = {});
 
     struct Use {
         std::function<void(const std::string& path)> begin;
