@@ -3,7 +3,7 @@
 // Covers: proxy/run/observer_run.cpp, proxy/run/worker.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
@@ -76,6 +76,22 @@ test('demos show what was seen, a capture gives the records of the run', async (
     const again = decode(capture, '--items', 'all', '--raw', '--show-secrets', '--maps', MAPS);
     const perSession = (records, session) => plain(records).filter((record) => record.session === session && record.type !== 'summary');
     for (const session of [1, 2]) assert.deepEqual(perSession(again, session), perSession(live, session));
+    // The same game in the recording and in the capture; and when one number of one item is another.
+    const compare = (a, b) => spawnSync(TWSCOPE, ['compare', a, b, '--json'], { encoding: 'utf8' });
+    const recording = join(folder, 'game.jsonl');
+    const same = compare(recording, capture);
+    assert.equal(same.status, 0, same.stdout + same.stderr);
+    const changed = readFileSync(recording, 'utf8').split('\n');
+    const line = changed.findIndex((text, index) => index > changed.length / 3 && /"type":"snapshot".*"type":"character"/.test(text));
+    const record = JSON.parse(changed[line]);
+    const item = record.items.find(({ type }) => type === 'character');
+    item.fields.vel_y += 1;
+    changed[line] = JSON.stringify(record);
+    const other = join(folder, 'changed.jsonl');
+    writeFileSync(other, changed.join('\n'));
+    const differs = compare(other, capture);
+    assert.equal(differs.status, 1, differs.stdout + differs.stderr);
+    for (const what of [`${record.tick}`, 'character', 'vel_y']) assert.ok(differs.stdout.includes(what), differs.stdout);
     const said = spawnSync(TSHARK, ['-r', capture, '-o', 'ip.check_checksum:TRUE', '-o', 'udp.check_checksum:TRUE', '-Y',
         'ip.checksum.status != 1 || udp.checksum.status != 1 || _ws.malformed'], { encoding: 'utf8' });
     assert.equal(said.status, 0, said.stderr);
