@@ -114,6 +114,21 @@ void explain(Desk& desk, const Request& request, const Respond& respond) {
                      "'twscope explain' reads the records\n"});
 }
 
+void write_flight(Desk& desk, const Request& request, const Respond& respond) {
+    constexpr unsigned kConflict = 409;
+    const auto session = request.query.empty() ? std::optional<std::uint32_t>{0}
+                                               : number_in<std::uint32_t>(request.query, "session");
+    if (!session) {
+        return respond(
+            {.status = 400, .body = "name a session, as /api/flight?session=1, or none for all\n"});
+    }
+    if (!desk.sources.write_flight) {
+        return respond({.status = kConflict, .body = "there is no flight recorder\n"});
+    }
+    desk.sources.write_flight(*session);
+    respond({.body = "written\n"});
+}
+
 struct Route {
     std::string_view method;
     std::string_view path;
@@ -121,24 +136,24 @@ struct Route {
     void (*answer)(Desk&, const Request&, const Respond&);
 };
 
-constexpr std::array<Route, 17> kRoutes{
-    {{"GET", "/", Right::page, show_page<page_html>},
-     {"GET", "/page.js", Right::page, show_page<page_script>},
-     {"GET", "/page.css", Right::page, show_page<page_style>},
-     {"GET", "/healthz", Right::health, show_live},
-     {"GET", "/readyz", Right::health, show_ready},
-     {"GET", "/metrics", Right::read, show_metrics},
-     {"GET", "/api/state", Right::read, show_state},
-     {"GET", "/api/sessions", Right::read, show_sessions},
-     {"GET", "/api/findings", Right::read, show_findings},
-     {"GET", "/api/explain", Right::read, explain},
-     {"GET", "/api/world", Right::read, world},
-     {"GET", "/api/records", Right::read, records},
-     {"GET", "/api/map", Right::read, map},
-     {"GET", "/api/objects", Right::read, show_objects},
-     {"GET", "/api/keys", Right::read, show_keys},
-     {"GET", "/api/impairment", Right::read, show_impairment},
-     {"PUT", "/api/impairment", Right::change, set_impairment}}};
+constexpr std::array<Route, 18> kRoutes{{{"GET", "/", Right::page, show_page<page_html>},
+                                         {"GET", "/page.js", Right::page, show_page<page_script>},
+                                         {"GET", "/page.css", Right::page, show_page<page_style>},
+                                         {"GET", "/healthz", Right::health, show_live},
+                                         {"GET", "/readyz", Right::health, show_ready},
+                                         {"GET", "/metrics", Right::read, show_metrics},
+                                         {"GET", "/api/state", Right::read, show_state},
+                                         {"GET", "/api/sessions", Right::read, show_sessions},
+                                         {"GET", "/api/findings", Right::read, show_findings},
+                                         {"GET", "/api/explain", Right::read, explain},
+                                         {"GET", "/api/world", Right::read, world},
+                                         {"GET", "/api/records", Right::read, records},
+                                         {"GET", "/api/map", Right::read, map},
+                                         {"GET", "/api/objects", Right::read, show_objects},
+                                         {"GET", "/api/keys", Right::read, show_keys},
+                                         {"GET", "/api/impairment", Right::read, show_impairment},
+                                         {"PUT", "/api/impairment", Right::change, set_impairment},
+                                         {"POST", "/api/flight", Right::change, write_flight}}};
 
 } // namespace
 

@@ -33,6 +33,8 @@ struct Sources {
     std::function<void(std::function<void(Health)>)> ready;
     /// As relay::parse_impairment reads it. Errors: one line that says what is wrong with the text.
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
+    /// Writes what the flight recorder keeps of a session, or with 0 of all; none: there is none.
+    std::function<void(std::uint32_t session)> write_flight{};
     /// The story of the findings about a session's snapshot of this tick; nothing: none is kept.
     std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
     ApiSources api{};

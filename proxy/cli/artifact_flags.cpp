@@ -29,6 +29,11 @@ void ArtifactFlags::add_to(CLI::App& command) {
                     "Write all datagrams as a capture (pcapng), with sessions and findings as "
                     "comments; it holds every password, so it needs --show-secrets")
         ->type_name("FILE");
+    command
+        .add_option("--write-filter", capture_filter,
+                    "Write to --write only the datagrams about which a record matches, for example "
+                    "'session == 3' (proxy/filter/FILTERS.md)")
+        ->type_name("EXPRESSION");
 }
 
 std::optional<sink::DemoOptions> ArtifactFlags::demos(bool show_secrets) const {
@@ -61,8 +66,8 @@ void ArtifactFlags::open_capture(std::optional<sink::CaptureTarget>& target,
     try {
         target.emplace(capture, begin);
     } catch (const std::system_error& error) {
-        throw UsageError{fmt::format("--write {}: {}; name a file, no pipe, in a folder that "
-                                     "exists and may be written to",
+        throw UsageError{fmt::format("--write {}: {}; name a file, or a pipe that is read, in a "
+                                     "folder that exists and may be written to",
                                      capture, error.code().message())};
     } catch (const std::runtime_error& error) {
         throw UsageError{fmt::format("--write {}", error.what())};

@@ -18,7 +18,8 @@ namespace tw::cli {
 struct ArtifactFlags {
     std::string demo; ///< folder; empty: none
     int demo_version = 6;
-    std::string capture; ///< file; empty: none
+    std::string capture;        ///< file; empty: none
+    std::string capture_filter; ///< empty: all datagrams
 
     void add_to(CLI::App& command);
 

@@ -58,7 +58,8 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} 
                                                         {add_sizes_command},
                                                         {add_explain_command},
                                                         {add_findings_command},
-                                                        {add_health_command}}) {
+                                                        {add_health_command},
+                                                        {add_extcap_command}}) {
         Action action = add(app);
         CLI::App* const command = app.get_subcommands({}).back();
         if (command->get_option_no_throw("--config") == nullptr) {

@@ -34,6 +34,7 @@ struct Invocation {
 [[nodiscard]] Action add_records_command(CLI::App& app);
 [[nodiscard]] Action add_compare_command(CLI::App& app);
 [[nodiscard]] Action add_replay_command(CLI::App& app);
+[[nodiscard]] Action add_extcap_command(CLI::App& app);
 [[nodiscard]] Action add_map_command(CLI::App& app);
 [[nodiscard]] Action add_stats_command(CLI::App& app);
 [[nodiscard]] Action add_sizes_command(CLI::App& app);

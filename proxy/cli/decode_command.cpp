@@ -12,6 +12,8 @@
 #include "proxy/run/fanout.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/stopwatch.h"
+#include "proxy/sink/capture_sink.h"
+#include "proxy/sink/wanted.h"
 
 #include <atomic>
 #include <cstdio>
@@ -67,6 +69,8 @@ class Decoding {
     std::optional<sink::CaptureTarget> capture_file_;
     std::optional<sink::CaptureSink> capture_;
     std::optional<run::CaptureObserver> capture_observer_;
+    std::optional<sink::Wanted> wanted_;
+    std::optional<filter::FilteredSink> filtered_capture_;
     inspect::Observers observers_;
     run::Fanout sinks_;
     std::atomic<std::uint32_t> numbers_{0};
@@ -129,7 +133,14 @@ void Decoding::open_files() {
     if (capture_file_) {
         const sink::FileQueue::File file = capture_file_->give_to(*files_);
         capture_file_->begin(*files_, file);
-        sinks_.add(capture_.emplace(*files_, file));
+        auto filter = flags_->records.parse_filter("--write-filter",
+                                                   flags_->artifacts.capture_filter, *objects_);
+        sinks_.add(capture_.emplace(*files_, file,
+                                    filter ? sink::CaptureSink::Choice::wanted
+                                           : sink::CaptureSink::Choice::all));
+        if (filter) {
+            sinks_.add(filtered_capture_.emplace(*std::move(filter), wanted_.emplace(*capture_)));
+        }
         observers_.add(capture_observer_.emplace(*capture_));
     }
 }

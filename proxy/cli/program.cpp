@@ -3,6 +3,7 @@
 #include "proxy/cli/command_line.h"
 #include "proxy/record/terminal_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -18,6 +19,8 @@ namespace {
 
 /// What the relay's process puts before the arguments it was given, to start its observer.
 constexpr std::string_view kObserver = "--observer=";
+/// How Wireshark begins, which names no command.
+constexpr std::string_view kExtcap = "--extcap-";
 /// Stands behind the number of one that waits.
 constexpr char kWaits = '+';
 
@@ -28,6 +31,11 @@ Invocation invocation_of(int argc, char** argv) {
             std::string_view{invocation.arguments[1]}.substr(kObserver.size());
         std::from_chars(number.data(), number.data() + number.size(), invocation.observer);
         invocation.observer_waits = number.ends_with(kWaits);
+    }
+    if (argc > 1 && invocation.arguments[1].starts_with('-') &&
+        std::any_of(invocation.arguments.begin(), invocation.arguments.end(),
+                    [](const std::string& given) { return given.starts_with(kExtcap); })) {
+        invocation.arguments.insert(invocation.arguments.begin() + 1, "extcap");
     }
     if (invocation.observer != 0) {
         invocation.arguments.erase(invocation.arguments.begin() + 1);

@@ -68,7 +68,10 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
                 records.parse_filter("--console-filter", records.console_filter, objects),
             .expectations = records.expectations(objects),
             .pseudonym_key = records.pseudonym_key,
-            .demos = flags.artifacts.demos(records.show_secrets)};
+            .demos = flags.artifacts.demos(records.show_secrets),
+            .capture_filter =
+                records.parse_filter("--write-filter", flags.artifacts.capture_filter, objects),
+            .flight = flags.flight.options(records.show_secrets)};
 }
 
 void print_stats(sink::PromptStream& console, const run::ObserverResult& result) {
@@ -101,6 +104,9 @@ void confine_observer(const ProxyFlags& flags, std::uint32_t number) {
     }
     for (const auto& folder : flags.artifacts.folders()) {
         allowance.writable.push_back(folder);
+    }
+    if (flags.flight.on()) {
+        allowance.writable.push_back(flags.flight.folder());
     }
     if (const auto folder = flags.recording.folder(flags.records.output); !folder.empty()) {
         allowance.writable.emplace_back(folder);
@@ -352,11 +358,12 @@ int print_routes(const ProxyFlags& flags) {
 
 int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& invocation) {
     std::signal(SIGUSR1, SIG_IGN); // who asks for totals before there are any
+    std::signal(SIGUSR2, SIG_IGN); // or for what the flight recorder keeps
     std::signal(SIGPIPE, SIG_IGN); // a reader that leaves costs its own lines
     std::signal(SIGXFSZ, SIG_IGN); // and so does a file that may not grow
     std::signal(SIGCHLD, SIG_DFL); // else nobody could say how the observer ended
     if (invocation.observer != 0) {
-        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
             std::signal(signal, SIG_IGN); // they are for the relay, which says what to do
         }
         return observe(flags, settings, invocation);

@@ -86,6 +86,7 @@ void ProxyFlags::add_to(CLI::App& command) {
     records.add_to(command);
     artifacts.add_to(command);
     recording.add_to(command);
+    flight.add_to(command);
     relay.add_to(command);
     http.add_to(command);
     add_limits(*this, command);
@@ -126,10 +127,12 @@ void ProxyFlags::check() const {
     std::ignore = records.map_folders();
     std::ignore = artifacts.demos(records.show_secrets);
     artifacts.check_capture(records.show_secrets);
-    if (no_inspect && (artifacts.wants_demos() || !artifacts.capture.empty())) {
-        throw UsageError{"--demo and --write need what --no-inspect switches off"};
+    if (no_inspect && (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on())) {
+        throw UsageError{"--demo, --write and --flight need what --no-inspect switches off"};
     }
+    flight.check(records.show_secrets, memory_mib);
     std::ignore = records.parse_filter("--filter", records.filter, *objects);
+    std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter, *objects);
     std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
     std::ignore = records.expectations(*objects);
     std::ignore = http.where();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/cli/artifact_flags.h"
+#include "proxy/cli/flight_flags.h"
 #include "proxy/cli/http_flags.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/recording_flags.h"
@@ -25,6 +26,7 @@ struct ProxyFlags {
     RecordFlags records;
     ArtifactFlags artifacts;
     RecordingFlags recording;
+    FlightFlags flight;
     RelayFlags relay;
     HttpFlags http;
     double idle_timeout = 60; ///< seconds

@@ -1,5 +1,7 @@
 #include "proxy/report/fail_on.h"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,6 +24,15 @@ tl::expected<FailOn, std::string> FailOn::parse(const std::vector<std::string>& 
         fail_on.words_.push_back(std::move(word));
     }
     return fail_on;
+}
+
+std::array<bool, record::kFindingCount> FailOn::findings() const {
+    std::array<bool, record::kFindingCount> all{};
+    for (const Word& word : words_) {
+        std::transform(all.begin(), all.end(), word.fails.begin(), all.begin(),
+                       std::logical_or<>{});
+    }
+    return all;
 }
 
 std::vector<Check> FailOn::checks(const record::SessionStats& totals,

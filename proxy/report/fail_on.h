@@ -20,6 +20,9 @@ class FailOn {
     [[nodiscard]] static tl::expected<FailOn, std::string>
     parse(const std::vector<std::string>& words);
 
+    /// Those findings.
+    [[nodiscard]] std::array<bool, record::kFindingCount> findings() const;
+
     /// One check a word: whether none of its findings occurred.
     [[nodiscard]] std::vector<Check> checks(const record::SessionStats& totals,
                                             std::string_view asked_by) const;

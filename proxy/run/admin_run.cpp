@@ -51,11 +51,15 @@ admin::RelayState relay_state(const RelayWindow& relay) {
 } // namespace
 
 AdminRun::AdminRun(PageOptions options, Parts parts)
-    : parts_{parts}, token_{std::move(options.token)}, log_is_private_{options.log_is_private},
-      tell_story_{std::move(options.tell_story)}, open_reading_{options.admin.access.open_reading},
-      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()}, started_ms_{now_ms()},
-      probe_{*parts_.io, reachable(relay::to_asio(parts_.relay->listen_endpoints().front())),
-             kProbeDeadline},
+    : parts_{std::move(parts)}, token_{std::move(options.token)},
+      log_is_private_{options.log_is_private}, tell_story_{std::move(options.tell_story)},
+      open_reading_{options.admin.access.open_reading}, host_{options.admin.hosts.empty()
+                                                                  ? ""
+                                                                  : options.admin.hosts.front()},
+      started_ms_{now_ms()}, probe_{*parts_.io,
+                                    reachable(
+                                        relay::to_asio(parts_.relay->listen_endpoints().front())),
+                                    kProbeDeadline},
       admin_{std::move(options.admin), options.listening, sources()} {
     admin_.set_token(token_.value);
 }
@@ -121,6 +125,7 @@ admin::Sources AdminRun::sources() {
         .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
             return parts_.impairment->set(text).map([](const std::string&) {});
         },
+        .write_flight = parts_.write_flight,
         .explain = [this](std::uint32_t session,
                           std::int64_t tick) { return explain(session, tick); },
         .api = {.map = [this](std::uint32_t session) { return map_of(session); },

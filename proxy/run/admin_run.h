@@ -49,7 +49,9 @@ class AdminRun {
         std::uint32_t observer;             ///< which one of the run this is
         const sink::RecordTarget* file;
         const sink::QueuedOutput* queue;
-        bool inspecting;
+        /// Writes what the flight recorder keeps of a session, or with 0 of all; none: there is none.
+        std::function<void(std::uint32_t session)> write_flight{};
+        bool inspecting = true;
     };
 
     AdminRun(PageOptions options, Parts parts);

@@ -1,24 +1,24 @@
 #pragma once
 
 #include "proxy/inspect/observer.h"
-#include "proxy/sink/capture_sink.h"
+#include "proxy/sink/datagram_sink.h"
 
 namespace tw::run {
 
-/// Shows a capture every datagram that is looked at.
+/// Shows a sink every datagram that is looked at.
 class CaptureObserver final : public inspect::Observer {
   public:
-    /// `capture` has to outlive it.
-    explicit CaptureObserver(sink::CaptureSink& capture) : capture_{&capture} {}
+    /// `sink` has to outlive it.
+    explicit CaptureObserver(sink::DatagramSink& sink) : sink_{&sink} {}
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
-        capture_->on_datagram(head, datagram);
+        sink_->on_datagram(head, datagram);
     }
 
-    void on_datagram_end() override { capture_->on_datagram_end(); }
+    void on_datagram_end() override { sink_->on_datagram_end(); }
 
   private:
-    sink::CaptureSink* capture_;
+    sink::DatagramSink* sink_;
 };
 
 } // namespace tw::run

@@ -48,6 +48,13 @@ tl::expected<std::string, std::string> ImpairmentControl::set(std::string_view t
     return relay::to_string(*impairment);
 }
 
+void ImpairmentControl::repeat() {
+    const std::scoped_lock lock{mutex_};
+    if (const relay::Impairment impairment = relay_->impairment(); impairment.active()) {
+        write_record(impairment);
+    }
+}
+
 void ImpairmentControl::finish() {
     const std::scoped_lock lock{mutex_};
     finished_ = true;
@@ -60,6 +67,11 @@ void ImpairmentControl::write(const relay::Impairment& impairment) {
     } else {
         spdlog::info("the line is not impaired any more");
     }
+    write_record(impairment);
+}
+
+void ImpairmentControl::write_record(const relay::Impairment& impairment) {
+    const std::string settings = relay::to_string(impairment);
     if (records_ == nullptr) {
         return;
     }

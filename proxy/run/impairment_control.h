@@ -30,11 +30,15 @@ class ImpairmentControl {
     /// As relay::parse_impairment reads it.
     [[nodiscard]] std::string settings() const { return relay::to_string(relay_->impairment()); }
 
+    /// Writes down again what is in force, if anything is: for who reads only from here on.
+    void repeat();
+
     /// To be called before the records end: no change is taken any more.
     void finish();
 
   private:
     void write(const relay::Impairment& impairment);
+    void write_record(const relay::Impairment& impairment);
 
     RelayWindow* relay_;
     sink::Output* records_;

@@ -30,22 +30,26 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
                                               [this](const std::string& settings) {
                                                   return link_.send(Word::impair, settings);
                                               }},
-      memory_{options_.memory_bytes}, maps_{options_.map_folders,
-                                            {.cache = options_.map_cache,
-                                             .memory = &memory_,
-                                             .with_files = options_.demos.has_value()}} {
+      memory_{options_.memory_bytes - (options_.flight ? options_.flight->bytes : 0)},
+      maps_{options_.map_folders,
+            {.cache = options_.map_cache,
+             .memory = &memory_,
+             .with_files = options_.demos.has_value()}} {
     if (options_.file != nullptr) {
         queue_.emplace(*options_.file, options_.inspect ? shared_.threads() : 0,
                        &shared_.block().progress);
     }
     if (options_.demos || options_.capture != nullptr) {
-        files_.emplace();
+        written_.open_files();
     }
     if (options_.capture != nullptr) {
-        capture_ = options_.capture->give_to(*files_);
+        capture_ = options_.capture->give_to(*written_.files());
         if (!waits_) {
-            options_.capture->begin(*files_, *capture_);
+            options_.capture->begin(*written_.files(), *capture_);
         }
+    }
+    if (options_.flight) {
+        written_.open_flight();
     }
     if (options_.console != nullptr && options_.inspect) {
         console_.emplace(options_.console->is_terminal());
@@ -87,25 +91,33 @@ PipelineOptions ObserverRun::pipeline() {
             .pseudonym_key = options_.pseudonym_key,
             .demos = options_.demos,
             .capture = capture_,
-            .files = files_ ? &*files_ : nullptr,
+            .capture_filter = options_.capture_filter,
+            .files = written_.files(),
             .resync = options_.resync ? std::function<bool(std::uint32_t)>{[this](auto session) {
                 return link_.send(Word::resync, std::to_string(session));
             }}
-                                      : nullptr};
+                                      : nullptr,
+            .flight = options_.flight,
+            .flight_bytes = options_.flight ? options_.flight->bytes / shared_.threads() : 0,
+            .flight_files = written_.flight()};
 }
 
 void ObserverRun::open_page() {
-    page_.emplace(*std::move(options_.page), AdminRun::Parts{.io = &io_,
-                                                             .relay = &relay_,
-                                                             .impairment = &*impairment_,
-                                                             .board = &*board_,
-                                                             .feed = &*feed_,
-                                                             .maps = &maps_,
-                                                             .objects = options_.objects,
-                                                             .observer = number_,
-                                                             .file = options_.file,
-                                                             .queue = queue_ ? &*queue_ : nullptr,
-                                                             .inspecting = options_.inspect});
+    AdminRun::Parts parts{.io = &io_,
+                          .relay = &relay_,
+                          .impairment = &*impairment_,
+                          .board = &*board_,
+                          .feed = &*feed_,
+                          .maps = &maps_,
+                          .objects = options_.objects,
+                          .observer = number_,
+                          .file = options_.file,
+                          .queue = queue_ ? &*queue_ : nullptr,
+                          .inspecting = options_.inspect};
+    if (written_.flight() != nullptr) {
+        parts.write_flight = [this](std::uint32_t session) { write_flight(session); };
+    }
+    page_.emplace(*std::move(options_.page), std::move(parts));
 }
 
 /// Where the observer before this one had the port until now.
@@ -140,7 +152,7 @@ void ObserverRun::look(const relay::UniqueFd& legacy) {
         options_.file->go_behind_last_line();
     }
     if (options_.capture != nullptr) {
-        options_.capture->begin(*files_, *capture_);
+        options_.capture->begin(*written_.files(), *capture_);
     }
     impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
     for (const auto& worker : workers_) {
@@ -221,6 +233,9 @@ void ObserverRun::obey(ProcessLink::Message& message) {
             worker->request_report();
         }
         break;
+    case Word::flight:
+        write_flight(0);
+        break;
     case Word::finish:
         stop();
         break;
@@ -246,6 +261,8 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show(false);
     check_disk();
+    repeat_impairment();
+    written_.complain();
     if (page_) {
         page_->look();
     }
@@ -278,30 +295,23 @@ void ObserverRun::check_disk() {
     if (options_.file->moved() && !options_.file->segmented()) {
         link_.send(Word::reopen);
     }
-    while (const auto complaint = files_ ? files_->take_complaint() : std::nullopt) {
-        spdlog::error("not written: {}; forwarding goes on", *complaint);
+}
+
+/// Each segment can be read alone.
+void ObserverRun::repeat_impairment() {
+    const std::uint32_t segment = queue_ ? queue_->segment() : 0;
+    if (segment > std::exchange(segment_, segment) && segment > 1 && impairment_) {
+        impairment_->repeat();
     }
 }
 
-/// Writes what is left of demos and the capture; returns how much is missing in them.
-std::uint64_t ObserverRun::finish_files(const WorkerResult& seen) {
-    if (!files_) {
-        return 0;
+void ObserverRun::write_flight(std::uint32_t session) {
+    if (written_.flight() == nullptr) {
+        spdlog::warn("there is no flight recorder to write anything");
     }
-    files_->finish();
-    check_disk();
-    const sink::DemoLosses& losses = seen.demo_losses;
-    if (losses.late != 0) {
-        spdlog::info("{} snapshots came behind a younger one and are in no demo", losses.late);
+    for (const auto& worker : workers_) {
+        worker->request_flight(session);
     }
-    const std::uint64_t missing =
-        losses.snapshots + losses.messages + seen.capture_losses + files_->lost();
-    if (missing != 0) {
-        spdlog::error("of demos {} snapshots and {} messages are missing, of the capture {} "
-                      "datagrams, of both {} blocks",
-                      losses.snapshots, losses.messages, seen.capture_losses, files_->lost());
-    }
-    return missing;
 }
 
 void ObserverRun::stop() {
@@ -362,7 +372,8 @@ ObserverResult ObserverRun::finish() {
             spdlog::error("{} records could not be written", result.lost_records);
         }
     }
-    result.lost_records += finish_files(result.seen);
+    result.lost_records += written_.finish(result.seen.demo_losses, result.seen.capture_losses);
+    written_.finish_flight(result.seen.flight);
     result.looked = !waits_;
     if (!result.looked) {
         return result;

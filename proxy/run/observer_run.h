@@ -13,6 +13,7 @@
 #include "proxy/run/stopwatch.h"
 #include "proxy/run/worker.h"
 #include "proxy/run/worker_result.h"
+#include "proxy/run/written_files.h"
 #include "proxy/sink/capture_target.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
@@ -60,6 +61,8 @@ struct ObserverOptions {
     std::string pseudonym_key{}; ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
     sink::CaptureTarget* capture = nullptr; ///< null: none. Has to outlive the run
+    std::optional<filter::Filter> capture_filter{};
+    std::optional<sink::FlightOptions> flight{};
     std::optional<PageOptions> page{};
     /// Of one that waits: opens its page when it looks, with what may be thrown; none: there is none.
     std::function<PageOptions()> late_page{};
@@ -103,7 +106,8 @@ class ObserverRun {
     void show(bool last);
     void check_disk();
     void hand_over(Legacies legacies);
-    [[nodiscard]] std::uint64_t finish_files(const WorkerResult& seen);
+    void repeat_impairment();
+    void write_flight(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);
     [[nodiscard]] ObserverResult finish();
@@ -119,7 +123,7 @@ class ObserverRun {
     inspect::MemoryBudget memory_;
     MapFolders maps_;
     std::optional<sink::QueuedOutput> queue_;
-    std::optional<sink::FileQueue> files_;
+    WrittenFiles written_;
     std::optional<sink::FileQueue::File> capture_;
     std::optional<sink::Console> console_;
     std::vector<std::unique_ptr<Worker>> workers_;
@@ -135,6 +139,7 @@ class ObserverRun {
     Stopwatch shown_;
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
+    std::uint32_t segment_ = 0; ///< of the records, as it was last seen
     DiskReport disk_report_;
     ServerReport server_report_;
 };

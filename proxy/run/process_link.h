@@ -34,6 +34,8 @@ enum class Word : std::uint8_t {
     // from the observer
     reopen, ///< the file of records does not stand under its name any more: open it again
     resync, ///< ask the server for everything anew, for the session with this number in the rings
+    // from the relay
+    flight, ///< write what the flight recorder keeps
 };
 
 /// One end of the line between the relay's process and the observer's: whole messages, in order.

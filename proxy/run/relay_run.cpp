@@ -65,7 +65,7 @@ RelayRun::RelayRun(RelayRunOptions options)
                            ? std::nullopt
                            : std::optional{options_.taker->offer().observer}});
     }
-    signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGHUP});
+    signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
 }
 
 std::optional<Ending> RelayRun::open() {
@@ -216,9 +216,9 @@ void RelayRun::on_signal(int signal) {
     if (stopping_) {
         return;
     }
-    if (signal == SIGUSR1) {
+    if (signal == SIGUSR1 || signal == SIGUSR2) {
         if (keeper_) {
-            keeper_->tell(Word::report);
+            keeper_->tell(signal == SIGUSR1 ? Word::report : Word::flight);
         }
     } else if (signal != SIGHUP) {
         stop(signal == SIGINT ? "interrupted" : "terminated");

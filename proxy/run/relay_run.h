@@ -76,7 +76,7 @@ struct RelayRunResult {
 
 /// The relay's process of a live run: forwards, keeps an observer, obeys signals.
 ///
-/// SIGINT and SIGTERM end it; SIGUSR1 asks for the totals so far; SIGHUP reads the configuration
+/// SIGINT and SIGTERM end it; SIGUSR1 asks for the totals so far; SIGUSR2 for what the flight recorder keeps; SIGHUP reads the configuration
 /// and opens the files again, or ends it where its terminal is gone.
 class RelayRun {
   public:

@@ -88,6 +88,13 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
     }
     if (capture_) {
         sinks_.add(*capture_);
+        if (options.capture_filter) {
+            sinks_.add(
+                filtered_capture_.emplace(*options.capture_filter, wanted_.emplace(*capture_)));
+        }
+    }
+    if (flight_) {
+        sinks_.add(*flight_);
     }
 }
 
@@ -97,7 +104,9 @@ inspect::Options Worker::inspect_options(const PipelineOptions& options) {
         observers_.add(attribution_);
     }
     if (options.capture) {
-        capture_.emplace(*options.files, *options.capture);
+        using Choice = sink::CaptureSink::Choice;
+        capture_.emplace(*options.files, *options.capture,
+                         options.capture_filter ? Choice::wanted : Choice::all);
         observers_.add(capture_observer_.emplace(*capture_));
     }
     if (options.feed != nullptr) {
@@ -105,6 +114,10 @@ inspect::Options Worker::inspect_options(const PipelineOptions& options) {
                       options.inspect.objects == nullptr ? snapshot::ObjectSet::standard()
                                                          : *options.inspect.objects);
         observers_.add(feed_->ledger());
+    }
+    if (options.flight) {
+        flight_.emplace(*options.flight, options.flight_bytes, *options.flight_files);
+        observers_.add(flight_observer_.emplace(*flight_));
     }
     own.observers = &observers_;
     return own;
@@ -132,6 +145,7 @@ WorkerResult Worker::take_result() {
     result_.expectations = expectations_.list();
     result_.demo_losses = demos_ ? demos_->losses() : sink::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->lost() : 0;
+    result_.flight = flight_ ? flight_->tally() : sink::FlightTally{};
     return std::move(result_);
 }
 
@@ -156,7 +170,8 @@ void Worker::run() {
         } else if (ending) {
             break;
         } else {
-            ring_.sleep_until(next_due(now), [this] { return ending_ || report_wanted_; });
+            ring_.sleep_until(next_due(now),
+                              [this] { return ending_ || report_wanted_ || flight_wanted_; });
         }
     }
     inspector_.finish(relay::now_utc(), "shutdown");
@@ -165,6 +180,9 @@ void Worker::run() {
     }
     if (capture_) {
         capture_->finish(relay::now_utc());
+    }
+    if (flight_) {
+        flight_->finish(relay::now_utc());
     }
     if (json_) {
         json_->flush();
@@ -184,6 +202,11 @@ void Worker::do_what_is_due(relay::Clock::time_point now) {
         if (capture_) {
             capture_->flush();
         }
+        writing_ = flight_.has_value();
+    }
+    if (flight_ && (flight_wanted_.exchange(false) || writing_)) {
+        writing_ = flight_->on_time(relay::now_utc());
+        to_flush_ = to_flush_ || flight_->busy();
     }
     if (board_ != nullptr && to_publish_ && now - published_ >= kPublishEvery) {
         published_ = now;
@@ -197,7 +220,7 @@ void Worker::do_what_is_due(relay::Clock::time_point now) {
 
 /// When there is something to do although nothing comes.
 relay::Clock::time_point Worker::next_due(relay::Clock::time_point now) const {
-    auto due = now + kLongestSleep;
+    auto due = writing_ ? now : now + kLongestSleep;
     if (to_flush_) {
         due = std::min(due, flushed_ + kFlushEvery);
     }

@@ -13,10 +13,13 @@
 #include "proxy/run/resync.h"
 #include "proxy/run/story_keeper.h"
 #include "proxy/run/worker_result.h"
+#include "proxy/sink/capture_sink.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/finding_limit.h"
+#include "proxy/sink/flight_recorder.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/sink/wanted.h"
 
 #include <atomic>
 #include <cstddef>
@@ -48,9 +51,13 @@ struct PipelineOptions {
     std::string pseudonym_key{};   ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
     std::optional<sink::FileQueue::File> capture{}; ///< where datagrams are written
+    std::optional<filter::Filter> capture_filter{}; ///< only those that give a record like this
     sink::FileQueue* files = nullptr; ///< of demos and the capture; set where there are any
     /// Asks for a full snapshot of a session; false when that cannot be. None: nobody may ask.
     std::function<bool(std::uint32_t session)> resync{};
+    std::optional<sink::FlightOptions> flight{};
+    std::size_t flight_bytes = 0;            ///< of each worker
+    sink::FileQueue* flight_files = nullptr; ///< set where there is a flight recorder
 };
 
 /// Where a worker finds the copies.
@@ -80,6 +87,16 @@ class Worker {
     void request_report() {
         report_wanted_.store(true);
         ring_.wake();
+    }
+
+    /// Asks the flight recorder, if there is one, for what it keeps of a session, or with 0 of all;
+    /// from any thread.
+    void request_flight(std::uint32_t session) {
+        if (flight_) {
+            flight_->request(session);
+            flight_wanted_.store(true);
+            ring_.wake();
+        }
     }
 
     /// To be called when the relay has ended: looks at all that is left, closes the sessions.
@@ -115,6 +132,10 @@ class Worker {
     std::optional<sink::DemoSink> demos_;
     std::optional<sink::CaptureSink> capture_;
     std::optional<CaptureObserver> capture_observer_;
+    std::optional<sink::Wanted> wanted_;
+    std::optional<filter::FilteredSink> filtered_capture_;
+    std::optional<sink::FlightRecorder> flight_;
+    std::optional<CaptureObserver> flight_observer_;
     std::optional<admin::LiveSink> live_;
     std::optional<StoryKeeper> stories_;
     std::optional<ResyncWish> resync_;
@@ -131,6 +152,8 @@ class Worker {
     bool to_publish_ = true; ///< the page does not know it yet
     std::atomic<bool> ending_{false};
     std::atomic<bool> report_wanted_{false};
+    std::atomic<bool> flight_wanted_{false};
+    bool writing_ = false; ///< the flight recorder has more to write now
     std::thread thread_;
 };
 

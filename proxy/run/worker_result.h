@@ -5,6 +5,7 @@
 #include "proxy/record/stats.h"
 #include "proxy/run/legacy_file.h"
 #include "proxy/sink/demo_sink.h"
+#include "proxy/sink/flight_recorder.h"
 
 #include <cstdint>
 #include <vector>
@@ -20,6 +21,7 @@ struct WorkerResult {
     std::vector<filter::Expectation> expectations{};
     sink::DemoLosses demo_losses{};   ///< what demos could not hold
     std::uint64_t capture_losses = 0; ///< datagrams that the capture lacks
+    sink::FlightTally flight{};       ///< what the flight recorder did
     Legacies legacies{}; ///< of sessions that go on in another relay, for the observer there
 
     /// Precondition: `other` had the same expectations.
@@ -30,6 +32,7 @@ struct WorkerResult {
         filter::merge(expectations, other.expectations);
         demo_losses.merge(other.demo_losses);
         capture_losses += other.capture_losses;
+        flight.merge(other.flight);
         legacies.merge(other.legacies);
     }
 };

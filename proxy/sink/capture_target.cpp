@@ -1,12 +1,14 @@
 #include "proxy/sink/capture_target.h"
 
-#include "proxy/sink/capture_sink.h"
+#include "proxy/sink/capture_blocks.h"
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <tuple>
 
 #include <fcntl.h>
@@ -28,13 +30,34 @@ bool is_foreign(int file) {
            !kMagic.starts_with(std::string_view{first.data(), static_cast<std::size_t>(read)});
 }
 
+/// Its reader comes soon: who made the pipe for us starts both.
+int open_pipe(const std::string& path) {
+    constexpr std::chrono::milliseconds kPause{20};
+    constexpr int kTries = 250;
+    for (int tries = 0;; ++tries) {
+        const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (file >= 0) {
+            return file;
+        }
+        if (errno != ENXIO || tries == kTries) {
+            throw std::system_error{errno, std::generic_category(), path};
+        }
+        std::this_thread::sleep_for(kPause);
+    }
+}
+
 } // namespace
 
 CaptureTarget::CaptureTarget(const std::string& path, Begin begin) : path_{path} {
-    // Looked at first: opening a pipe would wait for its reader.
     struct stat found {};
 
-    if (::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
+    const bool there = ::stat(path.c_str(), &found) == 0;
+    pipe_ = there && S_ISFIFO(found.st_mode);
+    if (pipe_) {
+        descriptor_ = open_pipe(path);
+        return;
+    }
+    if (there && !S_ISREG(found.st_mode)) {
         throw std::system_error{ESPIPE, std::generic_category(), path};
     }
     const int fresh = begin == Begin::empty ? O_TRUNC : 0;
@@ -59,8 +82,11 @@ FileQueue::File CaptureTarget::give_to(FileQueue& files) {
 }
 
 void CaptureTarget::begin(FileQueue& files, FileQueue::File file) const {
-    std::ignore = ::ftruncate(descriptor_, static_cast<off_t>(whole_capture_bytes(descriptor_)));
-    std::ignore = files.append(file, CaptureSink::head());
+    if (!pipe_) {
+        std::ignore =
+            ::ftruncate(descriptor_, static_cast<off_t>(whole_capture_bytes(descriptor_)));
+    }
+    std::ignore = files.append(file, CaptureBlocks::head());
 }
 
 } // namespace tw::sink

@@ -15,8 +15,10 @@ class CaptureTarget {
         behind, ///< a section of its own, behind the last whole block
     };
 
-    /// Errors: throws std::system_error for what cannot be opened, and for what is no file on a disk:
-    /// nobody waits for the reader of a pipe; std::runtime_error for `behind` where something other
+    /// Of a pipe its reader is waited for, for some seconds; when it takes nothing later, what was
+    /// not taken is lost.
+    /// Errors: throws std::system_error for what cannot be opened, and for what is neither a file on a
+    /// disk nor a pipe; std::runtime_error for `behind` where something other
     /// than a capture is in the file.
     CaptureTarget(const std::string& path, Begin begin);
     ~CaptureTarget();
@@ -34,6 +36,7 @@ class CaptureTarget {
   private:
     std::string path_;
     int descriptor_ = -1;
+    bool pipe_ = false;
 };
 
 } // namespace tw::sink

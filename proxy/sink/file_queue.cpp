@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 namespace tw::sink {
@@ -15,8 +16,20 @@ namespace tw::sink {
 namespace {
 
 constexpr mode_t kReadableByAll = 0644;
+constexpr mode_t kReadableByOwner = 0600; // it holds passwords
 /// Beyond so many the disk is full, and nobody reads them.
 constexpr std::size_t kMaxComplaints = 16;
+
+/// False: it took nothing for a while.
+bool wait_for_reader(int descriptor) {
+    constexpr int kPatienceMs = 3000;
+    pollfd wanted{.fd = descriptor, .events = POLLOUT, .revents = 0};
+    int ready = 0;
+    do {
+        ready = ::poll(&wanted, 1, kPatienceMs);
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
 
 /// All of it at its place, or behind what is there. Returns errno, 0 when all went well.
 int write_all(int descriptor, std::span<const std::byte> bytes, std::optional<std::size_t> at) {
@@ -24,6 +37,12 @@ int write_all(int descriptor, std::span<const std::byte> bytes, std::optional<st
         const ssize_t written =
             at ? ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(*at))
                : ::write(descriptor, bytes.data(), bytes.size());
+        if (written < 0 && errno == EAGAIN) { // a pipe whose reader takes its time
+            if (!wait_for_reader(descriptor)) {
+                return ETIMEDOUT;
+            }
+            continue;
+        }
         if (written < 0 && errno != EINTR) {
             return errno;
         }
@@ -81,7 +100,7 @@ bool FileQueue::push(Command command) {
 }
 
 std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path,
-                                                 std::vector<std::byte> bytes) {
+                                                 std::vector<std::byte> bytes, Readers readers) {
     File file = 0;
     {
         const std::lock_guard lock{mutex_};
@@ -90,7 +109,8 @@ std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path,
     if (!push({.kind = Command::Kind::create,
                .file = file,
                .bytes = std::move(bytes),
-               .path = std::move(path)})) {
+               .path = std::move(path),
+               .readers = readers})) {
         return std::nullopt;
     }
     return file;
@@ -130,6 +150,11 @@ std::optional<std::string> FileQueue::take_complaint() {
     std::string first = std::move(complaints_.front());
     complaints_.erase(complaints_.begin());
     return first;
+}
+
+std::size_t FileQueue::queued_bytes() const {
+    const std::lock_guard lock{mutex_};
+    return queued_bytes_;
 }
 
 std::uint64_t FileQueue::lost() const {
@@ -186,10 +211,10 @@ void FileQueue::execute(Command& command) {
 void FileQueue::create_file(const Command& command) {
     Open& open = open_[command.file];
     open.path = command.path;
+    const mode_t mode = command.readers == Readers::all ? kReadableByAll : kReadableByOwner;
     constexpr int kMaxSameName = 1000;
     for (int number = 2; number <= kMaxSameName; ++number) {
-        open.descriptor =
-            ::open(open.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kReadableByAll);
+        open.descriptor = ::open(open.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (open.descriptor >= 0 || errno != EEXIST) {
             break;
         }

@@ -26,6 +26,9 @@ class FileQueue {
         wait,   ///< of a file that is decoded: nothing runs away
     };
 
+    /// Who may read a file.
+    enum class Readers : std::uint8_t { all, owner };
+
     using File = std::uint32_t;
 
     explicit FileQueue(Full full = Full::refuse, std::size_t max_bytes = kMaxQueueBytes);
@@ -39,7 +42,8 @@ class FileQueue {
     /// A file that was not there before, with these bytes in it. Where there is one of this name it
     /// gets a number behind it: NAME-2.demo. Nothing: refused.
     [[nodiscard]] std::optional<File> create(std::filesystem::path path,
-                                             std::vector<std::byte> bytes);
+                                             std::vector<std::byte> bytes,
+                                             Readers readers = Readers::all);
     /// A file that is open already; it is taken over.
     [[nodiscard]] File adopt(int descriptor, std::filesystem::path path);
 
@@ -56,6 +60,8 @@ class FileQueue {
     /// A file that could not be made or written, and why; each is reported once.
     [[nodiscard]] std::optional<std::string> take_complaint();
 
+    /// What waits to be written.
+    [[nodiscard]] std::size_t queued_bytes() const;
     /// Blocks that were refused or could not be written.
     [[nodiscard]] std::uint64_t lost() const;
     /// Files that were made.
@@ -71,6 +77,7 @@ class FileQueue {
         std::size_t at = 0;           ///< of a patch
         int descriptor = -1;          ///< of what is adopted
         std::filesystem::path path{}; ///< of what is created or adopted
+        Readers readers = Readers::all;
     };
 
     struct Open {

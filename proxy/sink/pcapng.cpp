@@ -63,21 +63,20 @@ std::size_t PcapngEncoder::begin(std::uint32_t type, Bytes& out) const {
 
 void PcapngEncoder::end(std::size_t begin, Bytes& out) const {
     const auto size = static_cast<std::uint32_t>(out.size() - begin + 4);
-    Bytes length;
-    put32(size, length);
-    std::copy(length.begin(), length.end(), out.begin() + static_cast<std::ptrdiff_t>(begin) + 4);
     put32(size, out);
+    std::copy(out.end() - 4, out.end(), out.begin() + static_cast<std::ptrdiff_t>(begin) + 4);
 }
 
-void PcapngEncoder::section(std::string_view program, Bytes& out) const {
+void PcapngEncoder::section(std::string_view program, Bytes& out, std::string_view comment) const {
     const std::size_t at = begin(kSection, out);
     put32(kByteOrder, out);
     put16(1, out);
     put16(0, out);
     put32(kUnknownLength, out);
     put32(kUnknownLength, out);
-    if (!program.empty()) {
-        put_option(kSectionProgram, program, out);
+    put_option(kComment, comment, out);
+    put_option(kSectionProgram, program, out);
+    if (!program.empty() || !comment.empty()) {
         put32(0, out);
     }
     end(at, out);
@@ -110,9 +109,9 @@ void PcapngEncoder::packet(const PcapngPacket& packet, Bytes& out) const {
         put_option(kComment, comment, out);
     }
     if (packet.direction != PcapngPacket::Direction::unknown) {
-        Bytes flags;
-        put32(static_cast<std::uint32_t>(packet.direction), flags);
-        put_option(kPacketFlags, std::span<const std::byte>{flags}, out);
+        put16(kPacketFlags, out);
+        put16(sizeof(std::uint32_t), out);
+        put32(static_cast<std::uint32_t>(packet.direction), out);
     }
     if (out.size() != options) {
         put32(0, out);

@@ -42,8 +42,8 @@ class PcapngEncoder {
 
     explicit PcapngEncoder(bool big_endian = false) : big_endian_{big_endian} {}
 
-    /// `program`: who writes it; empty: not said.
-    void section(std::string_view program, Bytes& out) const;
+    /// `program`: who writes it; `comment`: what is to be said about all of it; empty: not said.
+    void section(std::string_view program, Bytes& out, std::string_view comment = {}) const;
     void interface(const PcapngInterface& interface, Bytes& out) const;
     void packet(const PcapngPacket& packet, Bytes& out) const;
     /// Totals of an interface, of which none are given: a place for what belongs to no packet.

@@ -3,7 +3,7 @@
 // Covers: proxy/cli/recording_flags.cpp, proxy/cli/records_command.cpp, proxy/cli/records_files.cpp, proxy/run/disk_report.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -247,6 +247,21 @@ const run = (...args) => {
     return { status: done.status, out: done.stdout, log: done.stderr };
 };
 
+test('each segment says how bad the line is', () =>
+    withServer(async ({ folder, record, enter }) => {
+        const recordings = join(folder, 'recordings/');
+        const proxy = await record(recordings, '--rotate', '2s', '--impair', 's2c:delay=5ms');
+        const bot = await enter(proxy);
+        await plays(bot, 6 * SNAPSHOTS);
+        await bot.leave();
+        assert.equal(await proxy.drain(), 0);
+        const files = readdirSync(recordings).sort();
+        assert.ok(files.length >= 3, files.join());
+        for (const name of files.slice(0, -1)) {
+            assert.ok(recordsIn(join(recordings, name)).some(({ type, settings }) => type === 'impairment' && /5ms/.test(settings)), name);
+        }
+    }));
+
 test('segments are read back as one recording, while they grow and when they are done', () =>
     withServer(async ({ folder, record, enter }) => {
         const recordings = join(folder, 'recordings/');
@@ -276,6 +291,13 @@ test('segments are read back as one recording, while they grow and when they are
         const tees = all.flatMap(({ t: time, tick, items }) => (items ?? []).filter(({ player, at }) => player ?? at)
             .map(({ player, at }) => [time, tick, player ?? '', at?.x ?? ''].join()));
         assert.deepEqual(rows, ['t,tick,items.player,items.at.x', ...tees]);
+
+        // What lies before the time asked for is not even opened.
+        const part = join(folder, 'part/');
+        cpSync(recordings, part, { recursive: true });
+        writeFileSync(join(part, readdirSync(part).sort()[0]), 'no recording\n');
+        const last = all.at(-5).t;
+        assert.deepEqual(linesOf(run('records', part, '--from', last).out), all.filter((each) => each.t >= last));
 
         const verified = run('records', recordings, '--verify');
         assert.equal(verified.status, 0, verified.out);

@@ -28,7 +28,8 @@ struct Page {
 
     std::atomic<bool> well{true};
     std::atomic<bool> turns{true};
-    std::string impairment = "none"; // the server's thread only
+    std::string impairment = "none";    // the server's thread only
+    std::vector<std::uint32_t> written; // by the flight recorder; the same
     std::vector<Listening> listening = [] {
         std::vector<Listening> one;
         one.emplace_back(tw::admin::HttpAddress{.address = "127.0.0.1"});
@@ -55,6 +56,7 @@ struct Page {
              impairment = text;
              return {};
          },
+         .write_flight = [this](std::uint32_t session) { written.push_back(session); },
          .explain = [](std::uint32_t session, std::int64_t tick) -> std::optional<std::string> {
              return session == 1 && tick == 12 ? std::optional<std::string>{"once upon a tick\n"}
                                                : std::nullopt;
@@ -199,4 +201,21 @@ TEST_CASE("a stranger's name is not answered") {
     CHECK(status_of(get(page.port(), "/api/state", "Host: evil.example\r\n")) ==
           "HTTP/1.1 421 Misdirected Request");
     CHECK(status_of(get(page.port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
+}
+
+TEST_CASE("the flight recorder writes for who has the token, all or one session") {
+    const Page page;
+    const auto post = [&page](const std::string& query, const std::string& more) {
+        return ask(page.port(), "POST /api/flight" + query +
+                                    " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                                    "text/plain\r\nContent-Length: 0\r\n" +
+                                    more + "\r\n");
+    };
+    CHECK(post("", kAuthorization).find(" 200 ") != std::string::npos);
+    CHECK(post("?session=3", kAuthorization).find(" 200 ") != std::string::npos);
+    CHECK(post("?session=x", kAuthorization).find(" 400 ") != std::string::npos);
+    CHECK(post("", "").find(" 401 ") != std::string::npos);
+    CHECK(ask(page.port(), "GET /api/flight HTTP/1.1\r\nHost: localhost\r\n\r\n").find(" 405 ") !=
+          std::string::npos);
+    CHECK(page.written == std::vector<std::uint32_t>{0, 3});
 }

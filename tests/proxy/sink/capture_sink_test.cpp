@@ -1,4 +1,4 @@
-// Covers: proxy/sink/capture_target.cpp
+// Covers: proxy/sink/capture_target.cpp, proxy/sink/capture_blocks.cpp
 #include "proxy/capture/capture_run.h"
 #include "proxy/run/capture_observer.h"
 #include "proxy/sink/capture_sink.h"
@@ -8,6 +8,7 @@
 #include "tests/support/json_records.h"
 #include "tests/support/test_data.h"
 
+#include <array>
 #include <atomic>
 #include <fstream>
 #include <iterator>
@@ -143,7 +144,19 @@ TEST_CASE("what can be no capture is refused, and its bytes are nobody's blocks"
                     std::system_error);
     const auto pipe = folder.path() / "pipe";
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-    CHECK_THROWS_AS((CaptureTarget{pipe, CaptureTarget::Begin::empty}), std::system_error);
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    {
+        FileQueue files;
+        CaptureTarget target{pipe, CaptureTarget::Begin::empty};
+        const auto queued = target.give_to(files);
+        target.begin(files, queued);
+        files.finish();
+        std::array<char, 4> magic{};
+        CHECK(::read(reader, magic.data(), magic.size()) == 4);
+        CHECK(magic[0] == '\x0a');
+    }
+    ::close(reader);
+    CHECK_THROWS_AS((CaptureTarget{"/dev/null", CaptureTarget::Begin::empty}), std::system_error);
     CHECK(sink::whole_capture_bytes(-1) == 0);
     const auto file = folder.path() / "text";
     const std::string_view text = "this is no capture at all";

@@ -1,0 +1,149 @@
+#include "proxy/cli/commands.h"
+#include "proxy/cli/settings.h"
+#include "proxy/filter/filter.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace tw::cli {
+
+namespace {
+
+constexpr const char* kInterface = "twscope";
+
+struct ExtcapFlags {
+    bool interfaces = false;
+    std::string version;
+    std::string interface;
+    bool dlts = false;
+    bool config = false;
+    bool capture = false;
+    std::string fifo;
+    std::string capture_filter;
+    std::string server;
+    std::string listen = "127.0.0.1:8303";
+    std::string filter;
+};
+
+void print_interfaces() {
+    fmt::print("extcap {{version={}}}{{display=twscope}}\n"
+               "interface {{value={}}}{{display=Teeworlds and DDNet, through twscope}}\n",
+               TWSCOPE_VERSION, kInterface);
+}
+
+void print_dlts() {
+    fmt::print("dlt {{number=1}}{{name=EN10MB}}{{display=Ethernet}}\n");
+}
+
+void print_config() {
+    fmt::print(
+        "arg {{number=0}}{{call=--server}}{{display=Game server}}{{type=string}}{{required=true}}"
+        "{{placeholder=127.0.0.1:8304}}{{tooltip=HOST:PORT of the server that clients are led "
+        "to}}\n"
+        "arg {{number=1}}{{call=--listen}}{{display=Clients connect to}}{{type=string}}"
+        "{{default=127.0.0.1:8303}}{{tooltip=ADDR:PORT on which twscope listens}}\n"
+        "arg {{number=2}}{{call=--filter}}{{display=Only packets with}}{{type=string}}"
+        "{{placeholder=session == 1 and message}}"
+        "{{tooltip=A filter of twscope: a packet is shown when a record about it matches}}\n");
+}
+
+/// What is typed as capture filter and as option has to hold, both.
+std::string filter_of(const ExtcapFlags& flags) {
+    if (flags.filter.empty() || flags.capture_filter.empty()) {
+        return flags.filter + flags.capture_filter;
+    }
+    return fmt::format("({}) and ({})", flags.filter, flags.capture_filter);
+}
+
+/// Prints what is wrong with a capture filter, and nothing when it is right.
+int check_filter(const std::string& text) {
+    if (const auto parsed = filter::Filter::parse(text, {.show_secrets = true}); !parsed) {
+        fmt::print("{}\n", parsed.error().message);
+    }
+    return 0;
+}
+
+/// Goes on as `twscope proxy`, which Wireshark ends with SIGTERM.
+int capture(const ExtcapFlags& flags) {
+    if (flags.fifo.empty() || flags.server.empty()) {
+        throw UsageError{"extcap: a capture needs --fifo, and --server HOST:PORT (the option 'Game "
+                         "server' of the interface)"};
+    }
+    std::vector<std::string> words{"twscope",    "proxy", "-s",       flags.server,     "-l",
+                                   flags.listen, "-w",    flags.fifo, "--show-secrets", "-q"};
+    if (const std::string filter = filter_of(flags); !filter.empty()) {
+        words.insert(words.end(), {"--write-filter", filter});
+    }
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (std::string& word : words) {
+        arguments.push_back(word.data());
+    }
+    arguments.push_back(nullptr);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM); // players are not led through what nobody can see any more
+    ::execv("/proc/self/exe", arguments.data());
+    throw std::system_error{errno, std::generic_category(), "/proc/self/exe"};
+}
+
+int run_extcap(const ExtcapFlags& flags) {
+    if (flags.interfaces) {
+        print_interfaces();
+        return 0;
+    }
+    if (flags.interface != kInterface) {
+        throw UsageError{
+            fmt::format("extcap: there is one interface, {}; see --extcap-interfaces", kInterface)};
+    }
+    if (flags.dlts) {
+        print_dlts();
+    } else if (flags.config) {
+        print_config();
+    } else if (flags.capture) {
+        return capture(flags);
+    } else {
+        return check_filter(flags.capture_filter);
+    }
+    return 0;
+}
+
+} // namespace
+
+Action add_extcap_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "extcap", "For Wireshark, which lists twscope among its interfaces when it finds it in its "
+                  "extcap folder");
+    auto flags = std::make_shared<ExtcapFlags>();
+    command->add_flag("--extcap-interfaces", flags->interfaces, "Print the interfaces");
+    command->add_option("--extcap-version", flags->version, "Wireshark's version")
+        ->type_name("VERSION");
+    command->add_option("--extcap-interface", flags->interface, "The interface that is meant")
+        ->type_name("NAME");
+    command->add_flag("--extcap-dlts", flags->dlts, "Print what its packets are");
+    command->add_flag("--extcap-config", flags->config, "Print its options");
+    command->add_flag("--capture", flags->capture, "Capture, until SIGTERM");
+    command->add_option("--fifo", flags->fifo, "The pipe to write to")->type_name("FILE");
+    command
+        ->add_option("--extcap-capture-filter", flags->capture_filter,
+                     "Only packets about which a record matches; alone, whether it is a filter")
+        ->type_name("EXPRESSION");
+    command->add_option("-s,--server", flags->server, "The game server behind twscope")
+        ->type_name("HOST:PORT");
+    command->add_option("-l,--listen", flags->listen, "Where clients connect")
+        ->type_name("ADDR:PORT")
+        ->capture_default_str();
+    command->add_option("--filter", flags->filter, "Only packets about which a record matches")
+        ->type_name("EXPRESSION");
+    return [flags] { return run_extcap(*flags); };
+}
+
+} // namespace tw::cli

@@ -1,0 +1,47 @@
+#include "proxy/run/written_files.h"
+
+#include <spdlog/spdlog.h>
+
+namespace tw::run {
+
+void WrittenFiles::complain() {
+    for (auto* const files : {&files_, &flight_}) {
+        while (const auto complaint = *files ? (*files)->take_complaint() : std::nullopt) {
+            spdlog::error("not written: {}; forwarding goes on", *complaint);
+        }
+    }
+}
+
+std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses, std::uint64_t datagrams) {
+    if (!files_) {
+        return 0;
+    }
+    files_->finish();
+    complain();
+    if (losses.late != 0) {
+        spdlog::info("{} snapshots came behind a younger one and are in no demo", losses.late);
+    }
+    const std::uint64_t missing = losses.snapshots + losses.messages + datagrams + files_->lost();
+    if (missing != 0) {
+        spdlog::error("of demos {} snapshots and {} messages are missing, of the capture {} "
+                      "datagrams, of both {} blocks",
+                      losses.snapshots, losses.messages, datagrams, files_->lost());
+    }
+    return missing;
+}
+
+void WrittenFiles::finish_flight(const sink::FlightTally& tally) {
+    if (!flight_) {
+        return;
+    }
+    flight_->finish();
+    complain();
+    spdlog::info("the flight recorder wrote {} captures; {} findings stand in one that another "
+                 "finding began",
+                 flight_->created(), tally.held_back);
+    if (tally.lost + flight_->lost() != 0) {
+        spdlog::warn("of them {} datagrams and {} blocks are missing", tally.lost, flight_->lost());
+    }
+}
+
+} // namespace tw::run

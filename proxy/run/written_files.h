@@ -1,0 +1,36 @@
+#pragma once
+
+#include "proxy/sink/demo_sink.h"
+#include "proxy/sink/file_queue.h"
+#include "proxy/sink/flight_recorder.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace tw::run {
+
+/// The queues of what a run writes for other programs, and what has to be said about them.
+class WrittenFiles {
+  public:
+    void open_files() { files_.emplace(); }
+
+    /// Of its own: a burst of it must not cost demos.
+    void open_flight() { flight_.emplace(); }
+
+    /// Of demos and the capture; null: there are none.
+    [[nodiscard]] sink::FileQueue* files() { return files_ ? &*files_ : nullptr; }
+
+    [[nodiscard]] sink::FileQueue* flight() { return flight_ ? &*flight_ : nullptr; }
+
+    /// Says what could not be written, each file once.
+    void complain();
+    /// Writes what is left of demos and the capture; returns how much is missing in them.
+    [[nodiscard]] std::uint64_t finish(const sink::DemoLosses& losses, std::uint64_t datagrams);
+    void finish_flight(const sink::FlightTally& tally);
+
+  private:
+    std::optional<sink::FileQueue> files_;
+    std::optional<sink::FileQueue> flight_;
+};
+
+} // namespace tw::run

@@ -1,0 +1,134 @@
+#include "proxy/sink/capture_blocks.h"
+
+#include "proxy/record/describe_finding.h"
+#include "proxy/record/terminal_text.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tw::sink {
+
+namespace {
+
+constexpr std::uint32_t kClients = 0;
+constexpr std::uint32_t kServer = 1;
+
+/// For what has no address, or one that is not shown: a network for tests (RFC 2544).
+FrameEndpoint stand_in(std::uint32_t session) {
+    constexpr std::uint16_t kPort = 49152;
+    return {.address = {198, 18, static_cast<std::uint8_t>(session >> 8U),
+                        static_cast<std::uint8_t>(session)},
+            .port = static_cast<std::uint16_t>(kPort + (session >> 16U) % 16384)};
+}
+
+} // namespace
+
+CaptureBlocks::Bytes CaptureBlocks::head(std::string_view comment) {
+    Bytes head;
+    const PcapngEncoder encoder;
+    encoder.section("twscope", head, comment);
+    encoder.interface({.name = "clients", .description = "between clients and twscope"}, head);
+    encoder.interface({.name = "server", .description = "between twscope and the server"}, head);
+    return head;
+}
+
+void CaptureBlocks::on_record(const record::Record& record) {
+    std::visit(
+        [this](const auto* concrete) {
+            if constexpr (requires { take(*concrete); }) {
+                take(*concrete);
+            }
+        },
+        record);
+}
+
+void CaptureBlocks::take(const record::SessionRecord& record) {
+    const std::uint32_t session = record.head.session;
+    switch (record.event) {
+    case record::SessionEvent::open:
+        sessions_[session] = {
+            .client = parse_endpoint(record.client).value_or(stand_in(session)),
+            .server = parse_endpoint(record.server).value_or(stand_in(0)),
+            .told = fmt::format("session {}: {} to {}", session, record.client, record.server)};
+        comment(sessions_[session].told);
+        if (sessions_.size() > kMaxSessions) {
+            sessions_.erase(sessions_.begin());
+        }
+        break;
+    case record::SessionEvent::established:
+        comment(fmt::format("session {}: established, {}", session, record.protocol));
+        break;
+    case record::SessionEvent::close:
+        comment(
+            fmt::format("session {}: closed: {}", session, record::terminal_text(record.reason)));
+        break;
+    }
+}
+
+void CaptureBlocks::take(const record::FindingRecord& record) {
+    comment(record::describe(record));
+}
+
+void CaptureBlocks::comment(std::string text) {
+    if (comments_.size() < kMaxComments) {
+        comments_.push_back("twscope: " + std::move(text));
+    }
+}
+
+bool CaptureBlocks::end_datagram(Bytes& out) {
+    const auto found = sessions_.find(head_.session);
+    if (datagram_.size() > kMaxFramePayload) {
+        return false;
+    }
+    const bool to_server = head_.direction == wire::Direction::c2s;
+    const bool known = found != sessions_.end();
+    const FrameEndpoint client = known ? found->second.client : stand_in(head_.session);
+    const FrameEndpoint server = known ? found->second.server : stand_in(0);
+    make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
+    using Direction = PcapngPacket::Direction;
+    encoder_.packet({.interface = to_server ? kClients : kServer,
+                     .time = static_cast<std::uint64_t>(head_.time),
+                     .frame = frame_,
+                     .direction = to_server ? Direction::inbound : Direction::outbound,
+                     .comments = comments_},
+                    out);
+    comments_.clear();
+    return true;
+}
+
+std::string CaptureBlocks::describe(std::uint32_t session) const {
+    const auto found = sessions_.find(session);
+    return found == sessions_.end() ? std::string{} : found->second.told;
+}
+
+void CaptureBlocks::finish(record::Timestamp time, Bytes& out) {
+    if (!comments_.empty()) {
+        encoder_.statistics(kClients, static_cast<std::uint64_t>(time), comments_, out);
+        comments_.clear();
+    }
+}
+
+std::uint64_t whole_capture_bytes(int descriptor) {
+    struct stat found {};
+
+    if (::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode)) {
+        return 0;
+    }
+    const auto size = static_cast<std::uint64_t>(found.st_size);
+    constexpr std::uint64_t kSmallestBlock = 12;
+    std::uint64_t at = 0;
+    std::array<std::uint32_t, 2> head{}; // type, length; in our own byte order
+    while (size - at >= kSmallestBlock &&
+           ::pread(descriptor, head.data(), sizeof head, static_cast<off_t>(at)) == sizeof head &&
+           head[1] >= kSmallestBlock && head[1] % 4 == 0 && head[1] <= size - at) {
+        at += head[1];
+    }
+    return at;
+}
+
+} // namespace tw::sink

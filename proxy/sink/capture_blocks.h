@@ -1,0 +1,74 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "proxy/sink/pcapng.h"
+#include "proxy/sink/udp_frame.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tw::sink {
+
+/// Makes the blocks of a capture: each datagram once, on the leg it came in by and between the
+/// addresses of client and server; what was found in it stands in its comment. To be told of every
+/// record, and of every datagram before it is looked at and after that.
+class CaptureBlocks {
+  public:
+    using Bytes = std::vector<std::byte>;
+
+    /// What a capture begins with. `comment`: about all of it; empty: none.
+    [[nodiscard]] static Bytes head(std::string_view comment = {});
+
+    void on_record(const record::Record& record);
+
+    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) {
+        head_ = head;
+        datagram_ = datagram;
+    }
+
+    /// Appends the datagram's block. False: it is too long for one.
+    [[nodiscard]] bool end_datagram(Bytes& out);
+    /// Appends what was said since the last datagram, if anything was.
+    void finish(record::Timestamp time, Bytes& out);
+
+    /// Of the datagram at hand.
+    [[nodiscard]] const record::RecordHead& at() const { return head_; }
+
+    /// What is known of a session: "session 3: 127.0.0.1:50000 to 127.0.0.1:8303"; empty: nothing.
+    [[nodiscard]] std::string describe(std::uint32_t session) const;
+
+  private:
+    /// Of those before, the oldest are forgotten: what they still send gets an address for tests.
+    static constexpr std::size_t kMaxSessions = 65'536;
+    /// More would be said of no honest packet.
+    static constexpr std::size_t kMaxComments = 16;
+
+    struct Ends {
+        FrameEndpoint client;
+        FrameEndpoint server;
+        std::string told; ///< of its beginning
+    };
+
+    void take(const record::SessionRecord& record);
+    void take(const record::FindingRecord& record);
+    void comment(std::string text);
+
+    PcapngEncoder encoder_;
+    std::map<std::uint32_t, Ends> sessions_;
+    record::RecordHead head_;             ///< of the datagram at hand
+    std::span<const std::byte> datagram_; ///< valid until its end
+    std::vector<std::string> comments_;   ///< of the datagram at hand, or the next one
+    Bytes frame_;                         ///< kept for its memory
+};
+
+/// How many bytes of a pcapng file are whole blocks; behind them is what was never finished. 0 for
+/// what cannot be read, and for no such file.
+[[nodiscard]] std::uint64_t whole_capture_bytes(int descriptor);
+
+} // namespace tw::sink

@@ -1,0 +1,112 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "proxy/sink/capture_blocks.h"
+#include "proxy/sink/datagram_sink.h"
+#include "proxy/sink/file_queue.h"
+#include "proxy/sink/flight_ring.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tw::sink {
+
+struct FlightOptions {
+    std::filesystem::path folder{};
+    std::int64_t time = 0; ///< nanoseconds that are kept
+    std::size_t bytes = 0; ///< that are kept, by all recorders of a run together
+    /// What makes it write, besides those who ask.
+    std::array<bool, record::kFindingCount> triggers{};
+    bool whole = false; ///< a finding writes all sessions, not its own alone
+};
+
+/// What recorders did and could not do.
+struct FlightTally {
+    std::uint64_t files = 0;
+    std::uint64_t held_back = 0; ///< findings that came too soon after a file
+    std::uint64_t lost = 0;      ///< datagrams that were gone before they were written
+
+    void merge(const FlightTally& other) {
+        files += other.files;
+        held_back += other.held_back;
+        lost += other.lost;
+    }
+};
+
+/// Keeps the latest datagrams in memory, and writes them as a capture when a finding says so or
+/// somebody asks. It writes piece by piece, between datagrams, so that nobody waits.
+class FlightRecorder final : public record::RecordSink, public DatagramSink {
+  public:
+    /// Two files that findings ask for begin as far apart as the time that is kept, so that together
+    /// they hold all; but no closer than this.
+    static constexpr std::int64_t kLeastPause = 5'000'000'000;
+
+    /// `bytes`: its part of those of the run. `files` has to outlive it.
+    FlightRecorder(FlightOptions options, std::size_t bytes, FileQueue& files);
+
+    void on_record(const record::Record& record) override;
+
+    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
+        blocks_.on_datagram(head, datagram);
+    }
+
+    void on_datagram_end() override;
+
+    /// Asks for what is kept: of one session, or with 0 of all. From any thread.
+    void request(std::uint32_t session) { asked_.store(std::int64_t{session}); }
+
+    /// From time to time: writes a piece of what is to be written. True: there is more to write now.
+    bool on_time(record::Timestamp now);
+
+    /// Something waits to be written, by time or by a slow disk.
+    [[nodiscard]] bool busy() const { return dump_ || cause_; }
+
+    /// Writes what was asked for. Nothing follows.
+    void finish(record::Timestamp now);
+
+    [[nodiscard]] const FlightTally& tally() const { return tally_; }
+
+  private:
+    static constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
+    static constexpr std::int64_t kNobody = -1;
+
+    /// Why a file is to be written.
+    struct Cause {
+        std::uint32_t session = 0; ///< 0: all
+        std::string name{};        ///< of a finding; empty: somebody asked
+        std::string text{};
+    };
+
+    struct Dump {
+        FileQueue::File file;
+        std::uint32_t session;
+        FlightRing::Place at;
+        FlightRing::Place end;
+        std::uint64_t dropped; ///< of the ring, when it began
+    };
+
+    void begin(const Cause& cause, record::Timestamp now);
+    /// False: not now.
+    [[nodiscard]] bool write_piece();
+
+    FlightOptions options_;
+    FileQueue* files_;
+    CaptureBlocks blocks_;
+    FlightRing ring_;
+    std::vector<std::byte> block_; ///< kept for its memory
+    std::atomic<std::int64_t> asked_{kNobody};
+    std::optional<Cause> cause_;    ///< the first finding that waits
+    std::uint64_t waiting_ = 0;     ///< findings behind it
+    record::Timestamp written_ = 0; ///< when a finding last began a file; 0: never
+    std::optional<Dump> dump_;
+    FlightTally tally_;
+};
+
+} // namespace tw::sink

@@ -1,0 +1,213 @@
+#include "proxy/capture/capture_run.h"
+#include "proxy/run/capture_observer.h"
+#include "proxy/sink/flight_recorder.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/record_log.h"
+#include "tests/support/test_data.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+using namespace tw;
+using sink::FileQueue;
+using sink::FlightOptions;
+using sink::FlightRecorder;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+
+std::string content(const std::filesystem::path& path) {
+    std::ifstream file{path, std::ios::binary};
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator{folder}) {
+        files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+/// A capture passes, and a flight recorder looks on.
+struct Flight {
+    explicit Flight(FlightOptions options, FileQueue& files,
+                    const std::string& name = "golden/token-map-change.pcap")
+        : recorder{std::move(options), 4 * kMiB, files} {
+        test::NoMaps maps;
+        observers.add(observer);
+        std::atomic<std::uint32_t> numbers{0};
+        inspect::Inspector inspector{{.observers = &observers}, maps, recorder, numbers};
+        capture::CaptureRun run{{test::test_data(name)}, {}};
+        run.read(inspector);
+        last = run.last();
+        seen = inspector.totals();
+    }
+
+    void write() {
+        while (recorder.on_time(last)) {
+        }
+    }
+
+    FlightRecorder recorder;
+    run::CaptureObserver observer{recorder};
+    inspect::Observers observers;
+    record::Timestamp last = 0;
+    record::SessionStats seen;
+};
+
+std::array<bool, record::kFindingCount> on(record::FindingId id) {
+    std::array<bool, record::kFindingCount> triggers{};
+    triggers[static_cast<std::size_t>(id)] = true;
+    return triggers;
+}
+
+record::SessionStats decode(const std::filesystem::path& path) {
+    test::NoMaps maps;
+    test::RecordLog log;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, log, numbers};
+    capture::CaptureRun run{{path}, {}};
+    run.read(inspector);
+    return inspector.totals();
+}
+
+record::FindingRecord finding(std::uint32_t session, record::FindingId id) {
+    return {.head = {.time = 1, .session = session}, .id = id};
+}
+
+} // namespace
+
+TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
+    flight.write();
+    CHECK(files_in(folder.path()).empty());
+    flight.recorder.request(0);
+    flight.write();
+    files.finish();
+    const auto written = files_in(folder.path());
+    REQUIRE(written.size() == 1);
+    const auto name = written.front().filename().string();
+    CHECK(name.starts_with("flight-2"));
+    CHECK(name.ends_with("Z.pcapng"));
+    const auto again = decode(written.front());
+    CHECK(again.snapshots == flight.seen.snapshots);
+    CHECK(again.verified == flight.seen.verified);
+    CHECK(again.verified > 50);
+    CHECK(content(written.front()).find("flight recorder: the last 3600 s; asked for") !=
+          std::string::npos);
+
+    struct stat found {};
+
+    REQUIRE(::stat(written.front().c_str(), &found) == 0);
+    CHECK((found.st_mode & 0777U) == 0600);
+    CHECK(flight.recorder.tally().files == 1);
+    CHECK(flight.recorder.tally().lost == 0);
+}
+
+TEST_CASE("a finding writes its session, once in the time that is kept, and the rest is counted") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    const auto id = record::FindingId::snapshot_crc_mismatch;
+    Flight flight{{.folder = folder.path(), .time = 60 * kSecond, .triggers = on(id)}, files};
+    const auto other = finding(1, record::FindingId::snapshot_unknown_base);
+    flight.recorder.on_record(&other);
+    flight.write();
+    CHECK(flight.recorder.tally().files == 0);
+    for (int i = 0; i < 1000; ++i) {
+        const auto found = finding(1, id);
+        flight.recorder.on_record(&found);
+        flight.write();
+        flight.last += kSecond / 100;
+    }
+    CHECK(flight.recorder.tally().files == 1);
+    CHECK(flight.recorder.busy());
+    flight.last += 60 * kSecond;
+    flight.write();
+    CHECK(flight.recorder.tally().files == 2);
+    CHECK(flight.recorder.tally().held_back == 998);
+    files.finish();
+    const auto written = files_in(folder.path());
+    REQUIRE(written.size() == 2);
+    CHECK(written.front().filename().string().ends_with("-s1-snapshot.crc_mismatch.pcapng"));
+    CHECK(content(written.front()).find("session 1: ") != std::string::npos);
+    CHECK(content(written.back()).find("and 998 more findings since the file before") !=
+          std::string::npos);
+}
+
+TEST_CASE("what is too old, or beyond the size, is not there any more") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    Flight flight{{.folder = folder.path(), .time = 2 * kSecond}, files};
+    std::ignore = flight.recorder.on_time(flight.last);
+    flight.recorder.request(0);
+    flight.write();
+    files.finish();
+    const auto again = decode(files_in(folder.path()).front());
+    const auto datagrams = [](const record::SessionStats& stats) {
+        return stats.directions[0].datagrams + stats.directions[1].datagrams;
+    };
+    CHECK(datagrams(again) > 50);
+    CHECK(datagrams(again) < datagrams(flight.seen) / 2);
+}
+
+TEST_CASE("one session is written where one is asked for") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
+    flight.recorder.request(7);
+    flight.write();
+    files.finish();
+    const auto written = files_in(folder.path());
+    REQUIRE(written.size() == 1);
+    CHECK(written.front().filename().string().ends_with("-s7.pcapng"));
+    CHECK(decode(written.front()).directions[0].datagrams == 0);
+}
+
+TEST_CASE("a folder that cannot be written to is complained of, and costs nothing else") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    Flight flight{{.folder = folder.path() / "not there", .time = 60 * kSecond}, files};
+    flight.recorder.request(0);
+    flight.write();
+    files.finish();
+    CHECK(files.take_complaint());
+    CHECK(files.created() == 0);
+    CHECK_FALSE(flight.recorder.busy());
+}
+
+TEST_CASE("what was asked for at the end is written before it ends") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    const auto id = record::FindingId::snapshot_crc_mismatch;
+    Flight flight{{.folder = folder.path(), .time = 60 * kSecond, .triggers = on(id)}, files};
+    for (int i = 0; i < 3; ++i) {
+        const auto found = finding(1, id);
+        flight.recorder.on_record(&found);
+        flight.write();
+    }
+    flight.recorder.request(0);
+    flight.recorder.finish(flight.last);
+    files.finish();
+    CHECK(files_in(folder.path()).size() == 3);
+    for (const auto& path : files_in(folder.path())) {
+        CHECK(decode(path).directions[0].datagrams > 50);
+    }
+}
