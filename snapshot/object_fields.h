@@ -41,6 +41,11 @@ constexpr FieldSpec integers(std::string_view name, std::uint8_t offset, std::ui
     return {name, FieldKind::integers, offset, count, nullptr};
 }
 
+constexpr FieldSpec merge(FieldMerge how, FieldSpec field) {
+    field.merge = how;
+    return field;
+}
+
 inline constexpr std::array kPlayerInput{
     integer("direction", 0),
     integer("target_x", 1),
@@ -64,15 +69,18 @@ inline constexpr std::array kProjectile{
 };
 
 inline constexpr std::array kLaser{
-    integer("x", 0),      integer("y", 1),       integer("from_x", 2),
-    integer("from_y", 3), tick("start_tick", 4),
+    integer("x", 0),
+    integer("y", 1),
+    merge(FieldMerge::varies, integer("from_x", 2)),
+    merge(FieldMerge::varies, integer("from_y", 3)),
+    merge(FieldMerge::varies, tick("start_tick", 4)),
 };
 
 inline constexpr std::array kPickup{
     integer("x", 0),
     integer("y", 1),
-    named("type", 2, names::powerup),
-    pickup_weapon("subtype", 3),
+    merge(FieldMerge::varies, named("type", 2, names::powerup)),
+    merge(FieldMerge::varies, pickup_weapon("subtype", 3)),
 };
 
 inline constexpr std::array kFlag{
@@ -83,9 +91,9 @@ inline constexpr std::array kFlag{
 
 inline constexpr std::array kGameInfo{
     named("game_flags", 0, names::gameflag),
-    named("game_state_flags", 1, names::gamestateflag),
+    merge(FieldMerge::race_flags, named("game_state_flags", 1, names::gamestateflag)),
     tick("round_start_tick", 2),
-    integer("warmup_timer", 3),
+    merge(FieldMerge::race_timer, integer("warmup_timer", 3)),
     integer("score_limit", 4),
     integer("time_limit", 5),
     integer("round_num", 6),
@@ -108,7 +116,7 @@ inline constexpr std::array kCharacter{
     integer("angle", 5),
     integer("direction", 6),
     integer("jumped", 7),
-    integer("hooked_player", 8),
+    merge(FieldMerge::client, integer("hooked_player", 8)),
     named("hook_state", 9, names::hook_state),
     integer("hook_tick", 10),
     integer("hook_x", 11),
@@ -116,17 +124,20 @@ inline constexpr std::array kCharacter{
     integer("hook_dx", 13),
     integer("hook_dy", 14),
     named("player_flags", 15, names::playerflag),
-    integer("health", 16),
-    integer("armor", 17),
-    integer("ammo_count", 18),
-    named("weapon", 19, names::weapon),
+    merge(FieldMerge::own, integer("health", 16)),
+    merge(FieldMerge::own, integer("armor", 17)),
+    merge(FieldMerge::own, integer("ammo_count", 18)),
+    merge(FieldMerge::varies, named("weapon", 19, names::weapon)),
     named("emote", 20, names::emote),
     tick("attack_tick", 21),
 };
 
 inline constexpr std::array kPlayerInfo{
-    boolean("local", 0), integer("client_id", 1), named("team", 2, names::team),
-    integer("score", 3), integer("latency", 4),
+    merge(FieldMerge::viewer, boolean("local", 0)),
+    merge(FieldMerge::client, integer("client_id", 1)),
+    merge(FieldMerge::varies, named("team", 2, names::team)),
+    merge(FieldMerge::own_first, integer("score", 3)),
+    merge(FieldMerge::scoreboard, integer("latency", 4)),
 };
 
 inline constexpr std::array kClientInfo{
@@ -153,7 +164,7 @@ inline constexpr std::array kPlace{
 inline constexpr std::array kDeath{
     integer("x", 0),
     integer("y", 1),
-    integer("client_id", 2),
+    merge(FieldMerge::client, integer("client_id", 2)),
 };
 
 inline constexpr std::array kSoundGlobal{
@@ -177,7 +188,7 @@ inline constexpr std::array kDdnetCharacter{
     tick("freeze_end", 1),
     integer("jumps", 2),
     integer("tele_checkpoint", 3),
-    integer("strong_weak_id", 4),
+    merge(FieldMerge::untranslated, integer("strong_weak_id", 4)),
     integer("jumped_total", 5),
     tick("ninja_activation_tick", 6),
     tick("freeze_start", 7),
@@ -188,9 +199,9 @@ inline constexpr std::array kDdnetCharacter{
 
 inline constexpr std::array kDdnetPlayer{
     named("flags", 0, names::explayerflag),
-    named("auth_level", 1, names::authed),
-    integer("finish_time_seconds", 2),
-    integer("finish_time_millis", 3),
+    merge(FieldMerge::greatest, named("auth_level", 1, names::authed)),
+    merge(FieldMerge::own_first, integer("finish_time_seconds", 2)),
+    merge(FieldMerge::own_first, integer("finish_time_millis", 3)),
 };
 
 inline constexpr std::array kGameInfoEx{
@@ -206,7 +217,7 @@ inline constexpr std::array kDdraceProjectile{
     integer("x", 0),
     integer("y", 1),
     integer("angle", 2),
-    named("data", 3, names::legacyprojectileflag),
+    merge(FieldMerge::varies, named("data", 3, names::legacyprojectileflag)),
     named("type", 4, names::weapon),
     tick("start_tick", 5),
 };
@@ -216,8 +227,8 @@ inline constexpr std::array kDdnetLaser{
     integer("to_y", 1),
     integer("from_x", 2),
     integer("from_y", 3),
-    tick("start_tick", 4),
-    integer("owner", 5),
+    merge(FieldMerge::varies, tick("start_tick", 4)),
+    merge(FieldMerge::client, integer("owner", 5)),
     named("type", 6, names::lasertype),
     integer("switch_number", 7),
     integer("subtype", 8),
@@ -231,7 +242,7 @@ inline constexpr std::array kDdnetProjectile{
     integer("vel_y", 3),
     named("type", 4, names::weapon),
     tick("start_tick", 5),
-    integer("owner", 6),
+    merge(FieldMerge::client, integer("owner", 6)),
     integer("switch_number", 7),
     integer("tune_zone", 8),
     named("flags", 9, names::projectileflag),
@@ -240,8 +251,8 @@ inline constexpr std::array kDdnetProjectile{
 inline constexpr std::array kDdnetPickup{
     integer("x", 0),
     integer("y", 1),
-    named("type", 2, names::powerup),
-    pickup_weapon("subtype", 3),
+    merge(FieldMerge::varies, named("type", 2, names::powerup)),
+    merge(FieldMerge::varies, pickup_weapon("subtype", 3)),
     integer("switch_number", 4),
     named("flags", 5, names::pickupflag),
 };
@@ -257,10 +268,10 @@ inline constexpr std::array kSpectatorCount{
 };
 
 inline constexpr std::array kSwitchState{
-    integer("highest_switch_number", 0),
-    integers("status", 1, 8),
-    integers("switch_numbers", 9, 4),
-    integers("end_ticks", 13, 4),
+    merge(FieldMerge::varies, integer("highest_switch_number", 0)),
+    merge(FieldMerge::varies, integers("status", 1, 8)),
+    merge(FieldMerge::varies, integers("switch_numbers", 9, 4)),
+    merge(FieldMerge::varies, integers("end_ticks", 13, 4)),
 };
 
 inline constexpr std::array kEntityEx{

@@ -48,6 +48,34 @@ enum class FieldKind : std::uint8_t {
     integers,   ///< an array of `count` ints
 };
 
+/// How the values that several clients were sent of one field become one: a server makes some
+/// fields for the client it sends them to (views sheet, section 4). The first view is the one of the
+/// newest client version that knows all players.
+enum class FieldMerge : std::uint8_t {
+    any,          ///< the same for everybody
+    varies,       ///< by version, team or moment: the first view's
+    own,          ///< true only for the player and who watches them; nobody else knows it
+    own_first,    ///< the player's own view, else the first one's
+    greatest,     ///< the greatest of all
+    scoreboard,   ///< true for who looks at the scoreboard, else the greatest of all
+    client,       ///< a client id; -1 may be one that a view does not know
+    untranslated, ///< a rank among the players a view knows: of one that knows all
+    viewer,       ///< about the viewer: 0 in a world
+    race_flags,   ///< has a bit that says whether race_timer is the viewer's; without it in a world
+    race_timer,   ///< then 0 in a world
+};
+
+/// Objects that are one thing, told to clients of different versions in different forms.
+enum class Family : std::uint8_t { none, projectile, laser, pickup };
+
+/// How the items that several clients were sent of one object become one.
+struct MergeSpec {
+    bool per_session = false; ///< about the viewer: not in a world
+    Family family = Family::none;
+    std::uint8_t form = 0; ///< of a family; the lowest says most
+    bool whole = false;    ///< an item whose `client` field is -1 is worth less as a whole
+};
+
 struct FieldSpec {
     std::string_view name;
     FieldKind kind = FieldKind::integer;
@@ -57,6 +85,7 @@ struct FieldSpec {
     /// The names hold only while the int before the field is one of these bits; 0: always. A pickup
     /// has a weapon only if it is one.
     std::uint32_t names_when = 0;
+    FieldMerge merge = FieldMerge::any;
 };
 
 /// Whether the names of a field hold for this item. Precondition: the item has the field.
@@ -101,6 +130,7 @@ struct ObjectSpec {
     std::optional<PositionSpec> position;
     std::optional<ClientSpec> client{};
     Dialect dialect = Dialect::six; ///< of numbered types; those with a UUID are the same in both
+    MergeSpec merge{};
 };
 
 /// Ints of an item of each type when both sides agree on it without saying it on the wire; 0: the
@@ -125,9 +155,12 @@ inline constexpr AgreedSizes kSevenAgreedSizes{0, 10, 6, 5,  3, 3, 3, 2, 4, 15, 
 
 /// Types of 0.6 that are known by more than their row in the table.
 inline constexpr std::uint16_t kProjectileType = 2; ///< of 0.7 as well
+inline constexpr std::uint16_t kLaserType = 3;
 inline constexpr std::uint16_t kCharacterType = 9;
 inline constexpr std::uint16_t kPlayerInfoType = 10;
 inline constexpr std::uint16_t kClientInfoType = 11;
+inline constexpr std::uint16_t kSpectatorInfoType = 12;
+inline constexpr std::uint16_t kDeathType = 17;
 /// The same of 0.7, which tells the rest by messages.
 inline constexpr std::uint16_t kSevenCharacterType = 10;
 inline constexpr std::uint16_t kSevenPlayerInfoType = 11;

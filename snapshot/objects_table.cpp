@@ -54,6 +54,24 @@ constexpr ObjectSpec of_client(ObjectSpec object) {
     return object;
 }
 
+/// An object that says something about who it is sent to.
+constexpr ObjectSpec per_session(ObjectSpec object) {
+    object.merge.per_session = true;
+    return object;
+}
+
+constexpr ObjectSpec form_of(Family family, std::uint8_t form, ObjectSpec object) {
+    object.merge.family = family;
+    object.merge.form = form;
+    return object;
+}
+
+/// What a view that does not know whose it is was told less of.
+constexpr ObjectSpec whole(ObjectSpec object) {
+    object.merge.whole = true;
+    return object;
+}
+
 constexpr ObjectSpec numbered(std::uint16_t type, std::string_view name, ObjectKind kind,
                               std::span<const FieldSpec> fields,
                               std::optional<PositionSpec> position) {
@@ -77,9 +95,10 @@ constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name,
 // Numbered types stand at index type - 1. A global sound carries a position that means nothing.
 constexpr std::array kObjects{
     numbered(1, "player_input", kObject, kPlayerInput, kNowhere),
-    numbered(kProjectileType, "projectile", kObject, kProjectile, kFirstInts),
-    numbered(3, "laser", kObject, kLaser, kFirstInts),
-    numbered(4, "pickup", kObject, kPickup, kFirstInts),
+    form_of(Family::projectile, 2,
+            numbered(kProjectileType, "projectile", kObject, kProjectile, kFirstInts)),
+    form_of(Family::laser, 1, numbered(kLaserType, "laser", kObject, kLaser, kFirstInts)),
+    form_of(Family::pickup, 1, numbered(4, "pickup", kObject, kPickup, kFirstInts)),
     numbered(5, "flag", kObject, kFlag, kFirstInts),
     numbered(6, "game_info", kObject, kGameInfo, kNowhere),
     numbered(7, "game_data", kObject, kGameData, kNowhere),
@@ -87,12 +106,13 @@ constexpr std::array kObjects{
     of_client(numbered(kCharacterType, "character", kObject, kCharacter, kSecondInts)),
     numbered(kPlayerInfoType, "player_info", kObject, kPlayerInfo, kNowhere),
     numbered(kClientInfoType, "client_info", kObject, kClientInfo, kNowhere),
-    numbered(12, "spectator_info", kObject, kSpectatorInfo, kSecondInts),
+    per_session(
+        numbered(kSpectatorInfoType, "spectator_info", kObject, kSpectatorInfo, kSecondInts)),
     numbered(13, "common", kEvent, kPlace, kFirstInts),
     numbered(14, "explosion", kEvent, kPlace, kFirstInts),
     numbered(15, "spawn", kEvent, kPlace, kFirstInts),
     numbered(16, "hammer_hit", kEvent, kPlace, kFirstInts),
-    numbered(17, "death", kEvent, kDeath, kFirstInts),
+    numbered(kDeathType, "death", kEvent, kDeath, kFirstInts),
     numbered(18, "sound_global", kEvent, kSoundGlobal, kNowhere),
     numbered(19, "sound_world", kEvent, kSoundGlobal, kFirstInts),
     numbered(20, "damage_ind", kEvent, kDamageInd, kFirstInts),
@@ -106,22 +126,28 @@ constexpr std::array kObjects{
                        kNowhere)),
     extended("game_info_ex", "gameinfo@netobj.ddnet.tw",
              uuid("933dea6a-da79-30ea-a98f-8af03689a945"), kObject, 6, 0, kGameInfoEx, kNowhere),
-    extended("ddrace_projectile", "projectile@netobj.ddnet.tw",
-             uuid("0e6db85c-2b61-386f-bbf2-d0d0471b9272"), kObject, 6, 6, kDdraceProjectile,
-             kHundredths),
-    extended("ddnet_laser", "laser@netobj.ddnet.tw", uuid("29de68a2-6928-31b8-8360-a2307e0d844f"),
-             kObject, 10, 7, kDdnetLaser, kFirstInts),
-    extended("ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
-             uuid("6550fbce-f317-3b31-8ffe-d2b37f3ab40e"), kObject, 10, 10, kDdnetProjectile,
-             kHundredths),
-    extended("ddnet_pickup", "pickup@netobj.ddnet.tw", uuid("ea5e4a51-58fb-3684-96e4-e0d267f4ca65"),
-             kObject, 6, 5, kDdnetPickup, kFirstInts),
-    extended("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
-             uuid("d13307b2-9a19-37cb-8f8c-07c718521883"), kObject, 5, 4, kDdnetSpectatorInfo,
-             kNowhere),
-    extended("spectator_count", "spectator-count@netobj.ddnet.org",
-             uuid("5e5ca96f-c728-30fd-bfb3-155b07692556"), kObject, 1, 1, kSpectatorCount,
-             kNowhere),
+    form_of(Family::projectile, 1,
+            extended("ddrace_projectile", "projectile@netobj.ddnet.tw",
+                     uuid("0e6db85c-2b61-386f-bbf2-d0d0471b9272"), kObject, 6, 6, kDdraceProjectile,
+                     kHundredths)),
+    form_of(Family::laser, 0,
+            extended("ddnet_laser", "laser@netobj.ddnet.tw",
+                     uuid("29de68a2-6928-31b8-8360-a2307e0d844f"), kObject, 10, 7, kDdnetLaser,
+                     kFirstInts)),
+    form_of(Family::projectile, 0,
+            whole(extended("ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
+                           uuid("6550fbce-f317-3b31-8ffe-d2b37f3ab40e"), kObject, 10, 10,
+                           kDdnetProjectile, kHundredths))),
+    form_of(Family::pickup, 0,
+            extended("ddnet_pickup", "pickup@netobj.ddnet.tw",
+                     uuid("ea5e4a51-58fb-3684-96e4-e0d267f4ca65"), kObject, 6, 5, kDdnetPickup,
+                     kFirstInts)),
+    per_session(extended("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
+                         uuid("d13307b2-9a19-37cb-8f8c-07c718521883"), kObject, 5, 4,
+                         kDdnetSpectatorInfo, kNowhere)),
+    per_session(extended("spectator_count", "spectator-count@netobj.ddnet.org",
+                         uuid("5e5ca96f-c728-30fd-bfb3-155b07692556"), kObject, 1, 1,
+                         kSpectatorCount, kNowhere)),
     extended("birthday", "birthday@netevent.ddnet.org",
              uuid("1fd35746-6263-358c-b4d6-6ef60e0efaaa"), kEvent, 2, 2, kPlace, kFirstInts),
     extended("finish", "finish@netevent.ddnet.org", uuid("68bf8939-ef55-3878-9082-13527eb0a597"),
