@@ -16,7 +16,8 @@ void ArtifactFlags::add_to(CLI::App& command) {
     command
         .add_option("--demo", demo,
                     "Write what each client was shown as demos that the game plays, one for each "
-                    "session and map, in this folder")
+                    "session and map, in this folder; with --view world one with everybody in it "
+                    "for each map")
         ->type_name("DIR");
     command
         .add_option("--demo-version", demo_version,

@@ -6,14 +6,18 @@
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/game/feed.h"
+#include "proxy/game/merger.h"
 #include "proxy/report/finding_printer.h"
 #include "proxy/report/totals_text.h"
 #include "proxy/run/capture_observer.h"
 #include "proxy/run/fanout.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/stopwatch.h"
+#include "proxy/run/view_choice.h"
 #include "proxy/sink/capture_sink.h"
 #include "proxy/sink/wanted.h"
+#include "proxy/sink/world_demo.h"
 
 #include <atomic>
 #include <cstdio>
@@ -45,7 +49,9 @@ class Decoding {
     int run();
 
   private:
+    [[nodiscard]] record::SessionStats finish_worlds();
     [[nodiscard]] bool finish_records(const record::SessionStats& totals);
+    void open_views();
     void open_files();
     [[nodiscard]] bool finish_files();
 
@@ -66,6 +72,7 @@ class Decoding {
     std::optional<filter::FilteredSink> filtered_findings_;
     std::optional<sink::FileQueue> files_;
     std::optional<sink::DemoSink> demos_;
+    std::optional<sink::WorldDemo> world_demos_;
     std::optional<sink::CaptureTarget> capture_file_;
     std::optional<sink::CaptureSink> capture_;
     std::optional<run::CaptureObserver> capture_observer_;
@@ -73,6 +80,10 @@ class Decoding {
     std::optional<filter::FilteredSink> filtered_capture_;
     inspect::Observers observers_;
     run::Fanout sinks_;
+    run::Fanout asked_; ///< what records go to, of sessions and of worlds
+    run::WithoutSnapshots without_snapshots_{asked_};
+    std::optional<game::Merger> worlds_;
+    std::optional<game::Feed> feed_;
     std::atomic<std::uint32_t> numbers_{0};
     std::optional<inspect::Inspector> inspector_;
 };
@@ -92,12 +103,13 @@ Decoding::Decoding(const DecodeFlags& flags)
     auto filter = records.parse_filter("--filter", records.filter, *objects_);
     auto console_filter =
         records.parse_filter("--console-filter", records.console_filter, *objects_);
-    sinks_.add(expectations_);
-    run::add_filtered(sinks_, findings_, std::move(console_filter), filtered_findings_);
+    open_views();
+    asked_.add(expectations_);
+    run::add_filtered(asked_, findings_, std::move(console_filter), filtered_findings_);
     if (!records.output.empty()) {
         file_ = open_records_output("--output", records.output);
         json_.emplace(records.json(*objects_), *file_);
-        run::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);
+        run::add_filtered(asked_, *json_, std::move(filter), filtered_json_);
     }
     open_files();
     inspector_.emplace(
@@ -116,10 +128,34 @@ bool Decoding::finish_records(const record::SessionStats& totals) {
     }
     const record::SummaryRecord summary{.head = {.time = captures_->last()},
                                         .stats = &totals,
-                                        .sessions = inspector_->sessions_seen()};
+                                        .sessions = inspector_->sessions_seen(),
+                                        .worlds = worlds_ ? std::optional{worlds_->totals().worlds}
+                                                          : std::nullopt};
     json_->on_record(&summary);
     json_->flush();
     return cli::finish_records("--output", *file_);
+}
+
+void Decoding::open_views() {
+    const run::ViewChoice views = flags_->records.views();
+    if (views == run::ViewChoice::world) {
+        sinks_.add(without_snapshots_);
+    } else {
+        sinks_.add(asked_);
+    }
+    if (views != run::ViewChoice::sessions) {
+        sinks_.add(feed_.emplace(worlds_.emplace(*objects_, asked_)));
+    }
+}
+
+/// Totals of all, with what was found in worlds.
+record::SessionStats Decoding::finish_worlds() {
+    record::SessionStats totals = inspector_->totals();
+    if (worlds_) {
+        worlds_->finish();
+        worlds_->totals().add_findings_to(totals);
+    }
+    return totals;
 }
 
 void Decoding::open_files() {
@@ -127,7 +163,13 @@ void Decoding::open_files() {
         files_.emplace(sink::FileQueue::Full::wait);
     }
     if (demo_options_) {
-        sinks_.add(demos_.emplace(*demo_options_, *files_));
+        const run::ViewChoice views = flags_->records.views();
+        if (views != run::ViewChoice::world) {
+            sinks_.add(demos_.emplace(*demo_options_, *files_));
+        }
+        if (views != run::ViewChoice::sessions) {
+            asked_.add(world_demos_.emplace(*demo_options_, *files_));
+        }
     }
     flags_->artifacts.open_capture(capture_file_, sink::CaptureTarget::Begin::empty);
     if (capture_file_) {
@@ -153,6 +195,9 @@ bool Decoding::finish_files() {
     if (demos_) {
         demos_->finish();
     }
+    if (world_demos_) {
+        world_demos_->finish();
+    }
     if (capture_) {
         capture_->finish(captures_->last());
     }
@@ -160,10 +205,20 @@ bool Decoding::finish_files() {
     while (const auto complaint = files_->take_complaint()) {
         fmt::print(stderr, "twscope: not written: {}\n", *complaint);
     }
-    if (!demos_) {
+    if (!demo_options_) {
         return files_->lost() == 0;
     }
-    const sink::DemoLosses& losses = demos_->losses();
+    sink::DemoLosses losses = demos_ ? demos_->losses() : sink::DemoLosses{};
+    if (world_demos_) {
+        const sink::WorldDemoLosses worlds = world_demos_->losses();
+        losses.merge(worlds.demos);
+        if (worlds.items != 0) {
+            fmt::print(stderr,
+                       "twscope: --demo: {} items in {} ticks are more than a snapshot holds, and "
+                       "in no demo\n",
+                       worlds.items, worlds.ticks);
+        }
+    }
     if (losses.late != 0) {
         fmt::print(stderr,
                    "twscope: --demo: {} snapshots came behind a younger one and are in no demo\n",
@@ -181,7 +236,7 @@ bool Decoding::finish_files() {
 
 int Decoding::run() {
     captures_->read(*inspector_, flags_->records.pseudonym_key);
-    const record::SessionStats totals = inspector_->totals();
+    const record::SessionStats totals = finish_worlds();
     const bool recorded = finish_records(totals);
     const bool written = finish_files();
     if (!recorded) {

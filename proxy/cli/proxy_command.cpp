@@ -69,6 +69,7 @@ run::ObserverOptions observer_options(const ProxyFlags& flags, const snapshot::O
             .expectations = records.expectations(objects),
             .pseudonym_key = records.pseudonym_key,
             .demos = flags.artifacts.demos(records.show_secrets),
+            .views = records.views(),
             .capture_filter =
                 records.parse_filter("--write-filter", flags.artifacts.capture_filter, objects),
             .flight = flags.flight.options(records.show_secrets)};

@@ -26,8 +26,14 @@ void RecordFlags::add_to(CLI::App& command) {
     command
         .add_option("-o,--output", output, "Write records as JSON lines; - means standard output")
         ->type_name("FILE");
-    command.add_option("--items", items, "Which items of each snapshot to write")
+    command.add_option("--items", items, "Which items of each snapshot or world to write")
         ->check(CLI::IsMember({"none", "changed", "all"}))
+        ->capture_default_str();
+    command
+        .add_option("--view", view,
+                    "Whose game: what each session was shown, the one world that all sessions of a "
+                    "server make together, or both")
+        ->check(CLI::IsMember({"sessions", "world", "both"}))
         ->capture_default_str();
     command.add_flag("--raw", raw, "Also write every item's raw ints");
     command.add_flag("--no-messages", no_messages, "Leave out the records of individual messages");
@@ -116,6 +122,12 @@ sink::JsonOptions RecordFlags::json(const snapshot::ObjectSet& objects) const {
                         : items == "all" ? sink::ItemChoice::all
                                          : sink::ItemChoice::changed;
     return {.items = choice, .raw = raw, .objects = &objects, .show_secrets = show_secrets};
+}
+
+run::ViewChoice RecordFlags::views() const {
+    return view == "world"  ? run::ViewChoice::world
+           : view == "both" ? run::ViewChoice::both
+                            : run::ViewChoice::sessions;
 }
 
 std::vector<std::filesystem::path> RecordFlags::map_folders() const {

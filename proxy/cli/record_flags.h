@@ -3,6 +3,7 @@
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/report/fail_on.h"
+#include "proxy/run/view_choice.h"
 #include "proxy/sink/json_lines.h"
 #include "snapshot/object_set.h"
 
@@ -24,6 +25,7 @@ struct RecordFlags {
     std::string map_cache;
     std::string output; ///< empty: no records
     std::string items = "changed";
+    std::string view = "sessions";
     bool raw = false;
     bool no_messages = false;
     bool show_secrets = false;
@@ -57,6 +59,7 @@ struct RecordFlags {
     [[nodiscard]] std::vector<filter::Expectation>
     expectations(const snapshot::ObjectSet& objects) const;
     [[nodiscard]] sink::JsonOptions json(const snapshot::ObjectSet& objects) const;
+    [[nodiscard]] run::ViewChoice views() const;
 };
 
 } // namespace tw::cli

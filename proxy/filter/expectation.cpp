@@ -56,6 +56,8 @@ std::string describe_record(const Record& record) {
                     time_value(head.time, scratch).text);
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         line += fmt::format(", tick {}", (*snapshot)->tick);
+    } else if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+        line += fmt::format(", tick {}", (*world)->tick);
     } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
         line += fmt::format(", {}", record::finding_info((*finding)->id).name);
     } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {

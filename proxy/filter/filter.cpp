@@ -13,8 +13,11 @@ using record::SnapshotRecord;
 
 namespace {
 
-/// The snapshot whose items can be asked; null for other records and what could not be rebuilt.
+/// The items that can be asked; null for other records and what could not be rebuilt.
 const SnapshotRecord* with_items(const Record& record) {
+    if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+        return &(*world)->shown;
+    }
     const auto* const* snapshot = std::get_if<const SnapshotRecord*>(&record);
     return snapshot != nullptr && (*snapshot)->rebuilt ? *snapshot : nullptr;
 }

@@ -37,7 +37,8 @@ const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
             return nullptr;
         }
         if (field.name == name) {
-            return &field;
+            const bool told = field.merge != snapshot::FieldMerge::own || context.knows_own();
+            return told ? &field : nullptr;
         }
     }
     return nullptr;
@@ -83,7 +84,7 @@ std::vector<std::string_view> tile_words(std::string_view key) {
 }
 
 ItemContext::ItemContext(const record::SnapshotRecord& record, std::size_t index)
-    : shown_{&record, record.items[index], nullptr} {
+    : shown_{&record, record.items[index], nullptr}, index_{index} {
     const std::uint16_t type = item().key.type;
     shown_.object =
         record.types != nullptr ? record.types->object(type) : snapshot::find_object(type);
@@ -95,6 +96,17 @@ const std::optional<WorldPlace>& ItemContext::place() {
     }
     located_ = true;
     return place_;
+}
+
+bool ItemContext::visit_sessions(ValueVisitor& visitor) const {
+    bool enough = false;
+    if (const record::Sightings* sightings = shown_.record->sightings) {
+        sightings->each(index_, [&](std::uint32_t session) {
+            enough = visitor.take(Value::of(std::int64_t{session}));
+            return enough;
+        });
+    }
+    return enough;
 }
 
 bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor) {
@@ -122,6 +134,8 @@ bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisito
     }
     case Key::Way::data:
         return visit_ints(item.item().data, visitor);
+    case Key::Way::seen_by:
+        return item.visit_sessions(visitor);
     }
     return false;
 }

@@ -91,6 +91,11 @@ bool find_table_row(Key& key) {
         key.kind = KeyKind::number;
         return true;
     }
+    if (key.name == record::kItemSeenBy.key.name()) {
+        key.way = Key::Way::seen_by;
+        key.kind = KeyKind::number;
+        return true;
+    }
     key.rows[0] = row_of(item_keys(), key.name);
     if (key.rows[0] == Key::kNoRow) {
         return false;
@@ -239,6 +244,7 @@ std::vector<std::string> all_keys(KeyScope scope, MoreObjects more) {
         add_message_keys(names);
     } else {
         names.emplace_back(record::kItemData.key.name());
+        names.emplace_back(record::kItemSeenBy.key.name());
         for (const auto& row : item_keys()) {
             add({}, row.name);
         }

@@ -27,11 +27,12 @@ enum class KeyScope : std::uint8_t {
 struct Key {
     /// Which table `rows` counts in.
     enum class Way : std::uint8_t {
-        row,    ///< the table of the record type or of items
-        place,  ///< the table of `at`
-        fields, ///< `path` below `fields`
-        names,  ///< `path` below `names`
-        data,   ///< the ints of an item
+        row,     ///< the table of the record type or of items
+        place,   ///< the table of `at`
+        fields,  ///< `path` below `fields`
+        names,   ///< `path` below `names`
+        data,    ///< the ints of an item
+        seen_by, ///< the sessions that were shown an item of a world
     };
     static constexpr std::int16_t kNoRow = -1;
 
@@ -79,8 +80,18 @@ class ItemContext {
 
     [[nodiscard]] const std::optional<record::WorldPlace>& place();
 
+    /// Whether anybody knows what only the item's player is told.
+    [[nodiscard]] bool knows_own() const {
+        const record::Sightings* sightings = shown_.record->sightings;
+        return sightings == nullptr || sightings->known[index_] != 0;
+    }
+
+    /// Hands on the sessions that were shown it.
+    bool visit_sessions(ValueVisitor& visitor) const;
+
   private:
     record::ShownItem shown_;
+    std::size_t index_;
     std::optional<record::WorldPlace> place_;
     bool located_ = false;
 };

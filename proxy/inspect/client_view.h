@@ -78,6 +78,8 @@ class ClientView {
     /// The client told its version, as DDNet counts them.
     void on_version(std::int32_t version) { version_ = version; }
 
+    [[nodiscard]] std::optional<std::int32_t> version() const { return version_; }
+
     /// The connection is over: what it still waited for counts.
     void finish(Reporter& reporter);
 

@@ -278,6 +278,7 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
     record.types = &types_;
     record.world = world_.get();
     record.roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
+    record.client_version = client_.version();
     previous_ = record.tick;
     checks_.look_at(record, reporter);
     client_.on_usable({.tick = record.tick, .delta_tick = record.delta_tick}, cadence_, reporter);

@@ -215,6 +215,14 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "a whole snapshot; the client does not notice.",
      "--resync: the session was blind, because the process that looks joined it midway or was too "
      "slow."},
+    {world_views_differ, "world.views_differ", warning,
+     "Two clients were told different values of what is the same for everybody, in one tick.",
+     "A bug of the server or a mod; two servers behind one address."},
+    {world_vanished, "world.vanished", warning,
+     "A player who is listed as playing vanished in somebody's view, without dying.",
+     "A bug of the server or a mod, which does not send the tee."},
+    {world_late, "world.late", info, "Snapshots came too late to be part of their tick's world.",
+     "A line that holds datagrams back for long; more sessions than can be merged in time."},
 });
 
 constexpr bool in_enum_order() {

@@ -86,6 +86,9 @@ enum class FindingId : std::uint8_t {
     demo_snapshot_invalid,
     demo_duplicate_item,
     session_resync,
+    world_views_differ,
+    world_vanished,
+    world_late,
     count,
 };
 

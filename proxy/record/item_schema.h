@@ -119,13 +119,17 @@ inline constexpr auto kItemPlayer = key(
     "Of what belongs to a client (`character`, `player_info`, `ddnet_character`, a `death`, a shot "
     "with an `owner`, …): that player's name, where the snapshot tells it; in 0.7 a message "
     "before it.");
+inline constexpr auto kItemSeenBy = key(
+    "seen_by", [](const ShownItem&) { return WithItems{}; },
+    "Of a `world`: the sessions that were shown it.");
 inline constexpr auto kItemAt = key(
     "at", [](const ShownItem&) { return WithItems{}; }, "Where it is.");
 inline constexpr auto kItemData = key(
     "data", [](const ShownItem&) { return WithItems{}; },
     "The raw ints: with `--raw`, and always where the type is unknown or longer than known.");
 
-inline constexpr auto kItemSchema = schema(kItemType, kItemUuid, kItemTypeId, kItemId, kItemFields,
-                                           kItemNames, kItemPlayer, kItemAt, kItemData);
+inline constexpr auto kItemSchema =
+    schema(kItemType, kItemUuid, kItemTypeId, kItemId, kItemFields, kItemNames, kItemPlayer,
+           kItemSeenBy, kItemAt, kItemData);
 
 } // namespace tw::record

@@ -26,8 +26,8 @@ inline constexpr auto kHeadSchema =
                "When the datagram passed: RFC 3339, UTC, microseconds."),
            key(
                "type", [](const TypedHead& r) { return Word<kRecordTypes>{kRecordTypes[r.type]}; },
-               "`session`, `message`, `map`, `snapshot`, `finding`, `summary`, `impairment` or "
-               "`records_lost`."),
+               "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
+               "`impairment` or `records_lost`."),
            key(
                "session", [](const TypedHead& r) { return r.head->session; },
                "Which session, from 1 in order of appearance; 0: the run as a whole."),
@@ -196,6 +196,33 @@ inline constexpr auto kSnapshotSchema =
                "Counted as the server counts against its limit."),
            kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
 
+inline constexpr auto kWorldSchema = schema(
+    key("tick", &WorldRecord::tick, "The tick it shows."),
+    key("server", &WorldRecord::server, "The server's address."),
+    key("run", &WorldRecord::run,
+        "Counts the server's starts and map changes from 1; ticks begin anew with each."),
+    key("views", &WorldRecord::views, "Sessions whose snapshot of this tick is in it."),
+    key("complete", &WorldRecord::complete,
+        "Each session that the server had to send this tick is in it."),
+    key(
+        "num_items", [](const WorldRecord& r) { return r.shown.items.size(); },
+        "Items in the world."),
+    filter_key(
+        "size_bytes", [](const WorldRecord& r) { return r.shown.items.size_bytes(); },
+        "Counted as the server counts against its limit."),
+    key(
+        "full", [](const WorldRecord&) { return WithItems{}; },
+        "True when `items` lists all of them: with `--items all`, on the first of a run, and on "
+        "every 250th."),
+    key(
+        "items", [](const WorldRecord& r) { return Items{&r.shown}; },
+        "As of a `snapshot`, with `seen_by`; with `--items changed` what is new or differs from "
+        "the "
+        "world before."),
+    key(
+        "removed", [](const WorldRecord&) { return WithItems{}; },
+        "`[type_id, id]` of what the world before had and this one has not."));
+
 inline constexpr auto kFindingItemSchema =
     schema(key("type", &FindingItem::type, "Its name; empty if unknown."),
            key("type_id", &FindingItem::type_id, "As on the wire."),
@@ -245,6 +272,7 @@ inline constexpr auto kFindingSchema = schema(
         "(also where nothing could be decoded), unless `--show-secrets` is given."),
     key("at", &FindingRecord::place,
         "Where a misplaced character stands; its tile is the wall that it touches."),
+    key("other_session", &FindingRecord::other_session, "Another session that it is about."),
     key("left_out", &FindingRecord::left_out,
         "How many of this `id` and session came since the last one that is written, and are not."));
 
@@ -279,6 +307,10 @@ constexpr const auto& schema_of(const FindingRecord& /*unused*/) {
 
 constexpr const auto& schema_of(const LossRecord& /*unused*/) {
     return kLossSchema;
+}
+
+constexpr const auto& schema_of(const WorldRecord& /*unused*/) {
+    return kWorldSchema;
 }
 
 } // namespace tw::record

@@ -79,6 +79,32 @@ struct MapRecord {
     bool again = false; ///< was reported before, in an earlier segment
 };
 
+/// Which sessions were shown each item of a world, and what of it nobody was.
+struct Sightings {
+    std::span<const std::uint32_t> sessions{}; ///< of which a view is in the world, rising
+    /// Of item i: words [i * words, (i + 1) * words), a bit for each of these sessions.
+    std::span<const std::uint64_t> bits{};
+    std::size_t words = 0;
+    /// Of item i: whether somebody knows the fields that only its player is told.
+    std::span<const std::uint8_t> known{};
+
+    [[nodiscard]] std::span<const std::uint64_t> of(std::size_t item) const {
+        return bits.subspan(item * words, words);
+    }
+
+    /// `use(session)` for each that was shown the item, rising; until one returns true.
+    template <typename Use>
+    void each(std::size_t item, const Use& use) const {
+        constexpr std::size_t kBits = 64;
+        const auto seen = of(item);
+        for (std::size_t i = 0; i < sessions.size(); ++i) {
+            if ((seen[i / kBits] >> (i % kBits) & 1U) != 0 && use(sessions[i])) {
+                return;
+            }
+        }
+    }
+};
+
 /// A snapshot that came in full; when it could not be rebuilt, the finding before it says why.
 struct SnapshotRecord {
     RecordHead head{};
@@ -96,6 +122,20 @@ struct SnapshotRecord {
     const TypeNames* types = nullptr; ///< which UUID stands behind which type number
     const World* world = nullptr;     ///< where positions land; null while no map is known
     const Roster* roster = nullptr;   ///< of 0.7: who plays; in 0.6 the items tell
+    std::optional<std::int32_t> client_version{}; ///< as DDNet counts them; not shown
+    const Sightings* sightings = nullptr;         ///< only of a world
+};
+
+/// What all sessions of a server were shown of one tick.
+struct WorldRecord {
+    RecordHead head{};
+    snapshot::Tick tick = 0;
+    std::string_view server{};      ///< its address
+    std::uint32_t run = 1;          ///< counts the server's starts and map changes
+    std::uint32_t views = 0;        ///< sessions whose snapshot of this tick is in it
+    bool complete = false;          ///< all sessions that were due are
+    const MapRecord* map = nullptr; ///< where the game is; null while it is not known; not shown
+    SnapshotRecord shown{};         ///< the items, as if they were one snapshot
 };
 
 /// An item a finding is about.
@@ -128,6 +168,7 @@ struct FindingRecord {
     std::span<const std::byte> bytes{};          ///< the bytes in question, printed as hex
     wire::Secrecy secrecy = wire::Secrecy::open; ///< of these bytes
     std::optional<WorldPlace> place{};
+    std::optional<std::uint32_t> other_session{};
     /// Of a recording: those of the same id and session since the last one in it.
     std::optional<std::uint64_t> left_out{};
 };
@@ -137,6 +178,7 @@ struct SummaryRecord {
     const SessionStats* stats = nullptr;
     std::uint32_t sessions = 0;                         ///< only of the run
     std::optional<std::array<FateStats, 2>> impaired{}; ///< only of a run with impaired lines
+    std::optional<WorldStats> worlds{};                 ///< only of a run that made worlds
 };
 
 /// How one direction of the line is made worse on purpose.
@@ -168,7 +210,7 @@ struct LossRecord {
 
 using Record = std::variant<const SessionRecord*, const MessageRecord*, const MapRecord*,
                             const SnapshotRecord*, const FindingRecord*, const SummaryRecord*,
-                            const ImpairmentRecord*, const LossRecord*>;
+                            const ImpairmentRecord*, const LossRecord*, const WorldRecord*>;
 
 /// Takes records; what it wants to keep, it copies.
 class RecordSink {

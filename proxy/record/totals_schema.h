@@ -22,6 +22,9 @@ inline constexpr auto kSnapshotTotalsSchema =
 
 inline constexpr auto kFateSchema = schema(TotalsRow<FateCounters, std::uint64_t, CounterRow>{});
 
+inline constexpr auto kWorldTotalsSchema =
+    schema(TotalsRow<WorldCounters, std::uint64_t, CounterRow>{});
+
 /// Of a run whose lines were impaired.
 inline constexpr auto kImpairedSchema =
     schema(object(
@@ -56,7 +59,10 @@ inline constexpr auto kSummarySchema = schema(
     object(
         "impaired", [](const SummaryRecord& r) { return r.impaired ? &*r.impaired : nullptr; },
         "What became of datagrams on impaired lines; only of a run that had some.",
-        kImpairedSchema));
+        kImpairedSchema),
+    object(
+        "worlds", [](const SummaryRecord& r) { return r.worlds ? &*r.worlds : nullptr; },
+        "Totals of worlds; only of a run that made some.", kWorldTotalsSchema));
 
 inline constexpr auto kImpairedDirectionSchema = schema(
     key("delay_us", &ImpairedDirection::delay_us, "Microseconds that every datagram waits."),

@@ -19,7 +19,8 @@ inline constexpr std::array<std::string_view, 2> kMessageLayers{"control", "conn
 inline constexpr std::array<std::string_view, 4> kMapSources{"folder", "wire", "demo", "none"};
 /// In the order of Record.
 inline constexpr std::array<std::string_view, std::variant_size_v<Record>> kRecordTypes{
-    "session", "message", "map", "snapshot", "finding", "summary", "impairment", "records_lost"};
+    "session", "message",    "map",          "snapshot", "finding",
+    "summary", "impairment", "records_lost", "world"};
 /// Why records are lost.
 inline constexpr std::array<std::string_view, 3> kLossCauses{"disk_full", "disk_error", "too_slow"};
 
@@ -66,7 +67,7 @@ struct FieldNames {
     std::span<const wire::FieldValue> values;
 };
 
-/// The items of a snapshot.
+/// The items of a snapshot or a world.
 struct Items {
     const SnapshotRecord* record;
 };

@@ -109,7 +109,8 @@ tl::expected<std::vector<map::Path>, PathsError> read_recorded_paths(const std::
         sink::LineReader reader{path};
         for (std::string_view line; reader.next(line);) {
             // Cheap look first: most lines are no snapshots.
-            if (line.find(R"("type":"snapshot")") == std::string_view::npos) {
+            if (line.find(R"("type":"snapshot")") == std::string_view::npos &&
+                line.find(R"("type":"world")") == std::string_view::npos) {
                 continue;
             }
             boost::system::error_code error;

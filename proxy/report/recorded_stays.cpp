@@ -133,8 +133,9 @@ std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
         }
         return std::nullopt;
     }
-    if (!head || head->session <= 0 ||
-        (head->type != "session" && head->type != "map" && head->type != "snapshot")) {
+    const bool world = head && head->type == "world"; // of session 0
+    if (!head || (head->session <= 0 && !world) ||
+        (head->type != "session" && head->type != "map" && head->type != "snapshot" && !world)) {
         return std::nullopt;
     }
     if (sessions_.size() >= kMaxSessions && !sessions_.contains(head->session)) {
@@ -148,7 +149,10 @@ std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
         return std::nullopt;
     }
     Session& session = sessions_[head->session];
-    if (head->type == "snapshot") {
+    if (world) {
+        session.client = text_of(value.get_object(), "server");
+    }
+    if (world || head->type == "snapshot") {
         return on_snapshot(value.get_object(), head->session, session);
     }
     if (head->type == "map") {

@@ -36,7 +36,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
              .memory = &memory_,
              .with_files = options_.demos.has_value()}} {
     if (options_.file != nullptr) {
-        queue_.emplace(*options_.file, options_.inspect ? shared_.threads() : 0,
+        const unsigned merging = options_.makes_worlds() ? 1 : 0;
+        queue_.emplace(*options_.file, options_.inspect ? shared_.threads() + merging : 0,
                        &shared_.block().progress);
     }
     if (options_.demos || options_.capture != nullptr) {
@@ -58,6 +59,16 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
     if (options_.page || options_.late_page) {
         board_.emplace(threads);
         feed_.emplace(threads);
+    }
+    if (options_.makes_worlds()) {
+        worlds_.emplace(WorldOptions{.objects = options_.objects,
+                                     .json = options_.json,
+                                     .records = queue_ ? &*queue_ : nullptr,
+                                     .filter = options_.filter,
+                                     .expectations = options_.expectations,
+                                     .demos = options_.demos,
+                                     .files = written_.files()},
+                        threads);
     }
     const PipelineOptions common = pipeline();
     for (unsigned i = 0; i < threads && options_.inspect; ++i) {
@@ -99,7 +110,9 @@ PipelineOptions ObserverRun::pipeline() {
                                       : nullptr,
             .flight = options_.flight,
             .flight_bytes = options_.flight ? options_.flight->bytes / shared_.threads() : 0,
-            .flight_files = written_.flight()};
+            .flight_files = written_.flight(),
+            .views = options_.views,
+            .worlds = worlds_ ? &*worlds_ : nullptr};
 }
 
 void ObserverRun::open_page() {
@@ -326,7 +339,9 @@ void ObserverRun::write_summary(const ObserverResult& result) {
     const record::SummaryRecord summary{.head = {.time = relay::now_utc()},
                                         .stats = &result.seen.totals,
                                         .sessions = result.seen.sessions,
-                                        .impaired = impaired_totals(relay_.counters())};
+                                        .impaired = impaired_totals(relay_.counters()),
+                                        .worlds = worlds_ ? std::optional{worlds_->totals().worlds}
+                                                          : std::nullopt};
     last.on_record(&summary);
     last.flush();
 }
@@ -352,6 +367,10 @@ ObserverResult ObserverRun::finish() {
     for (const auto& worker : workers_) {
         worker->finish();
         result.seen.merge(worker->take_result());
+    }
+    if (worlds_) {
+        worlds_->finish();
+        result.seen.merge(worlds_->take_result());
     }
     hand_over(std::move(result.seen.legacies));
     show(true);

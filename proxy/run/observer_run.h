@@ -13,6 +13,7 @@
 #include "proxy/run/stopwatch.h"
 #include "proxy/run/worker.h"
 #include "proxy/run/worker_result.h"
+#include "proxy/run/world_run.h"
 #include "proxy/run/written_files.h"
 #include "proxy/sink/capture_target.h"
 #include "proxy/sink/console.h"
@@ -60,10 +61,14 @@ struct ObserverOptions {
     std::vector<filter::Expectation> expectations{};
     std::string pseudonym_key{}; ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
+    ViewChoice views = ViewChoice::sessions;
     sink::CaptureTarget* capture = nullptr; ///< null: none. Has to outlive the run
     std::optional<filter::Filter> capture_filter{};
     std::optional<sink::FlightOptions> flight{};
     std::optional<PageOptions> page{};
+
+    [[nodiscard]] bool makes_worlds() const { return inspect && views != ViewChoice::sessions; }
+
     /// Of one that waits: opens its page when it looks, with what may be thrown; none: there is none.
     std::function<PageOptions()> late_page{};
 };
@@ -126,6 +131,7 @@ class ObserverRun {
     WrittenFiles written_;
     std::optional<sink::FileQueue::File> capture_;
     std::optional<sink::Console> console_;
+    std::optional<WorldRun> worlds_; ///< behind the workers
     std::vector<std::unique_ptr<Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;
     std::optional<admin::Board> board_;

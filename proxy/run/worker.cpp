@@ -2,12 +2,11 @@
 
 #include "proxy/record/pseudonym.h"
 #include "proxy/relay/clock.h"
+#include "proxy/run/relay_first.h"
+#include "proxy/run/world_run.h"
 
 #include <algorithm>
 #include <chrono>
-#include <tuple>
-
-#include <sys/resource.h>
 
 namespace tw::run {
 
@@ -24,13 +23,6 @@ constexpr std::chrono::milliseconds kGather{2};
 
 /// Where nothing comes: the next segment of an output waits for those who sleep.
 constexpr std::chrono::milliseconds kLongestSleep{500};
-
-/// Where cores are scarce the relay goes first: a worker that comes later only records later. It
-/// can always be asked for; on Linux it is the calling thread's alone.
-void let_relay_go_first() {
-    constexpr int kNice = 5; // a third of the relay's share
-    std::ignore = ::setpriority(PRIO_PROCESS, 0, kNice);
-}
 
 /// The one place where the relay's word for a direction becomes the wire's.
 wire::Direction direction_of(const relay::Event& event) {
@@ -59,13 +51,21 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
     : ring_{post.ring}, observer_{post.observer}, pseudonym_key_{options.pseudonym_key},
       expectations_{options.expectations}, board_{options.board}, index_{index},
       inspector_{inspect_options(options), maps, sinks_, numbers} {
+    record::RecordSink& asked = options.views == ViewChoice::world
+                                    ? static_cast<record::RecordSink&>(without_snapshots_)
+                                    : asked_;
+    sinks_.add(asked);
+    if (options.worlds != nullptr) {
+        worlds_ = &options.worlds->queue(static_cast<unsigned>(index));
+        sinks_.add(world_feed_.emplace(*worlds_));
+    }
     if (options.console != nullptr) {
         add_filtered(sinks_, console_.emplace(*options.console), options.console_filter,
                      filtered_console_);
     }
     if (options.records != nullptr) {
         json_.emplace(options.json, *options.records);
-        add_filtered(sinks_, limited_json_.emplace(*json_), options.filter, filtered_json_);
+        add_filtered(asked_, limited_json_.emplace(*json_), options.filter, filtered_json_);
     }
     if (board_ != nullptr) {
         const snapshot::ObjectSet& objects = options.inspect.objects == nullptr
@@ -81,9 +81,9 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
         resync_.emplace(options.resync);
     }
     if (!options.expectations.empty()) {
-        sinks_.add(expectations_);
+        asked_.add(expectations_);
     }
-    if (options.demos) {
+    if (options.demos && options.views != ViewChoice::world) {
         sinks_.add(demos_.emplace(*options.demos, *options.files));
     }
     if (capture_) {
@@ -170,8 +170,14 @@ void Worker::run() {
         } else if (ending) {
             break;
         } else {
+            if (worlds_ != nullptr) {
+                worlds_->rest(true);
+            }
             ring_.sleep_until(next_due(now),
                               [this] { return ending_ || report_wanted_ || flight_wanted_; });
+            if (worlds_ != nullptr) {
+                worlds_->rest(false);
+            }
         }
     }
     inspector_.finish(relay::now_utc(), "shutdown");

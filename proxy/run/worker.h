@@ -3,6 +3,7 @@
 #include "proxy/admin/live_sink.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
+#include "proxy/game/feed.h"
 #include "proxy/inspect/attribution.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/relay/ring.h"
@@ -12,7 +13,9 @@
 #include "proxy/run/live_feed.h"
 #include "proxy/run/resync.h"
 #include "proxy/run/story_keeper.h"
+#include "proxy/run/view_choice.h"
 #include "proxy/run/worker_result.h"
+#include "proxy/run/world_queue.h"
 #include "proxy/sink/capture_sink.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
@@ -36,6 +39,8 @@
 
 namespace tw::run {
 
+class WorldRun;
+
 /// What the workers of a run have in common.
 struct PipelineOptions {
     inspect::Options inspect; ///< its observers are each worker's own
@@ -58,6 +63,8 @@ struct PipelineOptions {
     std::optional<sink::FlightOptions> flight{};
     std::size_t flight_bytes = 0;            ///< of each worker
     sink::FileQueue* flight_files = nullptr; ///< set where there is a flight recorder
+    ViewChoice views = ViewChoice::sessions;
+    WorldRun* worlds = nullptr; ///< where worlds are made; null: nowhere
 };
 
 /// Where a worker finds the copies.
@@ -120,6 +127,10 @@ class Worker {
     bool greeted_ = false; ///< what the ring holds from now on is for this observer
     std::string pseudonym_key_;
     Fanout sinks_;
+    Fanout asked_; ///< what is written, and held against expectations
+    WithoutSnapshots without_snapshots_{asked_};
+    std::optional<game::Feed> world_feed_;
+    WorldQueue* worlds_ = nullptr; ///< behind the feed
     std::optional<sink::JsonLines> json_;
     std::optional<sink::FindingLimit> limited_json_;
     std::optional<filter::FilteredSink> filtered_json_;

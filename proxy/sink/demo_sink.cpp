@@ -179,14 +179,16 @@ void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) {
                                         ? tape.map_name
                                         : safe_file_name(tape.map_name),
                         .map_crc = tape.map_crc,
+                        .type = options_.of_server ? "server" : "client",
                         .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
                         .sha256 = tape.map_sha256};
     if (header.version == demo::kSha256Version && !header.sha256) {
         header.version = demo::kStepsVersion; // there is no hash to tell
     }
     std::string name =
-        fmt::format("{}-s{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
-                    record.head.session, safe_file_name(tape.map_name));
+        fmt::format("{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
+                    options_.of_server ? "world" : fmt::format("s{}", record.head.session),
+                    safe_file_name(tape.map_name));
     tape.recording.emplace(Recording{.encoder = DemoEncoder{header.version},
                                      .header = std::move(header),
                                      .map = tape.map,

@@ -189,22 +189,25 @@ void ItemWriter::write_place(const record::WorldPlace& place, JsonBuffer& out) {
 }
 
 std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
-                                                      const ItemView& item, JsonBuffer& out) {
+                                                      const ItemView& item, bool known,
+                                                      JsonBuffer& out) {
     // Knuth's multiplicative hash; its upper bits are the good ones.
     constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kWrittenItems));
     static_assert(std::has_single_bit(kWrittenItems));
     WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
-    if (written.spec == &spec && written.key == item.key && equal(written.ints, item.data)) {
+    if (written.spec == &spec && written.key == item.key && written.known == known &&
+        equal(written.ints, item.data)) {
         out.append(std::string_view{written.text.data(), written.text.size()});
         return written.client;
     }
     const auto client = snapshot::client_of(spec, item.key, item.data);
     const std::size_t begin = out.size();
-    objects_[set_->index_of(spec)].write(item.key, item.data, out);
+    objects_[set_->index_of(spec)].write(item.key, item.data, known, out);
     const std::string_view text = out.view().substr(begin);
     if (text.size() <= kMaxWrittenText) {
         written.spec = &spec;
         written.key = item.key;
+        written.known = known;
         written.client = client;
         written.ints.assign(item.data.begin(), item.data.end());
         written.text.assign(text.begin(), text.end());
@@ -213,11 +216,14 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
 }
 
 void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::ObjectSpec* spec,
-                            const ItemView& item, JsonBuffer& out) {
+                            std::size_t index, JsonBuffer& out) {
+    const ItemView item = record.items[index];
+    const record::Sightings* const sightings = record.sightings;
     if (spec == nullptr) {
         write_unknown_front(record, item, out);
     } else {
-        if (const auto client = write_object(*spec, item, out)) {
+        if (const auto client = write_object(
+                *spec, item, sightings == nullptr || sightings->known[index] != 0, out)) {
             write_player(record, *client, out);
         }
         if (record.world != nullptr) {
@@ -227,11 +233,33 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
             }
         }
     }
+    if (sightings != nullptr) {
+        write_sessions(*sightings, index, out);
+    }
     if (raw_ || spec == nullptr || item.data.size() > spec->size) {
         out.append(record::kItemData.key.json());
         out.append_ints(item.data);
     }
     out.append('}');
+}
+
+void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t index,
+                                JsonBuffer& out) {
+    const auto seen = sightings.of(index);
+    if (!std::ranges::equal(seen, seen_)) {
+        seen_.assign(seen.begin(), seen.end());
+        seen_text_.clear();
+        seen_text_.append(record::kItemSeenBy.key.json());
+        char separator = '[';
+        sightings.each(index, [&](std::uint32_t session) {
+            seen_text_.append(separator);
+            seen_text_.append_int(std::int64_t{session});
+            separator = ',';
+            return false;
+        });
+        seen_text_.append(separator == '[' ? std::string_view{"[]"} : std::string_view{"]"});
+    }
+    out.append(seen_text_.view());
 }
 
 void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out) {
@@ -252,6 +280,7 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
         std::ranges::lower_bound(now.keys(), std::uint32_t{kClientInfoType} << 16U) -
         now.keys().begin());
     ++snapshots_;
+    seen_.clear(); // the sessions behind the bits may be others
     bool any = false;
     std::size_t old = 0;
     std::optional<std::uint16_t> type; // of the last item; they come sorted by it
@@ -264,19 +293,19 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
             append_key(before.keys()[old], removed_);
         }
         const bool known = old < before.size() && before.keys()[old] == key;
-        const ItemView item = now[i];
-        const bool same = !full && known && equal(before[old].data, item.data);
+        const bool same = !full && known && equal(before[old].data, now[i].data);
         old += known ? 1 : 0;
         if (full || !same) {
             if (any) {
                 out.append(',');
             }
             any = true;
-            if (type != item.key.type) {
-                type = item.key.type;
-                spec = record.types->object(item.key.type);
+            const std::uint16_t item_type = snapshot::ItemKey::from_packed(key).type;
+            if (type != item_type) {
+                type = item_type;
+                spec = record.types->object(item_type);
             }
-            write_item(record, spec, item, out);
+            write_item(record, spec, i, out);
         }
     }
     for (; old < before.size(); ++old) {

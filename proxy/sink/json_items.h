@@ -47,6 +47,7 @@ class ItemWriter {
     struct WrittenItem {
         const snapshot::ObjectSpec* spec = nullptr;
         snapshot::ItemKey key;
+        bool known = true;                   ///< what only its player is told
         std::optional<std::uint16_t> client; ///< whose item it is
         std::vector<std::int32_t> ints;
         std::vector<char> text;
@@ -59,10 +60,13 @@ class ItemWriter {
     static constexpr std::size_t kMaxWrittenText = 2048;
 
     void write_item(const record::SnapshotRecord& record, const snapshot::ObjectSpec* spec,
-                    const snapshot::ItemView& item, JsonBuffer& out);
+                    std::size_t index, JsonBuffer& out);
+    /// Appends who was shown an item of a world.
+    void write_sessions(const record::Sightings& sightings, std::size_t index, JsonBuffer& out);
     /// Returns whose item it is.
     std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,
-                                              const snapshot::ItemView& item, JsonBuffer& out);
+                                              const snapshot::ItemView& item, bool known,
+                                              JsonBuffer& out);
     void write_player(const record::SnapshotRecord& record, std::uint16_t client, JsonBuffer& out);
     /// Makes `player` what this snapshot says.
     void look_up_player(const record::SnapshotRecord& record, std::uint16_t client,
@@ -78,6 +82,8 @@ class ItemWriter {
     std::size_t first_client_info_ = 0; ///< in the snapshot at hand
     std::uint64_t snapshots_ = 0;       ///< written so far, with the one at hand
     JsonBuffer removed_;
+    std::vector<std::uint64_t> seen_; ///< what `seen_text_` says
+    JsonBuffer seen_text_;            ///< of a world's sessions; most items have the same
 };
 
 } // namespace tw::sink

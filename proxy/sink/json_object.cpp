@@ -83,7 +83,8 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
         fields_.push_back({.key = Literal{fields_.empty() ? key : ',' + key},
                            .kind = field.kind,
                            .offset = field.offset,
-                           .count = field.count});
+                           .count = field.count,
+                           .own = field.merge == snapshot::FieldMerge::own});
         room_ += fields_.back().key.room() + kIntStringRoom + field.count * kIntRoom;
         if (field.names != nullptr) {
             prepare_names(field);
@@ -122,10 +123,13 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
     names_.push_back(std::move(names));
 }
 
-char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data) const {
+char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data, bool known) const {
     for (const Field& field : fields_) {
         if (std::size_t{field.offset} + field.count > data.size()) {
             break; // an older server sends fewer ints; what is there is written
+        }
+        if (!known && field.own) {
+            continue;
         }
         to = field.key.put(to);
         const auto ints = data.subspan(field.offset, field.count);
@@ -204,12 +208,12 @@ char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data) cons
     return to;
 }
 
-void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> data,
+void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> data, bool known,
                          JsonBuffer& out) const {
     char* to = front_.put(out.room(room_));
     to = put_int(to, key.type);
     to = put_int(kIdKey.put(to), key.id);
-    to = put_fields(kFieldsKey.put(to), data);
+    to = put_fields(kFieldsKey.put(to), data, known);
     *to++ = '}';
     out.took(put_names(to, data));
 }

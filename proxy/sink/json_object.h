@@ -19,7 +19,9 @@ class ObjectWriter {
 
     /// Appends `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`, which the
     /// caller goes on with.
-    void write(snapshot::ItemKey key, std::span<const std::int32_t> data, JsonBuffer& out) const;
+    /// `known`: so are the fields that only the item's player is told; else they are left out.
+    void write(snapshot::ItemKey key, std::span<const std::int32_t> data, bool known,
+               JsonBuffer& out) const;
 
   private:
     struct Field {
@@ -27,6 +29,7 @@ class ObjectWriter {
         snapshot::FieldKind kind = snapshot::FieldKind::integer;
         std::uint8_t offset = 0;
         std::uint8_t count = 1;
+        bool own = false; ///< only the item's player is told
     };
 
     struct Flag {
@@ -49,7 +52,7 @@ class ObjectWriter {
     };
 
     void prepare_names(const snapshot::FieldSpec& field);
-    [[nodiscard]] char* put_fields(char* to, std::span<const std::int32_t> data) const;
+    [[nodiscard]] char* put_fields(char* to, std::span<const std::int32_t> data, bool known) const;
     [[nodiscard]] char* put_names(char* to, std::span<const std::int32_t> data) const;
     [[nodiscard]] static char* put_name(char* to, const Names& names, std::int32_t value);
 

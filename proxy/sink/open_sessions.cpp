@@ -25,6 +25,9 @@ void OpenSessions::append_to(JsonBuffer& out) const {
 }
 
 bool OpenSessions::first_snapshot(const record::Record& record, std::uint32_t segment) {
+    if (std::holds_alternative<const record::WorldRecord*>(record)) {
+        return std::exchange(worlds_whole_in_, segment) != segment;
+    }
     const auto* const* const snapshot = std::get_if<const record::SnapshotRecord*>(&record);
     if (snapshot == nullptr || !(*snapshot)->rebuilt) {
         return false;

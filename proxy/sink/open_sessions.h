@@ -19,7 +19,8 @@ class OpenSessions {
     void remember(const record::Record& record, std::string_view line);
     /// Appends all of it, marked `again`.
     void append_to(JsonBuffer& out) const;
-    /// Whether the record is the session's first snapshot with items in this segment.
+    /// Whether the record is the session's first snapshot with items in this segment, or the
+    /// segment's first world.
     [[nodiscard]] bool first_snapshot(const record::Record& record, std::uint32_t segment);
 
   private:
@@ -39,6 +40,7 @@ class OpenSessions {
     [[nodiscard]] Session* find(std::uint32_t number);
 
     std::map<std::uint32_t, Session> sessions_;
+    std::uint32_t worlds_whole_in_ = 0; ///< the last segment with a world that lists all items
 };
 
 } // namespace tw::sink

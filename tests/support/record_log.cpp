@@ -38,6 +38,11 @@ std::string line_of(const record::SnapshotRecord& record) {
     return record.rebuilt ? line + " ok " + std::to_string(record.items.size()) : line + " bad";
 }
 
+std::string line_of(const record::WorldRecord& record) {
+    return "world " + std::to_string(record.tick) + " views " + std::to_string(record.views) + ' ' +
+           std::to_string(record.shown.items.size());
+}
+
 std::string line_of(const record::FindingRecord& record) {
     std::string line = "finding " + std::string{record::finding_info(record.id).name};
     if (record.tick) {

@@ -82,12 +82,16 @@ class SampleRecords {
         place_ = world_.place(*snapshot::find_object(9), items_.view()[0].data);
         finding.place = place_;
         finding.left_out = 24;
+        finding.other_session = 5;
+        sightings_ = {.sessions = seers_, .bits = seen_, .words = 1, .known = known_};
+        world.shown = snapshot;
+        world.shown.sightings = &sightings_;
         map.again = true;
     }
 
     [[nodiscard]] std::vector<record::Record> all() const {
         return {&session, &message,  &input,   &unknown, &unknown_uuid, &control, &connless,
-                &map,     &snapshot, &finding, &summary, &impairment,   &loss};
+                &map,     &snapshot, &finding, &summary, &impairment,   &loss,    &world};
     }
 
     record::RecordHead head{.time = kTime, .session = 3, .direction = wire::Direction::s2c};
@@ -163,6 +167,10 @@ class SampleRecords {
     record::TypeNames types_;
     record::SessionStats stats_;
     std::optional<record::WorldPlace> place_;
+    std::vector<std::uint32_t> seers_{2, 3};
+    std::vector<std::uint64_t> seen_{3, 1, 2, 3, 3, 1};
+    std::vector<std::uint8_t> known_{1, 0, 1, 1, 1, 1};
+    record::Sightings sightings_;
 
   public:
     record::MessageRecord message{.head = head,
@@ -222,7 +230,15 @@ class SampleRecords {
     record::SummaryRecord summary{
         .head = {.time = kTime},
         .sessions = 2,
-        .impaired = std::array<record::FateStats, 2>{{{100, 2, 1, 0, 3, 4}, {200, 5, 0, 7, 6, 8}}}};
+        .impaired = std::array<record::FateStats, 2>{{{100, 2, 1, 0, 3, 4}, {200, 5, 0, 7, 6, 8}}},
+        .worlds = record::WorldStats{50, 49, 100, 1, 2, 3}};
+
+    record::WorldRecord world{.head = {.time = kTime},
+                              .tick = 500,
+                              .server = "127.0.0.1:8303",
+                              .run = 2,
+                              .views = 2,
+                              .complete = true};
     record::LossRecord loss{
         .head = {.time = kTime}, .lost = 12, .since = kTime - 1'500'000'000, .cause = "disk_full"};
     record::ImpairmentRecord impairment{

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "snapshot/snapshot.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tw::game {
+
+/// What happens to a session, as far as it matters for the worlds of its server. What it points at
+/// lives as long as the call that hands it over.
+struct Input {
+    enum class Kind : std::uint8_t {
+        open,        ///< a session begins, or goes on with another connection: `server`
+        map,         ///< it is told of a map: `map`
+        snapshot,    ///< a verified one: `tick`, `items`, `world`, `client_version`
+        close,       ///< it is over
+        time_passed, ///< nothing happened up to this time
+    };
+    Kind kind = Kind::time_passed;
+    record::Timestamp time = 0;
+    std::uint32_t session = 0;
+    std::string_view server{};
+    const record::MapRecord* map = nullptr;
+    snapshot::Tick tick = 0;
+    snapshot::SnapshotView items{};
+    const record::World* world = nullptr; ///< where positions land; null while no map is known
+    std::int32_t client_version = 0;      ///< as DDNet counts them; 0: vanilla, or not known
+};
+
+/// Takes inputs; what it wants to keep, it copies.
+class InputSink {
+  public:
+    InputSink() = default;
+    InputSink(const InputSink&) = delete;
+    InputSink& operator=(const InputSink&) = delete;
+    InputSink(InputSink&&) = delete;
+    InputSink& operator=(InputSink&&) = delete;
+    virtual ~InputSink() = default;
+
+    virtual void on_input(const Input& input) = 0;
+};
+
+} // namespace tw::game

@@ -1,0 +1,313 @@
+#include "proxy/game/item_merge.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace tw::game {
+
+using snapshot::Family;
+using snapshot::FieldMerge;
+using snapshot::FieldSpec;
+using snapshot::ItemKey;
+using snapshot::ItemView;
+using snapshot::ObjectSpec;
+
+namespace {
+
+using Ints = std::span<const std::int32_t>;
+
+/// What a value was taken for: the lowest counts.
+constexpr std::uint8_t kKnown = 0;
+constexpr std::uint8_t kWatched = 1;
+constexpr std::uint8_t kGreatest = 2;
+
+/// "racetime" of gamestateflag: the timer is the viewer's.
+constexpr std::uint32_t kRaceBit = 8;
+
+/// What a ddnet_laser is, and between which points it is.
+constexpr std::size_t kLaserKind = 6;
+constexpr std::int32_t kLightKind = 3;
+constexpr std::int32_t kDraggerKind = 4;
+constexpr std::size_t kLaserOwner = 5;
+
+bool is_laser_of_kind(const ObjectSpec& object, Ints data, std::int32_t kind) {
+    return object.merge.family == Family::laser && object.merge.form == 0 &&
+           data.size() > kLaserKind && data[kLaserKind] == kind;
+}
+
+/// Lights that a team has switched off end where they begin.
+bool is_dark(Ints laser) {
+    return laser[0] == laser[2] && laser[1] == laser[3];
+}
+
+int position_unit(const ObjectSpec& object, Ints data) {
+    const auto position = snapshot::position_of(object, data);
+    return position ? position->per_unit : 0;
+}
+
+/// The int of the object's field that is merged in this way; nothing where it has none.
+std::optional<std::size_t> find_offset(const ObjectSpec& object, FieldMerge how) {
+    const auto found = std::ranges::find(object.fields, how, &FieldSpec::merge);
+    return found == object.fields.end() ? std::nullopt : std::optional<std::size_t>{found->offset};
+}
+
+std::int32_t value_at(Ints data, std::optional<std::size_t> offset) {
+    return offset && *offset < data.size() ? data[*offset] : 0;
+}
+
+bool has_race_bit(std::int32_t flags) {
+    return (static_cast<std::uint32_t>(flags) & kRaceBit) != 0;
+}
+
+std::int32_t without_race_bit(std::int32_t flags) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~kRaceBit);
+}
+
+} // namespace
+
+bool is_dragger(const ObjectSpec& object, Ints data) {
+    return is_laser_of_kind(object, data, kDraggerKind);
+}
+
+bool is_beam(const ObjectSpec& object, Ints data) {
+    return is_dragger(object, data) && data[kLaserOwner] >= 0;
+}
+
+void ItemMerge::begin(std::span<const View> views, const record::TypeNames& types,
+                      std::vector<Difference>* differences) {
+    views_ = views;
+    types_ = &types;
+    differences_ = differences;
+    type_.reset();
+    patches_.clear();
+    greatest_.clear();
+    replacements_.clear();
+    beams_.clear();
+}
+
+const ObjectSpec* ItemMerge::object(std::uint16_t type) {
+    if (type_ != type) {
+        type_ = type;
+        object_ = types_->object(type);
+    }
+    return object_;
+}
+
+void ItemMerge::replace(ItemKey key, ItemRef by) {
+    replacements_.push_back({.key = key.packed(), .ref = by});
+}
+
+bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef other) {
+    const ItemView left = item(first);
+    const ItemView right = item(other);
+    if (is_laser_of_kind(object, left.data, kLightKind) &&
+        is_laser_of_kind(object, right.data, kLightKind) &&
+        is_dark(left.data) != is_dark(right.data)) {
+        if (is_dark(left.data)) {
+            replace(left.key, other);
+        }
+        return true;
+    }
+    if (object.merge.family == Family::projectile) {
+        const int unit = position_unit(object, left.data);
+        const int other_unit = position_unit(object, right.data);
+        if (unit != other_unit) {
+            if (unit < other_unit) {
+                replace(left.key, other);
+            }
+            return true;
+        }
+    }
+    if (object.merge.whole) {
+        const auto client = find_offset(object, FieldMerge::client);
+        const bool knows = value_at(left.data, client) >= 0;
+        const bool other_knows = value_at(right.data, client) >= 0;
+        if (knows != other_knows) {
+            if (other_knows) {
+                replace(left.key, other);
+            }
+            return true;
+        }
+    }
+    if (left.data.size() < right.data.size()) {
+        replace(left.key, other); // a newer version's, with more fields
+    }
+    return false;
+}
+
+bool ItemMerge::differ(ItemRef first, ItemRef other) {
+    const ItemKey key = item(first).key;
+    const ObjectSpec* const spec = object(key.type);
+    if (spec == nullptr || spec->merge.per_session) {
+        return true;
+    }
+    if (is_dragger(*spec, item(first).data) || is_dragger(*spec, item(other).data)) {
+        beams_.push_back(other);
+        return false;
+    }
+    if (!differ_as_whole(*spec, first, other)) {
+        for (const FieldSpec& field : spec->fields) {
+            differ_in(field, *spec, first, other);
+        }
+    }
+    return true;
+}
+
+void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& spec, ItemRef first,
+                          ItemRef other) {
+    const ItemView left = item(first);
+    const ItemView right = item(other);
+    const std::size_t end = std::size_t{field.offset} + field.count;
+    if (end > left.data.size() || end > right.data.size()) {
+        return;
+    }
+    const auto [at, other_at] = std::mismatch(left.data.begin() + field.offset,
+                                              left.data.begin() + static_cast<std::ptrdiff_t>(end),
+                                              right.data.begin() + field.offset);
+    const auto offset = static_cast<std::size_t>(at - left.data.begin());
+    if (offset == end) {
+        return;
+    }
+    const auto patch = [&](std::uint8_t rank) {
+        patches_.push_back({left.key.packed(), field.offset, rank, *other_at});
+    };
+    switch (field.merge) {
+    case FieldMerge::any:
+        report(field, spec, first, other, offset);
+        break;
+    case FieldMerge::client:
+        if (*at < 0) {
+            patch(kKnown);
+        } else if (*other_at >= 0) {
+            report(field, spec, first, other, offset);
+        }
+        break;
+    case FieldMerge::greatest:
+        if (!views_[other.view].translated) {
+            raise(left.key, field.offset, *at, *other_at);
+        }
+        break;
+    case FieldMerge::scoreboard:
+        if (views_[other.view].scoreboard && !views_[first.view].scoreboard) {
+            patch(kKnown);
+        } else if (!views_[first.view].scoreboard) {
+            raise(left.key, field.offset, *at, *other_at);
+        }
+        break;
+    case FieldMerge::race_flags:
+        if (has_race_bit(*at) && !has_race_bit(*other_at)) {
+            patch(kKnown);
+        }
+        if (without_race_bit(*at) != without_race_bit(*other_at)) {
+            report(field, spec, first, other, offset);
+        }
+        break;
+    case FieldMerge::race_timer: {
+        const auto flags = find_offset(spec, FieldMerge::race_flags);
+        const bool racing = has_race_bit(value_at(left.data, flags));
+        const bool other_racing = has_race_bit(value_at(right.data, flags));
+        if (racing && !other_racing) {
+            patch(kKnown);
+        } else if (!racing && !other_racing) {
+            report(field, spec, first, other, offset);
+        }
+        break;
+    }
+    case FieldMerge::varies:
+    case FieldMerge::own:
+    case FieldMerge::own_first:
+    case FieldMerge::untranslated:
+    case FieldMerge::viewer:
+        break;
+    }
+}
+
+void ItemMerge::raise(ItemKey key, std::uint8_t offset, std::int32_t first, std::int32_t other) {
+    if (other <= first) {
+        return;
+    }
+    const auto [found, added] =
+        greatest_.try_emplace(std::uint64_t{key.packed()} << 8U | offset, patches_.size());
+    if (added) {
+        patches_.push_back({key.packed(), offset, kGreatest, other});
+    } else {
+        Patch& patch = patches_[found->second];
+        patch.value = std::max(patch.value, other);
+    }
+}
+
+void ItemMerge::report(const FieldSpec& field, const ObjectSpec& spec, ItemRef first, ItemRef other,
+                       std::size_t offset) {
+    const View& left = views_[first.view];
+    const View& right = views_[other.view];
+    if (differences_ == nullptr || left.translated || right.translated ||
+        version_class(left.version) != version_class(right.version)) {
+        return;
+    }
+    differences_->push_back({.key = item(first).key,
+                             .object = &spec,
+                             .field = &field,
+                             .value = item(other).data[offset],
+                             .other = item(first).data[offset],
+                             .session = right.session,
+                             .other_session = left.session});
+}
+
+void ItemMerge::tell_own(ItemRef ref, const ObjectSpec& spec, bool own) {
+    const ItemView told = item(ref);
+    for (const FieldSpec& field : spec.fields) {
+        const bool counts =
+            field.merge == FieldMerge::own || (own && field.merge == FieldMerge::own_first);
+        if (counts && field.offset < told.data.size()) {
+            patches_.push_back({told.key.packed(), field.offset, own ? kKnown : kWatched,
+                                told.data[field.offset]});
+        }
+    }
+}
+
+void ItemMerge::finish() {
+    std::ranges::stable_sort(patches_, {}, [](const Patch& patch) {
+        return std::tuple{patch.key, patch.offset, patch.rank};
+    });
+    std::ranges::stable_sort(replacements_, {}, &Replacement::key);
+}
+
+void ItemMerge::write(const MergedItem& merged, std::vector<std::int32_t>& ints) {
+    const std::uint32_t key = item(merged.ref).key.packed();
+    ItemRef ref = merged.ref;
+    // Of several that say more, the first one's view says most.
+    const auto by = std::ranges::lower_bound(replacements_, key, {}, &Replacement::key);
+    if (by != replacements_.end() && by->key == key) {
+        ref = by->ref;
+    }
+    const auto data = item(ref).data;
+    ints.assign(data.begin(), data.end());
+    std::optional<std::uint8_t> last;
+    for (auto patch = std::ranges::lower_bound(patches_, key, {}, &Patch::key);
+         patch != patches_.end() && patch->key == key; ++patch) {
+        if (patch->offset != last && patch->offset < ints.size()) {
+            ints[patch->offset] = patch->value;
+        }
+        last = patch->offset;
+    }
+    if (merged.object == nullptr) {
+        return;
+    }
+    for (const FieldSpec& field : merged.object->fields) {
+        if (field.offset >= ints.size()) {
+            break;
+        }
+        std::int32_t& value = ints[field.offset];
+        if (field.merge == FieldMerge::viewer) {
+            value = 0;
+        } else if (field.merge == FieldMerge::race_flags && has_race_bit(value)) {
+            value = without_race_bit(value);
+            if (const auto timer = find_offset(*merged.object, FieldMerge::race_timer);
+                timer && *timer < ints.size()) {
+                ints[*timer] = 0;
+            }
+        }
+    }
+}
+
+} // namespace tw::game

@@ -1,0 +1,102 @@
+#pragma once
+
+#include "proxy/game/difference.h"
+#include "proxy/game/view.h"
+#include "proxy/record/world.h"
+#include "snapshot/objects.h"
+#include "snapshot/snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace tw::game {
+
+/// An item of one of a tick's views.
+struct ItemRef {
+    std::uint32_t view = 0; ///< place in the list of views
+    std::uint32_t item = 0; ///< place in its snapshot
+};
+
+/// An item on its way into a world.
+struct MergedItem {
+    snapshot::ItemKey key{};
+    ItemRef ref{};
+    const snapshot::ObjectSpec* object = nullptr; ///< null: nobody knows what it is
+    std::uint64_t* seen = nullptr;                ///< words of who saw it
+};
+
+/// Whether this is a beam of a dragger, whose id may be another in each view (views sheet,
+/// section 5).
+[[nodiscard]] bool is_beam(const snapshot::ObjectSpec& object, std::span<const std::int32_t> data);
+/// Whether this is a dragger, with a beam or without.
+[[nodiscard]] bool is_dragger(const snapshot::ObjectSpec& object,
+                              std::span<const std::int32_t> data);
+
+/// What views of one tick say differently of an item, and which of it stands in the world.
+class ItemMerge {
+  public:
+    /// `differences`: null: nobody wants to know.
+    void begin(std::span<const View> views, const record::TypeNames& types,
+               std::vector<Difference>* differences);
+
+    /// Two views have an item under one key that is not the same. `first` says more. False: they are
+    /// two things.
+    [[nodiscard]] bool differ(ItemRef first, ItemRef other);
+    /// What the player's own view, or one that watches the player, says of an item.
+    void tell_own(ItemRef ref, const snapshot::ObjectSpec& object, bool own);
+    /// No more is to come.
+    void finish();
+
+    [[nodiscard]] snapshot::ItemView item(ItemRef ref) const {
+        return views_[ref.view].items[ref.item];
+    }
+
+    [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type);
+
+    /// The ints of an item as they stand in the world.
+    void write(const MergedItem& merged, std::vector<std::int32_t>& ints);
+
+    /// Draggers and beams that differ under one id; each of another view than the one before.
+    [[nodiscard]] std::span<const ItemRef> differing_beams() const { return beams_; }
+
+  private:
+    /// An int that is another view's.
+    struct Patch {
+        std::uint32_t key = 0;
+        std::uint8_t offset = 0;
+        std::uint8_t rank = 0; ///< the lowest counts; of equal ones the first told
+        std::int32_t value = 0;
+    };
+
+    /// An item that is another view's.
+    struct Replacement {
+        std::uint32_t key = 0;
+        ItemRef ref{};
+    };
+
+    /// Whether the one item was taken for the other; then their fields need not agree.
+    [[nodiscard]] bool differ_as_whole(const snapshot::ObjectSpec& object, ItemRef first,
+                                       ItemRef other);
+    void differ_in(const snapshot::FieldSpec& field, const snapshot::ObjectSpec& object,
+                   ItemRef first, ItemRef other);
+    void report(const snapshot::FieldSpec& field, const snapshot::ObjectSpec& object, ItemRef first,
+                ItemRef other, std::size_t offset);
+    void raise(snapshot::ItemKey key, std::uint8_t offset, std::int32_t first, std::int32_t other);
+    void replace(snapshot::ItemKey key, ItemRef by);
+
+    std::span<const View> views_;
+    const record::TypeNames* types_ = nullptr;
+    std::vector<Difference>* differences_ = nullptr;
+    std::optional<std::uint16_t> type_; ///< of `object_`
+    const snapshot::ObjectSpec* object_ = nullptr;
+    std::vector<Patch> patches_;
+    std::unordered_map<std::uint64_t, std::size_t> greatest_; ///< place in patches_
+    std::vector<Replacement> replacements_;
+    std::vector<ItemRef> beams_;
+};
+
+} // namespace tw::game

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "proxy/game/input.h"
+#include "proxy/game/view.h"
+#include "snapshot/raw_vector.h"
+#include "snapshot/snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tw::game {
+
+/// The views of one tick, until it is decided that there are no more.
+class OpenWorld {
+  public:
+    /// Begins anew, with the memory it has.
+    void begin(snapshot::Tick tick, record::Timestamp time);
+
+    /// Keeps a copy. False: this session's is there.
+    [[nodiscard]] bool add(const Input& input);
+
+    [[nodiscard]] snapshot::Tick tick() const { return tick_; }
+
+    /// When the first of them came.
+    [[nodiscard]] record::Timestamp time() const { return time_; }
+
+    [[nodiscard]] std::size_t views() const { return stored_.size(); }
+
+    [[nodiscard]] bool has(std::uint32_t session) const;
+
+    [[nodiscard]] std::size_t bytes() const { return ints_.size() * sizeof(std::int32_t); }
+
+    /// The one that says most first. They live until something changes here.
+    void read(std::vector<View>& views) const;
+
+  private:
+    struct Stored {
+        std::uint32_t session = 0;
+        std::int32_t version = 0;
+        std::size_t begin = 0; ///< in ints_
+        std::size_t num_items = 0;
+        std::size_t num_ints = 0;
+    };
+
+    snapshot::Tick tick_ = 0;
+    record::Timestamp time_ = 0;
+    std::vector<Stored> stored_;
+    snapshot::RawVector<std::int32_t> ints_; ///< blocks as of SnapshotView, one behind the other
+};
+
+} // namespace tw::game

@@ -1,0 +1,183 @@
+#include "proxy/game/timeline.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace tw::game {
+
+using record::Timestamp;
+using snapshot::Tick;
+using Wide = std::int64_t; ///< ticks come from the wire: what is counted up from them must fit
+
+namespace {
+
+constexpr Timestamp kTickTime = 20'000'000;
+/// Arrival and tick differ by this much at most within a run.
+constexpr Timestamp kSlack = 3'000'000'000;
+/// A tick so far behind the newest is of another run.
+constexpr Tick kFarBehind = 250;
+/// After so many snapshots that fit nowhere, the session is taken for one that enters: its map
+/// change was lost.
+constexpr int kMaxStrays = 25;
+/// Steps of a session that gets all the server has.
+constexpr Tick kFullStep = 2;
+constexpr std::size_t kMaxSpare = 8;
+
+Timestamp offset_of(const Input& input) {
+    return input.time - input.tick * kTickTime;
+}
+
+bool is_near(Timestamp left, Timestamp right) {
+    return left - right < kSlack && right - left < kSlack;
+}
+
+} // namespace
+
+void Timeline::enter(std::uint32_t session) {
+    sessions_[session].entering = true;
+}
+
+void Timeline::leave(std::uint32_t session) {
+    sessions_.erase(session);
+    close_ready();
+}
+
+Timeline::Belongs Timeline::place(const Session& session, const Input& input) const {
+    if (!newest_) {
+        return Belongs::to_next;
+    }
+    const bool fits =
+        is_near(offset_of(input), offset_) && input.tick > Wide{*newest_} - kFarBehind;
+    if (!session.entering && session.strays < kMaxStrays) {
+        return fits ? Belongs::here : Belongs::nowhere;
+    }
+    // Who is shown a map for the first time is shown its present.
+    if (fits && input.tick > Wide{*newest_} - kLongest) {
+        return Belongs::here;
+    }
+    const bool former = former_offset_ && is_near(offset_of(input), *former_offset_);
+    return former && !fits ? Belongs::nowhere : Belongs::to_next;
+}
+
+void Timeline::begin_run() {
+    while (!open_.empty()) {
+        close_oldest();
+    }
+    former_offset_ = newest_ ? std::optional{offset_} : std::nullopt;
+    newest_.reset();
+    emitted_.reset();
+    ++run_;
+}
+
+OpenWorld& Timeline::open(Tick tick, Timestamp time) {
+    const auto [at, added] = open_.try_emplace(tick);
+    if (added) {
+        if (spare_.empty()) {
+            spare_.push_back(std::make_unique<OpenWorld>());
+        }
+        at->second = std::move(spare_.back());
+        spare_.pop_back();
+        at->second->begin(tick, time);
+    }
+    return *at->second;
+}
+
+void Timeline::add(const Input& input) {
+    heard_ = std::max(heard_, input.time);
+    Session& session = sessions_[input.session];
+    if (!session.begun && input.items.empty()) {
+        return; // a handshake's: its tick is made up
+    }
+    session.begun = true;
+    ++lateness_.views;
+    switch (place(session, input)) {
+    case Belongs::nowhere:
+        ++lateness_.stray;
+        ++session.strays;
+        return;
+    case Belongs::to_next:
+        begin_run();
+        break;
+    case Belongs::here:
+        break;
+    }
+    if (session.run != run_) {
+        session = {.entering = false, .begun = true, .run = run_, .first = input.tick};
+    }
+    session.entering = false;
+    session.strays = 0;
+    if (input.tick > session.latest) {
+        session.step = session.latest == snapshot::kNoBase ? 0 : Wide{input.tick} - session.latest;
+        session.latest = input.tick;
+    }
+    if (!newest_ || input.tick > *newest_) {
+        newest_ = input.tick;
+        offset_ = offset_of(input);
+    }
+    if (emitted_ && input.tick <= *emitted_) {
+        ++lateness_.late;
+        return;
+    }
+    OpenWorld& world = open(input.tick, input.time);
+    const std::size_t before = world.bytes();
+    std::ignore = world.add(input); // a tick that came again shows the same
+    bytes_ += world.bytes() - before;
+    close_ready();
+    while (bytes_ > kMaxBytes && !open_.empty()) {
+        close_oldest();
+    }
+}
+
+bool Timeline::is_due(const Session& session, Tick tick) const {
+    return session.run == run_ && !session.entering && session.step <= kFullStep &&
+           session.latest >= Wide{*newest_} - kLongest && session.latest < tick;
+}
+
+bool Timeline::may_close(Tick tick) const {
+    if (*newest_ >= Wide{tick} + kLongest) {
+        return true;
+    }
+    return *newest_ >= Wide{tick} + kPatience &&
+           std::ranges::none_of(sessions_,
+                                [&](const auto& each) { return is_due(each.second, tick); });
+}
+
+void Timeline::close_oldest() {
+    const auto oldest = open_.begin();
+    std::unique_ptr<OpenWorld> world = std::move(oldest->second);
+    open_.erase(oldest);
+    bytes_ -= world->bytes();
+    emitted_ = world->tick();
+    bool complete = true;
+    for (const auto& [number, session] : sessions_) {
+        const bool full = session.run == run_ && session.step <= kFullStep &&
+                          session.first <= world->tick() &&
+                          session.latest >= Wide{world->tick()} - kFullStep;
+        complete = complete && (!full || world->has(number));
+    }
+    close_({.views = world.get(), .run = run_, .complete = complete});
+    if (spare_.size() < kMaxSpare) {
+        spare_.push_back(std::move(world));
+    }
+}
+
+void Timeline::close_ready() {
+    while (!open_.empty() && may_close(open_.begin()->first)) {
+        close_oldest();
+    }
+}
+
+void Timeline::advance(Timestamp now) {
+    if (now - heard_ >= kSilence) {
+        finish();
+    }
+}
+
+void Timeline::finish() {
+    while (!open_.empty()) {
+        close_oldest();
+    }
+}
+
+} // namespace tw::game

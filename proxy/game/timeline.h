@@ -1,0 +1,100 @@
+#pragma once
+
+#include "proxy/game/input.h"
+#include "proxy/game/open_world.h"
+#include "snapshot/item.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace tw::game {
+
+/// What is said of a tick's views when there are no more.
+struct ClosedWorld {
+    const OpenWorld* views = nullptr;
+    std::uint32_t run = 1;
+    bool complete = false; ///< all sessions that were due are in it
+};
+
+/// What came too late, or was of no run of the server.
+struct Lateness {
+    std::uint64_t views = 0; ///< all that came
+    std::uint64_t late = 0;  ///< behind the world of their tick
+    std::uint64_t stray = 0; ///< of another run of the server, or of none
+};
+
+/// The ticks of one server: gathers the views of each, and decides when a tick has all it will get.
+/// A tick closes when the newest is kPatience ahead and each session at full rate has reached it; at
+/// the latest kLongest ticks later, or after kSilence without anything from the server. Ticks close
+/// in order, whatever order views come in.
+///
+/// A run is one start of the server or map: its ticks count from 0, so that its views must not be
+/// taken for those of another. A session enters the next run when it is told of its map.
+class Timeline {
+  public:
+    using Close = std::function<void(const ClosedWorld& world)>;
+
+    static constexpr snapshot::Tick kPatience = 4;
+    static constexpr snapshot::Tick kLongest = 50;
+    static constexpr record::Timestamp kSilence = 1'000'000'000;
+    /// Views that wait, all together: kLongest ticks of 64 players with 10 KiB each. Beyond, the
+    /// oldest tick closes with what it has.
+    static constexpr std::size_t kMaxBytes = std::size_t{48} << 20U;
+
+    explicit Timeline(Close close) : close_{std::move(close)} {}
+
+    void enter(std::uint32_t session);
+    void leave(std::uint32_t session);
+    /// A verified snapshot.
+    void add(const Input& input);
+    /// Time passes.
+    void advance(record::Timestamp now);
+    /// Closes all.
+    void finish();
+
+    [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
+
+    [[nodiscard]] const Lateness& lateness() const { return lateness_; }
+
+  private:
+    struct Session {
+        bool entering = true;     ///< its next snapshot may be of another run
+        bool begun = false;       ///< had a snapshot with anything in it
+        std::uint32_t run = 0;    ///< that its last one was of
+        int strays = 0;           ///< in a row
+        snapshot::Tick first = 0; ///< of its run
+        snapshot::Tick latest = snapshot::kNoBase;
+        std::int64_t step = 0; ///< ticks from the one before it
+    };
+
+    enum class Belongs : std::uint8_t { here, nowhere, to_next };
+
+    [[nodiscard]] Belongs place(const Session& session, const Input& input) const;
+    void begin_run();
+    [[nodiscard]] bool is_due(const Session& session, snapshot::Tick tick) const;
+    [[nodiscard]] bool may_close(snapshot::Tick tick) const;
+    void close_oldest();
+    void close_ready();
+    [[nodiscard]] OpenWorld& open(snapshot::Tick tick, record::Timestamp time);
+
+    Close close_;
+    std::map<std::uint32_t, Session> sessions_;
+    std::map<snapshot::Tick, std::unique_ptr<OpenWorld>> open_;
+    std::vector<std::unique_ptr<OpenWorld>> spare_;
+    std::size_t bytes_ = 0; ///< of the open ones
+    std::uint32_t run_ = 0;
+    std::optional<snapshot::Tick> newest_;
+    std::optional<snapshot::Tick> emitted_;
+    record::Timestamp offset_ = 0;                     ///< when tick 0 was, by the newest view
+    std::optional<record::Timestamp> former_offset_{}; ///< of the run before
+    record::Timestamp heard_ = 0;
+    Lateness lateness_;
+};
+
+} // namespace tw::game

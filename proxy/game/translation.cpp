@@ -1,0 +1,187 @@
+#include "proxy/game/translation.h"
+
+#include "proxy/record/player_name.h"
+#include "snapshot/objects.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace tw::game {
+
+using snapshot::FieldMerge;
+using snapshot::ItemKey;
+using snapshot::ItemView;
+using snapshot::ObjectSpec;
+using snapshot::SnapshotView;
+
+namespace {
+
+/// "⋅ 12 others": servers of 20.0 and later have it at the last but one of a translated view's ids.
+constexpr std::string_view kOthers = "\u22c5 ";
+/// A weapon of a player that a view has no id for is drawn as a pickup with this flag.
+constexpr std::uint32_t kNoPredictBit = 8;
+constexpr std::size_t kPickupFlags = 5;
+constexpr std::string_view kSpectatorInfo = "ddnet_spectator_info";
+
+std::string name_of(const ItemView& info) {
+    std::array<char, 4 * record::kPlayerNameInts> text{};
+    const std::size_t size = snapshot::decode_int_string(record::name_in(info.data).ints, text);
+    return {text.data(), size};
+}
+
+template <typename Use>
+void each_client_info(const SnapshotView& items, const Use& use) {
+    const auto keys = items.keys();
+    auto at = std::ranges::lower_bound(
+        keys, ItemKey{.type = snapshot::kClientInfoType, .id = 0}.packed());
+    for (; at != keys.end(); ++at) {
+        const ItemView item = items[static_cast<std::size_t>(at - keys.begin())];
+        if (item.key.type != snapshot::kClientInfoType) {
+            return;
+        }
+        use(item);
+    }
+}
+
+/// The viewer's own id is never translated: it is that of what says whom the viewer watches.
+std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::TypeNames& types) {
+    std::optional<std::uint16_t> own;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const ItemKey key = items[i].key;
+        if (key.type == snapshot::kSpectatorInfoType && !own) {
+            own = key.id;
+        } else if (key.type >= snapshot::kFirstUuidType) {
+            const ObjectSpec* const object = types.object(key.type);
+            if (object != nullptr && object->name == kSpectatorInfo) {
+                own = key.id;
+            }
+        }
+    }
+    return own;
+}
+
+bool is_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) {
+    return object.merge.family == snapshot::Family::pickup && object.merge.form == 0 &&
+           data.size() > kPickupFlags &&
+           (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
+}
+
+} // namespace
+
+void Translation::reset() {
+    last_ids_.clear();
+    next_made_up_ = kFirstMadeUp;
+}
+
+void Translation::learn_names(const View& view) {
+    each_client_info(view.items, [&](const ItemView& info) {
+        const std::string name = name_of(info);
+        names_[name] = info.key.id;
+        if (last_ids_.size() < kMaxNames || last_ids_.contains(name)) {
+            last_ids_[name] = info.key.id;
+        }
+    });
+}
+
+std::uint16_t Translation::id_of(const std::string& name) {
+    if (const auto now = names_.find(name); now != names_.end()) {
+        return now->second;
+    }
+    if (const auto last = last_ids_.find(name); last != last_ids_.end()) {
+        return last->second;
+    }
+    const std::uint16_t id = next_made_up_;
+    if (last_ids_.size() < kMaxNames) {
+        last_ids_[name] = id;
+        ++next_made_up_;
+    }
+    return id;
+}
+
+Translation::Ids Translation::ids_of(const View& view, const record::TypeNames& types) {
+    Ids ids;
+    const auto own = true_own(view.items, types);
+    each_client_info(view.items, [&](const ItemView& info) {
+        const std::string name = name_of(info);
+        const bool nobody = name == " " || name.starts_with(kOthers);
+        if (nobody) {
+            ids[info.key.id] = std::nullopt;
+        } else if (view.own == info.key.id && own && !names_.contains(name)) {
+            ids[info.key.id] = *own;
+            last_ids_[name] = *own;
+        } else {
+            ids[info.key.id] = id_of(name);
+        }
+    });
+    return ids;
+}
+
+void Translation::rewrite(View& view, const Ids& ids, const record::TypeNames& types,
+                          snapshot::Snapshot& out) {
+    std::vector<std::pair<ItemKey, std::vector<std::int32_t>>> items;
+    const auto find = [&](std::int32_t id) -> std::optional<std::uint16_t> {
+        const auto at = id < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(id));
+        return at == ids.end() ? std::nullopt : at->second;
+    };
+    for (std::size_t i = 0; i < view.items.size(); ++i) {
+        const ItemView item = view.items[i];
+        const ObjectSpec* const object = types.object(item.key.type);
+        ItemKey key = item.key;
+        std::vector<std::int32_t> data{item.data.begin(), item.data.end()};
+        if (object != nullptr) {
+            if (is_phantom(*object, data)) {
+                continue;
+            }
+            const bool by_id = (object->client && !object->client->field) ||
+                               item.key.type == snapshot::kPlayerInfoType ||
+                               item.key.type == snapshot::kClientInfoType;
+            if (by_id) {
+                const auto id = find(key.id);
+                if (!id) {
+                    continue; // what the nameless one carries
+                }
+                key.id = *id;
+            }
+            for (const auto& field : object->fields) {
+                if (field.merge == FieldMerge::client && field.offset < data.size()) {
+                    const auto id = find(data[field.offset]);
+                    data[field.offset] = id ? std::int32_t{*id} : -1;
+                }
+            }
+        }
+        items.emplace_back(key, std::move(data));
+    }
+    std::ranges::stable_sort(items, {}, [](const auto& each) { return each.first; });
+    out.clear();
+    std::optional<ItemKey> last;
+    for (const auto& [key, data] : items) {
+        if (key != last) { // two ids of one name: the first counts
+            out.append(key, data);
+            last = key;
+        }
+    }
+    view.own = view.own ? find(*view.own) : std::nullopt;
+    view.watched = view.watched ? find(*view.watched) : std::nullopt;
+    view.items = out.view();
+}
+
+void Translation::undo(std::vector<View>& views, const record::TypeNames& types) {
+    if (views.empty() || !views.back().translated) {
+        return; // untranslated views come first
+    }
+    names_.clear();
+    for (const View& view : views) {
+        if (!view.translated) {
+            learn_names(view);
+        }
+    }
+    rewritten_.resize(views.size());
+    for (std::size_t i = 0; i < views.size(); ++i) {
+        if (views[i].translated) {
+            rewrite(views[i], ids_of(views[i], types), types, rewritten_[i]);
+        }
+    }
+}
+
+} // namespace tw::game

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "proxy/game/view.h"
+#include "proxy/record/world.h"
+#include "snapshot/snapshot.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tw::game {
+
+/// Gives the players of a translated view the ids that the server knows them by. A server with more
+/// players than a client can count shows it some of them under ids of its own, and changes them while
+/// playing (views sheet, section 3). Names are unique on a server: they tell who is who.
+class Translation {
+  public:
+    /// Another run of the server.
+    void reset();
+
+    /// Replaces the items of the translated views among those of a tick; they live until the next
+    /// call. Untranslated views come first.
+    void undo(std::vector<View>& views, const record::TypeNames& types);
+
+  private:
+    /// Who is not known by a view that knows all gets an id that no server has.
+    static constexpr std::uint16_t kFirstMadeUp = 128;
+    static constexpr std::size_t kMaxNames = 1024;
+
+    /// What an id of a view is: a client's, or nobody's that is part of the game.
+    using Ids = std::map<std::uint16_t, std::optional<std::uint16_t>>;
+
+    void learn_names(const View& view);
+    [[nodiscard]] std::uint16_t id_of(const std::string& name);
+    [[nodiscard]] Ids ids_of(const View& view, const record::TypeNames& types);
+    void rewrite(View& view, const Ids& ids, const record::TypeNames& types,
+                 snapshot::Snapshot& out);
+
+    std::map<std::string, std::uint16_t> names_;    ///< of the tick at hand, by who knows all
+    std::map<std::string, std::uint16_t> last_ids_; ///< that a name had
+    std::uint16_t next_made_up_ = kFirstMadeUp;
+    std::vector<snapshot::Snapshot> rewritten_;
+};
+
+} // namespace tw::game

@@ -1,0 +1,154 @@
+#include "proxy/game/vanishing.h"
+
+#include "snapshot/objects.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tw::game {
+
+using snapshot::ItemKey;
+using snapshot::SnapshotView;
+
+namespace {
+
+constexpr std::size_t kCharacterX = 1;
+constexpr std::size_t kCharacterY = 2;
+constexpr std::size_t kTeam = 2;        ///< of a player_info; below 0: watches
+constexpr std::size_t kDeathClient = 2; ///< of a death
+/// afk, paused and spec of explayerflag.
+constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
+
+/// What vanilla sends of a view, less than what a tee moves in some ticks.
+constexpr std::int64_t kMargin = 400;
+constexpr std::int64_t kWide = 1000 - kMargin;
+constexpr std::int64_t kHigh = 800 - kMargin;
+constexpr std::int64_t kFar = 1100 - kMargin;
+
+struct Point {
+    std::int64_t x = 0;
+    std::int64_t y = 0;
+};
+
+std::optional<Point> point_in(const SnapshotView& items, ItemKey key, std::size_t x) {
+    const auto at = items.find(key);
+    if (!at || items[*at].data.size() < x + 2) {
+        return std::nullopt;
+    }
+    return Point{items[*at].data[x], items[*at].data[x + 1]};
+}
+
+/// Whether what is there cannot be outside of what the view's client is sent.
+bool is_well_inside(const View& view, Point place) {
+    const auto eye = view.own && !view.watches
+                         ? point_in(view.items, {snapshot::kCharacterType, *view.own}, kCharacterX)
+                         : std::nullopt;
+    if (!eye) {
+        return false;
+    }
+    const std::int64_t dx = place.x - eye->x;
+    const std::int64_t dy = place.y - eye->y;
+    return dx >= -kWide && dx <= kWide && dy >= -kHigh && dy <= kHigh &&
+           dx * dx + dy * dy <= kFar * kFar;
+}
+
+template <typename Use>
+void each_of_type(const SnapshotView& items, std::uint16_t type, const Use& use) {
+    const auto keys = items.keys();
+    const auto first = std::ranges::lower_bound(keys, ItemKey{.type = type, .id = 0}.packed());
+    for (auto i = static_cast<std::size_t>(first - keys.begin());
+         i < keys.size() && items[i].key.type == type; ++i) {
+        use(items[i]);
+    }
+}
+
+/// Who plays, so that there must be a tee, or be one again soon.
+std::set<std::uint16_t> players_in(const SnapshotView& world, const record::TypeNames& types) {
+    std::set<std::uint16_t> players;
+    each_of_type(world, snapshot::kPlayerInfoType, [&](const snapshot::ItemView& info) {
+        if (info.data.size() > kTeam && info.data[kTeam] >= 0) {
+            players.insert(info.key.id);
+        }
+    });
+    each_of_type(world, snapshot::kDeathType, [&](const snapshot::ItemView& death) {
+        if (death.data.size() > kDeathClient) {
+            players.erase(static_cast<std::uint16_t>(death.data[kDeathClient]));
+        }
+    });
+    for (std::size_t i = 0; i < world.size(); ++i) {
+        const snapshot::ItemView item = world[i];
+        const auto* const object =
+            item.key.type < snapshot::kFirstUuidType ? nullptr : types.object(item.key.type);
+        if (object == nullptr) {
+            continue;
+        }
+        const bool away = object->name == "ddnet_player" && !item.data.empty() &&
+                          (static_cast<std::uint32_t>(item.data[0]) & kAwayBits) != 0;
+        if (away || object->name == "spec_char") {
+            players.erase(item.key.id);
+        }
+    }
+    return players;
+}
+
+} // namespace
+
+void Vanishing::note_tees(snapshot::Tick tick, const SnapshotView& world,
+                          std::span<const View> views, bool vanilla) {
+    each_of_type(world, snapshot::kCharacterType, [&](const snapshot::ItemView& tee) {
+        if (tee.data.size() <= kCharacterY ||
+            (players_.size() >= kMaxPlayers && !players_.contains(tee.key.id))) {
+            return;
+        }
+        Player& player = players_[tee.key.id];
+        player.last = tick;
+        player.x = tee.data[kCharacterX];
+        player.y = tee.data[kCharacterY];
+        player.told = false;
+        player.witnesses.clear();
+        for (const View& view : views) {
+            const bool own = view.own == tee.key.id && !view.watches;
+            if (!view.translated && view.items.find(tee.key) &&
+                (own || (vanilla && is_well_inside(view, {player.x, player.y})))) {
+                player.witnesses.push_back(view.session);
+            }
+        }
+    });
+}
+
+std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const SnapshotView& world,
+                                      std::span<const View> views, const record::TypeNames& types) {
+    if (looked_ && std::int64_t{tick} - *looked_ > kStep) {
+        players_.clear();
+    }
+    looked_ = tick;
+    const auto playing = players_in(world, types);
+    std::erase_if(players_, [&](const auto& each) { return !playing.contains(each.first); });
+    const bool vanilla =
+        world.empty() || world[0].key.type != snapshot::kDescriptorType; // DDNet has descriptors
+    std::vector<Vanished> found;
+    for (auto& [client, player] : players_) {
+        if (world.find({snapshot::kCharacterType, client})) {
+            continue;
+        }
+        std::erase_if(player.witnesses, [&](std::uint32_t witness) {
+            const auto view = std::ranges::find(views, witness, &View::session);
+            const bool looks = view != views.end() && !view->watches;
+            const bool own = looks && view->own == client;
+            return !own && !(looks && vanilla && is_well_inside(*view, {player.x, player.y}));
+        });
+        if (!player.told && !player.witnesses.empty() &&
+            std::int64_t{tick} - player.last >= kLong) {
+            player.told = true;
+            found.push_back({.client = client,
+                             .witness = player.witnesses.front(),
+                             .since = player.last + 1,
+                             .x = player.x,
+                             .y = player.y});
+        }
+    }
+    note_tees(tick, world, views, vanilla);
+    return found;
+}
+
+} // namespace tw::game

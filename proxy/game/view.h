@@ -1,0 +1,34 @@
+#pragma once
+
+#include "snapshot/snapshot.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace tw::game {
+
+/// One session's snapshot of a tick, read as a view of the world.
+struct View {
+    std::uint32_t session = 0;
+    std::int32_t version = 0; ///< of its client; 0: vanilla
+    snapshot::SnapshotView items{};
+    bool translated = false;                ///< its client ids are not the server's
+    std::optional<std::uint16_t> own{};     ///< the client id it was made for
+    std::optional<std::uint16_t> watched{}; ///< whom its client watches
+    bool watches = false;                   ///< it looks elsewhere than where its own tee is
+    bool scoreboard = false;                ///< its client looks at the scoreboard
+};
+
+/// Reads whom a snapshot was made for. The ids are those of the snapshot.
+[[nodiscard]] View read_view(std::uint32_t session, std::int32_t version,
+                             const snapshot::SnapshotView& items);
+
+/// Whether `left` says more of the world than `right`: it knows all players, is of a newer version,
+/// or else has the lower number. A total order: no two views of a tick are of one session.
+[[nodiscard]] bool says_more(const View& left, const View& right);
+
+/// Servers make some objects in another way for clients before these versions (views sheet,
+/// sections 4 and 5): only views of one class must agree.
+[[nodiscard]] int version_class(std::int32_t version);
+
+} // namespace tw::game

@@ -1,0 +1,112 @@
+#include "proxy/sink/world_demo.h"
+
+#include "snapshot/objects.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tw::sink {
+
+namespace {
+
+/// The order in which items are taken into a snapshot that cannot hold all.
+enum class Rank : std::uint8_t { descriptor, game, player, character, flag, entity, event };
+
+constexpr std::uint16_t kFlagType = 5;
+
+Rank rank_of(const record::TypeNames& types, std::uint16_t type) {
+    if (type == snapshot::kDescriptorType) {
+        return Rank::descriptor;
+    }
+    if (type == snapshot::kCharacterType || type == kFlagType) {
+        return type == kFlagType ? Rank::flag : Rank::character;
+    }
+    const snapshot::ObjectSpec* const object = types.object(type);
+    if (object == nullptr) {
+        return Rank::entity;
+    }
+    if (object->kind == snapshot::ObjectKind::event) {
+        return Rank::event;
+    }
+    if (object->position) {
+        return Rank::entity;
+    }
+    return object->client ? Rank::player : Rank::game;
+}
+
+DemoOptions as_server(DemoOptions options) {
+    options.of_server = true;
+    return options;
+}
+
+} // namespace
+
+WorldDemo::WorldDemo(DemoOptions options, FileQueue& files)
+    : demos_{as_server(std::move(options)), files} {}
+
+void WorldDemo::on_record(const record::Record& record) {
+    if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+        take(**world);
+    }
+}
+
+snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
+    const snapshot::SnapshotView& items = world.items;
+    if (items.size() <= snapshot::kMaxItems && items.size_bytes() <= snapshot::kMaxSnapshotBytes) {
+        return items;
+    }
+    order_.resize(items.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        order_[i] = i;
+    }
+    const auto rank = [&](std::size_t item) {
+        return rank_of(*world.types, snapshot::ItemKey::from_packed(items.keys()[item]).type);
+    };
+    std::ranges::stable_sort(order_, {}, rank);
+    constexpr std::size_t kHead = 8; // of a snapshot, and of each item beside its ints
+    std::size_t bytes = kHead;
+    std::size_t count = 0;
+    std::erase_if(order_, [&](std::size_t item) {
+        const std::size_t size = kHead + items[item].data.size_bytes();
+        const bool fits =
+            count < snapshot::kMaxItems && bytes + size <= snapshot::kMaxSnapshotBytes;
+        bytes += fits ? size : 0;
+        count += fits ? 1 : 0;
+        return !fits;
+    });
+    std::ranges::sort(order_);
+    fitting_.clear();
+    for (const std::size_t item : order_) {
+        fitting_.append(items[item].key, items[item].data);
+    }
+    items_ += items.size() - order_.size();
+    ++ticks_;
+    return fitting_.view();
+}
+
+void WorldDemo::take(const record::WorldRecord& world) {
+    // A tick that only some were sent, because they asked for more than others get.
+    const bool partial = world.tick % 2 != 0 && !world.complete;
+    if (partial || world.map == nullptr) {
+        return;
+    }
+    if (run_ != world.run) {
+        run_ = world.run;
+        ordinal_ = 0;
+    }
+    if (ordinal_ == 0) {
+        record::MapRecord map = *world.map;
+        map.head = world.head;
+        demos_.on_record(&map);
+    }
+    record::SnapshotRecord shown = world.shown;
+    shown.items = fit(world.shown);
+    shown.ordinal = ordinal_++;
+    demos_.on_record(&shown);
+}
+
+WorldDemoLosses WorldDemo::losses() const {
+    return {.items = items_, .ticks = ticks_, .demos = demos_.losses()};
+}
+
+} // namespace tw::sink

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "proxy/sink/demo_sink.h"
+#include "snapshot/snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace tw::sink {
+
+/// What the demos of worlds could not hold.
+struct WorldDemoLosses {
+    std::uint64_t items = 0; ///< beyond what a snapshot can be
+    std::uint64_t ticks = 0; ///< that lack some
+    DemoLosses demos{};
+};
+
+/// Writes worlds as demos of the kind that servers record: everybody is in them, and nobody's view.
+/// One for each run of the server and map. A snapshot holds at most kMaxItems items and
+/// kMaxSnapshotBytes bytes. Beyond that items are taken in this order, and by key within it:
+/// descriptors, what is said of the game, what is said of players, characters, flags, everything
+/// else, events.
+class WorldDemo final : public record::RecordSink {
+  public:
+    WorldDemo(DemoOptions options, FileQueue& files);
+
+    void on_record(const record::Record& record) override;
+
+    void finish() { demos_.finish(); }
+
+    [[nodiscard]] WorldDemoLosses losses() const;
+
+  private:
+    void take(const record::WorldRecord& world);
+    [[nodiscard]] snapshot::SnapshotView fit(const record::SnapshotRecord& world);
+
+    DemoSink demos_;
+    std::optional<std::uint32_t> run_;
+    std::uint64_t ordinal_ = 0; ///< in the run
+    snapshot::Snapshot fitting_;
+    std::vector<std::size_t> order_; ///< of the items at hand: places in the world
+    std::uint64_t items_ = 0;
+    std::uint64_t ticks_ = 0;
+};
+
+} // namespace tw::sink

@@ -1,0 +1,80 @@
+// The whole game: worlds made of what all players are shown, against the server's own demo, which sees everything; live against
+// the capture of the same run.
+//   node world.mjs TWSCOPE
+// Covers: proxy/run/world_run.cpp, proxy/run/observer_run.cpp
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Bot, endPeers } from './bot.mjs';
+import { freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { startProxy, TWSCOPE } from './proxy.mjs';
+import { MAPS, startServer } from './server.mjs';
+
+const NAMES = ['anna', 'bob', 'cleo', 'dora', 'emil', 'fay'];
+const SNAPSHOTS = 150;
+const WAIT_MS = 40000;
+const TRUTH = fileURLToPath(new URL('world_truth.py', import.meta.url));
+const DEMOS = fileURLToPath(new URL('../demos', import.meta.url));
+
+after(endPeers);
+
+const plays = (bots, count) => {
+    const goals = bots.map((bot) => bot.snapshots.length + count);
+    return waitUntil(`${count} more snapshots each`, () => bots.every((bot, i) => bot.snapshots.length >= goals[i]), WAIT_MS);
+};
+
+/** The file of this name somewhere below. */
+function find(folder, name) {
+    const found = readdirSync(folder, { recursive: true }).map((path) => join(folder, `${path}`)).filter((path) => path.endsWith(name));
+    return found[0];
+}
+
+const lines = (file, type) => readFileSync(file, 'utf8').split('\n').filter((line) => line.includes(`"type":"${type}"`));
+
+async function game(map, settings = []) {
+    const folder = temporaryFolder();
+    const worlds = join(folder, 'worlds');
+    mkdirSync(worlds);
+    const server = await startServer({ folder, port: await freePort(), map, settings });
+    const records = join(folder, 'game.jsonl');
+    const capture = join(folder, 'game.pcapng');
+    const proxy = await startProxy({ server: server.port, records, args: ['--maps', MAPS, '--view', 'both', '--items', 'all', '--raw',
+        '--demo', worlds, '-w', capture, '--show-secrets'] });
+    const bots = [];
+    for (const [seed, name] of NAMES.entries()) bots.push(await new Bot(proxy.port, name, { seed: seed + 1, keep: true }).join());
+    await server.command('record truth');
+    for (const bot of bots) bot.walk();
+    await plays(bots, SNAPSHOTS);
+    await server.command('stoprecord');
+    await waitUntil('the server to end its demo', () => /[Ss]topped recording/.test(server.child.log), WAIT_MS);
+    for (const bot of bots) await bot.leave();
+    assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    await server.stop();
+    const truth = find(folder, 'truth.demo');
+    assert(truth, 'the server wrote no demo');
+    return { folder, worlds, records, capture, truth };
+}
+
+for (const [map, settings] of [['ctf2', []], ['Sunny Side Up', ['sv_high_bandwidth 1']]]) {
+    test(`${map}: the world is what the server's own demo shows, no more, and nothing of what was seen is missing`, async () => {
+        const { folder, worlds, records, capture, truth } = await game(map, settings);
+        const held = spawnSync('python3', [TRUTH, truth, records], { encoding: 'utf8' });
+        console.error(held.stdout);
+        assert.equal(held.status, 0, held.stdout + held.stderr);
+
+        // The same worlds from the capture of the run.
+        const again = join(folder, 'again.jsonl');
+        execFileSync(TWSCOPE, ['decode', capture, '--maps', MAPS, '--view', 'world', '--items', 'all', '--raw', '-o', again],
+            { stdio: 'ignore' });
+        assert.deepEqual(lines(again, 'world'), lines(records, 'world'));
+
+        // A demo with everybody in it, as another reader reads it.
+        const made = readdirSync(worlds).filter((name) => name.includes('-world-')).map((name) => join(worlds, name));
+        assert.equal(made.length, 1);
+        execFileSync('python3', [DEMOS, TWSCOPE, ...made]);
+        assert(existsSync(made[0]));
+    });
+}

@@ -1,0 +1,155 @@
+// Covers: proxy/game/timeline.cpp, proxy/game/open_world.cpp
+#include "proxy/game/timeline.h"
+#include "tests/proxy/game/views.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+namespace tw::test {
+
+namespace {
+
+constexpr record::Timestamp kTick = 20'000'000;
+
+/// A timeline, and what it closed: "100:2!" is tick 100 with two views, and not complete.
+struct Script {
+    std::vector<std::string> closed;
+    game::Timeline timeline{[this](const game::ClosedWorld& world) {
+        closed.push_back(fmt::format("{}:{}{}", world.views->tick(), world.views->views(),
+                                     world.complete ? "" : "!"));
+    }};
+    snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
+    record::Timestamp epoch = 1'000'000'000'000;
+
+    void at(std::uint32_t session, snapshot::Tick tick, bool empty = false) {
+        timeline.add({.kind = game::Input::Kind::snapshot,
+                      .time = epoch + tick * kTick,
+                      .session = session,
+                      .tick = tick,
+                      .items = empty ? snapshot::SnapshotView{} : items.view()});
+    }
+
+    std::vector<std::string> finish() {
+        timeline.finish();
+        return closed;
+    }
+};
+
+} // namespace
+
+TEST_CASE("a tick closes when all who get every tick have reached it") {
+    Script script;
+    for (snapshot::Tick tick = 100; tick <= 108; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick);
+    }
+    CHECK(script.closed == std::vector<std::string>{"100:2", "102:2", "104:2"});
+    CHECK(script.finish().size() == 5);
+    CHECK(script.timeline.lateness().late == 0);
+}
+
+TEST_CASE("whoever is behind is waited for, but no longer than a second") {
+    Script script;
+    script.at(1, 100);
+    script.at(2, 100);
+    script.at(1, 102);
+    script.at(2, 102);
+    for (snapshot::Tick tick = 104; tick <= 150; tick += 2) {
+        script.at(1, tick);
+    }
+    CHECK(script.closed == std::vector<std::string>{"100:2", "102:2"});
+    script.at(2, 104); // comes late, but in time
+    script.at(1, 154);
+    CHECK(script.closed.at(2) == "104:2");
+    for (snapshot::Tick tick = 156; tick <= 170; tick += 2) {
+        script.at(1, tick);
+    }
+    script.at(2, 106);
+    CHECK(script.timeline.lateness().late == 1);
+    CHECK(script.closed.size() > 6);
+}
+
+TEST_CASE("who is sent one snapshot a second holds nobody up") {
+    Script script;
+    script.at(2, 50);
+    script.at(2, 100);
+    for (snapshot::Tick tick = 100; tick <= 110; tick += 2) {
+        script.at(1, tick);
+    }
+    CHECK(script.closed.size() == 5);
+    CHECK(script.closed.at(1) == "100:2");
+}
+
+TEST_CASE("ticks that begin anew are another run") {
+    Script script;
+    script.at(1, 5000);
+    script.at(2, 5000);
+    script.timeline.enter(1);
+    script.epoch += 6000 * kTick;
+    script.at(1, 10);
+    CHECK(script.closed == std::vector<std::string>{"5000:2"});
+    // The other one is still shown the map before.
+    script.epoch -= 6000 * kTick;
+    script.at(2, 5002);
+    CHECK(script.timeline.lateness().stray == 1);
+    script.timeline.enter(2);
+    script.epoch += 6000 * kTick;
+    script.at(2, 12);
+    script.at(1, 12);
+    CHECK(script.finish() == std::vector<std::string>{"5000:2", "10:1", "12:2"});
+}
+
+TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
+    Script script;
+    script.at(1, 1491157375, true);
+    script.at(1, 100);
+    script.at(2, 100);
+    CHECK(script.finish() == std::vector<std::string>{"100:2"});
+}
+
+TEST_CASE("a session that stops does not stop the world, nor does the end of the traffic") {
+    Script script;
+    script.at(1, 100);
+    script.at(2, 100);
+    script.at(2, 102);
+    script.timeline.leave(1);
+    for (snapshot::Tick tick = 104; tick <= 110; tick += 2) {
+        script.at(2, tick);
+    }
+    CHECK(script.closed.size() == 4);
+    script.timeline.advance(script.epoch + 110 * kTick + game::Timeline::kSilence);
+    CHECK(script.closed.size() == 6);
+}
+
+TEST_CASE("ticks at the ends of their range overflow nothing") {
+    Script script;
+    for (const snapshot::Tick tick : {0, 2147483647, 2147483646, -2147483647 - 1, 5, 2147483647}) {
+        script.timeline.enter(1);
+        script.at(1, tick);
+        script.timeline.enter(2);
+        script.at(2, tick);
+    }
+    CHECK_FALSE(script.finish().empty());
+}
+
+TEST_CASE("what waits is bounded: the oldest tick closes with what it has") {
+    Script script;
+    Items many;
+    for (std::uint16_t i = 0; i < 1000; ++i) {
+        many[{9, i}] = std::vector<std::int32_t>(22);
+    }
+    script.items = to_snapshot(many);
+    const std::size_t each = script.items.view().block_ints() * 4;
+    const auto sessions = static_cast<std::uint32_t>(game::Timeline::kMaxBytes / each / 20);
+    for (snapshot::Tick tick = 100; tick < 148; tick += 2) {
+        for (std::uint32_t session = 1; session <= sessions; ++session) {
+            script.at(session, tick);
+        }
+        script.at(9999, 98 + (tick == 100 ? 0 : 2)); // never gets further
+    }
+    CHECK_FALSE(script.closed.empty());
+}
+
+} // namespace tw::test

@@ -1,0 +1,78 @@
+#include "proxy/game/translation.h"
+#include "tests/proxy/game/views.h"
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+
+namespace {
+
+constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
+constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
+constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
+
+/// A view that knows bob as 0, with himself as 1, and cannot see past the 16th.
+Items translated() {
+    return {{{kCharacter, 0}, ints(22, {{1, 5}, {8, 1}})},
+            {{kCharacter, 1}, ints(22, {{1, 6}, {8, -1}})},
+            {{kPlayerInfo, 0}, {0, 0, 0, 0, 0}},
+            {{kPlayerInfo, 1}, {1, 1, 0, 0, 0}},
+            {{kPlayerInfo, 15}, {0, 15, 0, 0, 0}},
+            {{kClientInfo, 0}, client_info("bob")},
+            {{kClientInfo, 1}, client_info("vera")},
+            {{kClientInfo, 15}, client_info(" ")},
+            {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}};
+}
+
+Items items_of(const snapshot::SnapshotView& view) {
+    Items items;
+    for (std::size_t i = 0; i < view.size(); ++i) {
+        items[view[i].key] = {view[i].data.begin(), view[i].data.end()};
+    }
+    return items;
+}
+
+} // namespace
+
+TEST_CASE("translated ids become the server's by the names of a view that knows all") {
+    const Items knowing{{{kClientInfo, 20}, client_info("bob")},
+                        {{kClientInfo, 33}, client_info("vera")}};
+    Views views;
+    views.add(1, 0, translated()).add(2, 20011, knowing);
+    auto list = views.list();
+    game::Translation translation;
+    translation.undo(list, record::TypeNames{});
+    const Items items = items_of(list.back().items);
+    CHECK(items.contains({kCharacter, 20}));
+    CHECK(items.at({kCharacter, 20})[8] == 33);
+    CHECK(items.at({kCharacter, 33})[8] == -1);
+    CHECK(items.at({kPlayerInfo, 33})[1] == 33);
+    CHECK_FALSE(items.contains({kClientInfo, 15})); // the nameless one
+    CHECK_FALSE(items.contains({kPlayerInfo, 15}));
+    CHECK(list.back().own == 33);
+    CHECK(list.back().watched == 20);
+}
+
+TEST_CASE("without one, the viewer's own id is told and others get one that no server has") {
+    Views views;
+    views.add(1, 0, translated());
+    auto list = views.list();
+    game::Translation translation;
+    translation.undo(list, record::TypeNames{});
+    CHECK(list.front().own == 33);
+    const Items items = items_of(list.front().items);
+    CHECK(items.contains({kCharacter, 33}));
+    CHECK(items.contains({kCharacter, 128}));
+}
+
+TEST_CASE("views that know all stay as they are") {
+    Views views;
+    views.add(1, 0, {{{kCharacter, 0}, character(1, 1)}});
+    auto list = views.list();
+    const auto* const before = list.front().items.data().data();
+    game::Translation translation;
+    translation.undo(list, record::TypeNames{});
+    CHECK(list.front().items.data().data() == before);
+}
+
+} // namespace tw::test

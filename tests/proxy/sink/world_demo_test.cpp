@@ -1,0 +1,111 @@
+#include "proxy/capture/capture_run.h"
+#include "proxy/sink/world_demo.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/record_log.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using test::Items;
+
+namespace {
+
+/// Worlds that go to demos in a folder.
+class Stage {
+  public:
+    void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1,
+              bool complete = true) {
+        const auto shown = test::to_snapshot(items);
+        const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
+        record::WorldRecord world{.tick = tick, .run = run, .complete = complete, .map = &map};
+        world.shown = {.tick = tick, .rebuilt = true, .items = shown.view(), .types = &types_};
+        demos_.on_record(&world);
+    }
+
+    /// What each demo holds, as records.
+    std::vector<std::vector<std::string>> end() {
+        demos_.finish();
+        files_.finish();
+        std::vector<std::vector<std::string>> demos;
+        for (const auto& path : folder_.files()) {
+            test::NoMaps maps;
+            test::RecordLog log;
+            std::atomic<std::uint32_t> numbers{0};
+            inspect::Inspector inspector{{}, maps, log, numbers};
+            capture::CaptureRun run{{path.string()}, {}};
+            run.read(inspector);
+            demos.push_back(log.lines({"snapshot"}));
+            names.push_back(path.filename().string());
+        }
+        return demos;
+    }
+
+    [[nodiscard]] sink::WorldDemoLosses losses() const { return demos_.losses(); }
+
+    std::vector<std::string> names;
+
+  private:
+    test::FilledFolder folder_;
+    record::TypeNames types_;
+    sink::FileQueue files_{sink::FileQueue::Full::wait};
+    sink::WorldDemo demos_{{.folder = folder_.path(), .version = 5}, files_};
+};
+
+const Items kSome{{{9, 1}, std::vector<std::int32_t>(22, 1)}};
+
+} // namespace
+
+TEST_CASE("each run of a server becomes a demo of all its worlds") {
+    Stage stage;
+    for (const std::uint32_t run : {1U, 2U}) {
+        for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
+            stage.show(tick, kSome, run);
+        }
+        stage.show(111, kSome, run, false); // an odd tick that only some were sent
+    }
+    const auto demos = stage.end();
+    REQUIRE(!demos.empty());
+    CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
+    CHECK(demos.front().size() == 5);
+    CHECK(stage.losses().items == 0);
+}
+
+TEST_CASE("what is more than a snapshot holds is left out in order, and counted") {
+    Items many;
+    for (std::uint16_t i = 0; i < 1100; ++i) {
+        many[{4, i}] = {i, i, 0, 0}; // pickups: entities
+        many[{14, i}] = {i, i};      // explosions: events
+    }
+    many[{9, 5}] = std::vector<std::int32_t>(22, 5);
+    many[{6, 0}] = std::vector<std::int32_t>(8, 6);
+    Stage stage;
+    stage.show(100, many);
+    stage.show(102, many);
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
+    CHECK(stage.losses().items == 2 * (2202 - 1024));
+    CHECK(stage.losses().ticks == 2);
+    CHECK(stage.losses().demos.snapshots == 0);
+}
+
+TEST_CASE("a snapshot of a demo has no more bytes than a server's") {
+    Items large;
+    for (std::uint16_t i = 0; i < 500; ++i) {
+        large[{60, i}] = std::vector<std::int32_t>(100, i); // a mod's
+    }
+    large[{9, 5}] = std::vector<std::int32_t>(22, 5);
+    Stage stage;
+    stage.show(100, large);
+    stage.show(102, large);
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(stage.losses().items > 0);
+    CHECK(stage.losses().ticks == 2);
+}
