@@ -48,7 +48,11 @@ tl::expected<std::string, std::string> ImpairmentControl::set(std::string_view t
     return relay::to_string(*impairment);
 }
 
-void ImpairmentControl::repeat() {
+void ImpairmentControl::on_segment(std::uint32_t number) {
+    if (number <= segment_) {
+        return;
+    }
+    segment_ = number;
     const std::scoped_lock lock{mutex_};
     if (const relay::Impairment impairment = relay_->impairment(); impairment.active()) {
         write_record(impairment);

@@ -4,6 +4,7 @@
 #include "proxy/sink/json_lines.h"
 
 #include <array>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -30,8 +31,9 @@ class ImpairmentControl {
     /// As relay::parse_impairment reads it.
     [[nodiscard]] std::string settings() const { return relay::to_string(relay_->impairment()); }
 
-    /// Writes down again what is in force, if anything is: for who reads only from here on.
-    void repeat();
+    /// The records go to this segment now, counted from 1. Writes down again in each further one
+    /// what is in force, if anything is: it can be read alone.
+    void on_segment(std::uint32_t number);
 
     /// To be called before the records end: no change is taken any more.
     void finish();
@@ -43,6 +45,7 @@ class ImpairmentControl {
     RelayWindow* relay_;
     sink::Output* records_;
     sink::JsonOptions options_;
+    std::uint32_t segment_ = 1;
     std::mutex mutex_;
     bool finished_ = false;
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -108,6 +109,18 @@ std::size_t write_legacies(int file, Legacies legacies) {
         ++written;
     }
     return written;
+}
+
+void hand_over(const relay::UniqueFd& file, Legacies legacies) {
+    if (!file.valid()) {
+        return;
+    }
+    const std::size_t all = legacies.size();
+    const std::size_t left = write_legacies(file.get(), std::move(legacies));
+    if (left != all) {
+        spdlog::warn("{} of {} sessions are joined midway: there is too much to hand over",
+                     all - left, all);
+    }
 }
 
 Legacies read_legacies(int file) {

@@ -274,7 +274,9 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show(false);
     check_disk();
-    repeat_impairment();
+    if (impairment_ && queue_) {
+        impairment_->on_segment(queue_->segment());
+    }
     written_.complain();
     if (page_) {
         page_->look();
@@ -310,14 +312,6 @@ void ObserverRun::check_disk() {
     }
 }
 
-/// Each segment can be read alone.
-void ObserverRun::repeat_impairment() {
-    const std::uint32_t segment = queue_ ? queue_->segment() : 0;
-    if (segment > std::exchange(segment_, segment) && segment > 1 && impairment_) {
-        impairment_->repeat();
-    }
-}
-
 void ObserverRun::write_flight(std::uint32_t session) {
     if (written_.flight() == nullptr) {
         spdlog::warn("there is no flight recorder to write anything");
@@ -346,18 +340,6 @@ void ObserverRun::write_summary(const ObserverResult& result) {
     last.flush();
 }
 
-void ObserverRun::hand_over(Legacies legacies) {
-    if (!legacy_file_.valid()) {
-        return;
-    }
-    const std::size_t all = legacies.size();
-    const std::size_t left = write_legacies(legacy_file_.get(), std::move(legacies));
-    if (left != all) {
-        spdlog::warn("{} of {} sessions are joined midway: there is too much to hand over",
-                     all - left, all);
-    }
-}
-
 ObserverResult ObserverRun::finish() {
     page_.reset(); // before anything it shows goes
     if (impairment_) {
@@ -372,7 +354,7 @@ ObserverResult ObserverRun::finish() {
         worlds_->finish();
         result.seen.merge(worlds_->take_result());
     }
-    hand_over(std::move(result.seen.legacies));
+    hand_over(legacy_file_, std::move(result.seen.legacies));
     show(true);
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
         spdlog::warn("{} bytes of the console's lines were dropped: nobody read them in time",

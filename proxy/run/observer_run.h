@@ -110,8 +110,6 @@ class ObserverRun {
     void every_second(const boost::system::error_code& error);
     void show(bool last);
     void check_disk();
-    void hand_over(Legacies legacies);
-    void repeat_impairment();
     void write_flight(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);
@@ -145,7 +143,6 @@ class ObserverRun {
     Stopwatch shown_;
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
-    std::uint32_t segment_ = 0; ///< of the records, as it was last seen
     DiskReport disk_report_;
     ServerReport server_report_;
 };
