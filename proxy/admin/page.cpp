@@ -6,6 +6,9 @@ namespace tw::admin {
 
 namespace {
 
+// No compiler at hand has the limit that the standard allows.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverlength-strings"
 constexpr std::string_view kHtml =
 #include "proxy/admin/index.html.inc"
     ;
@@ -15,6 +18,7 @@ constexpr std::string_view kScript =
 constexpr std::string_view kStyle =
 #include "proxy/admin/page.css.inc"
     ;
+#pragma GCC diagnostic pop
 static_assert(!kHtml.empty() && !kScript.empty() && !kStyle.empty());
 
 Asset asset(std::string_view content_type, std::string_view text) {

@@ -24,6 +24,13 @@ struct Frame {
     std::function<std::shared_ptr<const std::string>()> full{}; ///< for as long as the call lasts
 };
 
+/// A snapshot as one block of ints.
+struct KeptSnapshot {
+    std::vector<std::int32_t> ints{};
+    std::size_t num_items = 0;
+    std::size_t num_ints = 0;
+};
+
 /// The latest snapshot of one session, and frames of it for each pace that somebody asked for.
 class Scene {
   public:
@@ -43,13 +50,6 @@ class Scene {
     [[nodiscard]] snapshot::SnapshotView items() const { return view_of(now_); }
 
   private:
-    /// A snapshot as one block of ints.
-    struct Kept {
-        std::vector<std::int32_t> ints{};
-        std::size_t num_items = 0;
-        std::size_t num_ints = 0;
-    };
-
     /// Snapshots between two frames: half a minute's, if none can be rebuilt.
     static constexpr std::size_t kMaxBars = 1500;
 
@@ -57,11 +57,11 @@ class Scene {
         int pace = kUsualPace;
         std::uint64_t number = 0;
         std::int64_t due = 0; ///< when its next frame is
-        std::optional<Kept> sent{};
+        std::optional<KeptSnapshot> sent{};
         std::vector<Bar> bars{};
     };
 
-    [[nodiscard]] static snapshot::SnapshotView view_of(const Kept& kept) {
+    [[nodiscard]] static snapshot::SnapshotView view_of(const KeptSnapshot& kept) {
         return snapshot::SnapshotView::of_block(kept.ints, kept.num_items, kept.num_ints);
     }
 
@@ -70,7 +70,7 @@ class Scene {
     std::uint32_t session_;
     ObjectPlaces places_;
     std::optional<SeenSnapshot> latest_;
-    Kept now_;
+    KeptSnapshot now_;
     std::vector<Channel> channels_;
 };
 

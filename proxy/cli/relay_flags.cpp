@@ -75,8 +75,9 @@ void RelayFlags::add_to(CLI::App& command) {
         "--resync", resync,
         "Where snapshots cannot be checked, because the beginning of a session was not "
         "seen, ask the server for a whole one: in one input of the client the "
-        "acknowledged tick is rewritten to -1, at most every 5 seconds; the client "
-        "does not notice. Each is recorded (session.resync)");
+        "acknowledged tick is rewritten to -1, at most every 5 seconds. Experimental: "
+        "it does not always help, and the player may see a short pause. Each is "
+        "recorded (session.resync)");
     command
         .add_option("--impair", impair,
                     "Impair the line, separately for each client (repeatable): "

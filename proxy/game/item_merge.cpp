@@ -168,7 +168,7 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& spec, ItemRe
     if (offset == end) {
         return;
     }
-    const auto patch = [&](std::uint8_t rank) {
+    const auto patch = [&, other_at = other_at](std::uint8_t rank) {
         patches_.push_back({left.key.packed(), field.offset, rank, *other_at});
     };
     switch (field.merge) {

@@ -131,12 +131,13 @@ std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const SnapshotView& w
         if (world.find({snapshot::kCharacterType, client})) {
             continue;
         }
-        std::erase_if(player.witnesses, [&](std::uint32_t witness) {
-            const auto view = std::ranges::find(views, witness, &View::session);
-            const bool looks = view != views.end() && !view->watches;
-            const bool own = looks && view->own == client;
-            return !own && !(looks && vanilla && is_well_inside(*view, {player.x, player.y}));
-        });
+        std::erase_if(
+            player.witnesses, [&, client = client, &player = player](std::uint32_t witness) {
+                const auto view = std::ranges::find(views, witness, &View::session);
+                const bool looks = view != views.end() && !view->watches;
+                const bool own = looks && view->own == client;
+                return !own && !(looks && vanilla && is_well_inside(*view, {player.x, player.y}));
+            });
         if (!player.told && !player.witnesses.empty() &&
             std::int64_t{tick} - player.last >= kLong) {
             player.told = true;

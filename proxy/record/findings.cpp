@@ -211,8 +211,7 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "A server that put them there."},
     {session_resync, "session.resync", info,
      "An input's acknowledged tick was rewritten to -1 on its way to the server, which answers "
-     "with "
-     "a whole snapshot; the client does not notice.",
+     "with a whole snapshot.",
      "--resync: the session was blind, because the process that looks joined it midway or was too "
      "slow."},
     {world_views_differ, "world.views_differ", warning,

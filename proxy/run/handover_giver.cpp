@@ -39,7 +39,12 @@ HandoverGiver::HandoverGiver(Parts parts, TakeoverDoor door)
       deadline_{*parts_.io} {}
 
 void HandoverGiver::start() {
-    asked_.assign(::dup(door_.descriptor()));
+    boost::system::error_code error;
+    asked_.assign(::dup(door_.descriptor()), error);
+    if (error) {
+        spdlog::warn("no other run can take over from this one: {}", error.message());
+        return;
+    }
     await_asker();
 }
 
@@ -78,7 +83,13 @@ void HandoverGiver::on_asker() {
     link_ = std::move(asker);
     stage_ = Stage::greeting;
     set_deadline(kGreetingTime);
-    words_.assign(::dup(link_->descriptor()));
+    boost::system::error_code error;
+    words_.assign(::dup(link_->descriptor()), error);
+    if (error) {
+        refuse(*link_, error.message());
+        give_up(error.message());
+        return;
+    }
     await_word();
 }
 

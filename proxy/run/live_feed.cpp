@@ -98,6 +98,9 @@ void LiveFeed::on_record(const record::Record& record) {
 }
 
 void LiveFeed::gather(const record::SnapshotRecord& record) {
+    if (record.types != nullptr && record.types->dialect() == snapshot::Dialect::seven) {
+        return; // the page knows the objects of 0.6
+    }
     batch_.add({.session = record.head.session,
                 .time = record.head.time,
                 .tick = record.tick,

@@ -59,8 +59,7 @@ std::optional<Ending> ObserverKeeper::start() {
             on_message(*message);
         }
         if (parts_.shared->block().observation.observer != 0) {
-            watch();
-            listen();
+            attach();
             return std::nullopt;
         }
         if (const auto ending = process_->wait(std::chrono::milliseconds{0})) {
@@ -69,6 +68,18 @@ std::optional<Ending> ObserverKeeper::start() {
     }
     process_->kill();
     return process_->wait(kFinishTime);
+}
+
+/// One whose end nobody would notice is worth nothing: another one is tried.
+void ObserverKeeper::attach() {
+    try {
+        watch();
+        listen();
+    } catch (const boost::system::system_error& error) {
+        spdlog::error("the observer cannot be watched: {}", error.code().message());
+        process_->kill();
+        on_end();
+    }
 }
 
 void ObserverKeeper::watch() {
@@ -154,8 +165,7 @@ void ObserverKeeper::on_end() {
 void ObserverKeeper::start_again() {
     try {
         spawn();
-        watch();
-        listen();
+        attach();
     } catch (const std::exception& error) {
         spdlog::error("the observer cannot be started: {}", error.what());
         link_.reset();

@@ -72,6 +72,7 @@ class ObserverKeeper {
     using Clock = std::chrono::steady_clock;
 
     void spawn();
+    void attach();
     void watch();
     void listen();
     void on_message(const ProcessLink::Message& message) const;

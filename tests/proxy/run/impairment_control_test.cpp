@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -71,6 +72,24 @@ TEST_CASE("each change is in force, keeps the seed, and is recorded") {
         CHECK(bench.relay.impairment() == parse(text, 99));
         CHECK(bench.records.count() == ++records);
     }
+}
+
+TEST_CASE("each further segment begins with what is in force") {
+    Bench bench{parse("loss=1%")};
+    ImpairmentControl control{bench.relay, &bench.records, {}};
+
+    struct Row {
+        std::uint32_t segment;
+        std::size_t records; ///< in all
+    };
+
+    for (const Row& row : {Row{1, 1}, Row{2, 2}, Row{2, 2}, Row{4, 3}}) {
+        control.on_segment(row.segment);
+        CHECK(bench.records.count() == row.records);
+    }
+    REQUIRE(control.set("none"));
+    control.on_segment(5);
+    CHECK(bench.records.count() == 4); // that it ended
 }
 
 TEST_CASE("a text that is wrong changes nothing and writes nothing") {

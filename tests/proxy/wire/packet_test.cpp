@@ -172,10 +172,10 @@ TEST_CASE("0.7 is told from 0.6 by what is known of the session") {
         std::string_view seven;
     };
 
-    constexpr std::string_view seven = "0.7";
-    constexpr std::string_view chunks = "chunks";
-    constexpr std::string_view control = "control";
-    constexpr std::string_view connless = "connless";
+    static constexpr std::string_view seven = "0.7";
+    static constexpr std::string_view chunks = "chunks";
+    static constexpr std::string_view control = "control";
+    static constexpr std::string_view connless = "connless";
     // What 0.6 reads, 0.7 may refuse as cut.
     const auto read_as = [](const Bytes& datagram, Protocol known) {
         PacketScratch scratch;

@@ -219,8 +219,10 @@ TEST_CASE("messages of 0.7 decode to the reference's values") {
         CHECK(test::is_balanced(fields));
         json::object got = fields_of(fields);
         const json::object& wanted = row.at("fields").as_object();
-        for (const auto& [key, value] : wanted) {
-            CAPTURE(std::string{key});
+        for (const auto& pair : wanted) {
+            const std::string key{pair.key()};
+            const json::value& value = pair.value();
+            CAPTURE(key);
             REQUIRE(got.contains(key));
             if (name != "input" || key != "data") { // an object: its ints have names
                 CHECK(json::serialize(got.at(key)) == json::serialize(value));
