@@ -86,6 +86,7 @@ test('demos show what was seen, a capture gives the records of the run', async (
     const record = JSON.parse(changed[line]);
     const item = record.items.find(({ type }) => type === 'character');
     item.fields.vel_y += 1;
+    item.data[Object.keys(item.fields).indexOf('vel_y')] += 1;
     changed[line] = JSON.stringify(record);
     const other = join(folder, 'changed.jsonl');
     writeFileSync(other, changed.join('\n'));
