@@ -14,7 +14,7 @@ namespace tw::cli {
 namespace {
 
 constexpr const char* kAbout =
-    "twscope stands between Teeworlds 0.6 or DDNet clients and a server. It passes every datagram "
+    "twscope stands between Teeworlds or DDNet clients and a server. It passes every datagram "
     "on\n"
     "untouched and looks at a copy: it rebuilds every snapshot, checks it against the server's\n"
     "checksum, finds every position on the map, and records what it saw.\n\n"
