@@ -155,10 +155,11 @@ class Play {
         const snapshot::Tick tick = next_tick();
         Items large = world_;
         for (std::size_t left = 100 + in_->below(200); left > 0; --left) {
-            large[{13, static_cast<std::uint16_t>(left)}] = {1'000'000 + tick, -1'000'000};
+            // Two ints in both dialects.
+            large[{16, static_cast<std::uint16_t>(left)}] = {1'000'000 + tick, -1'000'000};
         }
-        for (const Bytes& part :
-             snap_parts(tick, snapshot::kNoBase, checksum_of(large), delta_body({}, large))) {
+        const Bytes body = delta_body({}, large, script_.dialect());
+        for (const Bytes& part : snap_parts(tick, snapshot::kNoBase, checksum_of(large), body)) {
             send(Direction::s2c, script_.pack(Direction::s2c, {plain(part)}));
         }
     }
