@@ -1,5 +1,5 @@
 // Bundles the page:   node build.mjs [FOLDER]        (default: bundle, which is committed and compiled in)
-import { copyFileSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -20,4 +20,3 @@ await build({
     legalComments: 'inline',
     logLevel: 'warning',
 });
-copyFileSync(join(here, 'src/index.html'), join(out, 'index.html'));
