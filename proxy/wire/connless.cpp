@@ -91,20 +91,7 @@ constexpr auto kSevenInfo = [] {
     return fields;
 }();
 
-constexpr ConnlessSpec kSevenTable[] = {
-    {"gie3", "get_info", kSevenGetInfo},
-    {"inf3", "info", kSevenInfo},
-    {"req2", "get_list", {}},
-    {"lis2", "list", kList},
-    {"cou2", "get_count", {}},
-    {"siz2", "count", kCount},
-    {"bea2", "heartbeat", kHeartbeat},
-    {"fw??", "fw_check", {}},
-    {"fw!!", "fw_response", {}},
-    {"fwok", "fw_ok", {}},
-    {"fwer", "fw_error", {}},
-};
-
+// Those of 0.6 alone, those of both, those of 0.7 alone.
 constexpr ConnlessSpec kTable[] = {
     {"gie3", "get_info", kGetInfo},
     {"inf3", "info", kInfo},
@@ -112,6 +99,7 @@ constexpr ConnlessSpec kTable[] = {
     {"dtsf", "info_64", kInfo64},
     {"iext", "info_extended", kInfoExtended},
     {"iex+", "info_extended_more", kInfoExtendedMore},
+    {"chal", "register_challenge", {}},
     {"req2", "get_list", {}},
     {"lis2", "list", kList},
     {"cou2", "get_count", {}},
@@ -121,13 +109,18 @@ constexpr ConnlessSpec kTable[] = {
     {"fw!!", "fw_response", {}},
     {"fwok", "fw_ok", {}},
     {"fwer", "fw_error", {}},
-    {"chal", "register_challenge", {}},
+    {"gie3", "get_info", kSevenGetInfo},
+    {"inf3", "info", kSevenInfo},
 };
+constexpr std::size_t kOfSixAlone = 7;
+constexpr std::size_t kOfSevenAlone = 2;
 
 } // namespace
 
 std::span<const ConnlessSpec> connless_table(Dialect dialect) {
-    return dialect == Dialect::six ? std::span<const ConnlessSpec>{kTable} : kSevenTable;
+    constexpr std::span<const ConnlessSpec> all{kTable};
+    return dialect == Dialect::six ? all.first(all.size() - kOfSevenAlone)
+                                   : all.subspan(kOfSixAlone);
 }
 
 const ConnlessSpec* find_connless(std::span<const std::byte> payload, Dialect dialect) {

@@ -5,6 +5,10 @@
 #include "snapshot/names.h"
 #include "snapshot/names_seven.h"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
 namespace tw::wire::table {
 namespace {
 
@@ -47,40 +51,19 @@ constexpr MessageField kSvKillMsg[] = {ranged("killer", -2, kSevenMaxClientId), 
                                        ranged("weapon", -3, 5, &names::kill_weapon),
                                        integer("mode_special")};
 
-// Those of 0.6 without laser_damage. DDNet appends its own.
-constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
-                                          tuning("ground_control_accel"),
-                                          tuning("ground_friction"),
-                                          tuning("ground_jump_impulse"),
-                                          tuning("air_jump_impulse"),
-                                          tuning("air_control_speed"),
-                                          tuning("air_control_accel"),
-                                          tuning("air_friction"),
-                                          tuning("hook_length"),
-                                          tuning("hook_fire_speed"),
-                                          tuning("hook_drag_accel"),
-                                          tuning("hook_drag_speed"),
-                                          tuning("gravity"),
-                                          tuning("velramp_start"),
-                                          tuning("velramp_range"),
-                                          tuning("velramp_curvature"),
-                                          tuning("gun_curvature"),
-                                          tuning("gun_speed"),
-                                          tuning("gun_lifetime"),
-                                          tuning("shotgun_curvature"),
-                                          tuning("shotgun_speed"),
-                                          tuning("shotgun_speeddiff"),
-                                          tuning("shotgun_lifetime"),
-                                          tuning("grenade_curvature"),
-                                          tuning("grenade_speed"),
-                                          tuning("grenade_lifetime"),
-                                          tuning("laser_reach"),
-                                          tuning("laser_bounce_delay"),
-                                          tuning("laser_bounce_num"),
-                                          tuning("laser_bounce_cost"),
-                                          tuning("player_collision"),
-                                          tuning("player_hooking"),
-                                          optional(integers("more"))};
+// Those of 0.6 up to player_hooking, without laser_damage. DDNet appends its own.
+constexpr auto kSevenTuneParams = [] {
+    constexpr std::size_t kBeforeDamage = 30;
+    constexpr std::size_t kOfVanilla = 33;
+    static_assert(kSvTuneParams[kBeforeDamage].name == "laser_damage");
+    static_assert(kSvTuneParams[kOfVanilla - 1].name == "player_hooking");
+    std::array<MessageField, kOfVanilla> fields;
+    std::copy_n(kSvTuneParams, kBeforeDamage, fields.begin());
+    std::copy(kSvTuneParams + kBeforeDamage + 1, kSvTuneParams + kOfVanilla,
+              fields.begin() + kBeforeDamage);
+    fields.back() = optional(integers("more"));
+    return fields;
+}();
 
 constexpr MessageField kSvWeaponPickup[] = {ranged("weapon", 0, 5, &names::weapon)};
 
@@ -212,7 +195,7 @@ constexpr MessageSpec kMessages[] = {
     game(3, "sv_chat", Who::s2c, kSevenSvChat, MessageId::sv_chat),
     game(4, "sv_team", Who::s2c, kSvTeam, MessageId::sv_team),
     game(5, "sv_kill_msg", Who::s2c, kSvKillMsg),
-    game(6, "sv_tune_params", Who::s2c, kSvTuneParams, MessageId::sv_tune_params),
+    game(6, "sv_tune_params", Who::s2c, kSevenTuneParams, MessageId::sv_tune_params),
     game(7, "sv_extra_projectile", Who::s2c),
     game(8, "sv_ready_to_enter", Who::s2c, kNoFields, MessageId::sv_ready_to_enter),
     game(9, "sv_weapon_pickup", Who::s2c, kSvWeaponPickup),
