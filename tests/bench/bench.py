@@ -44,10 +44,10 @@ ROWS = [
      ("inspect_bench", "datagrams_to_snapshots/64", "per_snapshot"), ("snapshot_bench", "datagrams<Plain>/64", "per_snapshot"),
      None),
     ("... and JSON of changed items, 64 players", "us a snapshot",
-     ("inspect_bench", "datagrams_to_json<record::ItemChoice::changed>/64", "per_snapshot"),
+     ("inspect_bench", "datagrams_to_json<changed>/64", "per_snapshot"),
      ("inspect_bench", "datagrams_to_snapshots/64", "per_snapshot"), 0.5),
     ("... and JSON of every item, 64 players", "us a snapshot",
-     ("inspect_bench", "datagrams_to_json<record::ItemChoice::all>/64", "per_snapshot"),
+     ("inspect_bench", "datagrams_to_json<all>/64", "per_snapshot"),
      ("snapshot_bench", "datagrams<Plain>/64", "per_snapshot"), 2.02),
     ("formatting every item alone, 64 players", "MB/s", ("inspect_bench", "format_every_item/64", "bytes_per_second"), None, None),
 ]

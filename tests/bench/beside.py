@@ -42,10 +42,11 @@ class Best:
 
 
 def libraries(best, name, build, seconds):
-    for what, unit, (program, benchmark, figure), _, _ in ROWS:
+    for what, unit, (program, benchmark, figure), *_ in ROWS:
         output = subprocess.run(
             [os.path.join(build, "tests/bench", program), "--benchmark_format=json", f"--benchmark_min_time={seconds}",
-             f"--benchmark_filter=^{benchmark}$"], check=True, capture_output=True, text=True).stdout
+             # Older revisions name them by their template arguments, with namespaces.
+             f"--benchmark_filter=^{benchmark.replace('<', '<.*')}$"], check=True, capture_output=True, text=True).stdout
         value = json.loads(output)["benchmarks"][0][figure]
         best.note(what, unit, name, value * 1e6 if figure == "per_snapshot" else value / 1e6)
 

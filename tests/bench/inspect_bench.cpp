@@ -153,10 +153,15 @@ void format_every_item(benchmark::State& state) {
 
 BENCHMARK(datagrams_to_snapshots)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
 BENCHMARK(datagrams_to_json<sink::ItemChoice::changed>)
+    ->Name("datagrams_to_json<changed>")
     ->Arg(4)
     ->Arg(64)
     ->Unit(benchmark::kMillisecond);
-BENCHMARK(datagrams_to_json<sink::ItemChoice::all>)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
+BENCHMARK(datagrams_to_json<sink::ItemChoice::all>)
+    ->Name("datagrams_to_json<all>")
+    ->Arg(4)
+    ->Arg(64)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(format_every_item)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
 
 } // namespace
