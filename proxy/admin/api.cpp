@@ -41,10 +41,15 @@ void show_map(const ApiSources& sources, const Request& request, const Respond& 
 }
 
 void show_world(Viewers& viewers, const Request& request, const Respond& respond) {
+    constexpr std::uint32_t kAll = 0;
+    if (!value_in(request.query, "session")) {
+        return viewers.ask_snapshot(kAll, respond);
+    }
     const auto session = number_in<std::uint32_t>(request.query, "session");
-    if (!session || *session == 0) {
-        return respond(
-            {.status = 400, .body = "say whose view, for example /api/world?session=1\n"});
+    if (!session || *session == kAll) {
+        return respond({.status = 400,
+                        .body = "say whose view, for example /api/world?session=1, or leave "
+                                "session out for the world of all\n"});
     }
     viewers.ask_snapshot(*session, respond);
 }

@@ -27,7 +27,8 @@ struct ApiSources {
 /// /api/map?session=N: its physics layers.
 void show_map(const ApiSources& sources, const Request& request, const Respond& respond);
 
-/// /api/world?session=N: its next snapshot, as a line of records with all items.
+/// /api/world?session=N: its next snapshot, without `session` the next world of all sessions, as a line
+/// of records with all items.
 void show_world(Viewers& viewers, const Request& request, const Respond& respond);
 
 /// /api/records?filter=TEXT&wait=SECONDS&limit=N: what passes, as lines of records.

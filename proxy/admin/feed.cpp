@@ -11,9 +11,36 @@ bool Watch::session(std::uint32_t number) const noexcept {
            });
 }
 
-void Watch::set(std::span<const std::uint32_t> sessions, bool log, bool bytes) noexcept {
-    for (std::size_t i = 0; i < sessions_.size(); ++i) {
-        sessions_[i].store(i < sessions.size() ? sessions[i] : 0, std::memory_order_relaxed);
+void Watch::await_world(std::chrono::milliseconds most) {
+    std::unique_lock lock{mutex_};
+    told_.wait_for(lock, most, [this] { return world() || hurried_; });
+}
+
+void Watch::hurry() {
+    {
+        const std::lock_guard lock{mutex_};
+        hurried_ = true;
+    }
+    told_.notify_all();
+}
+
+void Watch::set(std::span<const std::uint32_t> sessions, bool log, bool bytes, bool world_line) {
+    const bool world = std::find(sessions.begin(), sessions.end(), 0U) != sessions.end();
+    std::size_t i = 0;
+    for (const std::uint32_t number : sessions) {
+        if (number != 0 && i < sessions_.size()) {
+            sessions_[i].store(number, std::memory_order_relaxed);
+            ++i;
+        }
+    }
+    for (; i < sessions_.size(); ++i) {
+        sessions_[i].store(0, std::memory_order_relaxed);
+    }
+    world_line_.store(world_line, std::memory_order_relaxed);
+    if (world != world_.load(std::memory_order_relaxed)) {
+        const std::lock_guard lock{mutex_};
+        world_.store(world, std::memory_order_relaxed);
+        told_.notify_all();
     }
     log_.store(log, std::memory_order_relaxed);
     bytes_.store(bytes, std::memory_order_relaxed);
@@ -24,6 +51,7 @@ void Batch::clear() {
     snapshots.clear();
     ints.clear();
     lines.clear();
+    world_line.clear();
     ledger.clear();
     lost_snapshots = 0;
     lost_lines = 0;

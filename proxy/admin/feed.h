@@ -6,6 +6,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -25,27 +27,50 @@ class Watch {
 
     [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
 
+    /// `number` is not 0.
     [[nodiscard]] bool session(std::uint32_t number) const noexcept;
+
+    /// The world of all sessions.
+    [[nodiscard]] bool world() const noexcept { return world_.load(std::memory_order_relaxed); }
+
+    /// That as a line of records, too.
+    [[nodiscard]] bool world_line() const noexcept {
+        return world_line_.load(std::memory_order_relaxed);
+    }
+
+    /// Until somebody looks at the world, hurry() was called, or so long has passed.
+    void await_world(std::chrono::milliseconds most);
+
+    /// Nobody is to wait for a world any more.
+    void hurry();
 
     [[nodiscard]] bool log() const noexcept { return log_.load(std::memory_order_relaxed); }
 
     /// Where the bytes go.
     [[nodiscard]] bool bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
-    /// By one thread. Sessions beyond kMaxSessions are not looked at.
-    void set(std::span<const std::uint32_t> sessions, bool log, bool bytes) noexcept;
+    /// By one thread. Session 0 is the world of all. Sessions beyond kMaxSessions are not looked at.
+    void set(std::span<const std::uint32_t> sessions, bool log, bool bytes,
+             bool world_line = false);
 
   private:
     std::atomic<bool> any_{false};
     std::atomic<bool> log_{false};
     std::atomic<bool> bytes_{false};
+    std::atomic<bool> world_{false};
+    std::atomic<bool> world_line_{false};
     std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0: none
+    std::mutex mutex_;                                                ///< of who waits for a world
+    std::condition_variable told_;                                    ///< somebody looks at it
+    bool hurried_ = false;
 };
 
-/// A snapshot as it passed: what the timeline says of it, and where its items stand in a batch.
+/// A snapshot as it passed: what the timeline says of it, and where its items stand in a batch. Of the
+/// world of all sessions `delta_tick` is the tick of the one before, `bytes` its size, `parts` how many
+/// sessions' views are in it.
 struct SeenSnapshot {
-    std::uint32_t session = 0;
-    std::int64_t time = 0; ///< nanoseconds since 1970
+    std::uint32_t session = 0; ///< 0: the world of all
+    std::int64_t time = 0;     ///< nanoseconds since 1970
     snapshot::Tick tick = 0;
     snapshot::Tick delta_tick = snapshot::kNoBase;
     std::optional<std::int32_t> crc_wanted{};
@@ -67,13 +92,14 @@ struct Batch {
     std::vector<SeenSnapshot> snapshots{};
     std::vector<std::int32_t> ints{};        ///< as SnapshotView::of_block takes them
     std::string lines{};                     ///< records as JSON, each with a newline behind it
+    std::string world_line{};                ///< the latest world; empty: nobody asks for it
     std::vector<record::LedgerRow> ledger{}; ///< totals; empty: nothing new
     std::uint64_t lost_snapshots = 0;        ///< that had no room
     std::uint64_t lost_lines = 0;
 
     [[nodiscard]] bool empty() const {
-        return snapshots.empty() && lines.empty() && ledger.empty() && lost_snapshots == 0 &&
-               lost_lines == 0;
+        return snapshots.empty() && lines.empty() && world_line.empty() && ledger.empty() &&
+               lost_snapshots == 0 && lost_lines == 0;
     }
 
     void clear();
@@ -101,10 +127,12 @@ class FeedBox {
 
 /// Between the workers of a run and the page.
 struct Feed {
-    explicit Feed(std::size_t workers) : boxes(workers) {}
+    explicit Feed(std::size_t workers) : boxes(workers + 1) {}
+
+    [[nodiscard]] FeedBox& world() { return boxes.back(); }
 
     Watch watch;
-    std::vector<FeedBox> boxes; ///< by worker
+    std::vector<FeedBox> boxes; ///< by worker; the last one: of who makes worlds
 };
 
 } // namespace tw::admin

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -132,6 +133,9 @@ void Viewers::look_at_what_is_wanted() {
     if (sources_.feed == nullptr) {
         return;
     }
+    if (!sources_.feed->watch.any()) {
+        drop_what_waits();
+    }
     std::map<std::uint32_t, std::vector<int>> paces;
     bool log = !records_.empty();
     bool bytes = false;
@@ -142,8 +146,13 @@ void Viewers::look_at_what_is_wanted() {
             paces[viewer->watch].push_back(viewer->pace);
         }
     }
+    bool world_line = false;
     for (const WaitingForSnapshot& waiting : snapshots_) {
         paces[waiting.session];
+        world_line = world_line || waiting.session == 0;
+    }
+    if (!world_line) {
+        world_line_.clear();
     }
     std::vector<std::uint32_t> sessions;
     std::erase_if(scenes_, [&](const auto& scene) { return !paces.contains(scene.first); });
@@ -151,10 +160,19 @@ void Viewers::look_at_what_is_wanted() {
         sessions.push_back(session);
         scenes_.try_emplace(session, session, *sources_.objects).first->second.set_paces(wanted);
     }
-    sources_.feed->watch.set(sessions, log, bytes);
+    sources_.feed->watch.set(sessions, log, bytes, world_line);
     if (!log) {
         log_.clear();
     }
+}
+
+/// Of when somebody looked before.
+void Viewers::drop_what_waits() {
+    for (FeedBox& box : sources_.feed->boxes) {
+        batch_.clear();
+        std::ignore = box.take(batch_);
+    }
+    batch_.clear();
 }
 
 void Viewers::fetch() {
@@ -177,6 +195,9 @@ void Viewers::fetch(std::size_t worker) {
         }
     }
     log_.add(batch_.lines);
+    if (!batch_.world_line.empty() && sources_.feed->watch.world_line()) {
+        std::swap(world_line_, batch_.world_line);
+    }
     if (!batch_.ledger.empty()) {
         std::swap(ledgers_[worker], batch_.ledger);
     }
@@ -245,19 +266,28 @@ void Viewers::show_bytes() {
     }
 }
 
+std::string Viewers::line_of(std::uint32_t session) const {
+    if (session == 0) {
+        return world_line_;
+    }
+    const auto scene = scenes_.find(session);
+    return scene != scenes_.end() && scene->second.latest()
+               ? sources_.snapshot_line(*scene->second.latest(), scene->second.items())
+               : std::string{};
+}
+
 void Viewers::answer_snapshots(Clock::time_point now) {
     std::erase_if(snapshots_, [&](const WaitingForSnapshot& waiting) {
-        const auto scene = scenes_.find(waiting.session);
-        if (scene != scenes_.end() && scene->second.latest()) {
-            waiting.respond(
-                {.content_type = "application/json",
-                 .body = sources_.snapshot_line(*scene->second.latest(), scene->second.items())});
+        if (auto line = line_of(waiting.session); !line.empty()) {
+            waiting.respond({.content_type = "application/json", .body = std::move(line)});
             return true;
         }
         if (now < waiting.until) {
             return false;
         }
-        waiting.respond({.status = 404, .body = "no snapshot of that session came\n"});
+        waiting.respond({.status = 404,
+                         .body = waiting.session == 0 ? "no snapshot came to make a world of\n"
+                                                      : "no snapshot of that session came\n"});
         return true;
     });
 }

@@ -47,7 +47,8 @@ class Viewers {
 
     void welcome(const std::shared_ptr<WebSocket>& socket);
 
-    /// Answers with the session's next snapshot as a line of records, or that none came.
+    /// Answers with the session's next snapshot, or with 0 the next world of all, as a line of records;
+    /// or that none came.
     void ask_snapshot(std::uint32_t session, Respond respond);
     /// Answers after `wait` with the records that passed by then and match, as lines.
     void ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
@@ -96,6 +97,7 @@ class Viewers {
     void complain(Viewer& viewer, std::string_view about, const Complaint& complaint);
     bool send(Viewer& viewer, std::shared_ptr<const std::string> text);
     void look_at_what_is_wanted();
+    void drop_what_waits();
     void fetch();
     void fetch(std::size_t worker);
     void show(std::uint32_t source, const Frame& frame);
@@ -103,6 +105,7 @@ class Viewers {
     void show_log(Viewer& viewer);
     void show_state();
     void show_bytes();
+    [[nodiscard]] std::string line_of(std::uint32_t session) const; ///< empty: it is not here yet
     void answer_snapshots(Clock::time_point now);
     void answer_records(Clock::time_point now);
 
@@ -112,6 +115,7 @@ class Viewers {
     std::vector<WaitingForRecords> records_;
     std::map<std::uint32_t, Scene> scenes_; ///< by session
     LogRing log_;
+    std::string world_line_; ///< the latest that came while somebody asked
     std::vector<std::vector<record::LedgerRow>> ledgers_; ///< by worker
     Batch batch_;
     std::uint64_t lost_ = 0;

@@ -60,14 +60,16 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
         board_.emplace(threads);
         feed_.emplace(threads);
     }
-    if (options_.makes_worlds()) {
+    if (options_.makes_worlds() || (feed_ && options_.inspect)) {
         worlds_.emplace(WorldOptions{.objects = options_.objects,
                                      .json = options_.json,
                                      .records = queue_ ? &*queue_ : nullptr,
                                      .filter = options_.filter,
                                      .expectations = options_.expectations,
                                      .demos = options_.demos,
-                                     .files = written_.files()},
+                                     .files = written_.files(),
+                                     .page = feed_ ? &*feed_ : nullptr,
+                                     .for_page_only = !options_.makes_worlds()},
                         threads);
     }
     const PipelineOptions common = pipeline();
@@ -330,12 +332,12 @@ void ObserverRun::stop() {
 
 void ObserverRun::write_summary(const ObserverResult& result) {
     sink::JsonLines last{options_.json, *queue_};
-    const record::SummaryRecord summary{.head = {.time = relay::now_utc()},
-                                        .stats = &result.seen.totals,
-                                        .sessions = result.seen.sessions,
-                                        .impaired = impaired_totals(relay_.counters()),
-                                        .worlds = worlds_ ? std::optional{worlds_->totals().worlds}
-                                                          : std::nullopt};
+    const record::SummaryRecord summary{
+        .head = {.time = relay::now_utc()},
+        .stats = &result.seen.totals,
+        .sessions = result.seen.sessions,
+        .impaired = impaired_totals(relay_.counters()),
+        .worlds = options_.makes_worlds() ? std::optional{worlds_->totals().worlds} : std::nullopt};
     last.on_record(&summary);
     last.flush();
 }

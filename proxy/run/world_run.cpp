@@ -19,14 +19,35 @@ constexpr record::Timestamp kOnTheWay = 50'000'000;
 /// A tick is 20 ms, and worlds close 80 ms behind the newest at the earliest.
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::milliseconds kFlushEvery{100};
+/// Sessions come and go while nobody looks: what is said of them is taken out now and then.
+constexpr std::chrono::milliseconds kIdle{1000};
+
+const snapshot::ObjectSet& objects_of(const WorldOptions& options) {
+    return options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects;
+}
 
 } // namespace
 
 WorldRun::WorldRun(const WorldOptions& options, unsigned workers)
-    : expectations_{options.expectations}, merger_{options.objects == nullptr
-                                                       ? snapshot::ObjectSet::standard()
-                                                       : *options.objects,
-                                                   sinks_} {
+    : expectations_{options.expectations}, merger_{objects_of(options), sinks_} {
+    if (options.page != nullptr) {
+        sinks_.add(page_.emplace(*options.page, objects_of(options)));
+    }
+    if (options.for_page_only) {
+        wake_ = &options.page->watch;
+    } else {
+        add_sinks(options);
+    }
+    for (unsigned i = 0; i < workers; ++i) {
+        sources_.push_back(std::make_unique<Source>());
+        if (wake_ != nullptr) {
+            sources_.back()->watched.emplace(*wake_, *sources_.back()->queue);
+        }
+    }
+    thread_ = std::thread{[this] { run(); }};
+}
+
+void WorldRun::add_sinks(const WorldOptions& options) {
     if (options.records != nullptr) {
         json_.emplace(options.json, *options.records);
         add_filtered(sinks_, limited_json_.emplace(*json_), options.filter, filtered_json_);
@@ -40,10 +61,11 @@ WorldRun::WorldRun(const WorldOptions& options, unsigned workers)
     for (record::RecordSink* const sink : options.sinks) {
         sinks_.add(*sink);
     }
-    for (unsigned i = 0; i < workers; ++i) {
-        sources_.push_back(std::make_unique<Source>());
-    }
-    thread_ = std::thread{[this] { run(); }};
+}
+
+game::InputSink& WorldRun::input(unsigned worker) {
+    Source& source = *sources_[worker];
+    return source.watched ? static_cast<game::InputSink&>(*source.watched) : *source.queue;
 }
 
 WorldRun::~WorldRun() {
@@ -92,6 +114,9 @@ void WorldRun::run() {
         const bool ending = ending_.load(std::memory_order_acquire);
         const bool any = fetch();
         merge(false);
+        if (page_) {
+            page_->hand_over();
+        }
         const auto now = std::chrono::steady_clock::now();
         if (json_ && now - flushed >= kFlushEvery) {
             flushed = now;
@@ -101,7 +126,7 @@ void WorldRun::run() {
             if (ending) {
                 break;
             }
-            std::this_thread::sleep_for(kPause);
+            rest();
         }
     }
     do {
@@ -113,9 +138,20 @@ void WorldRun::run() {
     }
 }
 
+void WorldRun::rest() {
+    if (wake_ != nullptr && !wake_->world()) {
+        wake_->await_world(kIdle);
+    } else {
+        std::this_thread::sleep_for(kPause);
+    }
+}
+
 void WorldRun::finish() {
     if (thread_.joinable()) {
         ending_.store(true, std::memory_order_release);
+        if (wake_ != nullptr) {
+            wake_->hurry();
+        }
         thread_.join();
         if (demos_) {
             report_demos();
@@ -133,7 +169,9 @@ void WorldRun::report_demos() {
 
 WorkerResult WorldRun::take_result() const {
     WorkerResult result{.expectations = expectations_.list()};
-    merger_.totals().add_findings_to(result.totals);
+    if (wake_ == nullptr) {
+        merger_.totals().add_findings_to(result.totals);
+    }
     if (demos_) {
         result.demo_losses = demos_->losses().demos;
     }

@@ -4,6 +4,7 @@
 #include "proxy/filter/filter.h"
 #include "proxy/game/merger.h"
 #include "proxy/run/fanout.h"
+#include "proxy/run/page_world.h"
 #include "proxy/run/worker_result.h"
 #include "proxy/run/world_queue.h"
 #include "proxy/sink/finding_limit.h"
@@ -31,6 +32,9 @@ struct WorldOptions {
     std::optional<sink::DemoOptions> demos{};
     sink::FileQueue* files = nullptr;         ///< of demos; set where there are any
     std::vector<record::RecordSink*> sinks{}; ///< others; called on the thread that makes worlds
+    admin::Feed* page = nullptr; ///< shown worlds while somebody looks at them; null: no page
+    /// Nobody else wants them: while nobody looks, none are made. The rest above counts for nothing.
+    bool for_page_only = false;
 };
 
 /// Makes worlds of what all workers decode, on a thread of its own behind them. Workers never wait for
@@ -46,6 +50,9 @@ class WorldRun {
     WorldRun& operator=(WorldRun&&) = delete;
 
     /// Where a worker puts what it decodes.
+    [[nodiscard]] game::InputSink& input(unsigned worker);
+
+    /// What stands behind that.
     [[nodiscard]] WorldQueue& queue(unsigned worker) { return *sources_[worker]->queue; }
 
     /// To be called when all workers have finished: makes worlds of what is left.
@@ -60,6 +67,7 @@ class WorldRun {
   private:
     struct Source {
         std::unique_ptr<WorldQueue> queue = std::make_unique<WorldQueue>();
+        std::optional<WatchedInputs> watched{}; ///< before the queue
         WorldQueue::Batch batch{};
         record::Timestamp until = 0; ///< nothing comes that happened before
     };
@@ -68,6 +76,8 @@ class WorldRun {
     /// Passes on what nothing can come before; with `all` what there is.
     void merge(bool all);
     [[nodiscard]] bool fetch();
+    void add_sinks(const WorldOptions& options);
+    void rest();
     void report_demos();
 
     std::optional<sink::JsonLines> json_;
@@ -75,6 +85,8 @@ class WorldRun {
     std::optional<filter::FilteredSink> filtered_json_;
     filter::Expectations expectations_;
     std::optional<sink::WorldDemo> demos_;
+    std::optional<PageWorld> page_;
+    admin::Watch* wake_ = nullptr; ///< whose word to wait for while nobody looks; null: none
     Fanout sinks_;
     game::Merger merger_;
     std::vector<std::unique_ptr<Source>> sources_;

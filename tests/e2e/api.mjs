@@ -19,8 +19,8 @@ const WAIT_MS = 15000;
 const SPEC = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
 const PAGE = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8');
 const ADMIN = readFileSync(new URL('../../proxy/admin/admin.cpp', import.meta.url), 'utf8');
-const QUERIES = { '/api/explain': '?session=1&tick=1', '/api/world': '?session=1', '/api/map': '?session=1',
-    '/api/records': `?wait=2&filter=${encodeURIComponent('message or snapshot')}` };
+const QUERIES = { '/api/explain': ['?session=1&tick=1'], '/api/world': ['?session=1', ''], '/api/map': ['?session=1'],
+    '/api/records': [`?wait=2&filter=${encodeURIComponent('message or snapshot')}`] };
 
 after(endPeers);
 
@@ -40,23 +40,26 @@ async function play() {
     return { proxy, server, bot, ask: (path, options) => fetch(`http://127.0.0.1:${port}${path}`, options) };
 }
 
+async function answersAsSaid(answer, path, responses) {
+    const expected = responses[answer.status];
+    assert.ok(expected, `${path}: ${answer.status} is not in the file`);
+    if (path !== '/api/explain') assert.equal(answer.status, 200, path);
+    const [[type, { schema }]] = Object.entries(expected.content);
+    assert.equal(answer.headers.get('content-type').split(';')[0], type, path);
+    const text = await answer.text();
+    if (type === 'text/plain') return;
+    const validate = validatorOf(schema);
+    const values = type === 'application/json' ? [JSON.parse(text)] : text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+    assert.ok(values.length > 0, path);
+    for (const value of values) assert.ok(validate(value), `${path}: ${JSON.stringify(validate.errors?.slice(0, 3))}`);
+}
+
 test('every address of the file answers as the file says', async () => {
     const { proxy, bot, ask } = await play();
     await waitUntil('a snapshot on the page', async () => (await (await ask('/api/state')).json()).sessions[0]?.map_id, WAIT_MS);
     for (const [path, methods] of Object.entries(SPEC.paths)) {
         if (path === '/api/live' || !methods.get) continue;
-        const answer = await ask(path + (QUERIES[path] ?? ''));
-        const expected = methods.get.responses[answer.status];
-        assert.ok(expected, `${path}: ${answer.status} is not in the file`);
-        if (path !== '/api/explain') assert.equal(answer.status, 200, path);
-        const [[type, { schema }]] = Object.entries(expected.content);
-        assert.equal(answer.headers.get('content-type').split(';')[0], type, path);
-        const text = await answer.text();
-        if (type === 'text/plain') continue;
-        const validate = validatorOf(schema);
-        const values = type === 'application/json' ? [JSON.parse(text)] : text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
-        assert.ok(values.length > 0, path);
-        for (const value of values) assert.ok(validate(value), `${path}: ${JSON.stringify(validate.errors?.slice(0, 3))}`);
+        for (const query of QUERIES[path] ?? ['']) await answersAsSaid(await ask(path + query), path, methods.get.responses);
     }
     await bot.leave();
     assert.equal(await proxy.drain(), 0);
@@ -64,7 +67,7 @@ test('every address of the file answers as the file says', async () => {
 
 test('what is wrong with a question is said, as the file says', async () => {
     const { proxy, ask } = await play();
-    for (const [path, status] of [['/api/world', 400], ['/api/world?session=99', 404], ['/api/map', 400], ['/api/map?session=99', 404],
+    for (const [path, status] of [['/api/world?session=0', 400], ['/api/world?session=x', 400], ['/api/world?session=99', 404], ['/api/map', 400], ['/api/map?session=99', 404],
         ['/api/records?filter=nmae', 400], ['/api/records?wait=9', 400], ['/api/explain', 400]]) {
         const answer = await ask(path);
         assert.equal(answer.status, status, path);

@@ -142,6 +142,49 @@ test('what stands on the canvas is what the records say: in the page’s state a
     assert.equal(await end(game), 0);
 });
 
+test('the world of all is what its sessions were shown, all of it, and says who sees what', async () => {
+    const game = await play();
+    const page = await openPage(browser, game.address);
+    await seesAll(page);
+    await page.keyboard.press('W');
+    await waitUntil('the world', () => inPage(page, () => window.twscope.store.source === 0 && window.twscope.store.history.length > 150), WAIT_MS);
+    const moments = await inPage(page, () => {
+        const { history } = window.twscope.store;
+        const tees = (moment) => [...moment.all('character')].map((item) => [item.id, item.data[1], item.data[2]]).sort();
+        return Array.from({ length: history.length }, (_, index) => history.momentAt(index)).map((moment) =>
+            [moment.tick, tees(moment), [...moment.all('ddnet_character')].length]);
+    });
+    const views = new Map();
+    for (const { type, ok, tick, session, items } of game.proxy.records()) {
+        if (type !== 'snapshot' || !ok) continue;
+        if (!views.has(tick)) views.set(tick, new Map());
+        views.get(tick).set(session, items.filter((item) => item.type === 'character').map((item) => [item.id, item.fields.x, item.fields.y]));
+    }
+    const common = moments.filter(([tick]) => views.get(tick)?.size === NAMES.length);
+    assert.ok(common.length > 50, `${common.length} ticks in common`);
+    for (const [tick, characters, more] of common) {
+        const all = new Map([...views.get(tick).values()].flat().map((tee) => [tee[0], tee]));
+        assert.deepEqual(characters, [...all.values()].sort(), `tick ${tick}`);
+        assert.equal(more, characters.length, 'what DDNet says of tees is there, too');
+    }
+    const ages = await inPage(page, () => window.twscope.store.bars.slice(-20).map((bar) => bar[5]));
+    assert.ok(ages.includes(NAMES.length), `views of ${ages}`);
+    await page.click('#tab-inspect');
+    await page.keyboard.press('P');
+    await waitUntil('who sees it', async () => /seen by sessions? \d/.test(await inPage(page, () => document.getElementById('panel-inspect').textContent)), WAIT_MS);
+    for (const theme of ['dark', 'light']) {
+        await page.emulateMedia({ colorScheme: theme });
+        await delay(300);
+        await keepPicture(page, `world-${theme}`);
+    }
+    await page.keyboard.press('W');
+    await waitUntil('the session again', () => inPage(page, () => window.twscope.store.source > 0 && window.twscope.store.moment.tick > 0), WAIT_MS);
+    assert.deepEqual(page.complaints, []);
+    assert.equal(await end(game), 0);
+    // Nothing of it is recorded: nobody asked for that.
+    assert.ok(!game.proxy.records().some(({ type, id }) => type === 'world' || id?.startsWith('world.views')));
+});
+
 test('names are text, whatever they hold', async () => {
     const game = await play();
     const page = await openPage(browser, game.address);

@@ -4,6 +4,8 @@
 #include "tests/support/snapshot_messages.h"
 
 #include <array>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -40,6 +42,29 @@ TEST_CASE("only what somebody looks at is watched") {
     CHECK_FALSE(watch.session(3));
     watch.set({}, false, false);
     CHECK_FALSE(watch.any());
+}
+
+TEST_CASE("the world of all is watched by itself, and who waits for it is woken") {
+    admin::Watch watch;
+    const std::array<std::uint32_t, 2> sessions{0, 5};
+    watch.set(sessions, false, false, true);
+    CHECK(watch.any());
+    CHECK(watch.world());
+    CHECK(watch.world_line());
+    CHECK(watch.session(5));
+    watch.await_world(std::chrono::hours{1}); // at once
+    const std::array<std::uint32_t, 1> another{6};
+    watch.set(another, false, false);
+    CHECK_FALSE(watch.world());
+    CHECK_FALSE(watch.world_line());
+    CHECK_FALSE(watch.session(5));
+    std::thread looker{[&] { watch.set(sessions, false, false); }};
+    watch.await_world(std::chrono::hours{1});
+    looker.join();
+    CHECK(watch.world());
+    watch.set({}, false, false);
+    watch.hurry();
+    watch.await_world(std::chrono::hours{1}); // the run is over
 }
 
 TEST_CASE("more sessions than there is room for are not watched, and nothing else breaks") {

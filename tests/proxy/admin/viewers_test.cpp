@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/json.hpp>
@@ -70,6 +71,27 @@ struct Hall {
         if (!batch.empty()) {
             CHECK(feed.boxes[0].try_put(batch));
         }
+        turn();
+    }
+
+    /// Nobody fetches it.
+    void leave_snapshot() {
+        admin::Batch batch;
+        batch.add({.session = 1, .tick = 1, .rebuilt = true},
+                  test::to_snapshot({{{4, 1}, {1, 0, 0, 0}}}).view());
+        CHECK(feed.boxes[0].try_put(batch));
+    }
+
+    /// A world is made of three sessions.
+    void make_world(std::string line = {}) {
+        ++tick;
+        const snapshot::Snapshot items = test::to_snapshot({{{4, 1}, {tick, 0, 0, 0}}});
+        admin::Batch batch;
+        batch.add(
+            {.time = std::int64_t{tick} * 20'000'000, .tick = tick, .parts = 3, .rebuilt = true},
+            items.view());
+        batch.world_line = std::move(line);
+        CHECK(feed.world().try_put(batch));
         turn();
     }
 
@@ -248,6 +270,49 @@ TEST_CASE("a request for a snapshot waits for the next one, and not for ever") {
     }
     REQUIRE(answers.size() == 2);
     CHECK(answers[1].starts_with("404"));
+}
+
+TEST_CASE("the world of all is watched like a session, and asked for as a line") {
+    Hall hall;
+    const auto socket = hall.come();
+    socket->on_text(R"({"watch":"all","pace":50})");
+    CHECK(hall.feed.watch.world());
+    CHECK_FALSE(hall.feed.watch.world_line());
+    hall.make_world();
+    REQUIRE(socket->of("frame").size() == 1);
+    CHECK(socket->of("frame")[0].at("session") == 0);
+    CHECK(socket->of("frame")[0].at("bars").at(0).at(5) == 3);
+
+    std::vector<std::string> answers;
+    const auto keep = [&](const admin::Response& response) {
+        answers.push_back(std::to_string(response.status) + ' ' + response.body);
+    };
+    hall.viewers.ask_snapshot(0, keep);
+    CHECK(hall.feed.watch.world_line());
+    hall.make_world("the world");
+    CHECK(answers == std::vector<std::string>{"200 the world"});
+    CHECK_FALSE(hall.feed.watch.world_line());
+    hall.make_world("a line that nobody asked for");
+    hall.viewers.ask_snapshot(0, keep);
+    for (int i = 0; i < 20 && answers.size() < 2; ++i) {
+        hall.turn();
+    }
+    REQUIRE(answers.size() == 2);
+    CHECK(answers[1].starts_with("404"));
+}
+
+TEST_CASE("what was left when nobody looked is not shown to who comes") {
+    Hall hall;
+    const std::vector<std::uint32_t> old{1};
+    hall.feed.watch.set(old, false, false);
+    hall.leave_snapshot();
+    hall.feed.watch.set({}, false, false);
+    const auto socket = hall.come();
+    socket->on_text(R"({"watch":1,"pace":50})");
+    hall.turn();
+    CHECK(socket->of("frame").empty());
+    hall.snap();
+    CHECK(socket->of("frame").size() == 1);
 }
 
 TEST_CASE("records are gathered while somebody asks, the newest win, and waiting places are few") {

@@ -1,4 +1,4 @@
-// Covers: proxy/run/world_queue.cpp
+// Covers: proxy/run/world_queue.cpp, proxy/run/page_world.cpp
 #include "proxy/run/world_run.h"
 #include "tests/support/snapshot_messages.h"
 
@@ -80,6 +80,82 @@ TEST_CASE("worlds are the same, however many threads decode") {
     for (int i = 0; i < 5; ++i) {
         CHECK(worlds_of(4) == all);
     }
+}
+
+TEST_CASE("worlds that only the page wants are made while somebody looks") {
+    admin::Feed feed{1};
+    run::WorldRun worlds{{.page = &feed, .for_page_only = true}, 1};
+    play(worlds.input(0), 1, 100, 160);
+    const std::vector<std::uint32_t> all{0};
+    feed.watch.set(all, false, false, true);
+    play(worlds.input(0), 2, 200, 260);
+    worlds.finish();
+    CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
+    admin::Batch batch;
+    REQUIRE(feed.world().take(batch));
+    REQUIRE_FALSE(batch.snapshots.empty());
+    CHECK(batch.snapshots.front().session == 0);
+    CHECK(batch.snapshots.front().tick == 200);
+    CHECK(batch.snapshots.front().parts == 1);
+    CHECK(batch.items(batch.snapshots.front()).size() == 2);
+    CHECK(batch.world_line.find(R"("seen_by":[2])") != std::string::npos);
+}
+
+TEST_CASE(
+    "of several servers the page shows where most play, and the other one when it is silent") {
+    admin::Feed feed{1};
+    const std::vector<std::uint32_t> all{0};
+    feed.watch.set(all, false, false);
+    run::PageWorld page{feed, snapshot::ObjectSet::standard()};
+    const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
+    const auto make = [&](std::string_view server, std::uint32_t views, snapshot::Tick tick) {
+        record::WorldRecord world{
+            .head = {.time = tick * kTick}, .tick = tick, .server = server, .views = views};
+        world.shown.items = items.view();
+        page.on_record(&world);
+    };
+    make("a", 2, 10);
+    make("b", 1, 11);
+    make("a", 2, 12);
+    make("b", 3, 14);
+    make("a", 2, 15);
+    make("a", 2, 100); // b is silent
+    page.hand_over();
+    admin::Batch batch;
+    REQUIRE(feed.world().take(batch));
+    std::vector<snapshot::Tick> ticks;
+    for (const admin::SeenSnapshot& seen : batch.snapshots) {
+        ticks.push_back(seen.tick);
+    }
+    CHECK(ticks == std::vector<snapshot::Tick>{10, 12, 14, 100});
+    CHECK(batch.snapshots[1].delta_tick == 10);
+    CHECK(batch.snapshots[2].delta_tick == snapshot::kNoBase);
+}
+
+TEST_CASE("a page that fetches no worlds costs a bounded amount of memory") {
+    admin::Feed feed{1};
+    const std::vector<std::uint32_t> all{0};
+    feed.watch.set(all, false, false);
+    run::PageWorld page{feed, snapshot::ObjectSet::standard()};
+    test::Items large;
+    for (std::uint16_t i = 0; i < 500; ++i) {
+        large[{4, i}] = {1, 2, 3, 4};
+    }
+    const auto items = test::to_snapshot(large);
+    for (snapshot::Tick tick = 0; tick < 3000; ++tick) {
+        record::WorldRecord world{.head = {.time = tick * kTick}, .tick = tick, .views = 1};
+        world.shown.items = items.view();
+        page.on_record(&world);
+        page.hand_over();
+    }
+    admin::Batch batch;
+    REQUIRE(feed.world().take(batch));
+    CHECK(batch.snapshots.size() == 1);
+    batch.clear();
+    page.hand_over();
+    REQUIRE(feed.world().take(batch));
+    CHECK(batch.ints.size() <= admin::Batch::kMaxInts);
+    CHECK(batch.lost_snapshots > 0);
 }
 
 TEST_CASE("a queue that nobody empties drops snapshots, counts them, and keeps its bounds") {

@@ -2,7 +2,8 @@
 import { at, fill, make, number, row } from './dom';
 import { clientOf, fieldsOf, nameOf, positionOf, type Item } from './objects';
 import { panel } from './panels';
-import type { Store } from './store';
+import { Sightings } from './sightings';
+import { WORLD, type Store } from './store';
 import { TILE, type TileFact } from './tiles';
 
 const EVERY_MS = 100;
@@ -10,6 +11,8 @@ const EVERY_MS = 100;
 export class Inspector {
     private readonly body = panel('inspect', 'thing', 'I');
     private shownAt = 0;
+
+    private readonly sightings = new Sightings();
 
     constructor(private readonly store: Store) {
         const show = (): void => this.show();
@@ -26,6 +29,7 @@ export class Inspector {
         if (store.selected === null) {
             return fill(this.body, [make('p', 'soft', 'Click a tee or a thing on the map: everything the last snapshot says of it stands here.')]);
         }
+        if (store.source === WORLD && store.isLive) this.sightings.ask();
         const item = store.moment.items.get(store.selected);
         if (!item) return fill(this.body, [make('p', 'soft', 'It is not in this snapshot.')]);
         const parts: Node[] = [this.heading(item), this.fields(item)];
@@ -50,7 +54,7 @@ export class Inspector {
             const tile = { x: Math.floor(Math.round(place.x) / TILE), y: Math.floor(Math.round(place.y) / TILE) };
             box.append(make('p', '', `at ${Math.round(place.x)}, ${Math.round(place.y)} · tile ${tile.x}, ${tile.y}: ${this.tileText(tile.x, tile.y)}`));
         }
-        const seen = store.source === 0 ? '' : `seen by session ${store.source}`;
+        const seen = store.source === WORLD ? this.sightings.of(item) : `seen by session ${store.source}`;
         if (seen) box.append(make('p', 'soft', seen));
         return box;
     }

@@ -17,7 +17,7 @@ import { open, openKept, panelKeys } from './panels';
 import type { Message } from './protocol';
 import { Recording } from './recording';
 import { Sessions } from './sessions';
-import { Store } from './store';
+import { Store, WORLD, type Source } from './store';
 import { applyTheme } from './theme';
 import { Tiles } from './tiles';
 import { Timeline } from './timeline';
@@ -59,19 +59,19 @@ function hear(message: Message): void {
     }
 }
 
-/** Looks at a session, or with 0 at the world of all. */
-function look(source: number): void {
+/** Looks at a session, or at the world of all. */
+function look(source: Source): void {
     if (source === store.source) return;
     store.source = source;
     intake.begin();
-    live.ask({ watch: source === 0 ? 'all' : source });
+    live.ask({ watch: source === WORLD ? 'all' : source });
     mapId = null;
     store.tell('source');
     void loadMap();
 }
 
 async function loadMap(): Promise<void> {
-    const session = store.state?.sessions.find((each) => (store.source === 0 ? each.map_id !== null : each.number === store.source));
+    const session = store.state?.sessions.find((each) => (store.source === WORLD ? each.map_id !== null : each.number === store.source));
     if (!session || session.map_id === mapId) return;
     mapId = session.map_id;
     store.tiles = session.map_id === null ? null : await Tiles.load(session.number).catch(() => null);
@@ -120,12 +120,21 @@ function wire(): void {
         { keys: ['K'], title: 'map to the right', act: nudge(1, 0) },
         { keys: ['U'], title: 'map up', act: nudge(0, -1) },
         { keys: ['J'], title: 'map down', act: nudge(0, 1) },
+        { keys: ['W'], title: 'the world of all, and back', act: toggleWorld },
         { keys: ['P'], title: 'the next player', act: nextPlayer },
         { keys: ['/'], title: 'filter the log', act: () => { open('log'); log.focus(); } },
         { keys: ['Escape'], title: 'choose nothing', act: () => view.select(null) },
         { keys: ['T'], title: 'dark or light', act: toggleTheme },
         ...panelKeys().map(({ key, title, id }) => ({ keys: [key], title, act: () => open(id) })),
     ]);
+}
+
+let beforeWorld: Source | null = null;
+
+function toggleWorld(): void {
+    const back = store.source === WORLD ? beforeWorld ?? store.state?.sessions[0]?.number : WORLD;
+    beforeWorld = store.source;
+    if (back !== undefined && store.source >= 0) look(back);
 }
 
 function nextPlayer(): void {

@@ -93,7 +93,7 @@ export class Numbers {
         this.add('bytes to clients, by item and message', perSecond, (chart) => chart.draw(this.down.times, this.down.largest(MOST_ROWS)));
         this.add('bytes to the server, by message', perSecond, (chart) => chart.draw(this.up.times, this.up.largest(MOST_ROWS)));
         this.add('payload', perSecond, (chart) => chart.draw(this.line.times, this.line.largest(2)));
-        this.add('snapshots of this view: size (at most 64 kB)', size, (chart) => chart.draw(this.sizes.times, this.sizes.largest(3)));
+        this.add('snapshots of this view: size (a session’s is at most 64 kB)', size, (chart) => chart.draw(this.sizes.times, this.sizes.largest(3)));
         this.add('jitter, ack lag of this session', (value) => `${value.toFixed(1)} ms`, (chart) => chart.draw(this.session.times, this.session.largest(3)));
         onOpened('numbers', () => { this.watch(true); this.draw(); });
         store.on('state', () => this.state());

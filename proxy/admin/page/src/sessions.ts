@@ -1,10 +1,13 @@
 // Who plays, and how it goes for them.
-import { at, fill, make, number, row, shown } from './dom';
+import { at, button, fill, make, number, row, shown } from './dom';
 import { count, percent, size } from './format';
 import { panel } from './panels';
 import type { SessionState, State } from './protocol';
 import { rate } from './rates';
-import type { Store } from './store';
+import { WORLD, type Store } from './store';
+
+const COLUMNS = ['#', 'player', 'where', 'verified', 'missed', 'frozen', 'resent', 'ack lag', 'to client', 'to server', 'findings',
+    'client', 'protocol', 'map'];
 
 export class Sessions {
     private readonly body = panel('sessions', 'sessions', 'S');
@@ -13,10 +16,8 @@ export class Sessions {
     private readonly source = at<HTMLSelectElement>('source');
 
     constructor(private readonly store: Store, private readonly onSource: (source: number) => void) {
-        const head = ['#', 'player', 'where', 'verified', 'missed', 'frozen', 'resent', 'ack lag', 'to client', 'to server', 'findings',
-            'client', 'protocol', 'map'];
         this.body.append(this.cards, make('div', 'scroll', make('table', 'wide',
-            make('thead', '', make('tr', '', ...head.map((title) => make('th', '', title)))), this.rows)));
+            make('thead', '', make('tr', '', ...COLUMNS.map((title) => make('th', '', title)))), this.rows)));
         this.source.addEventListener('change', () => onSource(Number(this.source.value)));
         store.on('state', () => this.show());
     }
@@ -31,6 +32,7 @@ export class Sessions {
         const rows = state.sessions.map((session) => this.row(session, then.get(session.number), seconds));
         const hidden = state.sessions_seen_by_inspection - state.sessions.length;
         if (rows.length === 0) rows.push(row(make('td', 'soft', 'nobody is here')));
+        else if (state.inspecting) rows.unshift(this.worldRow());
         if (hidden > 0) rows.push(row(make('td', 'soft', `and ${hidden} more`)));
         fill(this.rows, rows);
     }
@@ -64,10 +66,7 @@ export class Sessions {
     private row(session: SessionState, old: SessionState | undefined, seconds: number): HTMLTableRowElement {
         const good = session.snapshots === 0 || session.verified === session.snapshots;
         const resent = session.c2s.recovered + session.s2c.recovered;
-        const view = make('button', 'link', session.name || '–');
-        view.type = 'button';
-        view.title = 'look through this session';
-        view.addEventListener('click', () => this.onSource(session.number));
+        const view = this.viewButton(session.name || '–', 'look through this session', session.number);
         const made = row(session.number, make('td', '', view), session.closed ? 'left' : session.place || '–',
             number(session.snapshots ? percent(session.verified / session.snapshots) : '–', good ? 'good' : 'bad'),
             number(count(session.missed), session.missed ? 'warn' : 'soft'),
@@ -81,15 +80,29 @@ export class Sessions {
         return made;
     }
 
+    private worldRow(): HTMLTableRowElement {
+        const rest = make('td', 'soft', 'what all sessions are shown, as one game');
+        rest.colSpan = COLUMNS.length - 2;
+        const made = row('∗', make('td', '', this.viewButton('the world of all', 'look at the world of all (W)', WORLD)), rest);
+        made.classList.toggle('chosen', this.store.source === WORLD);
+        return made;
+    }
+
+    private viewButton(text: string, title: string, source: number): HTMLButtonElement {
+        const made = button(text, title, () => this.onSource(source));
+        made.className = 'link';
+        return made;
+    }
+
     private showSources(state: State): void {
         const open = state.sessions.filter((session) => !session.closed);
         const wanted = open.map((session) => ({ value: session.number, text: shown(`${session.number} ${session.name || session.client}`) }));
-        if (this.store.hasWorld) wanted.unshift({ value: 0, text: 'all sessions' });
+        const first = wanted[0]?.value;
+        if (first !== undefined) wanted.unshift({ value: WORLD, text: 'the world of all' });
         const same = wanted.length === this.source.options.length &&
             wanted.every((each, index) => this.source.options[index]?.value === `${each.value}` && this.source.options[index]?.text === each.text);
         if (!same) fill(this.source, wanted.map((each) => new Option(each.text, `${each.value}`)));
         if (!wanted.some((each) => each.value === this.store.source)) {
-            const first = wanted[0]?.value;
             if (first !== undefined) this.onSource(first);
         } else if (this.source.value !== `${this.store.source}`) {
             this.source.value = `${this.store.source}`;

@@ -4,8 +4,9 @@ import { Moment } from './moment';
 import type { BarRow, RecentFinding, State } from './protocol';
 import type { Tiles } from './tiles';
 
-/** Session 0 is the world of all. */
+/** What is looked at: a session, or the world of all. */
 export type Source = number;
+export const WORLD: Source = 0;
 
 type Topic = 'moment' | 'state' | 'bars' | 'selection' | 'source' | 'map';
 
@@ -28,8 +29,6 @@ export class Store {
     selected: number | null = null;
     following: number | null = null;
     framesLost = 0;
-    /** Whether twscope makes one world of all sessions. */
-    hasWorld = false;
     /** performance.now() when `moment` was put there. */
     arrived = 0;
 

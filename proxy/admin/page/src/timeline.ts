@@ -2,7 +2,7 @@
 import { at, shown } from './dom';
 import { clock, preciseClock, size, span } from './format';
 import type { BarRow, RecentFinding } from './protocol';
-import type { Store } from './store';
+import { WORLD, type Store } from './store';
 
 const TOP = 18; // marks stand here
 const BOTTOM = 14; // the clock
@@ -134,14 +134,14 @@ export class Timeline {
             const tall = Math.max(height * bytes / largest, 2);
             context.fillStyle = color(fate === 0 && deltaTick < 0 ? '--full' : FATE_COLORS[fate] ?? '--bar');
             context.fillRect(x - width, TOP + height - tall, Math.max(width - 0.3, 0.8), tall);
-            for (let part = 1; part < parts; ++part) { // a cut for each part
+            for (let part = 1; part < (this.store.source === WORLD ? 0 : parts); ++part) { // a cut for each part
                 context.clearRect(x - width, TOP + height - tall * part / parts, width, 1);
             }
         }
         this.drawDistance(context, visible, end, color('--distance'), height);
         context.fillStyle = color('--soft');
         context.textAlign = 'left';
-        context.fillText(`deltas up to ${size(largest)}`, 6, TOP + 11);
+        context.fillText(`${this.store.source === WORLD ? 'worlds' : 'deltas'} up to ${size(largest)}`, 6, TOP + 11);
     }
 
     /** How many ticks the base of a delta lies back: a climbing line is a client that acknowledges nothing. */
@@ -183,19 +183,20 @@ export class Timeline {
             (store.isLive ? '' : ` · ${behind < 1 ? `${behind.toFixed(2)} s` : span(behind)} ago`);
     }
 
+    private words([, t, tick, deltaTick, bytes, parts, whole, fate]: BarRow): string {
+        if (this.store.source === WORLD) return `tick ${tick}, ${clock(t)}: ${size(whole)}, of ${parts} ${parts === 1 ? 'session' : 'sessions'}`;
+        return `tick ${tick}, ${clock(t)}: ${bytes} B in ${parts} ${parts === 1 ? 'part' : 'parts'}, ` +
+            `${deltaTick < 0 ? 'full' : `delta to ${tick - deltaTick} ticks back`}` +
+            `${whole ? `, snapshot of ${size(whole)}` : ''}, ${['verified', 'not rebuilt', 'another checksum'][fate] ?? ''}`;
+    }
+
     private drawHover(context: CanvasRenderingContext2D, color: (name: string) => string): void {
         if (this.hover === null) return;
         const t = this.timeAt(this.hover);
         const bar = this.store.bars.findLast((each) => each[1] <= t);
         const mark = this.markAt(this.hover);
         if (!bar && !mark) return;
-        let text = mark ? shown(mark.text) : '';
-        if (!mark && bar) {
-            const [, at_ms, tick, deltaTick, bytes, parts, whole, fate] = bar;
-            text = `tick ${tick}, ${clock(at_ms)}: ${bytes} B in ${parts} ${parts === 1 ? 'part' : 'parts'}, ` +
-                `${deltaTick < 0 ? 'full' : `delta to ${tick - deltaTick} ticks back`}` +
-                `${whole ? `, snapshot of ${size(whole)}` : ''}, ${['verified', 'not rebuilt', 'another checksum'][fate] ?? ''}`;
-        }
+        const text = mark ? shown(mark.text) : bar ? this.words(bar) : '';
         context.font = '12px system-ui, sans-serif';
         const width = context.measureText(text).width + 16;
         const x = Math.min(Math.max(this.hover - width / 2, 0), Math.max(this.canvas.clientWidth - width, 0));

@@ -6,13 +6,14 @@ import { namePlate, ring, tee, type Place } from './draw/tees';
 import { listen } from './gestures';
 import type { Moment } from './moment';
 import { keyOf, nameOf, objectNamed, positionOf, type Item } from './objects';
-import type { Store } from './store';
+import { WORLD, type Store } from './store';
 import { AIR, TILE } from './tiles';
 
 const TAP_RADIUS = 30; // world units, at least so many pixels
 const LONGEST_STEP_MS = 120;
 /** Half of what servers send around a player: 0.6 and DDNet. */
 const CLIP = { vanilla: { x: 1000, y: 800 }, ddnet: { x: 1200, y: 800 } };
+const AROUND = 300; // world units around those who play
 const FAR = 400; // farther in one step is no movement
 
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
@@ -55,6 +56,15 @@ export class View {
         const { tiles } = this.store;
         this.unfollow();
         if (tiles) this.camera.fit(0, 0, tiles.width * TILE, tiles.height * TILE);
+    }
+
+    /** So that all who play are in sight. */
+    private fitTees(): void {
+        const places = [...this.drawn.values()];
+        const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)];
+        const { camera } = this;
+        camera.fit(Math.min(...xs) - AROUND, Math.min(...ys) - AROUND, Math.max(...xs) + AROUND, Math.max(...ys) + AROUND);
+        camera.scale = Math.min(camera.scale, 1);
     }
 
     follow(): void {
@@ -148,6 +158,7 @@ export class View {
         const local = this.drawn.get(moment.local) ?? [...this.drawn.values()][0];
         if (!local) return;
         this.placed = true;
+        if (store.source === WORLD) return this.fitTees();
         camera.scale = Math.min(Math.max(camera.width / 1350, 0.35), 1.25);
         camera.x = local.x;
         camera.y = local.y;
@@ -161,7 +172,7 @@ export class View {
     private drawClip(moment: Moment): void {
         const { context, store } = this;
         const local = this.drawn.get(moment.local);
-        if (!context || !local || store.source === 0) return;
+        if (!context || !local || store.source === WORLD) return;
         const session = store.state?.sessions.find((each) => each.number === store.source);
         const { x, y } = session?.protocol === '0.6+ddnet' ? CLIP.ddnet : CLIP.vanilla;
         context.strokeStyle = 'rgb(255 255 255 / 30%)';

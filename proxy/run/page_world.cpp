@@ -1,0 +1,86 @@
+#include "proxy/run/page_world.h"
+
+#include "proxy/sink/json_lines.h"
+#include "proxy/sink/output.h"
+
+#include <string_view>
+#include <variant>
+
+namespace tw::run {
+
+namespace {
+
+constexpr record::Timestamp kMillisecond = 1'000'000;
+/// A server that is silent for so long leaves its place to another one.
+constexpr record::Timestamp kSilence = 1000 * kMillisecond;
+/// A line costs as much as a recording's; who asks for it takes one.
+constexpr record::Timestamp kLineEvery = 200 * kMillisecond;
+
+/// Where a line goes.
+class Line final : public sink::Output {
+  public:
+    explicit Line(std::string& text) : text_{&text} {}
+
+    void write(std::string_view block) override { *text_ += block; }
+
+  private:
+    std::string* text_;
+};
+
+} // namespace
+
+bool PageWorld::is_shown(const record::WorldRecord& world) {
+    if (world.server != server_) {
+        const bool is_silent = world.head.time - shown_ > kSilence;
+        if (!is_silent && world.views <= views_) {
+            return false;
+        }
+        server_ = world.server;
+        tick_ = snapshot::kNoBase;
+    }
+    views_ = world.views;
+    shown_ = world.head.time;
+    return true;
+}
+
+void PageWorld::on_record(const record::Record& record) {
+    const auto* const* found = std::get_if<const record::WorldRecord*>(&record);
+    if (found == nullptr || !feed_->watch.world() || !is_shown(**found)) {
+        return;
+    }
+    const record::WorldRecord& world = **found;
+    batch_.add({.time = world.head.time,
+                .tick = world.tick,
+                .delta_tick = tick_,
+                .bytes = world.shown.items.size_bytes(),
+                .parts = static_cast<std::int32_t>(world.views),
+                .rebuilt = true},
+               world.shown.items);
+    tick_ = world.tick;
+    if (feed_->watch.world_line() && world.head.time - lined_ >= kLineEvery) {
+        lined_ = world.head.time;
+        write_line(world);
+    }
+}
+
+void PageWorld::write_line(const record::WorldRecord& world) {
+    batch_.world_line.clear();
+    Line line{batch_.world_line};
+    sink::JsonLines json{{.items = sink::ItemChoice::all, .objects = objects_}, line};
+    json.on_record(&world);
+    json.flush();
+}
+
+void PageWorld::hand_over() {
+    if (batch_.empty()) {
+        return;
+    }
+    if (!feed_->watch.world()) {
+        batch_.clear();
+        tick_ = snapshot::kNoBase;
+    } else if (feed_->world().try_put(batch_)) {
+        batch_.clear(); // what came back was read
+    }
+}
+
+} // namespace tw::run
