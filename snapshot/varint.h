@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -53,19 +54,28 @@ struct VarintsDecoded {
 [[nodiscard]] VarintsDecoded decode_varints(std::span<const std::byte> data,
                                             std::span<std::int32_t> out);
 
-/// Appends the shortest encoding of a value.
-inline void encode_varint(std::int32_t value, std::vector<std::byte>& out) {
+/// Writes the shortest encoding of a value; returns how many bytes it takes.
+constexpr std::size_t encode_varint(std::int32_t value, std::span<std::byte, kMaxVarintBytes> out) {
     auto bits = static_cast<std::uint32_t>(value);
     const std::uint32_t sign = value < 0 ? 0x40U : 0U;
     bits = value < 0 ? ~bits : bits;
     std::uint32_t byte = sign | (bits & 0x3FU);
     bits >>= 6U;
+    std::size_t size = 0;
     while (bits != 0) {
-        out.push_back(static_cast<std::byte>(byte | 0x80U));
+        out[size++] = static_cast<std::byte>(byte | 0x80U);
         byte = bits & 0x7FU;
         bits >>= 7U;
     }
-    out.push_back(static_cast<std::byte>(byte));
+    out[size++] = static_cast<std::byte>(byte);
+    return size;
+}
+
+/// Appends it.
+inline void encode_varint(std::int32_t value, std::vector<std::byte>& out) {
+    std::array<std::byte, kMaxVarintBytes> bytes{};
+    const std::size_t size = encode_varint(value, bytes);
+    out.insert(out.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
 } // namespace tw::snapshot

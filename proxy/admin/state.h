@@ -31,6 +31,7 @@ struct RelayState {
     std::uint64_t icmp_refused = 0;
     std::uint64_t receive_errors = 0;
     std::uint64_t truncated = 0;
+    std::uint64_t rewritten = 0;
     std::uint64_t kernel_dropped = 0;
 };
 

@@ -74,10 +74,10 @@ void RelayFlags::add_to(CLI::App& command) {
     command.add_flag(
         "--resync", resync,
         "Where snapshots cannot be checked, because the beginning of a session was not "
-        "seen, ask the server for a whole one: in one input of the client the "
-        "acknowledged tick is rewritten to -1, at most every 5 seconds. Experimental: "
-        "it does not always help, and the player may see a short pause. Each is "
-        "recorded (session.resync)");
+        "seen, ask the server for a whole one, at most every 5 seconds a session: the "
+        "client's inputs acknowledge -1 until the server sent it, and that one until the "
+        "client has got it. No other datagram is touched. Each is recorded "
+        "(session.resync)");
     command
         .add_option("--impair", impair,
                     "Impair the line, separately for each client (repeatable): "

@@ -35,6 +35,8 @@ namespace {
 /// What a server holds.
 constexpr std::size_t kMostClients = 128;
 constexpr double kNanoseconds = 1e9;
+/// What fits into one message with all else that is in it.
+constexpr std::size_t kMostPassword = 255;
 
 struct ReplayFlags {
     std::string capture;
@@ -236,8 +238,8 @@ void add_flags(ReplayFlags& flags, CLI::App& command) {
     command
         .add_option(
             "--duration", flags.duration,
-            "Leave after this many seconds, not before and not later (otherwise each client "
-            "leaves when it has sent all)")
+            "Each client leaves this many seconds after its start, not before and not later "
+            "(otherwise when it has sent all); they start 50 ms apart")
         ->check(CLI::Range(0.001, 86400.0));
     command
         .add_option("--timeout", flags.timeout,
@@ -247,6 +249,13 @@ void add_flags(ReplayFlags& flags, CLI::App& command) {
     command
         .add_option("--password", flags.password,
                     "The server's password; the captured one is never sent")
+        ->check(CLI::Validator{[](const std::string& text) {
+                                   return text.size() > kMostPassword
+                                              ? fmt::format("is longer than {} bytes",
+                                                            kMostPassword)
+                                              : std::string{};
+                               },
+                               ""})
         ->type_name("TEXT");
     flags.records.add_to(command);
     add_memory_flag(command, flags.memory_mib);

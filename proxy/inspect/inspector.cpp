@@ -110,9 +110,13 @@ void Inspector::on_resync(std::uint64_t key, record::Timestamp time) {
     }
 }
 
-bool Inspector::is_blind(std::uint64_t key) const {
+bool Inspector::wants_resync(std::uint64_t key) const {
     const auto found = sessions_.find(key);
-    return found != sessions_.end() && found->second.session->snapshots().is_blind();
+    if (found == sessions_.end()) {
+        return false;
+    }
+    const SnapshotTracker& snapshots = found->second.session->snapshots();
+    return snapshots.is_blind() && snapshots.dialect() == snapshot::Dialect::six;
 }
 
 void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_view reason) {

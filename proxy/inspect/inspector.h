@@ -45,8 +45,9 @@ class Inspector {
     /// A client's input was rewritten on its way, to ask for a full snapshot.
     void on_resync(std::uint64_t key, record::Timestamp time);
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
-    /// Nothing of the session can be rebuilt before a full snapshot.
-    [[nodiscard]] bool is_blind(std::uint64_t key) const;
+    /// Nothing of the session can be rebuilt before a full snapshot, and it is of 0.6, whose clients'
+    /// inputs can be rewritten to ask for one.
+    [[nodiscard]] bool wants_resync(std::uint64_t key) const;
     /// Begins a session that comes without its packets; `on_played` ends it.
     [[nodiscard]] std::unique_ptr<Playback> play(record::Timestamp time, std::string client,
                                                  std::string server);

@@ -49,6 +49,8 @@ class SnapshotTracker {
     /// The client told its version, as DDNet counts them.
     void on_client_version(std::int32_t version) { client_.on_version(version); }
 
+    [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
+
     /// What comes builds on what did not pass by: nothing can be rebuilt before a full snapshot.
     [[nodiscard]] bool is_blind() const {
         return failure_ && failure_->why == record::FindingId::snapshot_unknown_base &&

@@ -210,8 +210,8 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "A full snapshot of a demo has items under one key; players see the first of them.",
      "A server that put them there."},
     {session_resync, "session.resync", info,
-     "An input's acknowledged tick was rewritten to -1 on its way to the server, which answers "
-     "with a whole snapshot.",
+     "The acknowledged tick of an input was rewritten to -1 on its way to the server, which "
+     "answers with a whole snapshot.",
      "--resync: the session was blind, because the process that looks joined it midway or was too "
      "slow."},
     {world_views_differ, "world.views_differ", warning,

@@ -67,6 +67,7 @@ void for_each_counter(Visit&& visit, To& to, const From& from) {
     visit(to.icmp_refused, from.icmp_refused);
     visit(to.receive_errors, from.receive_errors);
     visit(to.truncated, from.truncated);
+    visit(to.rewritten, from.rewritten);
     visit(to.kernel_dropped, from.kernel_dropped);
     visit(to.turns, from.turns);
 }

@@ -56,6 +56,7 @@ struct Totals {
     Number icmp_refused{};     ///< "port unreachable" from either side; ends nothing
     Number receive_errors{};   ///< other errors of a receive call
     Number truncated{};        ///< datagrams longer than the receive buffer; none is expected
+    Number rewritten{};        ///< datagrams of clients that left with other bytes (see Resync)
     Number kernel_dropped{};   ///< arrived while a socket's receive buffer was full
     Number turns{};            ///< of the threads, at least one a second each
 };

@@ -29,6 +29,9 @@ Forwarder::Forwarder(Shared& shared, unsigned thread, std::span<const Listener> 
       counters_{shared.observation->counters[thread]}, door_{shared, listeners_, ready_set_.get(),
                                                              tap_, counters_},
       impaired_{listeners_, door_, tap_, counters_}, resync_{shared.resync} {
+    if (resync_.rewrite != nullptr) {
+        anew_.datagrams.resize(Batch::kDatagrams);
+    }
     if (!ready_set_.valid()) {
         throw std::system_error{errno, std::system_category(), "epoll_create1"};
     }
@@ -78,6 +81,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     }
     const auto count = static_cast<std::size_t>(received);
     const Timestamp now = door_.begin_batch();
+    forget_written_anew();
     std::array<Session*, Batch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -104,7 +108,6 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
         send_upstream(*touched[i]);
     }
     offer(count, now, Direction::c2s);
-    anew_.index = WrittenAnew::kNone;
     door_.end_batch();
     return count;
 }
@@ -123,25 +126,35 @@ void Forwarder::resync(std::uint32_t id) {
 
 void Forwarder::write_anew(std::size_t i) noexcept {
     Session& session = *owner_[i];
-    if (!session.resync.is_turn(door_.now_ms(), session.last_answer_ms) || impaired_.active() ||
-        anew_.index != WrittenAnew::kNone) {
+    const auto known = session.resync.turn(door_.now_ms());
+    if (!known || impaired_.active() || session.tap.aside) { // nobody would hear of it
         return;
     }
-    const std::size_t size = resync_.rewrite(batch_.bytes(i), anew_.bytes);
+    auto& anew = anew_.datagrams[i];
+    const std::size_t size = resync_.rewrite(batch_.bytes(i), *known, anew.bytes);
     if (size == 0) {
         return;
     }
-    anew_.index = i;
-    anew_.vector = {anew_.bytes.data(), size};
-    session.resync.on_written(door_.now_ms());
+    anew.vector = {anew.bytes.data(), size};
+    anew.first = session.resync.on_written();
+    anew_.any = true;
+    counters_.rewritten.add(1);
+}
+
+void Forwarder::forget_written_anew() noexcept {
+    if (std::exchange(anew_.any, false)) {
+        for (auto& each : anew_.datagrams) {
+            each.vector = {};
+        }
+    }
 }
 
 /// Of what the server sent to a session that waits for it.
 void Forwarder::look_for_answer(Session& session, std::size_t begin,
                                 std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
-        if (resync_.is_answer(batch_.bytes(i))) {
-            session.resync.on_answer();
+        if (const auto number = resync_.find_answer(batch_.bytes(i))) {
+            session.resync.on_answer(door_.now_ms(), *number);
         }
     }
 }
@@ -162,7 +175,7 @@ void Forwarder::send_upstream(Session& session) noexcept {
     for (std::size_t k = 0; k < session.count; ++k) {
         iovec& vector = batch_.vector(i);
         vector.iov_len = batch_.message(i).msg_len;
-        outgoing_[k].msg_hdr.msg_iov = i == anew_.index ? &anew_.vector : &vector;
+        outgoing_[k].msg_hdr.msg_iov = is_written_anew(i) ? &anew_.datagrams[i].vector : &vector;
         outgoing_[k].msg_hdr.msg_iovlen = 1;
         i = next_[i];
     }
@@ -262,7 +275,7 @@ void Forwarder::offer(std::size_t count, Timestamp now, Direction direction) {
             const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
                                   batch_.vector(i).iov_len};
             door_.look(*owner_[i], direction, bytes);
-            if (i == anew_.index && direction == Direction::c2s) {
+            if (direction == Direction::c2s && is_written_anew(i) && anew_.datagrams[i].first) {
                 tap_.resync(owner_[i]->tap, now);
             }
             door_.show(*owner_[i], now, direction, bytes);

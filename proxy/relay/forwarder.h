@@ -104,6 +104,12 @@ class Forwarder {
     void impair(std::size_t count, Direction direction);
     void write_anew(std::size_t i) noexcept;
     void look_for_answer(Session& session, std::size_t begin, std::size_t end) const noexcept;
+
+    [[nodiscard]] bool is_written_anew(std::size_t i) const noexcept {
+        return anew_.any && anew_.datagrams[i].vector.iov_base != nullptr;
+    }
+
+    void forget_written_anew() noexcept;
     void note_truncated(std::size_t i) noexcept;
     void note_receive_error(int error) noexcept;
     void offer(std::size_t count, Timestamp now, Direction direction);
@@ -122,13 +128,18 @@ class Forwarder {
     std::array<std::uint8_t, Batch::kDatagrams> next_{};
     std::array<mmsghdr, Batch::kDatagrams> outgoing_{};
 
-    /// One datagram of the batch at most leaves with other bytes than it came with. The observer is
-    /// shown what came.
+    /// Datagrams of the batch that leave with other bytes than they came with. The observer is shown
+    /// what came.
     struct WrittenAnew {
-        static constexpr std::size_t kNone = Batch::kDatagrams;
-        std::size_t index = kNone;
-        iovec vector{};
-        std::array<std::byte, 2048> bytes{};
+        struct Datagram {
+            iovec vector{};     ///< null: it leaves as it came
+            bool first = false; ///< of a session's wish
+            std::array<std::byte, 2048> bytes{};
+        };
+
+        std::vector<Datagram>
+            datagrams; ///< one for each of the batch, or none if none is ever touched
+        bool any = false;
     };
 
     Resync resync_;

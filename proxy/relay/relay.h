@@ -90,8 +90,8 @@ class Relay {
     /// As last set.
     [[nodiscard]] Impairment impairment() const;
 
-    /// Asks the server, by the next datagram of this session's client that can say it, to tell it
-    /// everything anew; see Resync. No session more often than every five seconds. From any thread.
+    /// Asks the server, by the next datagrams of this session's client, to say everything anew; see
+    /// Resync. No session more often than every five seconds. From any thread.
     void resync(std::uint32_t session);
 
     // To hand over to another relay, of another process: hold(), tell it all, then leave() or resume().

@@ -10,30 +10,33 @@ bool ResyncTurn::ask(std::uint32_t now, std::uint32_t heard) noexcept {
     }
     asked_ = since_ = now;
     heard_ = heard;
-    tries_ = 0;
-    ever_ = wanted_ = true;
+    known_ = Resync::kNothing;
+    stage_ = Stage::asking;
+    ever_ = true;
+    written_ = false;
     return true;
 }
 
-bool ResyncTurn::is_turn(std::uint32_t now, std::uint32_t answered) noexcept {
+std::optional<std::int32_t> ResyncTurn::turn(std::uint32_t now) noexcept {
     const std::uint32_t silent = now - std::exchange(heard_, now);
-    const std::uint32_t waited = now - since_;
-    if (now - asked_ > kGiveUpMs || (tries_ == kTries && waited >= kAnswerMs)) {
-        wanted_ = false;
+    if (wanted() && now - since_ > (stage_ == Stage::asking ? kGiveUpMs : kKnownMs)) {
+        stage_ = Stage::none;
     }
-    if (!wanted_ || silent > kBusyMs) {
-        return false;
+    if (!wanted() || (stage_ == Stage::asking && silent > kBusyMs)) {
+        return std::nullopt;
     }
-    if (tries_ == 0) {
-        return now - answered >= kQuietMs || waited >= kImpatientMs;
-    }
-    return waited >= kAnswerMs || (tries_ > 1 && waited < kRunMs);
+    return known_;
 }
 
-void ResyncTurn::on_written(std::uint32_t now) noexcept {
-    if (tries_ == 0 || now - since_ >= kAnswerMs) {
+bool ResyncTurn::on_written() noexcept {
+    return !std::exchange(written_, true);
+}
+
+void ResyncTurn::on_answer(std::uint32_t now, std::int32_t number) noexcept {
+    if (stage_ == Stage::asking) {
+        stage_ = Stage::known;
         since_ = now;
-        ++tries_;
+        known_ = number;
     }
 }
 

@@ -140,7 +140,7 @@ void Shard::do_what_is_due() {
     }
 }
 
-void Shard::work() {
+std::size_t Shard::work() {
     constexpr int kForever = -1;
     constexpr int kUntilTriedAgain = 100; // milliseconds
     const bool set = set_timer();
@@ -155,6 +155,7 @@ void Shard::work() {
         resting_ = false;
         next_sweep_ = Clock::now() + forwarder_->sweep_interval();
     }
+    return woken.datagrams;
 }
 
 void Shard::spin() {
@@ -166,6 +167,8 @@ void Shard::spin() {
         seen = seen || woken.datagrams != 0;
         if (woken.words) {
             do_words();
+            do_what_is_due();
+            static_cast<void>(set_timer()); // one that rang would wake every look
         }
         if (forwarder_->impaired()) {
             due_ = forwarder_->send_due(Clock::now());
@@ -178,7 +181,8 @@ void Shard::spin() {
         if (seen) {
             last_seen = now;
         } else if (now - last_seen > kSpinTime) {
-            work(); // sleeps
+            while (!stopping_.load(std::memory_order_relaxed) && work() == 0) { // sleeps
+            }
             last_seen = Clock::now();
         }
         seen = false;
@@ -200,7 +204,11 @@ void Shard::run() {
     }
     while (!stopping_.load(std::memory_order_relaxed)) {
         try {
-            busy_poll_ ? spin() : work();
+            if (busy_poll_) {
+                spin();
+            } else {
+                work();
+            }
         } catch (const std::bad_alloc&) {
             std::this_thread::sleep_for(kMemoryPause); // what there was no memory for is lost
         }

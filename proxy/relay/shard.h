@@ -61,7 +61,8 @@ class Shard {
     }
 
   private:
-    void work();
+    /// Returns how many datagrams there were.
+    std::size_t work();
     void spin();
     void do_what_is_due();
     void do_words();

@@ -56,9 +56,12 @@ Bytes begin_message(MessageId id) {
 constexpr std::uint16_t kPing = 22;
 constexpr std::uint16_t kPingReply = 23;
 
+/// Clients say their version in 20 bytes; what is captured may be anything.
+constexpr std::size_t kMostInfo = 64;
+
 Bytes info_message(const ClientScript& script, std::string_view password) {
     Bytes bytes = begin_message(MessageId::info);
-    if (script.info.empty()) {
+    if (script.info.empty() || script.info.size() > kMostInfo) {
         append_text(bytes, "0.6 626fce9a778df4d4");
     } else {
         bytes.insert(bytes.end(), script.info.begin(), script.info.end());

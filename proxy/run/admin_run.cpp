@@ -36,6 +36,7 @@ admin::RelayState relay_state(const RelayWindow& relay) {
                             .icmp_refused = counters.icmp_refused,
                             .receive_errors = counters.receive_errors,
                             .truncated = counters.truncated,
+                            .rewritten = counters.rewritten,
                             .kernel_dropped = counters.kernel_dropped};
     for (std::size_t i = 0; i < state.directions.size(); ++i) {
         const auto& from = counters.directions[i];

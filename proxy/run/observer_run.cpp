@@ -34,7 +34,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
       maps_{options_.map_folders,
             {.cache = options_.map_cache,
              .memory = &memory_,
-             .with_files = options_.demos.has_value()}} {
+             .with_files = options_.demos.has_value()}},
+      written_{shared_.block().progress} {
     if (options_.file != nullptr) {
         const unsigned merging = options_.makes_worlds() ? 1 : 0;
         queue_.emplace(*options_.file, options_.inspect ? shared_.threads() + merging : 0,

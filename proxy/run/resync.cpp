@@ -1,9 +1,11 @@
 #include "proxy/run/resync.h"
 
+#include "proxy/wire/message.h"
 #include "proxy/wire/resync.h"
 
 #include <charconv>
 #include <system_error>
+#include <tuple>
 
 namespace tw::run {
 
@@ -15,8 +17,11 @@ constexpr record::Timestamp kBetween =
 
 } // namespace
 
+static_assert(relay::Resync::kNothing == wire::kNoSnapshot);
+
 relay::Resync game_resync() {
-    return {.rewrite = wire::ask_for_whole_snapshot, .is_answer = wire::holds_whole_snapshot};
+    std::ignore = wire::message_table(); // made here, not on the way of a datagram
+    return {.rewrite = wire::acknowledge, .find_answer = wire::find_whole_snapshot};
 }
 
 void ResyncWish::look(std::uint32_t session, record::Timestamp time, bool blind) {

@@ -12,7 +12,7 @@
 
 namespace tw::run {
 
-/// What makes a game server send a whole snapshot: wire::ask_for_whole_snapshot. The relay, which
+/// What makes a game server send a whole snapshot: wire::acknowledge. The relay, which
 /// knows nothing of the game, is handed it.
 [[nodiscard]] relay::Resync game_resync();
 

@@ -285,7 +285,7 @@ void Worker::look_at(const relay::Event& event) {
     case relay::EventKind::datagram:
         inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes);
         if (resync_ && event.direction == relay::Direction::s2c) {
-            resync_->look(event.session, event.time, inspector_.is_blind(event.session));
+            resync_->look(event.session, event.time, inspector_.wants_resync(event.session));
         }
         break;
     case relay::EventKind::close:

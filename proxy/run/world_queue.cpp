@@ -63,12 +63,12 @@ void WorldQueue::on_input(const Input& input) {
     if (input.kind == Input::Kind::time_passed) {
         return;
     }
-    if (filling_.entries_.size() >= kMaxInputs ||
-        filling_.bytes() + input.items.block_ints() * sizeof(std::int32_t) > kMaxBytes) {
-        dropped_ += input.kind == Input::Kind::snapshot ? 1 : 0;
-        if (input.kind == Input::Kind::snapshot) {
-            return;
-        }
+    const bool snapshot = input.kind == Input::Kind::snapshot;
+    if (filling_.entries_.size() >= (snapshot ? kMaxInputs : 2 * kMaxInputs) ||
+        (snapshot &&
+         filling_.bytes() + input.items.block_ints() * sizeof(std::int32_t) > kMaxBytes)) {
+        ++dropped_;
+        return;
     }
     entry.begin = filling_.ints_.size();
     filling_.ints_.resize(entry.begin + input.items.block_ints());

@@ -21,7 +21,8 @@ class WorldQueue final : public game::InputSink {
   public:
     /// Half a second of 64 players whose snapshots have 32 KiB each.
     static constexpr std::size_t kMaxBytes = std::size_t{32} << 20U;
-    /// Inputs that wait; what they hold is bounded above.
+    /// Inputs that wait; what they hold is bounded above. Beyond it a snapshot is dropped, and beyond
+    /// twice as many anything: without the end of a session its world would wait for it in vain.
     static constexpr std::size_t kMaxInputs = 65536;
 
     /// What was taken out, and is read one by one.
@@ -76,7 +77,7 @@ class WorldQueue final : public game::InputSink {
     /// Takes all there is. Precondition: the batch is empty. Returns up to when that is all.
     record::Timestamp take(Batch& batch);
 
-    /// Snapshots that were dropped.
+    /// Inputs that were dropped.
     [[nodiscard]] std::uint64_t dropped() const;
 
   private:

@@ -4,6 +4,7 @@
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/flight_recorder.h"
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -12,10 +13,13 @@ namespace tw::run {
 /// The queues of what a run writes for other programs, and what has to be said about them.
 class WrittenFiles {
   public:
-    void open_files() { files_.emplace(); }
+    /// `progress` counts bytes written.
+    explicit WrittenFiles(std::atomic<std::uint64_t>& progress) : progress_{&progress} {}
+
+    void open_files() { open(files_); }
 
     /// Of its own: a burst of it must not cost demos.
-    void open_flight() { flight_.emplace(); }
+    void open_flight() { open(flight_); }
 
     /// Of demos and the capture; null: there are none.
     [[nodiscard]] sink::FileQueue* files() { return files_ ? &*files_ : nullptr; }
@@ -29,6 +33,11 @@ class WrittenFiles {
     void finish_flight(const sink::FlightTally& tally);
 
   private:
+    void open(std::optional<sink::FileQueue>& queue) {
+        queue.emplace(sink::FileQueue::Full::refuse, sink::FileQueue::kMaxQueueBytes, progress_);
+    }
+
+    std::atomic<std::uint64_t>* progress_;
     std::optional<sink::FileQueue> files_;
     std::optional<sink::FileQueue> flight_;
 };

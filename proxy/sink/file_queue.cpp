@@ -55,8 +55,8 @@ int write_all(int descriptor, std::span<const std::byte> bytes, std::optional<st
 
 } // namespace
 
-FileQueue::FileQueue(Full full, std::size_t max_bytes)
-    : full_{full}, max_bytes_{max_bytes}, thread_{[this] { run(); }} {}
+FileQueue::FileQueue(Full full, std::size_t max_bytes, std::atomic<std::uint64_t>* progress)
+    : full_{full}, max_bytes_{max_bytes}, progress_{progress}, thread_{[this] { run(); }} {}
 
 FileQueue::~FileQueue() {
     finish();
@@ -142,6 +142,18 @@ void FileQueue::close(File file) {
     static_cast<void>(push({.kind = Command::Kind::close, .file = file}));
 }
 
+bool FileQueue::wait_for_room(std::size_t bytes, std::chrono::milliseconds patience) {
+    std::unique_lock lock{mutex_};
+    const auto fits = [&] { return queued_bytes_ == 0 || queued_bytes_ + bytes <= max_bytes_; };
+    while (!fits()) {
+        const std::size_t before = queued_bytes_;
+        if (!room_.wait_for(lock, patience, [&] { return fits() || queued_bytes_ != before; })) {
+            return false;
+        }
+    }
+    return true;
+}
+
 std::optional<std::string> FileQueue::take_complaint() {
     const std::lock_guard lock{mutex_};
     if (complaints_.empty()) {
@@ -180,6 +192,9 @@ void FileQueue::run() {
         execute(command);
         lock.lock();
         queued_bytes_ -= command.bytes.size();
+        if (progress_ != nullptr) {
+            progress_->fetch_add(command.bytes.size(), std::memory_order_relaxed);
+        }
         queue_.pop_front();
         room_.notify_all();
     }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +33,9 @@ class FileQueue {
 
     using File = std::uint32_t;
 
-    explicit FileQueue(Full full = Full::refuse, std::size_t max_bytes = kMaxQueueBytes);
+    /// `progress` counts bytes written; null: nobody wants to know.
+    explicit FileQueue(Full full = Full::refuse, std::size_t max_bytes = kMaxQueueBytes,
+                       std::atomic<std::uint64_t>* progress = nullptr);
     /// As finish.
     ~FileQueue();
     FileQueue(const FileQueue&) = delete;
@@ -53,6 +57,9 @@ class FileQueue {
     void patch(File file, std::size_t at, std::vector<std::byte> bytes);
     /// Nothing follows.
     void close(File file);
+
+    /// Waits until there is room for so many bytes. False: nothing was written for so long.
+    [[nodiscard]] bool wait_for_room(std::size_t bytes, std::chrono::milliseconds patience);
 
     /// Writes what is queued, then ends the thread; nothing may follow.
     void finish();
@@ -94,6 +101,7 @@ class FileQueue {
 
     Full full_;
     std::size_t max_bytes_;
+    std::atomic<std::uint64_t>* progress_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable room_;

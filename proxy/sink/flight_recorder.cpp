@@ -3,6 +3,7 @@
 #include "proxy/record/describe_finding.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <utility>
 
@@ -16,6 +17,10 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 /// Beyond this a piece waits: the disk is slow.
 constexpr std::size_t kQueued = std::size_t{8} << 20U;
+/// At the end: a disk that takes nothing for so long gets no more.
+constexpr std::chrono::milliseconds kPatience{500};
+/// Files that may be due at the end: the one at hand, what was asked for, and a finding's.
+constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
     std::string name = fmt::format("flight-{:%Y%m%dT%H%M%SZ}",
@@ -41,7 +46,10 @@ void FlightRecorder::on_record(const record::Record& record) {
         return;
     }
     if (cause_) {
-        cause_->session = cause_->session == (*found)->head.session ? cause_->session : 0;
+        if (cause_->session != 0 && cause_->session != (*found)->head.session) {
+            cause_->session = 0;
+            cause_->text += "; and other sessions: all are here";
+        }
         ++waiting_;
         return;
     }
@@ -61,11 +69,14 @@ void FlightRecorder::on_datagram_end() {
 
 bool FlightRecorder::on_time(record::Timestamp now) {
     if (dump_) {
-        return write_piece();
+        return files_->queued_bytes() <= kQueued && write_piece();
     }
     ring_.forget_before(now - options_.time);
     if (const std::int64_t session = asked_.exchange(kNobody); session != kNobody) {
-        begin({.session = static_cast<std::uint32_t>(session), .text = "asked for"}, now);
+        const auto wanted = static_cast<std::uint32_t>(session);
+        if (wanted == 0 || ring_.holds(wanted)) { // else it is another recorder's, or nobody's
+            begin({.session = wanted, .text = "asked for"}, now);
+        }
     } else if (cause_ &&
                (written_ == 0 || now - written_ >= std::max(kLeastPause, options_.time))) {
         written_ = now;
@@ -74,6 +85,13 @@ bool FlightRecorder::on_time(record::Timestamp now) {
         tally_.held_back += std::exchange(waiting_, 0);
     }
     return dump_.has_value();
+}
+
+void FlightRecorder::request(std::uint32_t session) {
+    auto none = kNobody;
+    if (!asked_.compare_exchange_strong(none, session) && none != session) {
+        asked_.store(0);
+    }
 }
 
 void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
@@ -100,9 +118,6 @@ void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
 }
 
 bool FlightRecorder::write_piece() {
-    if (files_->queued_bytes() > kQueued) {
-        return false;
-    }
     if (dump_->at < ring_.begin()) { // overtaken; some of these were written before
         tally_.lost += ring_.dropped() - dump_->dropped;
     }
@@ -126,24 +141,31 @@ bool FlightRecorder::write_piece() {
         tally_.lost += blocks;
     }
     if (!block || dump_->at >= dump_->end) {
-        files_->close(dump_->file);
-        dump_.reset();
+        end_dump();
     }
     return dump_.has_value();
 }
 
+void FlightRecorder::end_dump() {
+    files_->close(dump_->file);
+    dump_.reset();
+}
+
 void FlightRecorder::finish(record::Timestamp now) {
     written_ = 0; // nothing follows that it could be too soon for
-    for (int files = 0; files < 2; ++files) {
-        if (!dump_ && !on_time(now)) {
-            return;
+    for (int files = 0; files < kLastFiles; ++files) {
+        if (!dump_) {
+            static_cast<void>(on_time(now));
         }
-        while (dump_ && write_piece()) {
+        while (dump_ && files_->wait_for_room(kPieceBytes, kPatience)) {
+            static_cast<void>(write_piece());
         }
-        if (dump_) { // the disk is slow: what the queue does not take is lost
-            tally_.lost += ring_.size();
-            files_->close(dump_->file);
-            dump_.reset();
+        if (dump_) { // the disk is stuck
+            for (auto block = ring_.at(dump_->at); block && block->next <= dump_->end;
+                 block = ring_.at(block->next)) {
+                tally_.lost += dump_->session == 0 || dump_->session == block->session ? 1U : 0U;
+            }
+            end_dump();
         }
     }
 }

@@ -60,7 +60,8 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     void on_datagram_end() override;
 
     /// Asks for what is kept: of one session, or with 0 of all. From any thread.
-    void request(std::uint32_t session) { asked_.store(std::int64_t{session}); }
+    /// Where another one waits, both get all.
+    void request(std::uint32_t session);
 
     /// From time to time: writes a piece of what is to be written. True: there is more to write now.
     bool on_time(record::Timestamp now);
@@ -93,8 +94,9 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     };
 
     void begin(const Cause& cause, record::Timestamp now);
-    /// False: not now.
+    /// False: that was the last one.
     [[nodiscard]] bool write_piece();
+    void end_dump();
 
     FlightOptions options_;
     FileQueue* files_;

@@ -90,4 +90,12 @@ std::optional<FlightRing::Block> FlightRing::at(Place place) const {
     return std::nullopt;
 }
 
+bool FlightRing::holds(std::uint32_t session) const {
+    auto block = at(begin_);
+    while (block && block->session != session) {
+        block = at(block->next);
+    }
+    return block.has_value();
+}
+
 } // namespace tw::sink

@@ -39,6 +39,9 @@ class FlightRing {
     /// The block at a place, or the oldest one behind it; nothing at the end.
     [[nodiscard]] std::optional<Block> at(Place place) const;
 
+    /// Whether there is a block of this session.
+    [[nodiscard]] bool holds(std::uint32_t session) const;
+
     /// Blocks that are there.
     [[nodiscard]] std::uint64_t size() const { return pushed_ - dropped_; }
 

@@ -4,16 +4,16 @@
 #include "proxy/wire/chunk.h"
 #include "proxy/wire/message.h"
 #include "snapshot/cursor.h"
+#include "snapshot/varint.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
+#include <array>
+#include <cstdlib>
 
 namespace tw::wire {
 
 namespace {
 
-constexpr std::byte kNoSnapshot{0x40}; ///< -1 as a varint
 constexpr std::byte kCompressedBit{0x80};
 constexpr std::byte kChunkFlags{0xc0};
 constexpr std::size_t kChunkHeader = 2; ///< of chunks that are not vital
@@ -21,31 +21,45 @@ constexpr std::size_t kChunkHeader = 2; ///< of chunks that are not vital
 /// What clients send: ten ints or more, four bytes each.
 constexpr std::int32_t kLeastInput = 40;
 constexpr std::int32_t kMostInput = 512;
-/// An input is for a tick soon after the snapshot it acknowledges: a second in menus, and the ping.
-constexpr std::int32_t kMostAhead = 500;
+/// An input is for a tick near the snapshot it acknowledges: a second in menus, and the ping. Programs
+/// whose clock is late ask for one that has passed.
+constexpr std::int32_t kMostApart = 500;
 
 /// An input among a payload's chunks.
 struct Place {
     Chunk chunk;
     std::size_t body = 0; ///< bytes of the chunk's payload before the acknowledged tick
-    std::size_t tick = 0; ///< bytes that this takes
+    std::size_t size = 0; ///< bytes that this takes
+    std::int32_t tick = 0;
 };
 
-/// Whether all of a body is what a client in the game sends; bytes of the first int.
-std::optional<std::size_t> acknowledgement_of(std::span<const std::byte> body) {
+/// An input's first int.
+struct Acknowledgement {
+    std::int32_t tick = 0;
+    std::size_t size = 0; ///< in bytes
+};
+
+/// Nothing where not all of a body is what a client in the game sends.
+std::optional<Acknowledgement> acknowledgement_of(std::span<const std::byte> body) {
     snapshot::Cursor in{body};
     const std::int32_t acked = in.var_int();
     const std::size_t length = in.offset();
     const std::int32_t intended = in.var_int();
     const std::int32_t size = in.var_int();
-    if (in.failed() || acked <= 0 || intended < acked || intended - acked > kMostAhead ||
+    if (in.failed() || acked <= 0 || std::abs(std::int64_t{intended} - acked) > kMostApart ||
         size < kLeastInput || size > kMostInput || size % 4 != 0) {
         return std::nullopt;
     }
     for (std::int32_t read = 0; read < size; read += 4) {
         static_cast<void>(in.var_int());
     }
-    return in.failed() || in.remaining() != 0 ? std::nullopt : std::optional{length};
+    return in.failed() || in.remaining() != 0
+               ? std::nullopt
+               : std::optional{Acknowledgement{.tick = acked, .size = length}};
+}
+
+bool is_chunks_of_six(const Packet& packet) {
+    return packet.kind == PacketKind::chunks && packet.dialect == Dialect::six;
 }
 
 std::optional<Place> find_input(const Packet& packet) {
@@ -56,8 +70,9 @@ std::optional<Place> find_input(const Packet& packet) {
         if (!head || head->spec == nullptr || head->spec->id != MessageId::input || chunk->vital) {
             continue;
         }
-        if (const auto length = acknowledgement_of(head->body)) {
-            found = Place{.chunk = *chunk, .body = head->head_size, .tick = *length};
+        if (const auto acked = acknowledgement_of(head->body)) {
+            found = Place{
+                .chunk = *chunk, .body = head->head_size, .size = acked->size, .tick = acked->tick};
         } else {
             return std::nullopt; // the server might take a later one
         }
@@ -91,20 +106,23 @@ class Writer {
 
 } // namespace
 
-std::size_t ask_for_whole_snapshot(std::span<const std::byte> datagram, std::span<std::byte> out) {
+std::size_t acknowledge(std::span<const std::byte> datagram, std::int32_t tick,
+                        std::span<std::byte> out) {
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
-    if (!packet || packet->kind != PacketKind::chunks) {
+    if (!packet || !is_chunks_of_six(*packet)) {
         return 0;
     }
     const auto input = find_input(*packet);
-    if (!input) {
+    if (!input || (tick != kNoSnapshot && input->tick >= tick)) {
         return 0;
     }
+    std::array<std::byte, snapshot::kMaxVarintBytes> acked{};
+    const std::size_t acked_size = snapshot::encode_varint(tick, acked);
     const std::span<const std::byte> payload = packet->payload;
     const Chunk& chunk = input->chunk;
     const std::size_t header = kHeaderSize + (packet->header_token ? kTokenSize : 0);
-    const auto size = static_cast<std::uint32_t>(chunk.payload.size() - input->tick + 1);
+    const auto size = static_cast<std::uint32_t>(chunk.payload.size() - input->size + acked_size);
     Writer writer{out.first(std::min(out.size(), kMaxDatagramSize))};
     writer.put(datagram[0] & ~kCompressedBit);
     writer.put(datagram.subspan(1, header - 1));
@@ -112,17 +130,17 @@ std::size_t ask_for_whole_snapshot(std::span<const std::byte> datagram, std::spa
     writer.put((payload[chunk.offset] & kChunkFlags) | static_cast<std::byte>(size >> 4U));
     writer.put(static_cast<std::byte>(size & 0x0FU));
     writer.put(chunk.payload.first(input->body));
-    writer.put(kNoSnapshot);
-    writer.put(chunk.payload.subspan(input->body + input->tick));
+    writer.put(std::span{acked}.first(acked_size));
+    writer.put(chunk.payload.subspan(input->body + input->size));
     writer.put(payload.subspan(chunk.offset + kChunkHeader + chunk.payload.size()));
     return writer.size();
 }
 
-bool holds_whole_snapshot(std::span<const std::byte> datagram) {
+std::optional<std::int32_t> find_whole_snapshot(std::span<const std::byte> datagram) {
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
-    if (!packet || packet->kind != PacketKind::chunks) {
-        return false;
+    if (!packet || !is_chunks_of_six(*packet)) {
+        return std::nullopt;
     }
     ChunkReader chunks{packet->payload, packet->num_chunks};
     while (const auto chunk = chunks.next()) {
@@ -133,10 +151,10 @@ bool holds_whole_snapshot(std::span<const std::byte> datagram) {
         const auto body = decode_snapshot(head->spec->id, head->body);
         // On the wire a base is told by how far back it is: none is the tick -1.
         if (body && std::int64_t{body->tick} - body->distance == -1) {
-            return true;
+            return body->tick;
         }
     }
-    return false;
+    return std::nullopt;
 }
 
 } // namespace tw::wire

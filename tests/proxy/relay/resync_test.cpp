@@ -3,9 +3,7 @@
 #include "tests/proxy/relay/udp_peers.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -16,83 +14,79 @@ using namespace tw::relay::test;
 
 constexpr std::uint32_t kStart = 4'294'967'000; // the clock wraps on the way
 
-TEST_CASE("the datagram to write anew comes some while after an answer, of a client that plays") {
+TEST_CASE("the client knows nothing until the server says everything, and from then on that") {
     ResyncTurn turn;
     CHECK_FALSE(turn.wanted());
+    CHECK_FALSE(turn.turn(kStart));
     REQUIRE(turn.ask(kStart, kStart - 10));
     CHECK(turn.wanted());
-    CHECK_FALSE(turn.is_turn(kStart + 10, kStart + 5)); // another one will come before the answer
-    CHECK(turn.is_turn(kStart + 30, kStart + 5));
-    turn.on_written(kStart + 30);
-    CHECK_FALSE(turn.is_turn(kStart + 60, kStart + 10)); // its answer is on its way
-    turn.on_answer();
+    CHECK(turn.turn(kStart + 10) == Resync::kNothing);
+    CHECK(turn.on_written());
+    CHECK(turn.turn(kStart + 30) == Resync::kNothing);
+    CHECK_FALSE(turn.on_written());
+    turn.on_answer(kStart + 40, 4711);
+    turn.on_answer(kStart + 80, 4713); // what was on its way brought another one
+    CHECK(turn.wanted());
+    CHECK(turn.turn(kStart + 400) == 4711);
+    CHECK_FALSE(turn.on_written());
+    CHECK(turn.turn(kStart + 40 + ResyncTurn::kKnownMs) == 4711);
+    CHECK_FALSE(turn.turn(kStart + 41 + ResyncTurn::kKnownMs));
     CHECK_FALSE(turn.wanted());
-    CHECK_FALSE(turn.is_turn(kStart + 400, kStart + 10));
 }
 
-TEST_CASE("a server that answers all the time gets the next one") {
-    ResyncTurn turn;
-    REQUIRE(turn.ask(kStart, kStart));
-    for (std::uint32_t ms = 5; ms < ResyncTurn::kImpatientMs; ms += 5) {
-        CHECK_FALSE(turn.is_turn(kStart + ms, kStart + ms));
-    }
-    CHECK(turn.is_turn(kStart + ResyncTurn::kImpatientMs, kStart + ResyncTurn::kImpatientMs));
-}
-
-TEST_CASE("who sends little is left alone, and what has no effect is tried a few times") {
+TEST_CASE("who sends little is left alone") {
     ResyncTurn slow;
     REQUIRE(slow.ask(kStart, kStart - 900));
     for (std::uint32_t ms = 100; ms <= 1000; ms += 300) {
-        CHECK_FALSE(slow.is_turn(kStart + ms, kStart));
+        CHECK_FALSE(slow.turn(kStart + ms));
     }
-
-    // Every ten milliseconds: one alone at first, then all of a short while.
-    ResyncTurn turn;
-    REQUIRE(turn.ask(kStart, kStart));
-    std::vector<std::uint32_t> written;
-    for (std::uint32_t ms = 0; turn.wanted(); ms += 10) {
-        REQUIRE(ms < 2000);
-        if (turn.is_turn(kStart + ms, kStart - 25)) {
-            written.push_back(ms);
-            turn.on_written(kStart + ms);
-        }
-    }
-    CHECK(written == std::vector<std::uint32_t>{0, 100, 110, 120, 130, 140, 200, 210, 220, 230, 240,
-                                                300, 310, 320, 330, 340});
+    // Not in the middle of it: the server waits for it.
+    ResyncTurn opens_menu;
+    REQUIRE(opens_menu.ask(kStart, kStart));
+    CHECK(opens_menu.turn(kStart + 10) == Resync::kNothing);
+    opens_menu.on_answer(kStart + 20, 4711);
+    CHECK(opens_menu.turn(kStart + 1010) == 4711);
 }
 
 TEST_CASE(
     "no session is asked for more often than every five seconds, and no wish lasts for ever") {
     ResyncTurn turn;
     REQUIRE(turn.ask(kStart, kStart));
+    CHECK(turn.turn(kStart + 10));
+    CHECK(turn.on_written());
     CHECK_FALSE(turn.ask(kStart + 4999, kStart));
-    CHECK_FALSE(turn.is_turn(kStart + ResyncTurn::kGiveUpMs + 1, kStart));
+    CHECK_FALSE(turn.turn(kStart + ResyncTurn::kGiveUpMs + 1));
+    CHECK_FALSE(turn.wanted());
+    turn.on_answer(kStart + 1100, 4711); // too late
     CHECK_FALSE(turn.wanted());
     CHECK(turn.ask(kStart + 5000, kStart + 4990));
     CHECK(turn.wanted());
+    CHECK(turn.turn(kStart + 5001) == Resync::kNothing);
+    CHECK(turn.on_written());
 }
 
-/// What these peers call everything.
+/// What these peers call everything, and the number of each such answer.
 constexpr std::byte kEverything{0xee};
+constexpr std::int32_t kNumber = 7;
 
 Resync marked() {
-    return {.rewrite = [](std::span<const std::byte> datagram,
+    return {.rewrite = [](std::span<const std::byte> datagram, std::int32_t known,
                           std::span<std::byte> out) -> std::size_t {
-                if (datagram.size() < 10) {
+                if (datagram.size() < 10 || datagram[0] == kEverything) {
                     return 0;
                 }
-                std::copy(datagram.begin() + 1, datagram.end(), out.begin());
+                std::ranges::copy(datagram.subspan(2), out.begin());
                 out[0] = kEverything;
-                return datagram.size() - 1;
+                out[1] = static_cast<std::byte>(known);
+                return datagram.size() - 2;
             },
-            .is_answer =
-                [](std::span<const std::byte> datagram) {
-                    return !datagram.empty() && datagram[0] == kEverything;
-                }};
+            .find_answer = [](std::span<const std::byte> datagram) -> std::optional<std::int32_t> {
+                return !datagram.empty() && datagram[0] == kEverything ? std::optional{kNumber}
+                                                                       : std::nullopt;
+            }};
 }
 
-TEST_CASE(
-    "one datagram of the session that is blind leaves anew, and the observer sees what came") {
+TEST_CASE("the session that is blind is asked for, and the observer sees what came") {
     EchoServer server;
     Ring ring{Ring::kMinBytes};
     Ring* const rings[] = {&ring};
@@ -102,49 +96,48 @@ TEST_CASE(
     relay.start();
     Peer blind;
     Peer other;
-    const auto plays = [&](Peer& peer, std::uint32_t round) {
-        const Bytes sent = payload(100, round);
+    /// What the server was told that the client knows, if not what the client said.
+    const auto plays = [&](Peer& peer, const Bytes& sent) -> std::optional<std::byte> {
         peer.send(sent, relay.listen_endpoints()[0]);
         const auto answer = peer.receive();
         REQUIRE(answer);
-        return *answer != sent;
+        return *answer == sent ? std::nullopt : std::optional{answer->at(1)};
     };
-    for (std::uint32_t i = 0; i < 5; ++i) {
-        CHECK_FALSE(plays(blind, i));
-        CHECK_FALSE(plays(other, i));
+    std::uint32_t round = 0;
+    for (; round < 5; ++round) {
+        CHECK_FALSE(plays(blind, payload(100, round)));
+        CHECK_FALSE(plays(other, payload(100, round)));
     }
     relay.resync(1);
     relay.resync(1);
     relay.resync(99);
-    std::uint32_t anew = 0;
-    std::uint32_t rounds = 5;
-    for (const auto end = Clock::now() + std::chrono::milliseconds{1500}; Clock::now() < end;
-         ++rounds) {
-        anew += plays(blind, rounds) ? 1U : 0U;
-        CHECK_FALSE(plays(other, rounds));
-        if (rounds % 8 == 0) { // as game clients pause
-            std::this_thread::sleep_for(std::chrono::milliseconds{25});
-        }
+    std::optional<std::byte> told;
+    for (const auto end = Clock::now() + std::chrono::seconds{5}; !told && Clock::now() < end;) {
+        told = plays(blind, payload(100, ++round));
+        CHECK_FALSE(plays(other, payload(100, round)));
     }
-    CHECK(anew >= 1); // one, unless this thread was kept from sending for a while
+    CHECK(told == std::byte{0xff} /* kNothing */);
+    CHECK(plays(blind, payload(100, ++round)) == std::byte{kNumber});
+    Bytes knows = payload(100, ++round);
+    knows[0] = kEverything;
+    CHECK_FALSE(plays(blind, knows));
+    CHECK_FALSE(plays(blind, payload(9, ++round))); // cannot be written anew
     relay.stop();
     relay.join();
+    CHECK(relay.counters().rewritten == 2);
     const auto events = take_all(ring);
-    std::optional<std::size_t> told;
-    for (std::size_t i = 0; i < events.size(); ++i) {
-        const auto& event = events[i].event;
-        if (event.kind == EventKind::resync) {
-            told = i;
-            CHECK(event.session == 1);
-        }
-        if (event.kind == EventKind::datagram && event.direction == Direction::c2s) {
-            CHECK(events[i].bytes.size() == 100);
-        }
-    }
-    if (told) { // else the ring was full by then
-        CHECK(events[*told + 1].event.session == 1);
-        CHECK(events[*told + 1].event.direction == Direction::c2s);
-    }
+    const auto is_resync = [](const KeptEvent& each) {
+        return each.event.kind == EventKind::resync;
+    };
+    REQUIRE(std::ranges::count_if(events, is_resync) == 1);
+    const auto asked = std::ranges::find_if(events, is_resync);
+    REQUIRE(events.end() - asked > 1);
+    CHECK(asked->event.session == 1);
+    CHECK(asked[1].event.session == 1);
+    CHECK(asked[1].event.direction == Direction::c2s);
+    CHECK(std::ranges::none_of(events, [](const KeptEvent& each) {
+        return each.event.direction == Direction::c2s && each.bytes.size() == 98;
+    }));
 }
 
 TEST_CASE("a relay that was handed nothing to ask with touches nothing") {

@@ -60,11 +60,11 @@ Sum rewrite_all(const std::string& capture) {
     Sum sum;
     for (const auto& datagram : test::read_traffic(capture)) {
         if (datagram.direction == wire::Direction::s2c) {
-            sum.whole += resync.is_answer(datagram.bytes) ? 1U : 0U;
+            sum.whole += resync.find_answer(datagram.bytes) ? 1U : 0U;
             continue;
         }
         std::array<std::byte, wire::kMaxDatagramSize> out{};
-        const std::size_t size = resync.rewrite(datagram.bytes, out);
+        const std::size_t size = resync.rewrite(datagram.bytes, relay::Resync::kNothing, out);
         if (size == 0) {
             continue;
         }

@@ -46,14 +46,13 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
 
 /// A capture passes, and a flight recorder looks on.
 struct Flight {
-    explicit Flight(FlightOptions options, FileQueue& files,
-                    const std::string& name = "golden/token-map-change.pcap")
-        : recorder{std::move(options), 4 * kMiB, files} {
+    explicit Flight(FlightOptions options, FileQueue& files, std::size_t bytes = 4 * kMiB)
+        : recorder{std::move(options), bytes, files} {
         test::NoMaps maps;
         observers.add(observer);
         std::atomic<std::uint32_t> numbers{0};
         inspect::Inspector inspector{{.observers = &observers}, maps, recorder, numbers};
-        capture::CaptureRun run{{test::test_data(name)}, {}};
+        capture::CaptureRun run{{test::test_data("golden/token-map-change.pcap")}, {}};
         run.read(inspector);
         last = run.last();
         seen = inspector.totals();
@@ -172,13 +171,52 @@ TEST_CASE("one session is written where one is asked for") {
     const test::FilledFolder folder;
     FileQueue files;
     Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
-    flight.recorder.request(7);
+    flight.recorder.request(7); // another recorder's, or nobody's
+    flight.write();
+    CHECK(flight.recorder.tally().files == 0);
+    flight.recorder.request(1);
     flight.write();
     files.finish();
     const auto written = files_in(folder.path());
     REQUIRE(written.size() == 1);
-    CHECK(written.front().filename().string().ends_with("-s7.pcapng"));
-    CHECK(decode(written.front()).directions[0].datagrams == 0);
+    CHECK(written.front().filename().string().ends_with("-s1.pcapng"));
+    const auto again = decode(written.front());
+    CHECK(again.verified > 50);
+    CHECK(again.snapshots < flight.seen.snapshots);
+}
+
+TEST_CASE("who asks for one session while another is wanted gets a file with both") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
+    flight.recorder.request(1);
+    flight.recorder.request(7);
+    flight.recorder.request(1);
+    flight.write();
+    files.finish();
+    const auto written = files_in(folder.path());
+    REQUIRE(written.size() == 1);
+    CHECK(written.front().filename().string().ends_with("Z.pcapng")); // of all
+}
+
+TEST_CASE("at the end all that is kept is written, however much that is") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files, 64 * kMiB};
+    // More than is queued in the game, all of it noise.
+    const std::vector<std::byte> noise(1200, std::byte{0x55});
+    constexpr std::size_t kDatagrams = 20'000;
+    for (std::size_t i = 0; i < kDatagrams; ++i) {
+        flight.recorder.on_datagram({.time = flight.last, .session = 1}, noise);
+        flight.recorder.on_datagram_end();
+    }
+    flight.recorder.request(0);
+    flight.recorder.finish(flight.last);
+    files.finish();
+    CHECK(flight.recorder.tally().lost == 0);
+    const auto written = files_in(folder.path());
+    REQUIRE(written.size() == 1);
+    CHECK(std::filesystem::file_size(written.front()) > kDatagrams * noise.size());
 }
 
 TEST_CASE("a folder that cannot be written to is complained of, and costs nothing else") {

@@ -4,6 +4,8 @@
 #include "snapshot/varint.h"
 
 #include <array>
+#include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -57,9 +59,9 @@ Bytes packet(const std::vector<Piece>& pieces, PacketSpec spec = {}) {
     return encode_packet(spec);
 }
 
-Bytes asked(const Bytes& datagram) {
+Bytes asked(const Bytes& datagram, std::int32_t known = kNoSnapshot) {
     std::array<std::byte, kMaxDatagramSize> out{};
-    const std::size_t size = ask_for_whole_snapshot(datagram, out);
+    const std::size_t size = acknowledge(datagram, known, out);
     return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
@@ -69,6 +71,7 @@ TEST_CASE("of a packet only the acknowledgement of its last input changes") {
         CAPTURE(tick);
         const std::vector<std::pair<std::vector<Piece>, std::vector<Piece>>> rows{
             {{{input(tick, tick + 5)}}, {{input(-1, tick + 5)}}},
+            {{{input(tick, tick - 1)}}, {{input(-1, tick - 1)}}},
             {{{say, true}, {input(tick, tick)}, {say}}, {{say, true}, {input(-1, tick)}, {say}}},
             {{{input(tick, tick + 5)}, {input(tick, tick + 6)}, {say, true}},
              {{input(tick, tick + 5)}, {input(-1, tick + 6)}, {say, true}}},
@@ -86,6 +89,23 @@ TEST_CASE("of a packet only the acknowledgement of its last input changes") {
             }
         }
     }
+}
+
+TEST_CASE("an input that knows less acknowledges the whole snapshot, and one that knows it stays") {
+    const Bytes say = message(22, {1, 2, 3});
+    constexpr std::int32_t kKnown = 8200;
+    for (const std::int32_t tick : {1, 63, 64, 8191, 8199}) {
+        CAPTURE(tick);
+        CHECK((asked(packet({{say, true}, {input(tick, tick + 5)}, {say}}), kKnown) ==
+               packet({{say, true}, {input(kKnown, tick + 5)}, {say}})));
+    }
+    for (const std::int32_t tick : {kKnown, kKnown + 1, 2'147'483'000}) {
+        CAPTURE(tick);
+        CHECK(asked(packet({{input(tick, tick + 5)}}), kKnown).empty());
+    }
+    // Of two inputs the last one counts; who knows nothing needs a whole one himself.
+    CHECK(asked(packet({{input(8190, 8205)}, {input(kKnown, 8206)}}), kKnown).empty());
+    CHECK(asked(packet({{input(-1, 8205)}}), kKnown).empty());
 }
 
 TEST_CASE("what is not a player's input, whole and as clients send it, stays as it is") {
@@ -108,7 +128,8 @@ TEST_CASE("what is not a player's input, whole and as clients send it, stays as 
         {"no snapshot is acknowledged", packet({{input(-1, 105)}})},
         {"as at the start", packet({{input(0, 105)}})},
         {"a vital input", packet({{input(100, 105), true}})},
-        {"for a tick before", packet({{input(100, 99)}})},
+        {"for a tick far behind", packet({{input(700, 100)}})},
+        {"for none", packet({{input(100, std::numeric_limits<std::int32_t>::min())}})},
         {"for a tick far ahead", packet({{input(100, 700)}})},
         {"too few ints", packet({{input(100, 105, 36)}})},
         {"a size that is no ints",
@@ -133,14 +154,14 @@ TEST_CASE("what is not a player's input, whole and as clients send it, stays as 
     }
     // Nowhere to write it.
     std::array<std::byte, 20> little{};
-    CHECK(ask_for_whole_snapshot(whole, little) == 0);
+    CHECK(acknowledge(whole, kNoSnapshot, little) == 0);
 }
 
 TEST_CASE("a snapshot that builds on none is the answer, in each of its forms") {
     struct Row {
         std::string_view name;
         Bytes payload;
-        bool whole;
+        bool whole; ///< and of tick 100
     };
 
     const Row rows[] = {
@@ -156,13 +177,13 @@ TEST_CASE("a snapshot that builds on none is the answer, in each of its forms") 
     for (const Row& row : rows) {
         CAPTURE(row.name);
         for (const auto compression : {Compression::never, Compression::always}) {
-            CHECK(holds_whole_snapshot(packet({{message(9, {1, 2})}, {row.payload}},
-                                              {.token = kToken, .compression = compression})) ==
-                  row.whole);
+            CHECK(find_whole_snapshot(packet({{message(9, {1, 2})}, {row.payload}},
+                                             {.token = kToken, .compression = compression})) ==
+                  (row.whole ? std::optional{100} : std::nullopt));
         }
     }
-    CHECK_FALSE(holds_whole_snapshot({}));
-    CHECK_FALSE(holds_whole_snapshot(encode_control({.kind = ControlKind::keepalive})));
+    CHECK_FALSE(find_whole_snapshot({}));
+    CHECK_FALSE(find_whole_snapshot(encode_control({.kind = ControlKind::keepalive})));
 }
 
 } // namespace
