@@ -57,9 +57,11 @@ async function game({ args }) {
         await delay(BETWEEN_MS + 500);
     }
     await bot.leave();
+    const flow = (tap) => [...tap.flows.values()].sort((a, b) => b.datagrams.length - a.datagrams.length)[0];
+    const count = (tap) => flow(tap).wire('c2s').split('\n').length;
+    await waitUntil('its last words to arrive', () => count(behind) >= count(front), WAIT_MS);
     const status = await proxy.drain();
     await server.stop();
-    const flow = (tap) => [...tap.flows.values()].sort((a, b) => b.datagrams.length - a.datagrams.length)[0];
     const [sent, arrived] = [flow(front), flow(behind)];
     front.close();
     behind.close();
