@@ -128,8 +128,8 @@ void add_relay(Families& out, const State& state) {
                 relay.icmp_refused);
     out.counter("receive_errors_total", "Other errors while receiving.", relay.receive_errors);
     out.counter("truncated_datagrams_total", "Datagrams longer than the buffer.", relay.truncated);
-    out.counter("rewritten_datagrams_total", "Datagrams of clients that --resync touched.",
-                relay.rewritten);
+    out.counter("rewritten_datagrams_total",
+                "Datagrams of clients written anew, to ask for a whole snapshot.", relay.rewritten);
     out.counter("kernel_dropped_datagrams_total",
                 "Datagrams that came while a socket's receive buffer was full.",
                 relay.kernel_dropped);
