@@ -46,6 +46,11 @@ constexpr FieldSpec merge(FieldMerge how, FieldSpec field) {
     return field;
 }
 
+constexpr FieldSpec in_six(InSix what, FieldSpec field) {
+    field.in_six = what;
+    return field;
+}
+
 inline constexpr std::array kPlayerInput{
     integer("direction", 0),
     integer("target_x", 1),

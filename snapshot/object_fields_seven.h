@@ -25,7 +25,7 @@ inline constexpr std::array kPlayerInput{
 inline constexpr std::array kPickup{
     integer("x", 0),
     integer("y", 1),
-    named("type", 2, names::seven::pickup),
+    merge(FieldMerge::varies, in_six(InSix::remade, named("type", 2, names::seven::pickup))),
 };
 
 inline constexpr std::array kGameData{
@@ -52,29 +52,29 @@ inline constexpr std::array kCharacter{
     integer("y", 2),
     integer("vel_x", 3),
     integer("vel_y", 4),
-    integer("angle", 5),
+    in_six(InSix::remade, integer("angle", 5)),
     integer("direction", 6),
     integer("jumped", 7),
-    integer("hooked_player", 8),
+    merge(FieldMerge::client, integer("hooked_player", 8)),
     named("hook_state", 9, names::hook_state),
-    integer("hook_tick", 10),
+    in_six(InSix::remade, integer("hook_tick", 10)),
     integer("hook_x", 11),
     integer("hook_y", 12),
     integer("hook_dx", 13),
     integer("hook_dy", 14),
-    integer("health", 15),
-    integer("armor", 16),
-    integer("ammo_count", 17),
-    named("weapon", 18, names::weapon),
+    merge(FieldMerge::own, integer("health", 15)),
+    merge(FieldMerge::own, integer("armor", 16)),
+    merge(FieldMerge::own, integer("ammo_count", 17)),
+    merge(FieldMerge::varies, named("weapon", 18, names::weapon)),
     named("emote", 19, names::emote),
     tick("attack_tick", 20),
     named("triggered_events", 21, names::seven::coreeventflag),
 };
 
 inline constexpr std::array kPlayerInfo{
-    named("player_flags", 0, names::seven::playerflag),
-    integer("score", 1),
-    integer("latency", 2),
+    merge(FieldMerge::watched_flag, named("player_flags", 0, names::seven::playerflag)),
+    merge(FieldMerge::own_first, in_six(InSix::another, integer("score", 1))),
+    merge(FieldMerge::scoreboard, integer("latency", 2)),
 };
 
 inline constexpr std::array kSpectatorInfo{
@@ -110,19 +110,19 @@ inline constexpr std::array kDeTuneParams{
 inline constexpr std::array kDamage{
     integer("x", 0),
     integer("y", 1),
-    integer("client_id", 2),
-    integer("angle", 3),
+    merge(FieldMerge::client, integer("client_id", 2)),
+    in_six(InSix::another, integer("angle", 3)),
     integer("health_amount", 4),
     integer("armor_amount", 5),
     boolean("self", 6),
 };
 
 inline constexpr std::array kPlayerInfoRace{
-    tick("race_start_tick", 0),
+    merge(FieldMerge::varies, tick("race_start_tick", 0)),
 };
 
 inline constexpr std::array kGameDataRace{
-    integer("best_time", 0),
+    merge(FieldMerge::varies, integer("best_time", 0)),
     integer("precision", 1),
     named("race_flags", 2, names::seven::raceflag),
 };

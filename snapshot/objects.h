@@ -63,6 +63,15 @@ enum class FieldMerge : std::uint8_t {
     viewer,       ///< about the viewer: 0 in a world
     race_flags,   ///< has a bit that says whether race_timer is the viewer's; without it in a world
     race_timer,   ///< then 0 in a world
+    watched_flag, ///< of 0.7: has a bit that says that the viewer watches; without it in a world
+};
+
+/// What a field of 0.7 is beside the one of 0.6 with its name. A server that speaks both makes 0.7
+/// of what it has for 0.6, and changes some values on the way (0.7 sheet, section 11.3).
+enum class InSix : std::uint8_t {
+    same,    ///< the same value
+    remade,  ///< the same thing, but its value may be another
+    another, ///< another thing: 0.7 does not tell that field
 };
 
 /// Objects that are one thing, told to clients of different versions in different forms.
@@ -74,6 +83,9 @@ struct MergeSpec {
     Family family = Family::none;
     std::uint8_t form = 0; ///< of a family; the lowest says most
     bool whole = false;    ///< an item whose `client` field is -1 is worth less as a whole
+    /// Of 0.7: the object of 0.6 that is the same thing, and is told instead in a world of both.
+    std::string_view six{};
+    bool six_tells = false; ///< of 0.7: in such a world 0.6 tells it in another way
 };
 
 struct FieldSpec {
@@ -86,6 +98,7 @@ struct FieldSpec {
     /// has a weapon only if it is one.
     std::uint32_t names_when = 0;
     FieldMerge merge = FieldMerge::any;
+    InSix in_six = InSix::same; ///< only of 0.7
 };
 
 /// Whether the names of a field hold for this item. Precondition: the item has the field.
@@ -165,8 +178,14 @@ inline constexpr std::uint16_t kDeathType = 17;
 inline constexpr std::uint16_t kSevenCharacterType = 10;
 inline constexpr std::uint16_t kSevenPlayerInfoType = 11;
 
+inline constexpr std::uint16_t kSevenDeathType = 20;
+
 [[nodiscard]] constexpr std::uint16_t character_type(Dialect dialect) {
     return dialect == Dialect::six ? kCharacterType : kSevenCharacterType;
+}
+
+[[nodiscard]] constexpr std::uint16_t player_info_type(Dialect dialect) {
+    return dialect == Dialect::six ? kPlayerInfoType : kSevenPlayerInfoType;
 }
 
 /// All objects: those of 0.6 by number, those with a UUID, those of 0.7 by number. What both have

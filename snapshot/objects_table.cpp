@@ -85,6 +85,19 @@ constexpr ObjectSpec of_seven(ObjectSpec object) {
     return object;
 }
 
+/// One that 0.6 has as well: under its own name, unless another is given.
+constexpr ObjectSpec of_both(ObjectSpec object, std::string_view six = {}) {
+    object = of_seven(object);
+    object.merge.six = six.empty() ? object.name : six;
+    return object;
+}
+
+/// One that 0.6 tells in another way.
+constexpr ObjectSpec six_tells(ObjectSpec object) {
+    object.merge.six_tells = true;
+    return object;
+}
+
 constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name, const Uuid& id,
                               ObjectKind kind, std::uint8_t size, std::uint8_t min_size,
                               std::span<const FieldSpec> fields,
@@ -173,31 +186,34 @@ constexpr std::array kObjects{
     of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",
                        uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere)),
     // 0.7: type n stands n - 1 behind the first of them. 13 to 15 are in demos only.
-    of_seven(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
-    of_seven(numbered(2, "projectile", kObject, kProjectile, kFirstInts)),
-    of_seven(numbered(3, "laser", kObject, kLaser, kFirstInts)),
-    of_seven(numbered(4, "pickup", kObject, seven::kPickup, kFirstInts)),
-    of_seven(numbered(5, "flag", kObject, kFlag, kFirstInts)),
-    of_seven(numbered(6, "game_data", kObject, seven::kGameData, kNowhere)),
-    of_seven(numbered(7, "game_data_team", kObject, seven::kGameDataTeam, kNowhere)),
-    of_seven(numbered(8, "game_data_flag", kObject, seven::kGameDataFlag, kNowhere)),
-    of_seven(numbered(9, "character_core", kObject, std::span{seven::kCharacter}.first(15),
-                      kSecondInts)),
-    of_client(of_seven(
+    of_both(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
+    of_both(form_of(Family::projectile, 2,
+                    numbered(2, "projectile", kObject, kProjectile, kFirstInts))),
+    of_both(form_of(Family::laser, 1, numbered(3, "laser", kObject, kLaser, kFirstInts))),
+    of_both(form_of(Family::pickup, 1, numbered(4, "pickup", kObject, seven::kPickup, kFirstInts))),
+    of_both(numbered(5, "flag", kObject, kFlag, kFirstInts)),
+    six_tells(of_seven(numbered(6, "game_data", kObject, seven::kGameData, kNowhere))),
+    of_both(numbered(7, "game_data_team", kObject, seven::kGameDataTeam, kNowhere), "game_data"),
+    of_both(numbered(8, "game_data_flag", kObject, seven::kGameDataFlag, kNowhere), "game_data"),
+    of_both(numbered(9, "character_core", kObject, std::span{seven::kCharacter}.first(15),
+                     kSecondInts)),
+    of_both(of_client(
         numbered(kSevenCharacterType, "character", kObject, seven::kCharacter, kSecondInts))),
-    of_client(of_seven(
+    of_both(of_client(
         numbered(kSevenPlayerInfoType, "player_info", kObject, seven::kPlayerInfo, kNowhere))),
-    of_client(of_seven(numbered(12, "spectator_info", kObject, seven::kSpectatorInfo, kThirdInts))),
-    of_client(of_seven(numbered(13, "de_client_info", kObject, seven::kDeClientInfo, kNowhere))),
-    of_seven(numbered(14, "de_game_info", kObject, seven::kDeGameInfo, kNowhere)),
-    of_seven(numbered(15, "de_tune_params", kObject, seven::kDeTuneParams, kNowhere)),
-    of_seven(numbered(16, "common", kEvent, kPlace, kFirstInts)),
-    of_seven(numbered(17, "explosion", kEvent, kPlace, kFirstInts)),
-    of_seven(numbered(18, "spawn", kEvent, kPlace, kFirstInts)),
-    of_seven(numbered(19, "hammer_hit", kEvent, kPlace, kFirstInts)),
-    of_seven(numbered(20, "death", kEvent, kDeath, kFirstInts)),
-    of_seven(numbered(21, "sound_world", kEvent, kSoundGlobal, kFirstInts)),
-    of_seven(numbered(22, "damage", kEvent, seven::kDamage, kFirstInts)),
+    of_both(per_session(
+        of_client(numbered(12, "spectator_info", kObject, seven::kSpectatorInfo, kThirdInts)))),
+    six_tells(of_client(
+        of_seven(numbered(13, "de_client_info", kObject, seven::kDeClientInfo, kNowhere)))),
+    six_tells(of_seven(numbered(14, "de_game_info", kObject, seven::kDeGameInfo, kNowhere))),
+    six_tells(of_seven(numbered(15, "de_tune_params", kObject, seven::kDeTuneParams, kNowhere))),
+    of_both(numbered(16, "common", kEvent, kPlace, kFirstInts)),
+    of_both(numbered(17, "explosion", kEvent, kPlace, kFirstInts)),
+    of_both(numbered(18, "spawn", kEvent, kPlace, kFirstInts)),
+    of_both(numbered(19, "hammer_hit", kEvent, kPlace, kFirstInts)),
+    of_both(numbered(kSevenDeathType, "death", kEvent, kDeath, kFirstInts)),
+    of_both(numbered(21, "sound_world", kEvent, kSoundGlobal, kFirstInts)),
+    of_both(numbered(22, "damage", kEvent, seven::kDamage, kFirstInts), "damage_ind"),
     of_client(
         of_seven(numbered(23, "player_info_race", kObject, seven::kPlayerInfoRace, kNowhere))),
     of_seven(numbered(24, "game_data_race", kObject, seven::kGameDataRace, kNowhere)),

@@ -37,8 +37,7 @@ const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
             return nullptr;
         }
         if (field.name == name) {
-            const bool told = field.merge != snapshot::FieldMerge::own || context.knows_own();
-            return told ? &field : nullptr;
+            return context.is_told(field.offset) ? &field : nullptr;
         }
     }
     return nullptr;

@@ -80,10 +80,11 @@ class ItemContext {
 
     [[nodiscard]] const std::optional<record::WorldPlace>& place();
 
-    /// Whether anybody knows what only the item's player is told.
-    [[nodiscard]] bool knows_own() const {
+    /// Whether anybody was told this int of the item.
+    [[nodiscard]] bool is_told(std::size_t offset) const {
         const record::Sightings* sightings = shown_.record->sightings;
-        return sightings == nullptr || sightings->known[index_] != 0;
+        return sightings == nullptr ||
+               (sightings->untold[index_] & record::Sightings::bit(offset)) == 0;
     }
 
     /// Hands on the sessions that were shown it.

@@ -1,5 +1,7 @@
 #include "proxy/game/feed.h"
 
+#include "proxy/record/snapshot_names.h"
+
 namespace tw::game {
 
 namespace {
@@ -13,13 +15,13 @@ Input begin(Input::Kind kind, const record::RecordHead& head) {
 void Feed::on_record(const record::Record& record) {
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         const record::SnapshotRecord& it = **snapshot;
-        // Items of 0.7 are others; a server that speaks both shows the same game in each.
-        const bool six = it.types == nullptr || it.types->dialect() == snapshot::Dialect::six;
-        if (it.rebuilt && six) {
+        if (it.rebuilt) {
             Input input = begin(Input::Kind::snapshot, it.head);
             input.tick = it.tick;
             input.items = it.items;
             input.world = it.world;
+            input.dialect = record::dialect_of(it);
+            input.roster = it.roster;
             input.client_version = it.client_version.value_or(0);
             to_->on_input(input);
         }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/record/records.h"
+#include "proxy/record/roster.h"
 #include "snapshot/snapshot.h"
 
 #include <cstdint>
@@ -13,10 +14,10 @@ namespace tw::game {
 /// lives as long as the call that hands it over.
 struct Input {
     enum class Kind : std::uint8_t {
-        open,        ///< a session begins, or goes on with another connection: `server`
-        map,         ///< it is told of a map: `map`
-        snapshot,    ///< a verified one: `tick`, `items`, `world`, `client_version`
-        close,       ///< it is over
+        open,     ///< a session begins, or goes on with another connection: `server`
+        map,      ///< it is told of a map: `map`
+        snapshot, ///< a verified one: `tick`, `items`, `world`, `dialect`, `roster`, `client_version`
+        close,    ///< it is over
         time_passed, ///< nothing happened up to this time
     };
     Kind kind = Kind::time_passed;
@@ -27,7 +28,9 @@ struct Input {
     snapshot::Tick tick = 0;
     snapshot::SnapshotView items{};
     const record::World* world = nullptr; ///< where positions land; null while no map is known
-    std::int32_t client_version = 0;      ///< as DDNet counts them; 0: vanilla, or not known
+    snapshot::Dialect dialect = snapshot::Dialect::six;
+    const record::Roster* roster = nullptr; ///< who plays; only of 0.7
+    std::int32_t client_version = 0;        ///< as DDNet counts them; 0: vanilla, or not known
 };
 
 /// Takes inputs; what it wants to keep, it copies.

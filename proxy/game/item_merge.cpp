@@ -1,5 +1,8 @@
 #include "proxy/game/item_merge.h"
 
+#include "proxy/game/seven_as_six.h"
+#include "proxy/record/records.h"
+
 #include <algorithm>
 #include <tuple>
 
@@ -23,6 +26,9 @@ constexpr std::uint8_t kGreatest = 2;
 
 /// "racetime" of gamestateflag: the timer is the viewer's.
 constexpr std::uint32_t kRaceBit = 8;
+
+/// "watching" of 0.7's playerflag: the viewer watches the player.
+constexpr std::uint32_t kWatchingBit = 0x20;
 
 /// What a ddnet_laser is, and between which points it is.
 constexpr std::size_t kLaserKind = 6;
@@ -61,6 +67,19 @@ bool has_race_bit(std::int32_t flags) {
 
 std::int32_t without_race_bit(std::int32_t flags) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~kRaceBit);
+}
+
+std::int32_t without_watching_bit(std::int32_t flags) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~kWatchingBit);
+}
+
+/// Bits of the ints that only who the item belongs to is told.
+std::uint32_t own_ints(const ObjectSpec& object) {
+    std::uint32_t bits = 0;
+    for (const FieldSpec& field : object.fields) {
+        bits |= field.merge == FieldMerge::own ? record::Sightings::bit(field.offset) : 0;
+    }
+    return bits;
 }
 
 } // namespace
@@ -165,7 +184,7 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& spec, ItemRe
                                               left.data.begin() + static_cast<std::ptrdiff_t>(end),
                                               right.data.begin() + field.offset);
     const auto offset = static_cast<std::size_t>(at - left.data.begin());
-    if (offset == end) {
+    if (offset == end || (untold(other) & record::Sightings::bit(field.offset)) != 0) {
         return;
     }
     const auto patch = [&, other_at = other_at](std::uint8_t rank) {
@@ -213,13 +232,23 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& spec, ItemRe
         }
         break;
     }
+    case FieldMerge::untranslated:
+        if (views_[first.view].translated && !views_[other.view].translated) {
+            patch(kKnown);
+        }
+        break;
     case FieldMerge::varies:
     case FieldMerge::own:
     case FieldMerge::own_first:
-    case FieldMerge::untranslated:
     case FieldMerge::viewer:
+    case FieldMerge::watched_flag:
         break;
     }
+}
+
+std::uint32_t ItemMerge::untold(ItemRef ref) const {
+    const auto& bits = views_[ref.view].untold;
+    return bits.empty() ? 0 : bits[ref.item];
 }
 
 void ItemMerge::raise(ItemKey key, std::uint8_t offset, std::int32_t first, std::int32_t other) {
@@ -244,6 +273,12 @@ void ItemMerge::report(const FieldSpec& field, const ObjectSpec& spec, ItemRef f
         version_class(left.version) != version_class(right.version)) {
         return;
     }
+    const auto bit = record::Sightings::bit(field.offset);
+    const bool across = left.dialect != right.dialect;
+    if ((untold(first) & bit) != 0 ||
+        (across && (SevenAsSix::comparable(item(first).key.type) & bit) == 0)) {
+        return;
+    }
     differences_->push_back({.key = item(first).key,
                              .object = &spec,
                              .field = &field,
@@ -258,7 +293,8 @@ void ItemMerge::tell_own(ItemRef ref, const ObjectSpec& spec, bool own) {
     for (const FieldSpec& field : spec.fields) {
         const bool counts =
             field.merge == FieldMerge::own || (own && field.merge == FieldMerge::own_first);
-        if (counts && field.offset < told.data.size()) {
+        const bool is_told = (untold(ref) & record::Sightings::bit(field.offset)) == 0;
+        if (counts && is_told && field.offset < told.data.size()) {
             patches_.push_back({told.key.packed(), field.offset, own ? kKnown : kWatched,
                                 told.data[field.offset]});
         }
@@ -272,7 +308,7 @@ void ItemMerge::finish() {
     std::ranges::stable_sort(replacements_, {}, &Replacement::key);
 }
 
-void ItemMerge::write(const MergedItem& merged, std::vector<std::int32_t>& ints) {
+std::uint32_t ItemMerge::write(const MergedItem& merged, std::vector<std::int32_t>& ints) {
     const std::uint32_t key = item(merged.ref).key.packed();
     ItemRef ref = merged.ref;
     // Of several that say more, the first one's view says most.
@@ -282,16 +318,19 @@ void ItemMerge::write(const MergedItem& merged, std::vector<std::int32_t>& ints)
     }
     const auto data = item(ref).data;
     ints.assign(data.begin(), data.end());
+    std::uint32_t nobody = untold(ref);
+    nobody |= merged.object == nullptr ? 0 : own_ints(*merged.object);
     std::optional<std::uint8_t> last;
     for (auto patch = std::ranges::lower_bound(patches_, key, {}, &Patch::key);
          patch != patches_.end() && patch->key == key; ++patch) {
         if (patch->offset != last && patch->offset < ints.size()) {
             ints[patch->offset] = patch->value;
+            nobody &= ~record::Sightings::bit(patch->offset);
         }
         last = patch->offset;
     }
     if (merged.object == nullptr) {
-        return;
+        return nobody;
     }
     for (const FieldSpec& field : merged.object->fields) {
         if (field.offset >= ints.size()) {
@@ -300,6 +339,8 @@ void ItemMerge::write(const MergedItem& merged, std::vector<std::int32_t>& ints)
         std::int32_t& value = ints[field.offset];
         if (field.merge == FieldMerge::viewer) {
             value = 0;
+        } else if (field.merge == FieldMerge::watched_flag) {
+            value = without_watching_bit(value);
         } else if (field.merge == FieldMerge::race_flags && has_race_bit(value)) {
             value = without_race_bit(value);
             if (const auto timer = find_offset(*merged.object, FieldMerge::race_timer);
@@ -308,6 +349,7 @@ void ItemMerge::write(const MergedItem& merged, std::vector<std::int32_t>& ints)
             }
         }
     }
+    return nobody;
 }
 
 } // namespace tw::game

@@ -57,8 +57,8 @@ class ItemMerge {
 
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type);
 
-    /// The ints of an item as they stand in the world.
-    void write(const MergedItem& merged, std::vector<std::int32_t>& ints);
+    /// The ints of an item as they stand in the world. Returns the bits of those that nobody told.
+    std::uint32_t write(const MergedItem& merged, std::vector<std::int32_t>& ints);
 
     /// Draggers and beams that differ under one id; each of another view than the one before.
     [[nodiscard]] std::span<const ItemRef> differing_beams() const { return beams_; }
@@ -85,6 +85,8 @@ class ItemMerge {
                    ItemRef first, ItemRef other);
     void report(const snapshot::FieldSpec& field, const snapshot::ObjectSpec& object, ItemRef first,
                 ItemRef other, std::size_t offset);
+    /// Bits of the ints that a view does not tell of an item.
+    [[nodiscard]] std::uint32_t untold(ItemRef ref) const;
     void raise(snapshot::ItemKey key, std::uint8_t offset, std::int32_t first, std::int32_t other);
     void replace(snapshot::ItemKey key, ItemRef by);
 

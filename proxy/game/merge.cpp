@@ -268,7 +268,6 @@ void ViewMerge::resolve_beams(Beams& beams) {
 }
 
 void ViewMerge::tell_own() {
-    told_.clear();
     for (std::size_t i = 0; i < merged_.size(); ++i) {
         const ObjectSpec* const object = merged_[i].object;
         if (object == nullptr || (i != 0 && object == merged_[i - 1].object) ||
@@ -283,7 +282,6 @@ void ViewMerge::tell_own() {
             tell(*object, type, view, views_[view].watched, false);
         }
     }
-    std::ranges::sort(told_);
 }
 
 void ViewMerge::tell(const ObjectSpec& object, std::uint16_t type, std::uint32_t view,
@@ -291,22 +289,19 @@ void ViewMerge::tell(const ObjectSpec& object, std::uint16_t type, std::uint32_t
     const auto at = client ? views_[view].items.find({type, *client}) : std::nullopt;
     if (at) {
         items_.tell_own(ref_of(view, *at), object, own);
-        told_.push_back(ItemKey{.type = type, .id = *client}.packed());
     }
 }
 
 void ViewMerge::write() {
     result_.clear();
     seen_.clear();
-    known_.clear();
+    untold_.clear();
     for (const MergedItem& item : merged_) {
-        items_.write(item, ints_);
+        untold_.push_back(items_.write(item, ints_));
         result_.append(item.key, ints_);
         seen_.insert(seen_.end(), item.seen, item.seen + words_);
-        const bool some_own = item.object != nullptr && item.object->client.has_value();
-        known_.push_back(!some_own || std::ranges::binary_search(told_, item.key.packed()) ? 1 : 0);
     }
-    sightings_ = {.sessions = sessions_, .bits = seen_, .words = words_, .known = known_};
+    sightings_ = {.sessions = sessions_, .bits = seen_, .words = words_, .untold = untold_};
 }
 
 } // namespace tw::game

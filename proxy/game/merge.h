@@ -72,13 +72,12 @@ class ViewMerge {
     std::vector<MergedItem> merged_;
     std::vector<MergedItem> differing_; ///< draggers and beams under one id
     std::vector<std::uint64_t> beam_seen_;
-    std::vector<std::uint32_t> told_; ///< keys of what somebody is told who alone is
-    std::vector<std::int32_t> ints_;  ///< of the item being written
+    std::vector<std::int32_t> ints_; ///< of the item being written
     snapshot::Snapshot result_;
     std::vector<std::uint32_t> sessions_; ///< of the views, rising
     std::vector<std::size_t> slots_;      ///< of each view: its place in sessions_
     std::vector<std::uint64_t> seen_;
-    std::vector<std::uint8_t> known_;
+    std::vector<std::uint32_t> untold_;
     record::Sightings sightings_;
 };
 

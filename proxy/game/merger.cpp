@@ -35,7 +35,7 @@ void WorldTotals::add_findings_to(record::SessionStats& stats) const {
 ServerWorlds::ServerWorlds(std::string server, const snapshot::ObjectSet& objects,
                            record::RecordSink& sink)
     : server_{std::move(server)}, sink_{&sink}, types_{objects},
-      timeline_{[this](const ClosedWorld& closed) { close(closed); }} {}
+      timeline_{[this](const ClosedWorld& closed) { close(closed); }}, seven_as_six_{objects} {}
 
 void ServerWorlds::take_map(const record::MapRecord& map) {
     auto place = std::make_shared<Place>();
@@ -87,13 +87,48 @@ void ServerWorlds::on_input(const Input& input) {
 
 void ServerWorlds::begin_run(std::uint32_t run) {
     run_ = run;
-    ordinal_ = 0;
-    types_ = record::TypeNames{types_.objects()};
-    beams_.reset();
     translation_.reset();
+    begin_dialect(snapshot::Dialect::seven); // until somebody speaks 0.6
+}
+
+void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
+    ordinal_ = 0;
+    types_.begin(dialect);
+    beams_.reset();
     log_.reset();
     vanishing_.reset();
     place_.reset();
+}
+
+void ServerWorlds::read_views(const OpenWorld& views) {
+    views.read(views_);
+    const bool six = std::ranges::any_of(
+        views_, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
+    if (six && types_.dialect() == snapshot::Dialect::seven) {
+        begin_dialect(snapshot::Dialect::six);
+    }
+    for (const View& view : views_) {
+        types_.learn(view.items);
+    }
+    if (types_.dialect() == snapshot::Dialect::six && views_.back().dialect != types_.dialect()) {
+        types_.mix();
+        seven_as_six_.tell(views_);
+    }
+    translation_.undo(views_, types_);
+    gather_roster();
+}
+
+void ServerWorlds::gather_roster() {
+    roster_.clear();
+    for (const View& view : views_) {
+        if (view.roster != nullptr) {
+            view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+                if (roster_.find(client) == nullptr) {
+                    roster_.put(client, entry);
+                }
+            });
+        }
+    }
 }
 
 void ServerWorlds::find_place() {
@@ -138,15 +173,16 @@ void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
     if (!world.complete || views_.size() < 2) {
         return;
     }
-    for (const Vanished& gone : vanishing_.look(world.tick, world.shown.items, views_, types_)) {
-        record::FindingRecord finding{.head = {.time = world.head.time, .session = gone.witness},
-                                      .id = record::FindingId::world_vanished,
-                                      .tick = world.tick,
-                                      .item =
-                                          record::FindingItem{.type_id = snapshot::kCharacterType,
-                                                              .id = gone.client,
-                                                              .type = "character"},
-                                      .since_tick = gone.since};
+    const Whereabouts shown{world.shown.items, types_, world.shown.roster};
+    for (const Vanished& gone : vanishing_.look(world.tick, shown, views_)) {
+        record::FindingRecord finding{
+            .head = {.time = world.head.time, .session = gone.witness},
+            .id = record::FindingId::world_vanished,
+            .tick = world.tick,
+            .item = record::FindingItem{.type_id = snapshot::character_type(types_.dialect()),
+                                        .id = gone.client,
+                                        .type = "character"},
+            .since_tick = gone.since};
         if (world.shown.world != nullptr) {
             finding.place = world.shown.world->misplaced_at(gone.x, gone.y);
         }
@@ -158,11 +194,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
     if (closed.run != run_) {
         begin_run(closed.run);
     }
-    closed.views->read(views_);
-    for (const View& view : views_) {
-        types_.learn(view.items);
-    }
-    translation_.undo(views_, types_);
+    read_views(*closed.views);
     find_place();
     differences_.clear();
     const snapshot::Tick tick = closed.views->tick();
@@ -182,6 +214,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
                    .ordinal = ordinal_,
                    .types = &types_,
                    .world = place_ != nullptr && place_->world ? &*place_->world : nullptr,
+                   .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
                    .sightings = &merge_.sightings()};
     tell_differences(world);
     tell_vanished(world);

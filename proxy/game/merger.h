@@ -4,6 +4,7 @@
 #include "proxy/game/difference_log.h"
 #include "proxy/game/input.h"
 #include "proxy/game/merge.h"
+#include "proxy/game/seven_as_six.h"
 #include "proxy/game/timeline.h"
 #include "proxy/game/translation.h"
 #include "proxy/game/vanishing.h"
@@ -54,6 +55,10 @@ class ServerWorlds {
     void take_world(const Input& input);
     void close(const ClosedWorld& closed);
     void begin_run(std::uint32_t run);
+    /// Of the views at hand; a world with a view of 0.6 is one of 0.6, and so are those behind it.
+    void begin_dialect(snapshot::Dialect dialect);
+    void read_views(const OpenWorld& views);
+    void gather_roster();
     void find_place();
     void tell(record::FindingRecord finding);
     void tell_differences(const record::WorldRecord& world);
@@ -66,6 +71,8 @@ class ServerWorlds {
     std::map<std::uint32_t, std::shared_ptr<Place>> places_; ///< of open sessions
     std::shared_ptr<const Place> place_;                     ///< of the run
     Beams beams_;
+    SevenAsSix seven_as_six_;
+    record::Roster roster_; ///< of the world being made, where no items tell who plays
     Translation translation_;
     ViewMerge merge_;
     std::vector<View> views_; ///< of the world being made

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 namespace tw::game {
 
@@ -16,18 +17,20 @@ bool OpenWorld::has(std::uint32_t session) const {
     return std::ranges::find(stored_, session, &Stored::session) != stored_.end();
 }
 
-bool OpenWorld::add(const Input& input) {
+bool OpenWorld::add(const Input& input, std::shared_ptr<const record::Roster> roster) {
     if (has(input.session)) {
         return false;
     }
-    const Stored stored{.session = input.session,
-                        .version = input.client_version,
-                        .begin = ints_.size(),
-                        .num_items = input.items.size(),
-                        .num_ints = input.items.data().size()};
-    ints_.resize(ints_.size() + input.items.block_ints());
-    input.items.write_block(ints_.data() + stored.begin);
-    stored_.push_back(stored);
+    const std::size_t begin = ints_.size();
+    ints_.resize(begin + input.items.block_ints());
+    input.items.write_block(ints_.data() + begin);
+    stored_.push_back({.session = input.session,
+                       .version = input.client_version,
+                       .dialect = input.dialect,
+                       .roster = std::move(roster),
+                       .begin = begin,
+                       .num_items = input.items.size(),
+                       .num_ints = input.items.data().size()});
     return true;
 }
 
@@ -35,9 +38,11 @@ void OpenWorld::read(std::vector<View>& views) const {
     views.clear();
     for (const Stored& each : stored_) {
         const auto block = std::span{ints_}.subspan(each.begin, 2 * each.num_items + each.num_ints);
+        const auto items = snapshot::SnapshotView::of_block(block, each.num_items, each.num_ints);
         views.push_back(
-            read_view(each.session, each.version,
-                      snapshot::SnapshotView::of_block(block, each.num_items, each.num_ints)));
+            each.dialect == snapshot::Dialect::six
+                ? read_view(each.session, each.version, items)
+                : read_seven_view(each.session, each.version, items, each.roster.get()));
     }
     std::ranges::sort(views, says_more);
 }

@@ -2,11 +2,13 @@
 
 #include "proxy/game/input.h"
 #include "proxy/game/view.h"
+#include "proxy/record/roster.h"
 #include "snapshot/raw_vector.h"
 #include "snapshot/snapshot.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace tw::game {
@@ -17,8 +19,8 @@ class OpenWorld {
     /// Begins anew, with the memory it has.
     void begin(snapshot::Tick tick, record::Timestamp time);
 
-    /// Keeps a copy. False: this session's is there.
-    [[nodiscard]] bool add(const Input& input);
+    /// Keeps a copy. `roster`: one of `input.roster`. False: this session's is there.
+    [[nodiscard]] bool add(const Input& input, std::shared_ptr<const record::Roster> roster);
 
     [[nodiscard]] snapshot::Tick tick() const { return tick_; }
 
@@ -38,6 +40,8 @@ class OpenWorld {
     struct Stored {
         std::uint32_t session = 0;
         std::int32_t version = 0;
+        snapshot::Dialect dialect = snapshot::Dialect::six;
+        std::shared_ptr<const record::Roster> roster{};
         std::size_t begin = 0; ///< in ints_
         std::size_t num_items = 0;
         std::size_t num_ints = 0;

@@ -121,7 +121,12 @@ void Timeline::add(const Input& input) {
     }
     OpenWorld& world = open(input.tick, input.time);
     const std::size_t before = world.bytes();
-    std::ignore = world.add(input); // a tick that came again shows the same
+    if (input.roster == nullptr) {
+        session.roster.reset();
+    } else if (session.roster == nullptr || *session.roster != *input.roster) {
+        session.roster = std::make_shared<const record::Roster>(*input.roster);
+    }
+    std::ignore = world.add(input, session.roster); // a tick that came again shows the same
     bytes_ += world.bytes() - before;
     close_ready();
     while (bytes_ > kMaxBytes && !open_.empty()) {

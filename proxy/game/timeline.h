@@ -70,7 +70,8 @@ class Timeline {
         int strays = 0;           ///< in a row
         snapshot::Tick first = 0; ///< of its run
         snapshot::Tick latest = snapshot::kNoBase;
-        std::int64_t step = 0; ///< ticks from the one before it
+        std::int64_t step = 0;                          ///< ticks from the one before it
+        std::shared_ptr<const record::Roster> roster{}; ///< who plays; only of 0.7
     };
 
     enum class Belongs : std::uint8_t { here, nowhere, to_next };

@@ -24,24 +24,37 @@ constexpr std::uint32_t kNoPredictBit = 8;
 constexpr std::size_t kPickupFlags = 5;
 constexpr std::string_view kSpectatorInfo = "ddnet_spectator_info";
 
-std::string name_of(const ItemView& info) {
+std::string text_of(record::PackedText name) {
     std::array<char, 4 * record::kPlayerNameInts> text{};
-    const std::size_t size = snapshot::decode_int_string(record::name_in(info.data).ints, text);
+    const std::size_t size = snapshot::decode_int_string(name.ints, text);
     return {text.data(), size};
 }
 
+/// `use(client, name)` for each that the view names.
 template <typename Use>
-void each_client_info(const SnapshotView& items, const Use& use) {
-    const auto keys = items.keys();
+void each_name(const View& view, const Use& use) {
+    if (view.roster != nullptr) {
+        view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+            use(client, text_of({entry.name}));
+        });
+        return;
+    }
+    const auto keys = view.items.keys();
     auto at = std::ranges::lower_bound(
         keys, ItemKey{.type = snapshot::kClientInfoType, .id = 0}.packed());
     for (; at != keys.end(); ++at) {
-        const ItemView item = items[static_cast<std::size_t>(at - keys.begin())];
+        const ItemView item = view.items[static_cast<std::size_t>(at - keys.begin())];
         if (item.key.type != snapshot::kClientInfoType) {
             return;
         }
-        use(item);
+        use(item.key.id, text_of(record::name_in(item.data)));
     }
+}
+
+/// The speaker for who a view has no id, and who stands for others. 0.7 cuts blanks in front.
+bool is_nobody(const View& view, std::string_view name) {
+    const std::string_view nameless = view.dialect == snapshot::Dialect::seven ? "" : " ";
+    return name == nameless || name.starts_with(kOthers);
 }
 
 /// The viewer's own id is never translated: it is that of what says whom the viewer watches.
@@ -75,11 +88,21 @@ void Translation::reset() {
 }
 
 void Translation::learn_names(const View& view) {
-    each_client_info(view.items, [&](const ItemView& info) {
-        const std::string name = name_of(info);
-        names_[name] = info.key.id;
-        if (last_ids_.size() < kMaxNames || last_ids_.contains(name)) {
-            last_ids_[name] = info.key.id;
+    each_name(view, [&](std::uint16_t client, const std::string& name) { learn(name, client); });
+}
+
+void Translation::learn(const std::string& name, std::uint16_t client) {
+    names_[name] = client;
+    if (last_ids_.size() < kMaxNames || last_ids_.contains(name)) {
+        last_ids_[name] = client;
+    }
+}
+
+void Translation::learn_own_name(const View& view, const record::TypeNames& types) {
+    const auto own = view.own ? true_own(view.items, types) : std::nullopt;
+    each_name(view, [&](std::uint16_t client, const std::string& name) {
+        if (own && client == view.own && !is_nobody(view, name) && !names_.contains(name)) {
+            learn(name, *own);
         }
     });
 }
@@ -99,27 +122,23 @@ std::uint16_t Translation::id_of(const std::string& name) {
     return id;
 }
 
-Translation::Ids Translation::ids_of(const View& view, const record::TypeNames& types) {
+Translation::Ids Translation::ids_of(const View& view) {
     Ids ids;
-    const auto own = true_own(view.items, types);
-    each_client_info(view.items, [&](const ItemView& info) {
-        const std::string name = name_of(info);
-        const bool nobody = name == " " || name.starts_with(kOthers);
-        if (nobody) {
-            ids[info.key.id] = std::nullopt;
-        } else if (view.own == info.key.id && own && !names_.contains(name)) {
-            ids[info.key.id] = *own;
-            last_ids_[name] = *own;
-        } else {
-            ids[info.key.id] = id_of(name);
-        }
+    each_name(view, [&](std::uint16_t client, const std::string& name) {
+        ids[client] = is_nobody(view, name) ? std::nullopt : std::optional{id_of(name)};
     });
     return ids;
 }
 
 void Translation::rewrite(View& view, const Ids& ids, const record::TypeNames& types,
-                          snapshot::Snapshot& out) {
-    std::vector<std::pair<ItemKey, std::vector<std::int32_t>>> items;
+                          Rewritten& out) {
+    struct Item {
+        ItemKey key{};
+        std::vector<std::int32_t> data;
+        std::uint32_t untold = 0;
+    };
+
+    std::vector<Item> items;
     const auto find = [&](std::int32_t id) -> std::optional<std::uint16_t> {
         const auto at = id < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(id));
         return at == ids.end() ? std::nullopt : at->second;
@@ -150,25 +169,35 @@ void Translation::rewrite(View& view, const Ids& ids, const record::TypeNames& t
                 }
             }
         }
-        items.emplace_back(key, std::move(data));
+        items.push_back({key, std::move(data), view.untold.empty() ? 0 : view.untold[i]});
     }
-    std::ranges::stable_sort(items, {}, [](const auto& each) { return each.first; });
-    out.clear();
+    std::ranges::stable_sort(items, {}, &Item::key);
+    out = {};
     std::optional<ItemKey> last;
-    for (const auto& [key, data] : items) {
-        if (key != last) { // two ids of one name: the first counts
-            out.append(key, data);
-            last = key;
+    for (const Item& item : items) {
+        if (item.key != last) { // two ids of one name: the first counts
+            out.items.append(item.key, item.data);
+            out.untold.push_back(item.untold);
+            last = item.key;
         }
     }
+    if (view.roster != nullptr) {
+        view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+            if (const auto id = find(client)) {
+                out.roster.put(*id, entry);
+            }
+        });
+        view.roster = &out.roster;
+    }
+    view.untold = out.untold;
     view.own = view.own ? find(*view.own) : std::nullopt;
     view.watched = view.watched ? find(*view.watched) : std::nullopt;
-    view.items = out.view();
+    view.items = out.items.view();
 }
 
 void Translation::undo(std::vector<View>& views, const record::TypeNames& types) {
-    if (views.empty() || !views.back().translated) {
-        return; // untranslated views come first
+    if (std::ranges::none_of(views, &View::translated)) {
+        return;
     }
     names_.clear();
     for (const View& view : views) {
@@ -176,10 +205,15 @@ void Translation::undo(std::vector<View>& views, const record::TypeNames& types)
             learn_names(view);
         }
     }
+    for (const View& view : views) {
+        if (view.translated) {
+            learn_own_name(view, types);
+        }
+    }
     rewritten_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].translated) {
-            rewrite(views[i], ids_of(views[i], types), types, rewritten_[i]);
+            rewrite(views[i], ids_of(views[i]), types, rewritten_[i]);
         }
     }
 }

@@ -20,8 +20,8 @@ class Translation {
     /// Another run of the server.
     void reset();
 
-    /// Replaces the items of the translated views among those of a tick; they live until the next
-    /// call. Untranslated views come first.
+    /// Replaces the items of the translated views among those of a tick, and who plays in them; they
+    /// live until the next call.
     void undo(std::vector<View>& views, const record::TypeNames& types);
 
   private:
@@ -32,16 +32,25 @@ class Translation {
     /// What an id of a view is: a client's, or nobody's that is part of the game.
     using Ids = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 
+    /// A translated view, with the server's ids.
+    struct Rewritten {
+        snapshot::Snapshot items;
+        std::vector<std::uint32_t> untold;
+        record::Roster roster;
+    };
+
     void learn_names(const View& view);
+    void learn(const std::string& name, std::uint16_t client);
+    /// Each client is told its own id, whatever others it has for the rest.
+    void learn_own_name(const View& view, const record::TypeNames& types);
     [[nodiscard]] std::uint16_t id_of(const std::string& name);
-    [[nodiscard]] Ids ids_of(const View& view, const record::TypeNames& types);
-    void rewrite(View& view, const Ids& ids, const record::TypeNames& types,
-                 snapshot::Snapshot& out);
+    [[nodiscard]] Ids ids_of(const View& view);
+    void rewrite(View& view, const Ids& ids, const record::TypeNames& types, Rewritten& out);
 
     std::map<std::string, std::uint16_t> names_;    ///< of the tick at hand, by who knows all
     std::map<std::string, std::uint16_t> last_ids_; ///< that a name had
     std::uint16_t next_made_up_ = kFirstMadeUp;
-    std::vector<snapshot::Snapshot> rewritten_;
+    std::vector<Rewritten> rewritten_;
 };
 
 } // namespace tw::game

@@ -18,6 +18,8 @@ constexpr std::size_t kTeam = 2;        ///< of a player_info; below 0: watches
 constexpr std::size_t kDeathClient = 2; ///< of a death
 /// afk, paused and spec of explayerflag.
 constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
+/// dead of 0.7's playerflag.
+constexpr std::uint32_t kDeadBit = 0x10;
 
 /// What vanilla sends of a view, less than what a tee moves in some ticks.
 constexpr std::int64_t kMargin = 400;
@@ -39,9 +41,9 @@ std::optional<Point> point_in(const SnapshotView& items, ItemKey key, std::size_
 }
 
 /// Whether what is there cannot be outside of what the view's client is sent.
-bool is_well_inside(const View& view, Point place) {
+bool is_well_inside(const View& view, std::uint16_t character, Point place) {
     const auto eye = view.own && !view.watches
-                         ? point_in(view.items, {snapshot::kCharacterType, *view.own}, kCharacterX)
+                         ? point_in(view.items, {character, *view.own}, kCharacterX)
                          : std::nullopt;
     if (!eye) {
         return false;
@@ -62,15 +64,30 @@ void each_of_type(const SnapshotView& items, std::uint16_t type, const Use& use)
     }
 }
 
+/// Whether somebody of the player list must have a tee. Of 0.7: who is out of the round has none.
+bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
+    if (roster == nullptr) {
+        return info.data.size() > kTeam && info.data[kTeam] >= 0;
+    }
+    const auto* const player = roster->find(info.key.id);
+    return player != nullptr && player->team >= 0 && !info.data.empty() &&
+           (static_cast<std::uint32_t>(info.data[0]) & kDeadBit) == 0;
+}
+
 /// Who plays, so that there must be a tee, or be one again soon.
-std::set<std::uint16_t> players_in(const SnapshotView& world, const record::TypeNames& types) {
+std::set<std::uint16_t> players_in(const Whereabouts& shown) {
+    const SnapshotView& world = shown.items;
+    const record::TypeNames& types = shown.types;
+    const bool seven = types.dialect() == snapshot::Dialect::seven;
     std::set<std::uint16_t> players;
-    each_of_type(world, snapshot::kPlayerInfoType, [&](const snapshot::ItemView& info) {
-        if (info.data.size() > kTeam && info.data[kTeam] >= 0) {
-            players.insert(info.key.id);
-        }
-    });
-    each_of_type(world, snapshot::kDeathType, [&](const snapshot::ItemView& death) {
+    each_of_type(world, snapshot::player_info_type(types.dialect()),
+                 [&](const snapshot::ItemView& info) {
+                     if (plays(info, shown.roster)) {
+                         players.insert(info.key.id);
+                     }
+                 });
+    const std::uint16_t deaths = seven ? snapshot::kSevenDeathType : snapshot::kDeathType;
+    each_of_type(world, deaths, [&](const snapshot::ItemView& death) {
         if (death.data.size() > kDeathClient) {
             players.erase(static_cast<std::uint16_t>(death.data[kDeathClient]));
         }
@@ -93,9 +110,10 @@ std::set<std::uint16_t> players_in(const SnapshotView& world, const record::Type
 
 } // namespace
 
-void Vanishing::note_tees(snapshot::Tick tick, const SnapshotView& world,
+void Vanishing::note_tees(snapshot::Tick tick, const Whereabouts& world,
                           std::span<const View> views, bool vanilla) {
-    each_of_type(world, snapshot::kCharacterType, [&](const snapshot::ItemView& tee) {
+    const std::uint16_t character = snapshot::character_type(world.types.dialect());
+    each_of_type(world.items, character, [&](const snapshot::ItemView& tee) {
         if (tee.data.size() <= kCharacterY ||
             (players_.size() >= kMaxPlayers && !players_.contains(tee.key.id))) {
             return;
@@ -109,35 +127,38 @@ void Vanishing::note_tees(snapshot::Tick tick, const SnapshotView& world,
         for (const View& view : views) {
             const bool own = view.own == tee.key.id && !view.watches;
             if (!view.translated && view.items.find(tee.key) &&
-                (own || (vanilla && is_well_inside(view, {player.x, player.y})))) {
+                (own || (vanilla && is_well_inside(view, character, {player.x, player.y})))) {
                 player.witnesses.push_back(view.session);
             }
         }
     });
 }
 
-std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const SnapshotView& world,
-                                      std::span<const View> views, const record::TypeNames& types) {
+std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const Whereabouts& world,
+                                      std::span<const View> views) {
+    const SnapshotView& items = world.items;
+    const std::uint16_t character = snapshot::character_type(world.types.dialect());
     if (looked_ && std::int64_t{tick} - *looked_ > kStep) {
         players_.clear();
     }
     looked_ = tick;
-    const auto playing = players_in(world, types);
+    const auto playing = players_in(world);
     std::erase_if(players_, [&](const auto& each) { return !playing.contains(each.first); });
     const bool vanilla =
-        world.empty() || world[0].key.type != snapshot::kDescriptorType; // DDNet has descriptors
+        items.empty() || items[0].key.type != snapshot::kDescriptorType; // DDNet has descriptors
     std::vector<Vanished> found;
     for (auto& [client, player] : players_) {
-        if (world.find({snapshot::kCharacterType, client})) {
+        if (items.find({character, client})) {
             continue;
         }
-        std::erase_if(
-            player.witnesses, [&, client = client, &player = player](std::uint32_t witness) {
-                const auto view = std::ranges::find(views, witness, &View::session);
-                const bool looks = view != views.end() && !view->watches;
-                const bool own = looks && view->own == client;
-                return !own && !(looks && vanilla && is_well_inside(*view, {player.x, player.y}));
-            });
+        std::erase_if(player.witnesses,
+                      [&, client = client, &player = player](std::uint32_t witness) {
+                          const auto view = std::ranges::find(views, witness, &View::session);
+                          const bool looks = view != views.end() && !view->watches;
+                          const bool own = looks && view->own == client;
+                          return !own && !(looks && vanilla &&
+                                           is_well_inside(*view, character, {player.x, player.y}));
+                      });
         if (!player.told && !player.witnesses.empty() &&
             std::int64_t{tick} - player.last >= kLong) {
             player.told = true;

@@ -21,6 +21,13 @@ struct Vanished {
     std::int32_t y = 0;
 };
 
+/// A world, and what it is told in.
+struct Whereabouts {
+    const snapshot::SnapshotView& items;
+    const record::TypeNames& types;
+    const record::Roster* roster; ///< who plays, where the items do not tell
+};
+
 /// Looks for tees that vanish from the middle of a view. Servers send no tee of who died, watches, or
 /// is out of the game; DDNet hides those of other teams and of solo players, so that there only the
 /// player's own view proves anything, and that not while it looks elsewhere. Vanilla hides nothing
@@ -31,10 +38,8 @@ class Vanishing {
     void reset() { players_.clear(); }
 
     /// A world with all views that were due, and these views. What is found is told once.
-    [[nodiscard]] std::vector<Vanished> look(snapshot::Tick tick,
-                                             const snapshot::SnapshotView& world,
-                                             std::span<const View> views,
-                                             const record::TypeNames& types);
+    [[nodiscard]] std::vector<Vanished> look(snapshot::Tick tick, const Whereabouts& world,
+                                             std::span<const View> views);
 
   private:
     /// After so many ticks without a tee, and without a death, it has vanished.
@@ -51,8 +56,8 @@ class Vanishing {
         bool told = false;
     };
 
-    void note_tees(snapshot::Tick tick, const snapshot::SnapshotView& world,
-                   std::span<const View> views, bool vanilla);
+    void note_tees(snapshot::Tick tick, const Whereabouts& world, std::span<const View> views,
+                   bool vanilla);
 
     std::map<std::uint16_t, Player> players_;
     std::optional<snapshot::Tick> looked_;

@@ -18,6 +18,7 @@ constexpr std::uint16_t kLastOf64 = 63;
 constexpr std::size_t kLocal = 0;
 constexpr std::size_t kPlayerFlags = 15;
 constexpr std::uint32_t kScoreboardBit = 8;
+constexpr std::uint32_t kSevenScoreboardBit = 4;
 
 /// Servers put a speaker without a name at the last id of a client that knows fewer than there are.
 bool is_nameless(const SnapshotView& items, std::uint16_t client) {
@@ -47,8 +48,8 @@ std::optional<std::uint16_t> local_player(const SnapshotView& items) {
     return std::nullopt;
 }
 
-/// Reads whom the client watches, and that it does.
-void read_watching(const SnapshotView& items, View& view) {
+/// Reads whom the client watches, and that it does. `id`: which int of the item says it.
+void read_watching(const SnapshotView& items, std::size_t id, View& view) {
     const auto keys = items.keys();
     const auto at = std::ranges::lower_bound(
         keys, ItemKey{.type = snapshot::kSpectatorInfoType, .id = 0}.packed());
@@ -57,19 +58,22 @@ void read_watching(const SnapshotView& items, View& view) {
     }
     view.watches = true;
     const auto data = items[static_cast<std::size_t>(at - keys.begin())].data;
-    if (!data.empty() && data[0] >= 0 && data[0] <= snapshot::kMaxItemId) {
-        view.watched = static_cast<std::uint16_t>(data[0]);
+    if (data.size() > id && data[id] >= 0 && data[id] <= snapshot::kMaxItemId) {
+        view.watched = static_cast<std::uint16_t>(data[id]);
     }
 }
 
-bool looks_at_scoreboard(const SnapshotView& items, std::uint16_t own) {
-    const auto at = items.find({snapshot::kCharacterType, own});
-    if (!at) {
-        return false;
-    }
-    const auto data = items[*at].data;
-    return data.size() > kPlayerFlags &&
-           (static_cast<std::uint32_t>(data[kPlayerFlags]) & kScoreboardBit) != 0;
+bool has_bit(const SnapshotView& items, ItemKey key, std::size_t offset, std::uint32_t bit) {
+    const auto at = items.find(key);
+    return at && items[*at].data.size() > offset &&
+           (static_cast<std::uint32_t>(items[*at].data[offset]) & bit) != 0;
+}
+
+/// As is_nameless, where messages tell the names: blanks in front are cut there.
+bool is_nameless(const record::Roster& roster, std::uint16_t client) {
+    const auto name = roster.name(client);
+    std::array<char, 4 * record::kPlayerNameInts> text{};
+    return name && snapshot::decode_int_string(name->ints, text) == 0;
 }
 
 } // namespace
@@ -78,14 +82,34 @@ View read_view(std::uint32_t session, std::int32_t version, const SnapshotView& 
     View view{.session = session, .version = version, .items = items};
     view.translated = is_nameless(items, kLastOf16) || is_nameless(items, kLastOf64);
     view.own = local_player(items);
-    read_watching(items, view);
-    view.scoreboard = view.own && looks_at_scoreboard(items, *view.own);
+    read_watching(items, 0, view);
+    view.scoreboard = view.own && has_bit(items, {snapshot::kCharacterType, *view.own},
+                                          kPlayerFlags, kScoreboardBit);
+    return view;
+}
+
+View read_seven_view(std::uint32_t session, std::int32_t version, const SnapshotView& items,
+                     const record::Roster* roster) {
+    View view{.session = session,
+              .version = version,
+              .items = items,
+              .dialect = snapshot::Dialect::seven,
+              .roster = roster};
+    if (roster != nullptr) {
+        view.translated = is_nameless(*roster, kLastOf64);
+        view.own = roster->own();
+    }
+    read_watching(items, 1, view);
+    view.scoreboard = view.own && has_bit(items, {snapshot::kSevenPlayerInfoType, *view.own}, 0,
+                                          kSevenScoreboardBit);
     return view;
 }
 
 bool says_more(const View& left, const View& right) {
-    return std::tuple{left.translated, -std::int64_t{left.version}, left.session} <
-           std::tuple{right.translated, -std::int64_t{right.version}, right.session};
+    const auto rank = [](const View& view) {
+        return std::tuple{view.dialect, view.translated, -std::int64_t{view.version}, view.session};
+    };
+    return rank(left) < rank(right);
 }
 
 int version_class(std::int32_t version) {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include "proxy/record/roster.h"
+#include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace tw::game {
 
@@ -17,14 +20,24 @@ struct View {
     std::optional<std::uint16_t> watched{}; ///< whom its client watches
     bool watches = false;                   ///< it looks elsewhere than where its own tee is
     bool scoreboard = false;                ///< its client looks at the scoreboard
+    snapshot::Dialect dialect = snapshot::Dialect::six; ///< that its client speaks
+    /// Who plays; null where the items tell: in 0.6, and in 0.7 that is told as 0.6 (SevenAsSix).
+    const record::Roster* roster = nullptr;
+    /// Of item i: bits of its ints that it does not tell, as in record::Sightings; empty: none.
+    std::span<const std::uint32_t> untold{};
 };
 
 /// Reads whom a snapshot was made for. The ids are those of the snapshot.
 [[nodiscard]] View read_view(std::uint32_t session, std::int32_t version,
                              const snapshot::SnapshotView& items);
 
-/// Whether `left` says more of the world than `right`: it knows all players, is of a newer version,
-/// or else has the lower number. A total order: no two views of a tick are of one session.
+/// The same of 0.7, where messages before it say some of it: `roster`, or null.
+[[nodiscard]] View read_seven_view(std::uint32_t session, std::int32_t version,
+                                   const snapshot::SnapshotView& items,
+                                   const record::Roster* roster);
+
+/// Whether `left` says more of the world than `right`: it is of 0.6, knows all players, is of a newer
+/// version, or else has the lower number. A total order: no two views of a tick are of one session.
 [[nodiscard]] bool says_more(const View& left, const View& right);
 
 /// Servers make some objects in another way for clients before these versions (views sheet,

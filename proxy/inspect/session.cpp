@@ -239,8 +239,15 @@ void Session::act_on_server(const wire::MessageHead& head) {
         break;
     case MessageId::sv_client_info:
         if (const auto player = wire::decode_client_info(head.body)) {
-            snapshots_.roster().join(
-                {.client_id = player->client_id, .own = player->local != 0, .name = player->name});
+            snapshots_.roster().join({.client_id = player->client_id,
+                                      .own = player->local != 0,
+                                      .team = player->team,
+                                      .name = player->name});
+        }
+        break;
+    case MessageId::sv_team:
+        if (const auto change = wire::decode_team(head.body)) {
+            snapshots_.roster().change_team(change->client_id, change->team);
         }
         break;
     case MessageId::sv_client_drop:

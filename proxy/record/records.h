@@ -85,8 +85,14 @@ struct Sightings {
     /// Of item i: words [i * words, (i + 1) * words), a bit for each of these sessions.
     std::span<const std::uint64_t> bits{};
     std::size_t words = 0;
-    /// Of item i: whether somebody knows the fields that only its player is told.
-    std::span<const std::uint8_t> known{};
+    /// Of item i: a bit for each of its first 32 ints that nobody was told; it is 0 there.
+    std::span<const std::uint32_t> untold{};
+
+    /// The bit of an int in `untold`. Ints behind the first 32 are all told.
+    [[nodiscard]] static constexpr std::uint32_t bit(std::size_t offset) {
+        constexpr std::size_t kBits = 32;
+        return offset < kBits ? std::uint32_t{1} << offset : 0;
+    }
 
     [[nodiscard]] std::span<const std::uint64_t> of(std::size_t item) const {
         return bits.subspan(item * words, words);

@@ -37,25 +37,46 @@ void Roster::join(const Player& player) {
     }
     const std::string text =
         wire::sanitize_string(std::as_bytes(std::span{player.name}), kNameCleaning);
-    Name& name = names_[static_cast<std::size_t>(player.client_id)].emplace();
+    Entry entry{.team = player.team};
     // Vanilla and DDNet know no longer names than fit here.
-    snapshot::encode_int_string(cut(text, snapshot::kIntStringBytes * name.size() - 1), name);
+    snapshot::encode_int_string(cut(text, snapshot::kIntStringBytes * entry.name.size() - 1),
+                                entry.name);
+    const auto client = static_cast<std::uint16_t>(player.client_id);
+    put(client, entry);
     if (player.own) {
-        own_ = static_cast<std::uint16_t>(player.client_id);
+        own_ = client;
+    }
+}
+
+void Roster::change_team(std::int32_t client_id, std::int32_t team) {
+    if (is_client(client_id) && find(static_cast<std::uint16_t>(client_id)) != nullptr) {
+        players_[static_cast<std::size_t>(client_id)]->team = team;
     }
 }
 
 void Roster::leave(std::int32_t client_id) {
-    if (is_client(client_id)) {
-        names_[static_cast<std::size_t>(client_id)].reset();
+    if (is_client(client_id) && static_cast<std::size_t>(client_id) < players_.size()) {
+        players_[static_cast<std::size_t>(client_id)].reset();
     }
 }
 
-std::optional<PackedText> Roster::name(std::uint16_t client) const {
-    if (client >= names_.size() || !names_[client]) {
-        return std::nullopt;
+void Roster::put(std::uint16_t client, const Entry& entry) {
+    if (client >= kMaxPlayers) {
+        return;
     }
-    return PackedText{*names_[client]};
+    if (client >= players_.size()) {
+        players_.resize(client + std::size_t{1});
+    }
+    players_[client] = entry;
+}
+
+const Roster::Entry* Roster::find(std::uint16_t client) const {
+    return client < players_.size() && players_[client] ? &*players_[client] : nullptr;
+}
+
+std::optional<PackedText> Roster::name(std::uint16_t client) const {
+    const Entry* const entry = find(client);
+    return entry == nullptr ? std::nullopt : std::optional{PackedText{entry->name}};
 }
 
 } // namespace tw::record

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace tw::record {
 
@@ -15,30 +16,60 @@ namespace tw::record {
 class Roster {
   public:
     static constexpr std::size_t kMaxClients = 64; ///< that 0.7 can name
+    /// Ids that a world may have: of the largest server, and as many again for who it cannot tell.
+    static constexpr std::size_t kMaxPlayers = 256;
 
     struct Player {
         std::int32_t client_id = 0;
-        bool own = false;      ///< the receiver's
+        bool own = false; ///< the receiver's
+        std::int32_t team = 0;
         std::string_view name; ///< bytes as they stand
+    };
+
+    using Name = std::array<std::int32_t, kPlayerNameInts>;
+
+    /// What is known of one.
+    struct Entry {
+        Name name{}; ///< packed as snapshots of 0.6 pack it
+        std::int32_t team = 0;
+
+        friend bool operator==(const Entry&, const Entry&) = default;
     };
 
     /// Somebody joined, or is told of again. A client id out of range is ignored, as by clients.
     void join(const Player& player);
+    void change_team(std::int32_t client_id, std::int32_t team);
     void leave(std::int32_t client_id);
 
     /// Another map: all of it is told again.
     void clear() { *this = {}; }
 
-    /// Nothing: it was not told. Names are packed as snapshots of 0.6 pack them.
+    /// Puts somebody there who is known from elsewhere. What is out of range is ignored.
+    void put(std::uint16_t client, const Entry& entry);
+
+    void put_own(std::uint16_t client) { own_ = client; }
+
+    /// Null: it was not told.
+    [[nodiscard]] const Entry* find(std::uint16_t client) const;
     [[nodiscard]] std::optional<PackedText> name(std::uint16_t client) const;
 
     /// The receiver's own client.
     [[nodiscard]] std::optional<std::uint16_t> own() const { return own_; }
 
-  private:
-    using Name = std::array<std::int32_t, kPlayerNameInts>;
+    /// `use(client, entry)` for each that is known, by client id.
+    template <typename Use>
+    void each(const Use& use) const {
+        for (std::size_t i = 0; i < players_.size(); ++i) {
+            if (players_[i]) {
+                use(static_cast<std::uint16_t>(i), *players_[i]);
+            }
+        }
+    }
 
-    std::array<std::optional<Name>, kMaxClients> names_{};
+    friend bool operator==(const Roster&, const Roster&) = default;
+
+  private:
+    std::vector<std::optional<Entry>> players_; ///< by client id, up to the highest there was
     std::optional<std::uint16_t> own_;
 };
 

@@ -61,6 +61,10 @@ bool begin_alike(const snapshot::SnapshotView& left, const snapshot::SnapshotVie
            (count == 0 || same(left.data(), right.data(), left.ends()[count - 1]));
 }
 
+snapshot::Dialect other_than(snapshot::Dialect dialect) {
+    return dialect == snapshot::Dialect::six ? snapshot::Dialect::seven : snapshot::Dialect::six;
+}
+
 } // namespace
 
 std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
@@ -131,7 +135,8 @@ const TypeNames::Entry* TypeNames::find(std::uint16_t type) const {
 
 const snapshot::ObjectSpec* TypeNames::object(std::uint16_t type) const {
     if (type < snapshot::kFirstUuidType) {
-        return objects_->find(type, dialect_);
+        const snapshot::ObjectSpec* const object = objects_->find(type, dialect_);
+        return object == nullptr && mixed_ ? objects_->find(type, other_than(dialect_)) : object;
     }
     const Entry* entry = find(type);
     return entry == nullptr ? nullptr : entry->object;

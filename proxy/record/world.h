@@ -110,8 +110,13 @@ class TypeNames {
     /// Another connection.
     void begin(snapshot::Dialect dialect) {
         dialect_ = dialect;
+        mixed_ = false;
         entries_.clear();
     }
+
+    /// What both dialects tell stands side by side from now on: numbers that this one does not have
+    /// are the other's.
+    void mix() { mixed_ = true; }
 
     /// Whose numbered types these are.
     [[nodiscard]] snapshot::Dialect dialect() const { return dialect_; }
@@ -125,6 +130,7 @@ class TypeNames {
   private:
     const snapshot::ObjectSet* objects_;
     snapshot::Dialect dialect_ = snapshot::Dialect::six;
+    bool mixed_ = false;
     std::vector<Entry> entries_; ///< sorted by type
 };
 

@@ -22,6 +22,7 @@ void WorldQueue::Batch::pass_on(game::InputSink& to) {
         std::span{ints_}.subspan(entry.begin, 2 * entry.num_items + entry.num_ints),
         entry.num_items, entry.num_ints);
     input.world = entry.world.get();
+    input.roster = entry.roster.get();
     if (entry.named) {
         input.server = entry.named->server;
         input.map = input.kind == Input::Kind::map ? &entry.named->map : nullptr;
@@ -29,24 +30,30 @@ void WorldQueue::Batch::pass_on(game::InputSink& to) {
     to.on_input(input);
 }
 
-std::shared_ptr<const record::World> WorldQueue::keep_world(const Input& input) {
-    KeptWorld& kept = worlds_[input.session];
+void WorldQueue::keep(const Input& input, Batch::Entry& entry) {
+    Kept& kept = kept_[input.session];
     if (kept.seen != input.world) {
         kept.seen = input.world;
-        kept.copy =
+        kept.world =
             input.world == nullptr ? nullptr : std::make_shared<const record::World>(*input.world);
     }
-    return kept.copy;
+    if (input.roster == nullptr) {
+        kept.roster.reset();
+    } else if (kept.roster == nullptr || *kept.roster != *input.roster) {
+        kept.roster = std::make_shared<const record::Roster>(*input.roster);
+    }
+    entry.world = kept.world;
+    entry.roster = kept.roster;
 }
 
 void WorldQueue::on_input(const Input& input) {
     Batch::Entry entry{.input = input};
     if (input.kind == Input::Kind::snapshot) {
-        entry.world = keep_world(input);
+        keep(input, entry);
         entry.num_items = input.items.size();
         entry.num_ints = input.items.data().size();
     } else {
-        worlds_.erase(input.session); // its address may be another map's from now on
+        kept_.erase(input.session); // its address may be another map's from now on
     }
     if (input.kind == Input::Kind::open || input.kind == Input::Kind::map) {
         auto named = std::make_shared<Batch::Named>();

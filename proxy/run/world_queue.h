@@ -53,6 +53,7 @@ class WorldQueue final : public game::InputSink {
             std::size_t num_ints = 0;
             std::shared_ptr<const Named> named{};
             std::shared_ptr<const record::World> world{};
+            std::shared_ptr<const record::Roster> roster{};
         };
 
         void clear();
@@ -81,18 +82,20 @@ class WorldQueue final : public game::InputSink {
     [[nodiscard]] std::uint64_t dropped() const;
 
   private:
-    struct KeptWorld {
+    /// What a session's snapshots point at, copied when it is another.
+    struct Kept {
         const record::World* seen = nullptr;
-        std::shared_ptr<const record::World> copy{};
+        std::shared_ptr<const record::World> world{};
+        std::shared_ptr<const record::Roster> roster{};
     };
 
-    [[nodiscard]] std::shared_ptr<const record::World> keep_world(const game::Input& input);
+    void keep(const game::Input& input, Batch::Entry& entry);
 
     mutable std::mutex mutex_;
     Batch filling_;
     std::uint64_t dropped_ = 0;
     std::atomic<bool> resting_{false};
-    std::unordered_map<std::uint32_t, KeptWorld> worlds_; ///< of the side that fills
+    std::unordered_map<std::uint32_t, Kept> kept_; ///< of the side that fills
 };
 
 } // namespace tw::run

@@ -189,25 +189,25 @@ void ItemWriter::write_place(const record::WorldPlace& place, JsonBuffer& out) {
 }
 
 std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
-                                                      const ItemView& item, bool known,
+                                                      const ItemView& item, std::uint32_t untold,
                                                       JsonBuffer& out) {
     // Knuth's multiplicative hash; its upper bits are the good ones.
     constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kWrittenItems));
     static_assert(std::has_single_bit(kWrittenItems));
     WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
-    if (written.spec == &spec && written.key == item.key && written.known == known &&
+    if (written.spec == &spec && written.key == item.key && written.untold == untold &&
         equal(written.ints, item.data)) {
         out.append(std::string_view{written.text.data(), written.text.size()});
         return written.client;
     }
     const auto client = snapshot::client_of(spec, item.key, item.data);
     const std::size_t begin = out.size();
-    objects_[set_->index_of(spec)].write(item.key, item.data, known, out);
+    objects_[set_->index_of(spec)].write(item.key, item.data, untold, out);
     const std::string_view text = out.view().substr(begin);
     if (text.size() <= kMaxWrittenText) {
         written.spec = &spec;
         written.key = item.key;
-        written.known = known;
+        written.untold = untold;
         written.client = client;
         written.ints.assign(item.data.begin(), item.data.end());
         written.text.assign(text.begin(), text.end());
@@ -222,8 +222,8 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
     if (spec == nullptr) {
         write_unknown_front(record, item, out);
     } else {
-        if (const auto client = write_object(
-                *spec, item, sightings == nullptr || sightings->known[index] != 0, out)) {
+        const std::uint32_t untold = sightings == nullptr ? 0 : sightings->untold[index];
+        if (const auto client = write_object(*spec, item, untold, out)) {
             write_player(record, *client, out);
         }
         if (record.world != nullptr) {

@@ -47,13 +47,13 @@ class ItemWriter {
     struct WrittenItem {
         const snapshot::ObjectSpec* spec = nullptr;
         snapshot::ItemKey key;
-        bool known = true;                   ///< what only its player is told
+        std::uint32_t untold = 0;            ///< of its ints, bits as of record::Sightings
         std::optional<std::uint16_t> client; ///< whose item it is
         std::vector<std::int32_t> ints;
         std::vector<char> text;
     };
 
-    static constexpr std::size_t kMaxPlayers = 128;
+    static constexpr std::size_t kMaxPlayers = record::Roster::kMaxPlayers;
     /// A server with 64 players shows about 800 different items.
     static constexpr std::size_t kWrittenItems = 2048;
     /// Longer texts are not kept. Items of custom objects can be long; those of the game are not.
@@ -65,7 +65,7 @@ class ItemWriter {
     void write_sessions(const record::Sightings& sightings, std::size_t index, JsonBuffer& out);
     /// Returns whose item it is.
     std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,
-                                              const snapshot::ItemView& item, bool known,
+                                              const snapshot::ItemView& item, std::uint32_t untold,
                                               JsonBuffer& out);
     void write_player(const record::SnapshotRecord& record, std::uint16_t client, JsonBuffer& out);
     /// Makes `player` what this snapshot says.

@@ -84,7 +84,7 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
                            .kind = field.kind,
                            .offset = field.offset,
                            .count = field.count,
-                           .own = field.merge == snapshot::FieldMerge::own});
+                           .bit = record::Sightings::bit(field.offset)});
         room_ += fields_.back().key.room() + kIntStringRoom + field.count * kIntRoom;
         if (field.names != nullptr) {
             prepare_names(field);
@@ -95,7 +95,9 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
 void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
     const std::string key = ",\"" + std::string{field.name} + "\":";
     const auto& values = field.names->values;
-    Names names{.offset = field.offset, .when = field.names_when};
+    Names names{.offset = field.offset,
+                .when = field.names_when,
+                .bit = record::Sightings::bit(field.offset)};
     if (field.names->flags) {
         names.key = Literal{key + '['};
         room_ += names.key.room();
@@ -123,12 +125,14 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
     names_.push_back(std::move(names));
 }
 
-char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data, bool known) const {
+char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
+                               std::uint32_t untold) const {
+    char* const begin = to;
     for (const Field& field : fields_) {
         if (std::size_t{field.offset} + field.count > data.size()) {
             break; // an older server sends fewer ints; what is there is written
         }
-        if (!known && field.own) {
+        if ((untold & field.bit) != 0) {
             continue;
         }
         to = field.key.put(to);
@@ -146,6 +150,10 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data, boo
         } else {
             to = put_int(to, ints.front());
         }
+    }
+    if (untold != 0 && to != begin && *begin == ',') { // the first field was left out
+        std::memmove(begin, begin + 1, static_cast<std::size_t>(to - begin) - 1);
+        --to;
     }
     return to;
 }
@@ -184,7 +192,8 @@ char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
     return to;
 }
 
-char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data) const {
+char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
+                              std::uint32_t untold) const {
     char* const begin = to;
     // Every name comes with a comma in front; the first one's makes way for the key.
     to = kNamesKey.put(to);
@@ -193,7 +202,7 @@ char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data) cons
         if (names.offset >= data.size()) {
             break;
         }
-        if (snapshot::names_hold(names.when, names.offset, data)) {
+        if ((untold & names.bit) == 0 && snapshot::names_hold(names.when, names.offset, data)) {
             to = put_name(to == first ? first - 1 : to, names, data[names.offset]);
             if (to == first - 1) {
                 to = first;
@@ -208,14 +217,14 @@ char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data) cons
     return to;
 }
 
-void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> data, bool known,
-                         JsonBuffer& out) const {
+void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> data,
+                         std::uint32_t untold, JsonBuffer& out) const {
     char* to = front_.put(out.room(room_));
     to = put_int(to, key.type);
     to = put_int(kIdKey.put(to), key.id);
-    to = put_fields(kFieldsKey.put(to), data, known);
+    to = put_fields(kFieldsKey.put(to), data, untold);
     *to++ = '}';
-    out.took(put_names(to, data));
+    out.took(put_names(to, data, untold));
 }
 
 } // namespace tw::sink

@@ -19,8 +19,8 @@ class ObjectWriter {
 
     /// Appends `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`, which the
     /// caller goes on with.
-    /// `known`: so are the fields that only the item's player is told; else they are left out.
-    void write(snapshot::ItemKey key, std::span<const std::int32_t> data, bool known,
+    /// `untold`: bits of ints that are not known (record::Sightings); their fields are left out.
+    void write(snapshot::ItemKey key, std::span<const std::int32_t> data, std::uint32_t untold,
                JsonBuffer& out) const;
 
   private:
@@ -29,7 +29,7 @@ class ObjectWriter {
         snapshot::FieldKind kind = snapshot::FieldKind::integer;
         std::uint8_t offset = 0;
         std::uint8_t count = 1;
-        bool own = false; ///< only the item's player is told
+        std::uint32_t bit = 0; ///< of its first int, among those that may be untold
     };
 
     struct Flag {
@@ -46,14 +46,17 @@ class ObjectWriter {
     struct Names {
         std::uint8_t offset = 0;
         std::uint32_t when = 0;
+        std::uint32_t bit = 0;
         std::vector<Name> values{}; ///< by value, each once
         Literal key{};              ///< `,"playerflags":[`, for flags
         std::vector<Flag> flags{};
     };
 
     void prepare_names(const snapshot::FieldSpec& field);
-    [[nodiscard]] char* put_fields(char* to, std::span<const std::int32_t> data, bool known) const;
-    [[nodiscard]] char* put_names(char* to, std::span<const std::int32_t> data) const;
+    [[nodiscard]] char* put_fields(char* to, std::span<const std::int32_t> data,
+                                   std::uint32_t untold) const;
+    [[nodiscard]] char* put_names(char* to, std::span<const std::int32_t> data,
+                                  std::uint32_t untold) const;
     [[nodiscard]] static char* put_name(char* to, const Names& names, std::int32_t value);
 
     Literal front_; ///< `{"type":"character","type_id":`

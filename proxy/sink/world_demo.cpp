@@ -1,5 +1,6 @@
 #include "proxy/sink/world_demo.h"
 
+#include "proxy/record/snapshot_names.h"
 #include "snapshot/objects.h"
 
 #include <algorithm>
@@ -87,7 +88,8 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
 void WorldDemo::take(const record::WorldRecord& world) {
     // A tick that only some were sent, because they asked for more than others get.
     const bool partial = world.tick % 2 != 0 && !world.complete;
-    if (partial || world.map == nullptr) {
+    const bool seven = record::dialect_of(world.shown) == snapshot::Dialect::seven;
+    if (partial || seven || world.map == nullptr) {
         return;
     }
     if (run_ != world.run) {

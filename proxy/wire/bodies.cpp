@@ -176,6 +176,11 @@ std::optional<ClientInfoBody> decode_client_info(std::span<const std::byte> body
                        &Body::name>(body);
 }
 
+std::optional<TeamBody> decode_team(std::span<const std::byte> body) {
+    using Body = TeamBody;
+    return decode_body<table::kSvTeam, Body, &Body::client_id, &Body::team>(body);
+}
+
 std::optional<ClientDropBody> decode_client_drop(std::span<const std::byte> body) {
     using Body = ClientDropBody;
     return decode_body<table::kSvClientDrop, Body, &Body::client_id>(body);

@@ -107,6 +107,13 @@ struct ClientInfoBody {
 
 [[nodiscard]] std::optional<ClientInfoBody> decode_client_info(std::span<const std::byte> body);
 
+struct TeamBody {
+    std::int32_t client_id = 0;
+    std::int32_t team = 0;
+};
+
+[[nodiscard]] std::optional<TeamBody> decode_team(std::span<const std::byte> body);
+
 struct ClientDropBody {
     std::int32_t client_id = 0;
 };

@@ -64,7 +64,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     const folder = temporaryFolder();
     const server = await startTeeworlds({ folder, port: await freePort(), settings: ['sv_rcon_password hunter2', 'password hunter2'] });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'),
-        args: ['--items', 'all', '--raw', '--maps', SEVEN_MAPS, '--demo', folder] });
+        args: ['--items', 'all', '--raw', '--view', 'both', '--maps', SEVEN_MAPS, '--demo', folder] });
     assert.equal(spawnSync(TWSCOPE, ['health', `127.0.0.1:${proxy.port}`, '--timeout', '5']).status, 0, 'it answers in 0.7 alone');
     const bots = [];
     for (const [index, name] of ['anna', 'b\u00f6b', 'cleo'].entries()) {
@@ -104,6 +104,16 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     assert.ok(tees.every(({ at }) => at.game !== 'solid'));
     const maps = of(records, 'map').filter(({ session }) => session === played[0].session);
     assert.deepEqual(maps.map(({ name, source }) => `${name} ${source}`), ['dm1 folder', 'ctf1 folder']);
+
+    // One world a tick of all of them, in the objects of 0.7; one run a map.
+    const worlds = of(records, 'world');
+    const ticks = of(records, 'snapshot').filter(({ items }) => items.length).map(({ tick, session }) => `${session} ${tick}`);
+    assert.ok(worlds.length > PLAYED && worlds.length < ticks.length, `${worlds.length} worlds of ${ticks.length} snapshots`);
+    assert.deepEqual([...new Set(worlds.map(({ run }) => run))], [1, 2]);
+    assert.equal(Math.max(...worlds.map(({ views }) => views)), 3);
+    const met = worlds.filter(({ views }) => views === 3).flatMap(({ items }) => items.filter(({ type }) => type === 'character'));
+    assert.deepEqual([...new Set(met.map(({ player }) => player))].sort(), ['anna', 'b\u00f6b', 'cleo']);
+    assert.ok(met.every(({ fields, at }) => at && fields.health !== undefined && fields.player_flags === undefined));
 
     // What is not for everybody is in no record.
     const text = readFileSync(proxy.file, 'utf8');
@@ -152,7 +162,7 @@ test('DDNet: clients of 0.6 and of 0.7 in one game', async () => {
     const folder = temporaryFolder();
     const server = await startServer({ folder, port: await freePort(), settings: ['sv_sixup 1'] });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all', '--raw',
-        '--maps', MAPS, '--maps', CONVERTED_MAPS] });
+        '--view', 'both', '--maps', MAPS, '--maps', CONVERTED_MAPS] });
     const six = await new Bot(proxy.port, 'six', { keep: true }).join();
     const seven = await new SevenBot(proxy.port, 'seven').join();
     six.walk();
@@ -183,6 +193,14 @@ test('DDNet: clients of 0.6 and of 0.7 in one game', async () => {
         assert.ok(tees.every(({ at }) => at !== undefined));
     }
     assert.equal(new Set(of(records, 'map').map(({ crc }) => crc)).size, 2);
+    // They meet in one world, which says of each what its own client was told.
+    const worlds = of(records, 'world').filter(({ views }) => views === 2);
+    assert.ok(worlds.length > PLAYED / 2);
+    for (const { items } of worlds) {
+        const each = items.filter(({ type }) => type === 'character');
+        assert.deepEqual(each.map(({ player }) => player).sort(), ['seven', 'six']);
+        assert.ok(each.every(({ type_id: type, fields }) => type === 9 && fields.health !== undefined && fields.player_flags !== undefined));
+    }
 });
 
 /** All UDP datagrams of a classic pcap of Ethernet and IPv4. */

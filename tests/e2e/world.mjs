@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
 import { freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
+import { endSevenBots, SevenBot } from './seven_client.mjs';
 import { MAPS, startServer } from './server.mjs';
 
 const NAMES = ['anna', 'bob', 'cleo', 'dora', 'emil', 'fay'];
@@ -19,6 +20,7 @@ const WAIT_MS = 40000;
 const TRUTH = fileURLToPath(new URL('world_truth.py', import.meta.url));
 const DEMOS = fileURLToPath(new URL('../demos', import.meta.url));
 
+after(endSevenBots);
 after(endPeers);
 
 const plays = (bots, count) => {
@@ -34,19 +36,23 @@ function find(folder, name) {
 
 const lines = (file, type) => readFileSync(file, 'utf8').split('\n').filter((line) => line.includes(`"type":"${type}"`));
 
-async function game(map, settings = []) {
+/** @param sevens how many of the players have clients of 0.7 */
+async function game(map, settings = [], sevens = 0) {
     const folder = temporaryFolder();
     const worlds = join(folder, 'worlds');
     mkdirSync(worlds);
     const server = await startServer({ folder, port: await freePort(), map, settings });
     const records = join(folder, 'game.jsonl');
     const capture = join(folder, 'game.pcapng');
-    const proxy = await startProxy({ server: server.port, records, args: ['--maps', MAPS, '--view', 'both', '--items', 'all', '--raw',
+    const proxy = await startProxy({ server: server.port, records, args: ['--maps', MAPS, '--maps', `${MAPS}7`, '--view', 'both', '--items', 'all', '--raw',
         '--demo', worlds, '-w', capture, '--show-secrets'] });
     const bots = [];
-    for (const [seed, name] of NAMES.entries()) bots.push(await new Bot(proxy.port, name, { seed: seed + 1, keep: true }).join());
+    for (const [seed, name] of NAMES.entries()) {
+        const Client = seed < NAMES.length - sevens ? Bot : SevenBot;
+        bots.push(await new Client(proxy.port, name, { seed: seed + 1, keep: true }).join());
+    }
     await server.command('record truth');
-    for (const bot of bots) bot.walk();
+    for (const bot of bots) bot.walk?.(); // those of 0.7 walk from the start
     await plays(bots, SNAPSHOTS);
     await server.command('stoprecord');
     await waitUntil('the server to end its demo', () => /[Ss]topped recording/.test(server.child.log), WAIT_MS);
@@ -58,17 +64,20 @@ async function game(map, settings = []) {
     return { folder, worlds, records, capture, truth };
 }
 
-for (const [map, settings] of [['ctf2', []], ['Sunny Side Up', ['sv_high_bandwidth 1']]]) {
-    test(`${map}: the world is what the server's own demo shows, no more, and nothing of what was seen is missing`, async () => {
-        const { folder, worlds, records, capture, truth } = await game(map, settings);
+const GAMES = [['ctf2', [], 0], ['Sunny Side Up', ['sv_high_bandwidth 1'], 0], ['Tsunami', ['sv_sixup 1'], 3],
+    ['Sunny Side Up', ['sv_sixup 1'], 5]];
+
+for (const [map, settings, sevens] of GAMES) {
+    test(`${map}, ${sevens} clients of 0.7: the world is what the server's own demo shows, no more, and nothing of what was seen is missing`, async () => {
+        const { folder, worlds, records, capture, truth } = await game(map, settings, sevens);
         const held = spawnSync('python3', [TRUTH, truth, records], { encoding: 'utf8' });
         console.error(held.stdout);
         assert.equal(held.status, 0, held.stdout + held.stderr);
 
         // The same worlds from the capture of the run.
         const again = join(folder, 'again.jsonl');
-        execFileSync(TWSCOPE, ['decode', capture, '--maps', MAPS, '--view', 'world', '--items', 'all', '--raw', '-o', again],
-            { stdio: 'ignore' });
+        execFileSync(TWSCOPE, ['decode', capture, '--maps', MAPS, '--maps', `${MAPS}7`, '--view', 'world', '--items', 'all', '--raw',
+            '-o', again], { stdio: 'ignore' });
         assert.deepEqual(lines(again, 'world'), lines(records, 'world'));
 
         // A demo with everybody in it, as another reader reads it.

@@ -32,7 +32,7 @@ std::size_t found_after(const std::function<void(Items&)>& change, Items items =
         views.add(1, 0, items);
         const auto list = views.list();
         types.learn(list.front().items);
-        found += vanishing.look(tick, list.front().items, list, types).size();
+        found += vanishing.look(tick, {list.front().items, types, nullptr}, list).size();
     };
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
         look(tick);

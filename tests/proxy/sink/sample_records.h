@@ -83,7 +83,7 @@ class SampleRecords {
         finding.place = place_;
         finding.left_out = 24;
         finding.other_session = 5;
-        sightings_ = {.sessions = seers_, .bits = seen_, .words = 1, .known = known_};
+        sightings_ = {.sessions = seers_, .bits = seen_, .words = 1, .untold = untold_};
         world.shown = snapshot;
         world.shown.sightings = &sightings_;
         map.again = true;
@@ -169,7 +169,7 @@ class SampleRecords {
     std::optional<record::WorldPlace> place_;
     std::vector<std::uint32_t> seers_{2, 3};
     std::vector<std::uint64_t> seen_{3, 1, 2, 3, 3, 1};
-    std::vector<std::uint8_t> known_{1, 0, 1, 1, 1, 1};
+    std::vector<std::uint32_t> untold_{0, 1U << 16U | 1U << 17U | 1U << 18U, 0, 0, 0, 0};
     record::Sightings sightings_;
 
   public:
