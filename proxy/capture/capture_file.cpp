@@ -57,8 +57,7 @@ struct LinkForm {
 
 /// A compressed file as a stream of what is in it; null: it is none, or cannot be opened.
 std::FILE* open_unpacked(const std::string& path) {
-    constexpr std::string_view kCompressed = ".zst";
-    if (!path.ends_with(kCompressed)) {
+    if (!path.ends_with(".zst") && !path.ends_with(".gz")) {
         return nullptr;
     }
     try {

@@ -3,40 +3,22 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <new>
 #include <string_view>
 #include <system_error>
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <zstd.h>
 
 namespace tw::sink {
 
 namespace {
 
-using namespace std::string_view_literals;
-
-constexpr std::string_view kFrame = "\x28\xB5\x2F\xFD"sv;
 constexpr std::size_t kPiece = std::size_t{1} << 18U;
-/// A file may ask for a window of this size to be unpacked, and no more memory.
-constexpr int kMaxWindowLog = 27;
-
-/// What a compressed file may begin with, beside a frame: 0x184D2A50 to 0x184D2A5F.
-bool is_skippable(std::string_view begin) {
-    return begin.size() == kFrame.size() && (begin[0] & '\xF0') == '\x50' &&
-           begin.substr(1) == "\x2A\x4D\x18"sv;
-}
-
-bool may_be_packed(char first) {
-    return first == kFrame.front() || (first & '\xF0') == '\x50';
-}
 
 } // namespace
 
 ByteSource::ByteSource(const std::string& path)
-    : file_{path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)},
-      context_{nullptr, &ZSTD_freeDCtx} {
+    : file_{path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)} {
     if (file_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
@@ -62,7 +44,7 @@ std::size_t ByteSource::read_file(std::span<char> room) {
 
 /// The first bytes say what the file is.
 void ByteSource::look_at_begin() {
-    std::array<char, kFrame.size()> begin{};
+    std::array<char, kSignatureSize> begin{};
     while (packed_.size() < begin.size()) {
         const std::size_t more = read_file(std::span{begin}.first(begin.size() - packed_.size()));
         if (more == 0) {
@@ -72,14 +54,8 @@ void ByteSource::look_at_begin() {
                        begin.begin() + static_cast<std::ptrdiff_t>(more));
     }
     const std::string_view text{packed_.data(), packed_.size()};
-    begun_ = text.size() == begin.size() || (!text.empty() && !may_be_packed(text.front()));
-    if (text == kFrame || is_skippable(text)) {
-        context_.reset(ZSTD_createDCtx());
-        if (context_ == nullptr) {
-            throw std::bad_alloc{};
-        }
-        ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
-    }
+    unpacker_ = make_unpacker(text);
+    begun_ = unpacker_ != nullptr || text.size() == begin.size() || !may_be_packed(text);
 }
 
 std::size_t ByteSource::read(std::span<char> room) {
@@ -89,7 +65,7 @@ std::size_t ByteSource::read(std::span<char> room) {
     if (!begun_) {
         look_at_begin();
     }
-    if (context_ != nullptr) {
+    if (unpacker_ != nullptr) {
         return read_packed(room);
     }
     if (!begun_) {
@@ -105,33 +81,28 @@ std::size_t ByteSource::read(std::span<char> room) {
 }
 
 std::size_t ByteSource::read_packed(std::span<char> room) {
-    ZSTD_outBuffer out{.dst = room.data(), .size = room.size(), .pos = 0};
-    while (out.pos < out.size) {
+    std::size_t written = 0;
+    while (written < room.size()) {
         if (at_ == packed_.size()) {
             packed_.resize(kPiece);
             packed_.resize(read_file(packed_));
             at_ = 0;
         }
-        ZSTD_inBuffer in{.src = packed_.data(), .size = packed_.size(), .pos = at_};
-        const std::size_t before = out.pos;
-        const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &in);
-        const bool stuck = in.pos == at_ && out.pos == before;
-        at_ = in.pos;
-        if (ZSTD_isError(left) != 0) {
+        const auto step = unpacker_->unpack(std::span{packed_}.subspan(at_), room.subspan(written));
+        at_ += step.read;
+        written += step.written;
+        if (step.damaged) {
             end_ = FileEnd::damaged;
             break;
         }
-        if (!stuck || in.pos != in.size) {
-            within_frame_ = left != 0;
-        }
-        if (packed_.empty() && stuck) {
+        if (packed_.empty() && step.written == 0) {
             end_ = end_ == FileEnd::unreadable ? end_
-                   : within_frame_             ? FileEnd::within_frame
+                   : step.within_frame         ? FileEnd::within_frame
                                                : FileEnd::whole;
             break;
         }
     }
-    return out.pos;
+    return written;
 }
 
 } // namespace tw::sink

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "proxy/sink/unpacker.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
-
-struct ZSTD_DCtx_s;
 
 namespace tw::sink {
 
@@ -19,7 +19,7 @@ enum class FileEnd : std::uint8_t {
     unreadable,   ///< the system cannot read it any further
 };
 
-/// What a file holds, unpacked where it begins as zstd does; "-": standard input. At its end it can be
+/// What a file holds, unpacked where it begins as zstd or gzip does; "-": standard input. At its end it can be
 /// asked again, when the file may have grown.
 class ByteSource {
   public:
@@ -36,7 +36,7 @@ class ByteSource {
 
     [[nodiscard]] FileEnd end() const { return end_; }
 
-    [[nodiscard]] bool compressed() const { return context_ != nullptr; }
+    [[nodiscard]] bool compressed() const { return unpacker_ != nullptr; }
 
     /// Bytes of the file that were read.
     [[nodiscard]] std::uint64_t position() const { return position_; }
@@ -51,10 +51,9 @@ class ByteSource {
     int file_;
     std::uint64_t position_ = 0;
     bool begun_ = false;
-    bool within_frame_ = false;
     FileEnd end_ = FileEnd::whole;
-    std::unique_ptr<ZSTD_DCtx_s, std::size_t (*)(ZSTD_DCtx_s*)> context_;
-    std::vector<char> packed_; ///< read, and not unpacked from `at_` on
+    std::unique_ptr<Unpacker> unpacker_; ///< null: it is not compressed
+    std::vector<char> packed_;           ///< read, and not unpacked from `at_` on
     std::size_t at_ = 0;
 };
 

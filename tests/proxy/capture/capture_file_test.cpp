@@ -1,5 +1,7 @@
 #include "proxy/capture/capture_file.h"
+#include "tests/support/capture.h"
 #include "tests/support/capture_writer.h"
+#include "tests/support/test_data.h"
 
 #include <algorithm>
 #include <optional>
@@ -47,7 +49,7 @@ std::optional<Content> read(std::span<const std::byte> bytes) {
     Content content;
     try {
         CaptureFile capture{file.path()};
-        CapturedDatagram datagram;
+        tw::capture::CapturedDatagram datagram;
         while (capture.next(datagram)) {
             content.datagrams.push_back(to_string(datagram.source) + ' ' +
                                         to_string(datagram.destination) + ' ' +
@@ -242,6 +244,20 @@ TEST_CASE("a capture cut at any byte gives what stands before the cut, or is ref
         }
         CHECK(most == 3);
     }
+}
+
+TEST_CASE("what gzip packed is read as what was packed") {
+    const std::string path = test_data("captures/bench-4.pcap.gz");
+    const auto wanted = tw::test::read_capture(path);
+    REQUIRE(wanted.size() > 1000);
+    CaptureFile capture{path};
+    tw::capture::CapturedDatagram datagram;
+    for (const auto& each : wanted) {
+        REQUIRE(capture.next(datagram));
+        CHECK(datagram.time / 1000 == each.time_us);
+        CHECK(std::ranges::equal(datagram.payload, each.payload));
+    }
+    CHECK_FALSE(capture.next(datagram));
 }
 
 TEST_CASE("frames cut at any byte are no datagrams, or the whole one") {

@@ -1,4 +1,4 @@
-// Covers: proxy/sink/byte_source.cpp
+// Covers: proxy/sink/byte_source.cpp, proxy/sink/unpacker.cpp
 #include "proxy/sink/line_reader.h"
 #include "tests/proxy/sink/zstd_text.h"
 #include "tests/support/program.h"
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 using namespace tw::sink;
 using namespace tw::test;
@@ -32,6 +33,25 @@ Read read(const std::string& bytes) {
     result.rest = reader.rest();
     result.end = reader.source().end();
     return result;
+}
+
+/// As gzip(1) writes it.
+std::string gzipped(const std::string& text) {
+    constexpr int kGzipWindow = 16 + MAX_WBITS;
+    constexpr int kMemory = 8;
+    z_stream stream{};
+    REQUIRE(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
+                         Z_DEFAULT_STRATEGY) == Z_OK);
+    std::string in = text;
+    std::string out(deflateBound(&stream, text.size()), '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(in.data());
+    stream.avail_in = static_cast<uInt>(in.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+    out.resize(out.size() - stream.avail_out);
+    deflateEnd(&stream);
+    return out;
 }
 
 void append(const std::string& path, const std::string& bytes) {
@@ -72,6 +92,23 @@ TEST_CASE("lines are read from files of any form and damage") {
         {"half a line in a frame", one + two, {"one", "two"}, "thr"},
         {"text behind a frame", one + "two\n", {"one"}, "", FileEnd::damaged},
         {"a magic number", one.substr(0, 4), {}, "", FileEnd::within_frame},
+        {"gzip", gzipped("one\ntwo\nthr"), {"one", "two"}, "thr"},
+        {"gzip behind gzip", gzipped("one\ntw") + gzipped("o\n"), {"one", "two"}, ""},
+        {"gzip of what compresses well", gzipped(long_line + "\n"), {long_line}, ""},
+        {"half of gzip", gzipped("one\n").substr(0, 14), {}, "one", FileEnd::within_frame},
+        {"gzip without its checksum",
+         gzipped("one\n").substr(0, gzipped("one\n").size() - 8),
+         {"one"},
+         "",
+         FileEnd::within_frame},
+        {"a wrong checksum in gzip",
+         gzipped("one\n").substr(0, gzipped("one\n").size() - 8) + std::string(8, 'x'),
+         {"one"},
+         "",
+         FileEnd::damaged},
+        {"text behind gzip", gzipped("one\n") + "two\n", {"one"}, "", FileEnd::damaged},
+        {"gzip's magic number", "\x1f\x8b\x08", {}, "", FileEnd::within_frame},
+        {"not quite gzip's", "\x1f\x8b\x09\n", {"\x1f\x8b\x09"}, ""},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
