@@ -78,6 +78,7 @@ class Stream final : public WebSocket, public std::enable_shared_from_this<Strea
     }
 
   private:
+    // NOLINTBEGIN(misc-no-recursion): each is called by the loop, when the one before is done
     void read() {
         socket_.async_read(buffer_, [self = shared_from_this()](const Error& error, std::size_t) {
             if (error || !self->open_) {
@@ -110,6 +111,8 @@ class Stream final : public WebSocket, public std::enable_shared_from_this<Strea
                                 }
                             });
     }
+
+    // NOLINTEND(misc-no-recursion)
 
     websocket::stream<HttpStream> socket_;
     HttpMessage request_;

@@ -57,7 +57,7 @@ void FlightFlags::add_to(CLI::App& command) {
 }
 
 std::filesystem::path FlightFlags::folder() const {
-    const auto folder = existing_folders("--flight", {parts_of(what).second}).front();
+    auto folder = existing_folders("--flight", {parts_of(what).second}).front();
     if (::access(folder.c_str(), W_OK | X_OK) != 0) {
         throw UsageError{fmt::format("--flight {}: {}; name a folder that may be written to",
                                      folder.string(), std::generic_category().message(errno))};

@@ -175,7 +175,7 @@ snapshot::CustomObject parse_object(const Reader& in) {
     if (in.has("protocol")) {
         const std::string protocol = in.text("protocol");
         if (protocol != "0.6" && protocol != "0.7") {
-            in.fail("'protocol' is \"0.6\" or \"0.7\"");
+            in.fail(R"('protocol' is "0.6" or "0.7")");
         }
         object.dialect = protocol == "0.7" ? snapshot::Dialect::seven : snapshot::Dialect::six;
     }

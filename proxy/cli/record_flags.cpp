@@ -10,75 +10,96 @@
 
 namespace tw::cli {
 
-void RecordFlags::add_to(CLI::App& command) {
+namespace {
+
+/// Which records are written, and where.
+void add_writing(CLI::App& command, RecordFlags& flags) {
     command
-        .add_option("--maps", maps,
+        .add_option("--maps", flags.maps,
                     "Folder to look for maps in (repeatable): NAME.map, NAME_CRC.map or "
                     "NAME_SHA256.map, in it or in its maps/ or downloadedmaps/")
         ->type_name("DIR")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
-        .add_option("--map-cache", map_cache,
+        .add_option("--map-cache", flags.map_cache,
                     "Keep the maps that clients download from the server in this folder, and "
                     "search it, too")
         ->type_name("DIR");
     command
-        .add_option("-o,--output", output, "Write records as JSON lines; - means standard output")
+        .add_option("-o,--output", flags.output,
+                    "Write records as JSON lines; - means standard output")
         ->type_name("FILE");
-    command.add_option("--items", items, "Which items of each snapshot or world to write")
+    command.add_option("--items", flags.items, "Which items of each snapshot or world to write")
         ->check(CLI::IsMember({"none", "changed", "all"}))
         ->capture_default_str();
     command
-        .add_option("--view", view,
+        .add_option("--view", flags.view,
                     "Whose game: what each session was shown, the one world that all sessions of a "
                     "server make together, or both")
         ->check(CLI::IsMember({"sessions", "world", "both"}))
         ->capture_default_str();
-    command.add_flag("--raw", raw, "Also write every item's raw ints");
-    command.add_flag("--no-messages", no_messages, "Leave out the records of individual messages");
-    command.add_flag("--show-secrets", show_secrets,
+    command.add_flag("--raw", flags.raw, "Also write every item's raw ints");
+    command.add_flag("--no-messages", flags.no_messages,
+                     "Leave out the records of individual messages");
+    command.add_flag("--show-secrets", flags.show_secrets,
                      "Write passwords, the remote console, codes and whispers in clear text "
                      "instead of [redacted]");
+}
+
+/// What of the game is looked at, and how.
+void add_looking(CLI::App& command, RecordFlags& flags) {
     command
-        .add_option("--filter", filter,
+        .add_option("--filter", flags.filter,
                     "Write only records that match, for example 'snapshot and tick > 500' "
                     "(proxy/filter/FILTERS.md)")
         ->type_name("EXPRESSION");
     command
-        .add_option("--console-filter", console_filter,
+        .add_option("--console-filter", flags.console_filter,
                     "Show only matching records on the console, for example 'session == 3'")
         ->type_name("EXPRESSION");
     command
-        .add_option("--expect", expect,
+        .add_option("--pseudonyms", flags.pseudonym_key,
+                    "Replace client addresses by names made from them and this secret; the same "
+                    "secret gives the same names")
+        ->type_name("SECRET");
+    command
+        .add_option("--objects", flags.objects_file,
+                    "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
+        ->type_name("FILE");
+    command.add_flag("--learn-sizes", flags.learn_sizes,
+                     "Decode with object sizes that the server's snapshots turn out to have, "
+                     "instead of dropping what its clients would drop");
+}
+
+/// How a run ends.
+void add_ending(CLI::App& command, RecordFlags& flags) {
+    command
+        .add_option("--expect", flags.expect,
                     "Exit with 1 unless a record matches (repeatable); 'never ...' and 'always "
                     "...' require that none or all do")
         ->type_name("EXPRESSION")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
-        .add_option("--pseudonyms", pseudonym_key,
-                    "Replace client addresses by names made from them and this secret; the same "
-                    "secret gives the same names")
-        ->type_name("SECRET");
-    command
-        .add_option("--objects", objects_file,
-                    "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
-        ->type_name("FILE");
-    command.add_flag("--learn-sizes", learn_sizes,
-                     "Decode with object sizes that the server's snapshots turn out to have, "
-                     "instead of dropping what its clients would drop");
-    command
-        .add_option("--summary", summary,
+        .add_option("--summary", flags.summary,
                     "Write the result of each --expect and --fail-on: as JUnit XML if the name "
                     "ends in .xml, otherwise as text")
         ->type_name("FILE");
     command
-        .add_option("--fail-on", fail_on,
+        .add_option("--fail-on", flags.fail_on,
                     "Exit with 1 if one of these findings occurred: ids, or a severity (info, "
                     "warning, error), which stands for worse ones, too")
         ->type_name("ID,...")
         ->delimiter(',');
+}
+
+} // namespace
+
+void RecordFlags::add_to(CLI::App& command) {
+    add_writing(command, *this);
+    add_looking(command, *this);
+    add_ending(command, *this);
 }
 
 std::unique_ptr<snapshot::ObjectSet> RecordFlags::objects() const {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <tuple>
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace tw::relay {

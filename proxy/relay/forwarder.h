@@ -66,7 +66,7 @@ class Forwarder {
     }
 
     /// See Relay::resync.
-    void resync(std::uint32_t session);
+    void resync(std::uint32_t id);
 
     /// Closes all sessions and reports it to the observer; waits for room in its ring up to a time limit.
     void close_all(CloseReason reason);

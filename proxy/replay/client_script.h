@@ -77,7 +77,7 @@ class ScriptReader final : public inspect::Observer {
     };
 
     [[nodiscard]] Reading* find();
-    void on_server(const wire::MessageHead& head, Reading& reading);
+    static void on_server(const wire::MessageHead& head, Reading& reading);
     void on_system(const wire::MessageHead& head, std::span<const std::byte> whole,
                    Reading& reading);
     void on_game(const wire::Chunk& chunk, const wire::MessageHead& head, Reading& reading);

@@ -88,6 +88,7 @@ relay::UniqueFd create_legacy_file() {
     return relay::UniqueFd{::memfd_create("twscope-legacy", MFD_CLOEXEC)};
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): who archives also reads, and takes nothing const
 std::size_t write_legacies(int file, Legacies legacies) {
     std::vector<std::byte> piece;
     relay::ArchiveWriter{piece}.number(kVersion);

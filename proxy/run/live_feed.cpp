@@ -138,10 +138,9 @@ void LiveFeed::hand_over(Clock::time_point now) {
     if (batch_.empty()) [[likely]] {
         return;
     }
-    if (!feed_->watch.any()) {
+    // What comes back from the box was read.
+    if (!feed_->watch.any() || feed_->boxes[worker_].try_put(batch_)) {
         batch_.clear();
-    } else if (feed_->boxes[worker_].try_put(batch_)) {
-        batch_.clear(); // what came back was read
     }
 }
 

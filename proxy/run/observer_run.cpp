@@ -36,6 +36,29 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
              .memory = &memory_,
              .with_files = options_.demos.has_value()}},
       written_{shared_.block().progress} {
+    open_outputs();
+    const unsigned threads = shared_.threads();
+    if (options_.page || options_.late_page) {
+        board_.emplace(threads);
+        feed_.emplace(threads);
+    }
+    make_worlds();
+    const PipelineOptions common = pipeline();
+    for (unsigned i = 0; i < threads && options_.inspect; ++i) {
+        workers_.push_back(std::make_unique<Worker>(
+            common, maps_, Post{.ring = shared_.ring(i), .observer = number_},
+            shared_.block().numbered_sessions, i));
+    }
+    if (!waits_) {
+        impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
+    }
+    if (options_.page) {
+        open_page();
+    }
+    words_.assign(::dup(link_.descriptor()));
+}
+
+void ObserverRun::open_outputs() {
     if (options_.file != nullptr) {
         const unsigned merging = options_.makes_worlds() ? 1 : 0;
         queue_.emplace(*options_.file, options_.inspect ? shared_.threads() + merging : 0,
@@ -56,11 +79,10 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
     if (options_.console != nullptr && options_.inspect) {
         console_.emplace(options_.console->is_terminal());
     }
-    const unsigned threads = shared_.threads();
-    if (options_.page || options_.late_page) {
-        board_.emplace(threads);
-        feed_.emplace(threads);
-    }
+}
+
+/// For records, and for the page.
+void ObserverRun::make_worlds() {
     if (options_.makes_worlds() || (feed_ && options_.inspect)) {
         worlds_.emplace(WorldOptions{.objects = options_.objects,
                                      .json = options_.json,
@@ -71,21 +93,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
                                      .files = written_.files(),
                                      .page = feed_ ? &*feed_ : nullptr,
                                      .for_page_only = !options_.makes_worlds()},
-                        threads);
+                        shared_.threads());
     }
-    const PipelineOptions common = pipeline();
-    for (unsigned i = 0; i < threads && options_.inspect; ++i) {
-        workers_.push_back(std::make_unique<Worker>(
-            common, maps_, Post{.ring = shared_.ring(i), .observer = number_},
-            shared_.block().numbered_sessions, i));
-    }
-    if (!waits_) {
-        impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
-    }
-    if (options_.page) {
-        open_page();
-    }
-    words_.assign(::dup(link_.descriptor()));
 }
 
 PipelineOptions ObserverRun::pipeline() {

@@ -107,6 +107,8 @@ class ObserverRun {
     void look(const relay::UniqueFd& legacy);
     void await_word();
     void obey(ProcessLink::Message& message);
+    void open_outputs();
+    void make_worlds();
     void every_second(const boost::system::error_code& error);
     void show(bool last);
     void check_disk();

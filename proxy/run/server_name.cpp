@@ -14,8 +14,8 @@ struct ServerName::Search {
     std::atomic<bool> done{false}; ///< from then on `found` is its owner's
 };
 
-ServerName::ServerName(Lookup lookup, const Endpoint& current, Time now)
-    : lookup_{std::move(lookup)}, current_{current}, looked_{now} {}
+ServerName::ServerName(Lookup lookup, Endpoint current, Time now)
+    : lookup_{std::move(lookup)}, current_{std::move(current)}, looked_{now} {}
 
 std::optional<ServerName::Endpoint> ServerName::on_second(Time now, bool silent) {
     if (search_ != nullptr) {

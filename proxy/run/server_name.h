@@ -26,7 +26,7 @@ class ServerName {
     /// While the server does not answer: it may have moved.
     static constexpr std::chrono::seconds kSilentInterval{5};
 
-    ServerName(Lookup lookup, const Endpoint& current, Time now);
+    ServerName(Lookup lookup, Endpoint current, Time now);
 
     /// To be called once a second. Returns the address it has moved to; as long as it has the
     /// current one, too, it has not.

@@ -193,7 +193,7 @@ void QueuedOutput::run() {
 
 /// What the target does not take now is lost.
 void QueuedOutput::write_rest() {
-    for (std::string* const queue : {&queues_[0], &queues_[1]}) {
+    for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
         hand_on_or_lose();
         if (queue == &queues_[1] && turning_) {
             std::ignore = target_->cut();

@@ -116,7 +116,7 @@ void Recording::begin_file() {
     const auto facts = frames_ && unit_.empty() ? disk_->facts(file_) : std::nullopt;
     if (facts && facts->size == 0) {
         frames_->end(unit_);
-        std::ignore = put();
+        std::ignore = write_unit();
     }
     file_bytes_ = 0;
 }
@@ -176,6 +176,10 @@ bool Recording::put() {
         error_ = errno;
         return false;
     }
+    return write_unit();
+}
+
+bool Recording::write_unit() {
     while (written_ < unit_.size()) {
         const ssize_t done = disk_->write(file_, std::string_view{unit_}.substr(written_));
         if (done > 0) {

@@ -99,6 +99,7 @@ class Recording final : public RecordTarget {
     void end_frame();
     /// Writes the unit at hand. False: not now.
     bool put();
+    bool write_unit();
     void take_back();
     void obey();
     void change_file(int next);

@@ -118,9 +118,9 @@ constexpr std::size_t kOfSevenAlone = 2;
 } // namespace
 
 std::span<const ConnlessSpec> connless_table(Dialect dialect) {
-    constexpr std::span<const ConnlessSpec> all{kTable};
-    return dialect == Dialect::six ? all.first(all.size() - kOfSevenAlone)
-                                   : all.subspan(kOfSixAlone);
+    constexpr std::span<const ConnlessSpec> kAll{kTable};
+    return dialect == Dialect::six ? kAll.first(kAll.size() - kOfSevenAlone)
+                                   : kAll.subspan(kOfSixAlone);
 }
 
 const ConnlessSpec* find_connless(std::span<const std::byte> payload, Dialect dialect) {

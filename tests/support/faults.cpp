@@ -38,8 +38,8 @@ extern "C" {
 void* __libc_malloc(std::size_t size);             // NOLINT(readability-identifier-naming): theirs
 void* __libc_calloc(std::size_t n, std::size_t s); // NOLINT(readability-identifier-naming): theirs
 void* __libc_realloc(void* old, std::size_t size); // NOLINT(readability-identifier-naming): theirs
-void* __libc_memalign(std::size_t a,
-                      std::size_t s); // NOLINT(readability-identifier-naming): theirs
+// NOLINTNEXTLINE(readability-identifier-naming): theirs
+void* __libc_memalign(std::size_t a, std::size_t s);
 }
 
 namespace {

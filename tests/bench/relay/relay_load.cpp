@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -276,7 +277,7 @@ class Load {
 
 } // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     Settings settings;
     CLI::App app{"Loads a UDP relay and measures it"};
     app.add_option("--server-port", settings.server_port, "where the echo server listens")
@@ -300,4 +301,9 @@ int main(int argc, char** argv) {
     stopping = true;
     server.join();
     return 0;
+
+} catch (const std::exception& error) {
+
+    std::fprintf(stderr, "relay_load: %s\n", error.what());
+    return 1;
 }

@@ -5,16 +5,80 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-int main(int argc, char** argv) {
-    using namespace tw::relay;
+namespace {
+
+using namespace tw::relay;
+
+/// Takes the copies out of the rings and throws them away, as run::Worker does before it looks.
+class Taker {
+  public:
+    explicit Taker(unsigned threads) {
+        constexpr std::size_t kRingBytes = std::size_t{4} << 20U;
+        for (unsigned i = 0; i < threads; ++i) {
+            rings_.push_back(std::make_unique<Ring>(kRingBytes));
+            views_.push_back(rings_.back().get());
+        }
+        thread_ = std::thread{[this] { run(); }};
+    }
+
+    ~Taker() {
+        stopping_ = true;
+        thread_.join();
+    }
+
+    Taker(const Taker&) = delete;
+    Taker& operator=(const Taker&) = delete;
+    Taker(Taker&&) = delete;
+    Taker& operator=(Taker&&) = delete;
+
+    [[nodiscard]] std::span<Ring* const> rings() const { return views_; }
+
+  private:
+    void run() {
+        while (!stopping_) {
+            std::size_t count = 0;
+            for (auto& ring : rings_) {
+                count += ring->consume([](const Event& /*event*/) {});
+            }
+            if (count == 0) {
+                std::this_thread::sleep_for(std::chrono::milliseconds{2});
+            }
+        }
+    }
+
+    std::vector<std::unique_ptr<Ring>> rings_;
+    std::vector<Ring*> views_;
+    std::atomic<bool> stopping_{false};
+    std::thread thread_;
+};
+
+/// What ends it; blocked, so that it can be waited for.
+sigset_t block_ends() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    return signals;
+}
+
+} // namespace
+
+int main(int argc, char** argv) try {
     Options options;
     std::uint16_t listen_port = 0;
     bool observe = false;
+    bool own_addresses = false;
     options.server_host = "127.0.0.1";
     options.max_sessions = 4096;
     CLI::App app{"The relay alone"};
@@ -22,7 +86,6 @@ int main(int argc, char** argv) {
     app.add_option("server_port", options.server_port)->required();
     app.add_flag("--busy-poll", options.busy_poll);
     app.add_option("--threads", options.threads);
-    bool own_addresses = false;
     app.add_flag("--own-addresses", own_addresses, "each client has its own at the server");
     app.add_flag("--observe", observe, "take the copies out of the ring and throw them away");
     CLI11_PARSE(app, argc, argv);
@@ -30,46 +93,27 @@ int main(int argc, char** argv) {
         options.client_address = ClientAddress::loopback;
     }
     options.listen = {{boost::asio::ip::address_v4::loopback(), listen_port}};
-
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-
-    constexpr std::size_t kRingBytes = std::size_t{4} << 20U;
-    std::vector<std::unique_ptr<Ring>> rings;
-    std::vector<Ring*> views;
-    for (unsigned i = 0; observe && i < options.threads; ++i) {
-        rings.push_back(std::make_unique<Ring>(kRingBytes));
-        views.push_back(rings.back().get());
+    const sigset_t ends = block_ends();
+    std::optional<Taker> taker;
+    if (observe) {
+        taker.emplace(options.threads);
     }
-    Relay relay{options, views};
+    Relay relay{options, taker ? taker->rings() : std::span<Ring* const>{}};
     relay.start();
-    std::atomic<bool> stopping{false};
-    std::uint64_t bytes = 0;
-    std::thread observer{[&] {
-        while (!stopping && observe) {
-            std::size_t count = 0;
-            for (auto& ring : rings) {
-                count += ring->consume([&](const Event& event) { bytes += event.bytes.size(); });
-            }
-            if (count == 0) { // as an observer does: see run::Worker
-                std::this_thread::sleep_for(std::chrono::milliseconds{2});
-            }
-        }
-    }};
     int signal = 0;
-    sigwait(&signals, &signal);
+    sigwait(&ends, &signal);
     relay.stop();
     relay.join();
-    stopping = true;
-    observer.join();
     const auto counters = relay.counters();
-    fmt::print(stderr, "passed {} + {}, dropped {}, errors {}, copies lost {}, observed {} bytes\n",
+    fmt::print(stderr, "passed {} + {}, dropped {}, errors {}, copies lost {}\n",
                counters.directions[0].datagrams, counters.directions[1].datagrams,
                counters.directions[0].dropped + counters.directions[1].dropped,
                counters.directions[0].send_errors + counters.directions[1].send_errors,
-               counters.directions[0].copies_lost + counters.directions[1].copies_lost, bytes);
+               counters.directions[0].copies_lost + counters.directions[1].copies_lost);
     return 0;
+
+} catch (const std::exception& error) {
+
+    std::fprintf(stderr, "relay_only: %s\n", error.what());
+    return 1;
 }

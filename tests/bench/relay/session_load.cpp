@@ -102,6 +102,7 @@ struct Batch {
 
     void add(sockaddr_in& to, const std::vector<std::byte>& bytes) {
         // sendmmsg does not write to it.
+        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): so it is declared
         vectors[used] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
         messages[used].msg_hdr = {};
         messages[used].msg_hdr.msg_name = &to;
@@ -169,7 +170,7 @@ class Load {
         const double seconds = static_cast<double>(now_ns() - measured_from) / 1e9;
         const double own_share = static_cast<double>(own_cpu_time() - own) / 1e9 / seconds;
         settle();
-        const double relay_ns = static_cast<double>(bench::cpu_time(settings_.pids) - cpu);
+        const auto relay_ns = static_cast<double>(bench::cpu_time(settings_.pids) - cpu);
         const auto sent = static_cast<double>(total_.sent - before.sent);
         fmt::print(
             "{{\"sessions\":{},\"seconds\":{:.3f},\"sent\":{},\"received\":{},\"lost\":{},"
@@ -241,7 +242,7 @@ class Load {
     }
 
     /// Whether the end that is to speak has heard what was said to it.
-    [[nodiscard]] bool ready(Session& session, std::int64_t now) const {
+    [[nodiscard]] static bool ready(Session& session, std::int64_t now) {
         const Step& step = (*session.script)[session.next];
         const std::size_t heard = session.heard[step.direction == wire::Direction::c2s ? 0 : 1];
         if (step.at > kHandshake || heard >= step.heard) {
@@ -253,7 +254,7 @@ class Load {
     }
 
     /// When its next step is due; the last one is followed by the first.
-    void advance(Session& session, std::int64_t now) {
+    void advance(Session& session, std::int64_t now) const {
         const Script& script = *session.script;
         if (session.next == script.size()) {
             session.next = 0;
@@ -352,7 +353,7 @@ class Load {
 
 } // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     Settings settings;
     CLI::App app{"Plays captured sessions through a proxy"};
     app.add_option("--server-port", settings.server_port, "where the server listens")->required();
@@ -369,13 +370,13 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1, 100));
     app.add_option("--pid", settings.pids, "processes whose CPU time is the proxy's");
     CLI11_PARSE(app, argc, argv);
-    try {
-        const auto scripts = bench::read_scripts(settings.capture, settings.inputs);
-        Load load{settings, scripts};
-        load.run();
-        return 0;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "session_load: {}\n", error.what());
-        return 1;
-    }
+    const auto scripts = bench::read_scripts(settings.capture, settings.inputs);
+    Load load{settings, scripts};
+    load.run();
+    return 0;
+
+} catch (const std::exception& error) {
+
+    std::fprintf(stderr, "session_load: %s\n", error.what());
+    return 1;
 }

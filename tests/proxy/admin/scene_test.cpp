@@ -49,7 +49,7 @@ struct Page {
 };
 
 struct Session {
-    explicit Session(std::vector<int> paces) { scene.set_paces(paces); }
+    explicit Session(const std::vector<int>& paces) { scene.set_paces(paces); }
 
     void snap(snapshot::Tick tick, const test::Items& items, bool rebuilt = true) {
         const snapshot::Snapshot snapshot = test::to_snapshot(items);

@@ -110,7 +110,9 @@ struct Hall {
              if (text == "bad") {
                  return tl::unexpected{admin::Complaint{.message = "no such key", .offset = 2}};
              }
-             return [text](std::string_view line) { return line.find(text) != line.npos; };
+             return [text](std::string_view line) {
+                 return line.find(text) != std::string_view::npos;
+             };
          },
          .state_json = [] { return std::string{"{\"v\":1}\n"}; },
          .snapshot_line = [](const admin::SeenSnapshot& seen,
@@ -342,9 +344,10 @@ TEST_CASE("records are gathered while somebody asks, the newest win, and waiting
 
 TEST_CASE("the log keeps the latest lines, up to so many bytes") {
     admin::LogRing log;
-    const std::string line(1000, 'x');
+    const std::string line = std::string(1000, 'x') + '\n';
+    const std::string lines = line + line;
     for (std::size_t i = 0; i < 10'000; ++i) {
-        log.add(line + '\n' + line + '\n');
+        log.add(lines);
     }
     std::size_t bytes = 0;
     std::uint64_t expected = 0;

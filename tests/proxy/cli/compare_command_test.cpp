@@ -8,6 +8,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace tw;
 using namespace tw::test;
@@ -89,7 +90,7 @@ TEST_CASE("a capture and each of its demos are equal where the demo has somethin
     for (const std::string name :
          {"token-map-change", "token-map-download", "tokenless-map-change"}) {
         CAPTURE(name);
-        const std::string capture = kGolden + '/' + name + ".pcap";
+        const std::string capture = fmt::format("{}/{}.pcap", kGolden, name);
         const TemporaryFolder demos;
         REQUIRE(twscope({"decode", capture, "--demo", demos.path()}).status == 0);
         int count = 0;

@@ -238,7 +238,8 @@ TEST_CASE("a session has so many datagrams a second") {
 
 TEST_CASE("idle sessions that leave at once hold nobody up") {
     // More by hand: TW_IDLE_SESSIONS=3900
-    const char* const wanted = std::getenv("TW_IDLE_SESSIONS");
+    const char* const wanted =
+        std::getenv("TW_IDLE_SESSIONS"); // NOLINT(concurrency-mt-unsafe): nobody sets it
     const std::size_t num_idle = wanted == nullptr ? 1000 : std::stoul(wanted);
     const std::chrono::milliseconds timeout{1000 + num_idle};
     Setup setup{2 * num_idle, [&](Options& options) {

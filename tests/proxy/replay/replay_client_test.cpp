@@ -43,7 +43,8 @@ replay::ClientScript sample_script() {
 /// A client and a server that does what the test says.
 class Table {
   public:
-    explicit Table(ReplayClient::Options options = {}) : client{script, options, kSecond} {}
+    explicit Table(ReplayClient::Options options = {})
+        : client{script, std::move(options), kSecond} {}
 
     /// What the client sends at this time, by name.
     Strings at(record::Timestamp time) {

@@ -31,7 +31,7 @@ struct Resolver {
     bool held = false;
     int asked = 0;
 
-    ServerName::Lookup lookup(const std::shared_ptr<Resolver>& self) const {
+    [[nodiscard]] static ServerName::Lookup lookup(const std::shared_ptr<Resolver>& self) {
         return [self] {
             std::unique_lock lock{self->mutex};
             ++self->asked;

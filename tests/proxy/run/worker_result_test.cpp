@@ -12,10 +12,10 @@ using run::WorkerResult;
 namespace {
 
 const std::vector<filter::Expectation>& expected() {
-    static const std::vector<filter::Expectation> kExpected{
+    static const std::vector<filter::Expectation> expectations{
         filter::Expectation::parse("message").value(),
         filter::Expectation::parse("snapshot").value()};
-    return kExpected;
+    return expectations;
 }
 
 /// What a worker saw on the session with that number at the relay.

@@ -172,27 +172,27 @@ TEST_CASE("0.7 is told from 0.6 by what is known of the session") {
         std::string_view seven;
     };
 
-    static constexpr std::string_view seven = "0.7";
-    static constexpr std::string_view chunks = "chunks";
-    static constexpr std::string_view control = "control";
-    static constexpr std::string_view connless = "connless";
+    static constexpr std::string_view kSeven = "0.7";
+    static constexpr std::string_view kChunks = "chunks";
+    static constexpr std::string_view kControl = "control";
+    static constexpr std::string_view kConnless = "connless";
     // What 0.6 reads, 0.7 may refuse as cut.
     const auto read_as = [](const Bytes& datagram, Protocol known) {
         PacketScratch scratch;
         const auto packet = decode_packet(datagram, known, scratch);
-        return !packet || packet->dialect == Dialect::seven ? seven
-               : packet->kind == PacketKind::chunks         ? chunks
-               : packet->kind == PacketKind::control        ? control
-                                                            : connless;
+        return !packet || packet->dialect == Dialect::seven ? kSeven
+               : packet->kind == PacketKind::chunks         ? kChunks
+               : packet->kind == PacketKind::control        ? kControl
+                                                            : kConnless;
     };
     const Row rows[] = {
-        {"040000ffffffff05", seven, seven, seven},   // a token request starts a 0.7 session
-        {"000001a1b2c3d4", chunks, chunks, seven},   // plain chunks look alike
-        {"100001a1b2c3d4", control, control, seven}, // 0.7: compressed chunks
-        {"4000018a1b", chunks, chunks, seven},
-        {"210102030405060708", seven, seven, seven}, // connless tells itself
-        {"ffffffffffffffffffff67696533", connless, connless, connless},
-        {"786500000000ffffffff67696533", connless, connless, connless},
+        {"040000ffffffff05", kSeven, kSeven, kSeven},   // a token request starts a 0.7 session
+        {"000001a1b2c3d4", kChunks, kChunks, kSeven},   // plain kChunks look alike
+        {"100001a1b2c3d4", kControl, kControl, kSeven}, // 0.7: compressed kChunks
+        {"4000018a1b", kChunks, kChunks, kSeven},
+        {"210102030405060708", kSeven, kSeven, kSeven}, // kConnless tells itself
+        {"ffffffffffffffffffff67696533", kConnless, kConnless, kConnless},
+        {"786500000000ffffffff67696533", kConnless, kConnless, kConnless},
     };
     for (const Row& row : rows) {
         CAPTURE(row.wire);
