@@ -203,6 +203,24 @@ test('DDNet: clients of 0.6 and of 0.7 in one game', async () => {
     }
 });
 
+test('clients of 0.7 have addresses of their own at the server, and tokens made of these', async () => {
+    const folder = temporaryFolder();
+    const server = await startServer({ folder, port: await freePort(), settings: ['sv_sixup 1', 'sv_max_clients_per_ip 1'] });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'none'] });
+    const bots = ['anna', 'bob'].map((name, index) => new SevenBot(proxy.port, name, { seed: index + 1 }));
+    for (const [index, bot] of bots.entries()) {
+        await new Promise((resolve) => { bot.socket.bind(0, `127.0.0.${index + 2}`, resolve); });
+        await bot.join();
+    }
+    assert.ok(!bots[0].server.equals(bots[1].server), 'a token that one can use for the other');
+    const addresses = [...server.child.log.matchAll(/has entered the game\. ClientID=\d+ addr=<\{([\d.]+):/g)].map(([, address]) => address);
+    assert.equal(new Set(addresses).size, 2, addresses.join());
+    assert.ok(addresses.every((address) => !['127.0.0.1', '127.0.0.2', '127.0.0.3'].includes(address)), addresses.join());
+    for (const bot of bots) await bot.leave();
+    assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    await server.stop();
+});
+
 /** All UDP datagrams of a classic pcap of Ethernet and IPv4. */
 function* readPcap(bytes) {
     for (let at = 24; at < bytes.length;) {
