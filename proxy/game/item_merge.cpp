@@ -172,7 +172,7 @@ bool ItemMerge::differ(ItemRef first, ItemRef other) {
     return true;
 }
 
-void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& spec, ItemRef first,
+void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& object, ItemRef first,
                           ItemRef other) {
     const ItemView left = item(first);
     const ItemView right = item(other);
@@ -187,56 +187,43 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& spec, ItemRe
     if (offset == end || (untold(other) & record::Sightings::bit(field.offset)) != 0) {
         return;
     }
-    const auto patch = [&, other_at = other_at](std::uint8_t rank) {
-        patches_.push_back({left.key.packed(), field.offset, rank, *other_at});
-    };
-    switch (field.merge) {
+    const Meaning meaning = judge(field.merge, object, first, other, *at, *other_at);
+    if (meaning.others) {
+        patches_.push_back({left.key.packed(), field.offset, kKnown, *other_at});
+    }
+    if (meaning.greater) {
+        raise(left.key, field.offset, *at, *other_at);
+    }
+    if (meaning.differs) {
+        report(field, object, first, other, offset);
+    }
+}
+
+ItemMerge::Meaning ItemMerge::judge(FieldMerge merge, const ObjectSpec& object, ItemRef first,
+                                    ItemRef other, std::int32_t value, std::int32_t others) const {
+    const View& view = views_[first.view];
+    const View& other_view = views_[other.view];
+    switch (merge) {
     case FieldMerge::any:
-        report(field, spec, first, other, offset);
-        break;
+        return {.differs = true};
     case FieldMerge::client:
-        if (*at < 0) {
-            patch(kKnown);
-        } else if (*other_at >= 0) {
-            report(field, spec, first, other, offset);
-        }
-        break;
+        return {.others = value < 0, .differs = value >= 0 && others >= 0};
     case FieldMerge::greatest:
-        if (!views_[other.view].translated) {
-            raise(left.key, field.offset, *at, *other_at);
-        }
-        break;
+        return {.greater = !other_view.translated};
     case FieldMerge::scoreboard:
-        if (views_[other.view].scoreboard && !views_[first.view].scoreboard) {
-            patch(kKnown);
-        } else if (!views_[first.view].scoreboard) {
-            raise(left.key, field.offset, *at, *other_at);
-        }
-        break;
+        return {.others = other_view.scoreboard && !view.scoreboard,
+                .greater = !other_view.scoreboard && !view.scoreboard};
     case FieldMerge::race_flags:
-        if (has_race_bit(*at) && !has_race_bit(*other_at)) {
-            patch(kKnown);
-        }
-        if (without_race_bit(*at) != without_race_bit(*other_at)) {
-            report(field, spec, first, other, offset);
-        }
-        break;
+        return {.others = has_race_bit(value) && !has_race_bit(others),
+                .differs = without_race_bit(value) != without_race_bit(others)};
     case FieldMerge::race_timer: {
-        const auto flags = find_offset(spec, FieldMerge::race_flags);
-        const bool racing = has_race_bit(value_at(left.data, flags));
-        const bool other_racing = has_race_bit(value_at(right.data, flags));
-        if (racing && !other_racing) {
-            patch(kKnown);
-        } else if (!racing && !other_racing) {
-            report(field, spec, first, other, offset);
-        }
-        break;
+        const auto flags = find_offset(object, FieldMerge::race_flags);
+        const bool racing = has_race_bit(value_at(item(first).data, flags));
+        const bool other_racing = has_race_bit(value_at(item(other).data, flags));
+        return {.others = racing && !other_racing, .differs = !racing && !other_racing};
     }
     case FieldMerge::untranslated:
-        if (views_[first.view].translated && !views_[other.view].translated) {
-            patch(kKnown);
-        }
-        break;
+        return {.others = view.translated && !other_view.translated};
     case FieldMerge::varies:
     case FieldMerge::own:
     case FieldMerge::own_first:
@@ -244,6 +231,7 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& spec, ItemRe
     case FieldMerge::watched_flag:
         break;
     }
+    return {};
 }
 
 std::uint32_t ItemMerge::untold(ItemRef ref) const {
@@ -265,8 +253,8 @@ void ItemMerge::raise(ItemKey key, std::uint8_t offset, std::int32_t first, std:
     }
 }
 
-void ItemMerge::report(const FieldSpec& field, const ObjectSpec& spec, ItemRef first, ItemRef other,
-                       std::size_t offset) {
+void ItemMerge::report(const FieldSpec& field, const ObjectSpec& object, ItemRef first,
+                       ItemRef other, std::size_t offset) {
     const View& left = views_[first.view];
     const View& right = views_[other.view];
     if (differences_ == nullptr || left.translated || right.translated ||
@@ -280,7 +268,7 @@ void ItemMerge::report(const FieldSpec& field, const ObjectSpec& spec, ItemRef f
         return;
     }
     differences_->push_back({.key = item(first).key,
-                             .object = &spec,
+                             .object = &object,
                              .field = &field,
                              .value = item(other).data[offset],
                              .other = item(first).data[offset],
@@ -288,9 +276,9 @@ void ItemMerge::report(const FieldSpec& field, const ObjectSpec& spec, ItemRef f
                              .other_session = left.session});
 }
 
-void ItemMerge::tell_own(ItemRef ref, const ObjectSpec& spec, bool own) {
+void ItemMerge::tell_own(ItemRef ref, const ObjectSpec& object, bool own) {
     const ItemView told = item(ref);
-    for (const FieldSpec& field : spec.fields) {
+    for (const FieldSpec& field : object.fields) {
         const bool counts =
             field.merge == FieldMerge::own || (own && field.merge == FieldMerge::own_first);
         const bool is_told = (untold(ref) & record::Sightings::bit(field.offset)) == 0;

@@ -81,6 +81,17 @@ class ItemMerge {
     /// Whether the one item was taken for the other; then their fields need not agree.
     [[nodiscard]] bool differ_as_whole(const snapshot::ObjectSpec& object, ItemRef first,
                                        ItemRef other);
+
+    /// What two values of a field that are not the same mean.
+    struct Meaning {
+        bool others = false;  ///< the other one counts
+        bool greater = false; ///< the greater one does
+        bool differs = false; ///< they should be the same
+    };
+
+    [[nodiscard]] Meaning judge(snapshot::FieldMerge merge, const snapshot::ObjectSpec& object,
+                                ItemRef first, ItemRef other, std::int32_t value,
+                                std::int32_t others) const;
     void differ_in(const snapshot::FieldSpec& field, const snapshot::ObjectSpec& object,
                    ItemRef first, ItemRef other);
     void report(const snapshot::FieldSpec& field, const snapshot::ObjectSpec& object, ItemRef first,

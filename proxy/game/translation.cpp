@@ -80,6 +80,43 @@ bool is_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) {
            (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
 }
 
+/// An item on the way to other ids.
+struct Rewriting {
+    ItemKey key{};
+    std::vector<std::int32_t> data;
+    std::uint32_t untold = 0;
+};
+
+/// The server's id of a view's; nothing for nobody's.
+std::optional<std::uint16_t> find(const ClientIds& ids, std::int32_t id) {
+    const auto at = id < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(id));
+    return at == ids.end() ? std::nullopt : at->second;
+}
+
+/// False: it is no player's.
+bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& item) {
+    if (is_phantom(object, item.data)) {
+        return false;
+    }
+    const bool by_id = (object.client && !object.client->field) ||
+                       item.key.type == snapshot::kPlayerInfoType ||
+                       item.key.type == snapshot::kClientInfoType;
+    if (by_id) {
+        const auto id = find(ids, item.key.id);
+        if (!id) {
+            return false; // what the nameless one carries
+        }
+        item.key.id = *id;
+    }
+    for (const auto& field : object.fields) {
+        if (field.merge == FieldMerge::client && field.offset < item.data.size()) {
+            const auto id = find(ids, item.data[field.offset]);
+            item.data[field.offset] = id ? std::int32_t{*id} : -1;
+        }
+    }
+    return true;
+}
+
 } // namespace
 
 void Translation::reset() {
@@ -122,59 +159,31 @@ std::uint16_t Translation::id_of(const std::string& name) {
     return id;
 }
 
-Translation::Ids Translation::ids_of(const View& view) {
-    Ids ids;
+ClientIds Translation::ids_of(const View& view) {
+    ClientIds ids;
     each_name(view, [&](std::uint16_t client, const std::string& name) {
         ids[client] = is_nobody(view, name) ? std::nullopt : std::optional{id_of(name)};
     });
     return ids;
 }
 
-void Translation::rewrite(View& view, const Ids& ids, const record::TypeNames& types,
+void Translation::rewrite(View& view, const ClientIds& ids, const record::TypeNames& types,
                           Rewritten& out) {
-    struct Item {
-        ItemKey key{};
-        std::vector<std::int32_t> data;
-        std::uint32_t untold = 0;
-    };
-
-    std::vector<Item> items;
-    const auto find = [&](std::int32_t id) -> std::optional<std::uint16_t> {
-        const auto at = id < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(id));
-        return at == ids.end() ? std::nullopt : at->second;
-    };
+    std::vector<Rewriting> items;
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         const ItemView item = view.items[i];
+        Rewriting rewriting{.key = item.key,
+                            .data = {item.data.begin(), item.data.end()},
+                            .untold = view.untold.empty() ? 0 : view.untold[i]};
         const ObjectSpec* const object = types.object(item.key.type);
-        ItemKey key = item.key;
-        std::vector<std::int32_t> data{item.data.begin(), item.data.end()};
-        if (object != nullptr) {
-            if (is_phantom(*object, data)) {
-                continue;
-            }
-            const bool by_id = (object->client && !object->client->field) ||
-                               item.key.type == snapshot::kPlayerInfoType ||
-                               item.key.type == snapshot::kClientInfoType;
-            if (by_id) {
-                const auto id = find(key.id);
-                if (!id) {
-                    continue; // what the nameless one carries
-                }
-                key.id = *id;
-            }
-            for (const auto& field : object->fields) {
-                if (field.merge == FieldMerge::client && field.offset < data.size()) {
-                    const auto id = find(data[field.offset]);
-                    data[field.offset] = id ? std::int32_t{*id} : -1;
-                }
-            }
+        if (object == nullptr || rewrite_item(*object, ids, rewriting)) {
+            items.push_back(std::move(rewriting));
         }
-        items.push_back({key, std::move(data), view.untold.empty() ? 0 : view.untold[i]});
     }
-    std::ranges::stable_sort(items, {}, &Item::key);
+    std::ranges::stable_sort(items, {}, &Rewriting::key);
     out = {};
     std::optional<ItemKey> last;
-    for (const Item& item : items) {
+    for (const Rewriting& item : items) {
         if (item.key != last) { // two ids of one name: the first counts
             out.items.append(item.key, item.data);
             out.untold.push_back(item.untold);
@@ -183,15 +192,15 @@ void Translation::rewrite(View& view, const Ids& ids, const record::TypeNames& t
     }
     if (view.roster != nullptr) {
         view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            if (const auto id = find(client)) {
+            if (const auto id = find(ids, client)) {
                 out.roster.put(*id, entry);
             }
         });
         view.roster = &out.roster;
     }
     view.untold = out.untold;
-    view.own = view.own ? find(*view.own) : std::nullopt;
-    view.watched = view.watched ? find(*view.watched) : std::nullopt;
+    view.own = view.own ? find(ids, *view.own) : std::nullopt;
+    view.watched = view.watched ? find(ids, *view.watched) : std::nullopt;
     view.items = out.items.view();
 }
 

@@ -12,6 +12,9 @@
 
 namespace tw::game {
 
+/// What an id of a view is: a client's at the server, or nobody's that is part of the game.
+using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
+
 /// Gives the players of a translated view the ids that the server knows them by. A server with more
 /// players than a client can count shows it some of them under ids of its own, and changes them while
 /// playing (views sheet, section 3). Names are unique on a server: they tell who is who.
@@ -29,9 +32,6 @@ class Translation {
     static constexpr std::uint16_t kFirstMadeUp = 128;
     static constexpr std::size_t kMaxNames = 1024;
 
-    /// What an id of a view is: a client's, or nobody's that is part of the game.
-    using Ids = std::map<std::uint16_t, std::optional<std::uint16_t>>;
-
     /// A translated view, with the server's ids.
     struct Rewritten {
         snapshot::Snapshot items;
@@ -44,8 +44,9 @@ class Translation {
     /// Each client is told its own id, whatever others it has for the rest.
     void learn_own_name(const View& view, const record::TypeNames& types);
     [[nodiscard]] std::uint16_t id_of(const std::string& name);
-    [[nodiscard]] Ids ids_of(const View& view);
-    void rewrite(View& view, const Ids& ids, const record::TypeNames& types, Rewritten& out);
+    [[nodiscard]] ClientIds ids_of(const View& view);
+    static void rewrite(View& view, const ClientIds& ids, const record::TypeNames& types,
+                        Rewritten& out);
 
     std::map<std::string, std::uint16_t> names_;    ///< of the tick at hand, by who knows all
     std::map<std::string, std::uint16_t> last_ids_; ///< that a name had
