@@ -72,9 +72,7 @@ class GzipUnpacker final : public Unpacker {
         constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
         packed = packed.first(std::min(packed.size(), kMost));
         room = room.first(std::min(room.size(), kMost));
-        // zlib reads through it and writes nothing there.
-        stream_.next_in = const_cast<Bytef*>(
-            reinterpret_cast<const Bytef*>(packed.data())); // NOLINT(*-const-cast)
+        stream_.next_in = reinterpret_cast<const Bytef*>(packed.data());
         stream_.avail_in = static_cast<uInt>(packed.size());
         stream_.next_out = reinterpret_cast<Bytef*>(room.data());
         stream_.avail_out = static_cast<uInt>(room.size());
