@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,12 +33,10 @@ int open_for(const std::string& path) {
 } // namespace
 
 FileOutput::FileOutput(const std::string& path) : path_{path}, descriptor_{open_for(path)} {
-    struct stat found {};
-
-    if (descriptor_ < 0 || ::fstat(descriptor_, &found) != 0) {
+    if (descriptor_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
-    regular_ = S_ISREG(found.st_mode);
+    learn_kind();
 }
 
 FileOutput::~FileOutput() {
@@ -57,13 +56,21 @@ void FileOutput::go_on_in(int descriptor) {
 }
 
 void FileOutput::change_file() {
-    struct stat found {};
-
     const int next = next_.exchange(-1);
     ::close(descriptor_);
     descriptor_ = next;
-    regular_ = ::fstat(next, &found) == 0 && S_ISREG(found.st_mode);
+    learn_kind();
     error_ = 0;
+}
+
+void FileOutput::learn_kind() {
+    struct stat found {};
+
+    const bool disk = ::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode);
+    const bool device = S_ISCHR(found.st_mode) && ::isatty(descriptor_) == 0; // as /dev/null
+    waits_ = !disk && !device;
+    const int pipe = ::fcntl(descriptor_, F_GETPIPE_SZ);
+    capacity_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
 }
 
 /// False: there is a hurry, and it takes nothing.
@@ -75,6 +82,15 @@ bool FileOutput::wait_for_reader() const {
         }
     }
     return false;
+}
+
+/// A pipe that has room has it for PIPE_BUF bytes at least, and one that nothing waits in has all its
+/// room: more would wait for the reader.
+std::size_t FileOutput::room() const {
+    int unread = 0;
+    const bool empty =
+        capacity_ > PIPE_BUF && ::ioctl(descriptor_, FIONREAD, &unread) == 0 && unread == 0;
+    return empty ? capacity_ : PIPE_BUF;
 }
 
 void FileOutput::write(std::string_view block) {
@@ -95,13 +111,11 @@ void FileOutput::write(std::string_view block) {
 void FileOutput::put(std::string_view block) {
     whole_ = block.empty() ? whole_ : block.ends_with('\n');
     while (!block.empty() && !failed()) {
-        if (!regular_ && !wait_for_reader()) {
+        if (waits_ && !wait_for_reader()) {
             error_ = ETIMEDOUT;
             break;
         }
-        // A pipe that has room has it for so many bytes at least: more would wait for the reader.
-        const std::size_t size =
-            regular_ ? block.size() : std::min<std::size_t>(block.size(), PIPE_BUF);
+        const std::size_t size = waits_ ? std::min(block.size(), room()) : block.size();
         const ssize_t written = ::write(descriptor_, block.data(), size);
         if (written >= 0) {
             block.remove_prefix(static_cast<std::size_t>(written));

@@ -43,13 +43,16 @@ class FileOutput final : public RecordTarget {
     [[nodiscard]] std::uint64_t lost_lines() const override { return lost_lines_; }
 
   private:
+    void learn_kind();
     [[nodiscard]] bool wait_for_reader() const;
+    [[nodiscard]] std::size_t room() const;
     void put(std::string_view block);
     void change_file();
 
     std::string path_;
     int descriptor_ = -1;
-    bool regular_ = true;       ///< a file on a disk: nobody reads it as it is written
+    bool waits_ = false;        ///< for who reads it: a pipe, a terminal
+    std::size_t capacity_ = 0;  ///< bytes that it takes while nothing waits in it
     bool whole_ = true;         ///< what was written ends with a line's end
     std::atomic<int> next_{-1}; ///< to go on in; negative: none
     std::atomic<bool> hurried_{false};
