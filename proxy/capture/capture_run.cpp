@@ -16,7 +16,7 @@ namespace {
 void report_capture(const std::string& path, const CaptureCounts& counts,
                     const CaptureSessions& sessions) {
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
-        {"IP fragments (not reassembled)", counts.fragments},
+        {"IP fragments of datagrams that did not become whole", counts.fragments},
         {"datagrams cut short by the recorder (record with a snap length of 0)", counts.cut},
         {"datagrams of new sessions ignored: too many sessions at once", sessions.refused()},
     };
@@ -96,7 +96,8 @@ void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) 
 }
 
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {
-    CaptureSessions sessions{inspector, guess_, {.pseudonym_key = pseudonym_key}};
+    InspectedSessions inspected{inspector, pseudonym_key};
+    CaptureSessions sessions{inspected, guess_, {}};
     for (Source& source : sources_) {
         if (source.demo) {
             read_demo(source, inspector);
@@ -104,7 +105,7 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
             read_capture(source, sessions);
         }
     }
-    sessions.finish();
+    inspector.finish(sessions.now(), "end of capture");
 }
 
 } // namespace tw::capture

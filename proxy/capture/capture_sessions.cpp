@@ -20,89 +20,140 @@ constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
 }
 
+/// Who sends these chunks, by the first that shows it. `sure`: only where all of them are messages
+/// of that side, up to the last byte: what is no game's is not to pass for one.
+std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, bool sure) {
+    std::optional<wire::Direction> direction;
+    wire::ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
+    while (const auto chunk = reader.next()) {
+        const auto head = wire::decode_message_head(chunk->payload, packet.dialect);
+        const bool known = head && head->spec != nullptr;
+        if (!known && sure) {
+            return std::nullopt;
+        }
+        const wire::Who who = known ? head->spec->direction : wire::Who::none;
+        if (who != wire::Who::c2s && who != wire::Who::s2c) {
+            continue;
+        }
+        const auto said = who == wire::Who::c2s ? wire::Direction::c2s : wire::Direction::s2c;
+        if (!sure) {
+            return said;
+        }
+        if (direction && *direction != said) {
+            return std::nullopt;
+        }
+        direction = said;
+    }
+    const std::size_t behind = reader.rest().size();
+    const bool ends_well = !reader.error() && (behind == 0 || behind == wire::kTokenSize);
+    return !sure || ends_well ? direction : std::nullopt;
+}
+
+std::optional<wire::Direction> direction_of_control(const wire::Packet& packet, bool sure) {
+    const bool seven = packet.dialect == wire::Dialect::seven;
+    if (sure && (packet.ack != 0 || packet.num_chunks != 0)) {
+        return std::nullopt; // no handshake: nothing was acknowledged before it
+    }
+    switch (wire::decode_control(packet, std::nullopt).kind) {
+    case wire::ControlKind::connect:
+        return wire::Direction::c2s;
+    case wire::ControlKind::accept:
+        return seven ? wire::Direction::s2c : wire::Direction::c2s;
+    case wire::ControlKind::token: // who asks has none of the other's yet
+        return packet.header_token == wire::kTokenUnknown ? wire::Direction::c2s
+                                                          : wire::Direction::s2c;
+    case wire::ControlKind::connectaccept:
+        return wire::Direction::s2c;
+    default:
+        return std::nullopt;
+    }
+}
+
+std::optional<wire::Direction> direction_of_connless(const wire::Packet& packet) {
+    const wire::ConnlessSpec* const spec = wire::find_connless(packet.payload, packet.dialect);
+    if (spec != nullptr && spec->name.starts_with("get_info")) {
+        return wire::Direction::c2s;
+    }
+    if (spec != nullptr && spec->name.starts_with("info")) {
+        return wire::Direction::s2c;
+    }
+    return std::nullopt;
+}
+
 /// Who sends this, by its content; nothing when that does not show.
-std::optional<wire::Direction> direction_by_content(std::span<const std::byte> payload) {
+std::optional<wire::Direction> direction_by_content(std::span<const std::byte> payload, bool sure) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(payload, wire::Protocol::unknown, scratch);
     if (!packet) {
         return std::nullopt;
     }
-    if (packet->kind == wire::PacketKind::control) {
-        const bool seven = packet->dialect == wire::Dialect::seven;
-        switch (wire::decode_control(*packet, std::nullopt).kind) {
-        case wire::ControlKind::connect:
-            return wire::Direction::c2s;
-        case wire::ControlKind::accept:
-            return seven ? wire::Direction::s2c : wire::Direction::c2s;
-        case wire::ControlKind::token: // who asks has none of the other's yet
-            return packet->header_token == wire::kTokenUnknown ? wire::Direction::c2s
-                                                               : wire::Direction::s2c;
-        case wire::ControlKind::connectaccept:
-            return wire::Direction::s2c;
-        default:
-            return std::nullopt;
-        }
+    switch (packet->kind) {
+    case wire::PacketKind::control:
+        return direction_of_control(*packet, sure);
+    case wire::PacketKind::connless:
+        return direction_of_connless(*packet);
+    default:
+        return direction_of_chunks(*packet, sure);
     }
-    if (packet->kind == wire::PacketKind::connless) {
-        const wire::ConnlessSpec* spec = wire::find_connless(packet->payload, packet->dialect);
-        if (spec != nullptr && spec->name.starts_with("get_info")) {
-            return wire::Direction::c2s;
-        }
-        if (spec != nullptr && spec->name.starts_with("info")) {
-            return wire::Direction::s2c;
-        }
-        return std::nullopt;
-    }
-    wire::ChunkReader reader{packet->payload, packet->num_chunks};
-    while (const auto chunk = reader.next()) {
-        const auto head = wire::decode_message_head(chunk->payload);
-        if (!head || head->spec == nullptr) {
-            continue;
-        }
-        if (head->spec->direction == wire::Who::c2s) {
-            return wire::Direction::c2s;
-        }
-        if (head->spec->direction == wire::Who::s2c) {
-            return wire::Direction::s2c;
-        }
-    }
-    return std::nullopt;
 }
 
 } // namespace
 
 void ServerGuess::only(std::uint16_t port, std::optional<boost::asio::ip::address> address) {
-    port_ = port;
-    address_ = std::move(address);
+    wanted_.push_back({.port = port, .address = std::move(address)});
 }
 
 bool ServerGuess::is_wanted(const CaptureEndpoint& endpoint) const {
-    return endpoint.port == port_ && (!address_ || endpoint.address == *address_);
+    return std::any_of(wanted_.begin(), wanted_.end(), [&](const Wanted& wanted) {
+        return endpoint.port == wanted.port &&
+               (!wanted.address || endpoint.address == *wanted.address);
+    });
 }
 
 ServerGuess::Side ServerGuess::server_side(const CapturedDatagram& datagram) {
+    if (wanted_.empty()) {
+        return recognised_side(datagram);
+    }
+    return is_wanted(datagram.destination) ? Side::destination
+           : is_wanted(datagram.source)    ? Side::source
+                                           : Side::neither;
+}
+
+ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram) {
     const CaptureEndpoint& source = datagram.source;
     const CaptureEndpoint& destination = datagram.destination;
-    if (port_) {
-        return is_wanted(destination) ? Side::destination
-               : is_wanted(source)    ? Side::source
-                                      : Side::neither;
-    }
     const bool knows_source = servers_.contains(source);
     const bool knows_destination = servers_.contains(destination);
     if (knows_source != knows_destination) {
         return knows_source ? Side::source : Side::destination;
     }
     bool to_server = destination.port < source.port;
-    if (const auto direction = direction_by_content(datagram.payload)) {
+    if (const auto direction = direction_by_content(datagram.payload, only_recognised_)) {
         to_server = *direction == wire::Direction::c2s;
         if (servers_.size() < kMaxServers) {
             servers_.insert(to_server ? destination : source);
         }
+    } else if (only_recognised_) {
+        return Side::neither;
     } else if (is_game_port(source.port) != is_game_port(destination.port)) {
         to_server = is_game_port(destination.port);
     }
     return to_server ? Side::destination : Side::source;
+}
+
+void InspectedSessions::on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
+                                const CaptureEndpoint& server) {
+    inspector_->on_open(key, time, record::shown_client(to_string(client), pseudonym_key_),
+                        to_string(server));
+}
+
+void InspectedSessions::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
+                                    std::span<const std::byte> bytes) {
+    inspector_->on_datagram(key, time, direction, bytes);
+}
+
+void InspectedSessions::on_idle(std::uint64_t key, std::int64_t time) {
+    inspector_->on_close(key, time, "idle");
 }
 
 std::size_t CaptureSessions::PairHash::operator()(
@@ -117,12 +168,16 @@ std::size_t CaptureSessions::PairHash::operator()(
     return hash;
 }
 
-void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
-    now_ = datagram.time;
+void CaptureSessions::on_time(std::int64_t now) {
+    now_ = now;
     if (now_ >= next_sweep_) {
         close_idle();
         next_sweep_ = now_ + kSecond;
     }
+}
+
+void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
+    on_time(datagram.time);
     // A pair once open keeps its sides, whatever later datagrams look like.
     wire::Direction direction = wire::Direction::c2s;
     auto found = open_.find({datagram.source, datagram.destination});
@@ -145,12 +200,10 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
         const auto& client = to_server ? datagram.source : datagram.destination;
         const auto& server = to_server ? datagram.destination : datagram.source;
         found = open_.emplace(std::pair{client, server}, Open{next_key_++, now_}).first;
-        inspector_->on_open(found->second.key, now_,
-                            record::shown_client(to_string(client), limits_.pseudonym_key),
-                            to_string(server));
+        receiver_->on_open(found->second.key, now_, client, server);
     }
     found->second.last = now_;
-    inspector_->on_datagram(found->second.key, now_, direction, datagram.payload);
+    receiver_->on_datagram(found->second.key, now_, direction, datagram.payload);
 }
 
 void CaptureSessions::close_idle() {
@@ -165,13 +218,8 @@ void CaptureSessions::close_idle() {
     }
     std::sort(idle.begin(), idle.end());
     for (const std::uint64_t key : idle) {
-        inspector_->on_close(key, now_, "idle");
+        receiver_->on_idle(key, now_);
     }
-}
-
-void CaptureSessions::finish() {
-    inspector_->finish(now_, "end of capture");
-    open_.clear();
 }
 
 } // namespace tw::capture

@@ -32,7 +32,8 @@ void read(capture::CaptureFile& file) {
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, sink, numbers};
     capture::ServerGuess guess;
-    capture::CaptureSessions sessions{inspector, guess, {.max_sessions = 16}};
+    capture::InspectedSessions inspected{inspector, {}};
+    capture::CaptureSessions sessions{inspected, guess, {.max_sessions = 16}};
     capture::CapturedDatagram datagram;
     std::uint64_t datagrams = 0;
     while (file.next(datagram)) {
@@ -40,10 +41,12 @@ void read(capture::CaptureFile& file) {
         demand(datagram.payload.size() <= UINT16_MAX);
         sessions.on_datagram(datagram);
     }
-    sessions.finish();
-    const capture::CaptureCounts& counts = file.counts();
+    inspector.finish(sessions.now(), "end of capture");
+    const capture::CaptureCounts counts = file.counts();
     demand(counts.datagrams == datagrams);
-    demand(counts.frames == datagrams + counts.other + counts.fragments + counts.cut);
+    demand(counts.frames ==
+           datagrams + counts.other + counts.fragments + counts.cut + counts.pieces);
+    demand(counts.reassembled <= counts.datagrams);
     demand(sessions.ignored() + sessions.refused() <= datagrams);
 }
 

@@ -1,3 +1,4 @@
+// Covers: proxy/capture/frame_reader.cpp
 #include "proxy/capture/capture_file.h"
 #include "tests/support/capture.h"
 #include "tests/support/capture_writer.h"
@@ -85,6 +86,31 @@ FrameBytes cooked2(std::uint32_t type, const FrameBytes& packet) {
     return CaptureBytes{}.be16(type).zeros(18).raw(packet).bytes();
 }
 
+/// A piece of a segment over IPv6, in Ethernet. `offset`: a multiple of 8.
+FrameBytes six_piece(const FrameBytes& bytes, std::uint32_t offset, bool more,
+                     std::uint32_t protocol = 17) {
+    FrameBytes packet = ipv6(CaptureBytes{}
+                                 .u8(protocol)
+                                 .u8(0)
+                                 .be16(offset | (more ? 1U : 0U))
+                                 .be32(0x12345678)
+                                 .raw(bytes)
+                                 .bytes());
+    packet[6] = std::byte{44};
+    return ethernet(packet, 0x86dd);
+}
+
+/// A piece of a segment over IPv4, in Ethernet.
+FrameBytes four_piece(const FrameBytes& bytes, std::uint32_t offset, bool more) {
+    return ethernet(ipv4(bytes, 0, offset / 8 | (more ? 0x2000U : 0U)), 0x0800);
+}
+
+/// Without its last byte.
+FrameBytes cut(FrameBytes frame) {
+    frame.pop_back();
+    return frame;
+}
+
 const std::string kOverFour = "10.0.0.1:1000 10.0.0.2:8303 010203";
 const std::string kOverSix = "[fd00::1]:1000 [fd00::2]:8303 010203";
 
@@ -148,7 +174,11 @@ TEST_CASE("what is no whole UDP datagram is counted for what it is") {
         {"a UDP length below its header", ethernet(ipv4(udp(kPayload, 7)), 0x0800), 1, 0, 0},
         {"the first fragment", ethernet(ipv4(udp(kPayload), 0, 0x2000), 0x0800), 0, 1, 0},
         {"the last fragment", ethernet(ipv4(udp(kPayload), 0, 100), 0x0800), 0, 1, 0},
-        {"an IPv6 fragment", ethernet(ipv6(udp(kPayload), {0, 44}), 0x86dd), 0, 1, 0},
+        {"an IPv6 fragment", six_piece(udp(kPayload), 0, true), 0, 1, 0},
+        {"an IPv6 fragment of no UDP", six_piece(udp(kPayload), 0, true, 6), 1, 0, 0},
+        {"an IPv4 fragment cut off", ethernet(cut(ipv4(udp(kPayload), 0, 0x2000)), 0x0800), 0, 0,
+         1},
+        {"an IPv6 fragment cut off", cut(six_piece(udp(kPayload), 0, true)), 0, 0, 1},
         {"an IPv6 header that nobody knows", ethernet(ipv6(udp(kPayload), {99}), 0x86dd), 1, 0, 0},
         {"recorded too short", ethernet(ipv4(udp(kPayload, 500)), 0x0800), 0, 0, 1},
     };
@@ -162,6 +192,43 @@ TEST_CASE("what is no whole UDP datagram is counted for what it is") {
         CHECK(content->counts.fragments == row.fragments);
         CHECK(content->counts.cut == row.cut);
     }
+}
+
+TEST_CASE("fragments are put together, whatever comes between them and in whatever order") {
+    FrameBytes payload(20);
+    for (std::size_t i = 0; i < payload.size(); ++i) {
+        payload[i] = static_cast<std::byte>(i);
+    }
+    const FrameBytes segment = udp(payload); // 28 bytes
+    const auto part = [&](std::size_t begin, std::size_t size) {
+        return FrameBytes{segment.begin() + static_cast<std::ptrdiff_t>(begin),
+                          segment.begin() + static_cast<std::ptrdiff_t>(begin + size)};
+    };
+    const FrameBytes padded =
+        CaptureBytes{}.raw(four_piece(part(24, 4), 24, false)).zeros(17).bytes();
+    const auto content = read(
+        pcap_file({.link = kEthernet}, {{.seconds = 1, .bytes = padded},
+                                        {.seconds = 2, .bytes = six_piece(part(0, 16), 0, true)},
+                                        {.seconds = 3, .bytes = four_piece(part(0, 8), 0, true)},
+                                        {.seconds = 4, .bytes = six_piece(part(16, 12), 16, false)},
+                                        {.seconds = 5, .bytes = four_piece(part(8, 16), 8, true)},
+                                        {.seconds = 6, .bytes = six_piece(part(0, 16), 0, true)}}));
+    REQUIRE(content.has_value());
+    CHECK(content->datagrams ==
+          std::vector<std::string>{"[fd00::1]:1000 [fd00::2]:8303 " + hex(payload),
+                                   "10.0.0.1:1000 10.0.0.2:8303 " + hex(payload)});
+    CHECK(content->times == std::vector<std::int64_t>{4'000'000'000, 5'000'000'000});
+    CHECK(content->counts.reassembled == 2);
+    CHECK(content->counts.fragments == 1); // the first of another one
+    CHECK(content->counts.frames == 6);
+}
+
+TEST_CASE("a fragment that is the whole needs no others") {
+    const auto content =
+        read(pcap_file({.link = kEthernet}, {{.bytes = six_piece(udp(kPayload), 0, false)}}));
+    REQUIRE(content.has_value());
+    CHECK(content->datagrams == std::vector{kOverSix});
+    CHECK(content->counts.fragments == 0);
 }
 
 TEST_CASE("IPv6 extension headers that reach past the frame are no datagram") {

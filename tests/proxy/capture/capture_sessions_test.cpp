@@ -68,8 +68,8 @@ class SessionLog final : public record::RecordSink {
 
 /// Captured datagrams go in, sessions come out.
 struct Bench {
-    explicit Bench(CaptureSessions::Limits limits = {})
-        : sessions{inspector, guess, std::move(limits)} {}
+    explicit Bench(CaptureSessions::Limits limits = {}, const std::string& pseudonym_key = {})
+        : inspected{inspector, pseudonym_key}, sessions{inspected, guess, limits} {}
 
     void see(std::int64_t time, const CaptureEndpoint& source, const CaptureEndpoint& destination,
              const Bytes& payload = connect()) {
@@ -87,6 +87,7 @@ struct Bench {
     SessionLog log;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.messages = false}, maps, log, numbers};
+    InspectedSessions inspected;
     ServerGuess guess;
     CaptureSessions sessions;
 };
@@ -176,7 +177,7 @@ TEST_CASE("a session opens with its first datagram and has both directions") {
     bench.see(3 * kSecond, kBob, kServer);
     bench.see(4 * kSecond, kServer, kAnn, kNonsense);
     CHECK(bench.sessions.now() == 4 * kSecond);
-    bench.sessions.finish();
+    bench.inspector.finish(bench.sessions.now(), "end of capture");
     CHECK(bench.lines() == Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303",
                                  "2 open 198.51.100.2:50000 192.0.2.1:8303",
                                  "1 close end of capture", "2 close end of capture"});
@@ -230,7 +231,7 @@ TEST_CASE("traffic of other servers is ignored and counted") {
 }
 
 TEST_CASE("clients have pseudonyms where a secret is given, servers do not") {
-    Bench bench{{.pseudonym_key = "secret"}};
+    Bench bench{{}, "secret"};
     bench.see(0, kAnn, kServer);
     REQUIRE(bench.lines().size() == 1);
     CHECK(bench.lines()[0].find("198.51.100.1") == std::string::npos);
@@ -245,7 +246,7 @@ TEST_CASE("a clock that goes back or jumps ahead leaves each session one open an
          {kTime, std::int64_t{0}, kTime - 1, kTime, kLast, std::int64_t{0}}) {
         bench.see(next, kAnn, kServer, kNonsense);
     }
-    bench.sessions.finish();
+    bench.inspector.finish(bench.sessions.now(), "end of capture");
     std::size_t open = 0;
     std::size_t closed = 0;
     for (const std::string& line : bench.lines()) {

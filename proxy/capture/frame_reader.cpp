@@ -1,0 +1,256 @@
+#include "proxy/capture/frame_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <sstream>
+
+#include <boost/asio/ip/udp.hpp>
+#include <pcap/pcap.h>
+
+namespace tw::capture {
+
+/// Where the IP packet begins, by link type.
+struct LinkForm {
+    int link;
+    std::size_t header;      ///< bytes before the IP packet
+    std::size_t protocol_at; ///< of the EtherType; kNoProtocol: the IP version decides
+};
+
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint16_t kEtherIpv4 = 0x0800;
+constexpr std::uint16_t kEtherIpv6 = 0x86dd;
+constexpr std::uint8_t kUdp = 17;
+
+std::uint16_t be16(Bytes bytes, std::size_t at) {
+    return static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[at]) << 8U |
+                                      std::to_integer<unsigned>(bytes[at + 1]));
+}
+
+std::uint8_t u8(Bytes bytes, std::size_t at) {
+    return std::to_integer<std::uint8_t>(bytes[at]);
+}
+
+template <typename Address>
+Address read_address(Bytes bytes, std::size_t at) {
+    typename Address::bytes_type raw;
+    std::memcpy(raw.data(), bytes.data() + at, raw.size());
+    return Address{raw};
+}
+
+std::uint32_t be32(Bytes bytes, std::size_t at) {
+    return std::uint32_t{be16(bytes, at)} << 16U | be16(bytes, at + 2);
+}
+
+/// IPv6 headers that may stand before UDP: hop-by-hop, routing, destination options.
+bool is_skippable_extension(std::uint8_t next) {
+    return next == 0 || next == 43 || next == 60;
+}
+
+constexpr std::uint8_t kIpv6Fragment = 44;
+constexpr std::size_t kIpv6Header = 40;
+constexpr std::size_t kFragmentHeader = 8;
+
+constexpr std::size_t kNoProtocol = SIZE_MAX;
+constexpr auto kLinks = std::to_array<LinkForm>({
+    {DLT_EN10MB, 14, 12},
+    {DLT_NULL, 4, kNoProtocol},
+    {DLT_LOOP, 4, kNoProtocol},
+    {DLT_RAW, 0, kNoProtocol},
+    {DLT_IPV4, 0, kNoProtocol},
+    {DLT_IPV6, 0, kNoProtocol},
+    {DLT_LINUX_SLL, 16, 14},
+    {DLT_LINUX_SLL2, 20, 0},
+});
+
+const LinkForm* form_of(int link) {
+    return std::find_if(kLinks.begin(), kLinks.end(),
+                        [&](const LinkForm& form) { return form.link == link; });
+}
+
+} // namespace
+
+std::string to_string(const CaptureEndpoint& endpoint) {
+    std::ostringstream text;
+    text << boost::asio::ip::udp::endpoint{endpoint.address, endpoint.port};
+    return text.str();
+}
+
+FrameReader::FrameReader(int link) : form_{form_of(link)} {}
+
+bool FrameReader::knows(int link) {
+    return form_of(link) != kLinks.end();
+}
+
+std::string FrameReader::unknown_link(int link) {
+    const char* const name = pcap_datalink_val_to_name(link);
+    return "link type " + (name != nullptr ? name : std::to_string(link)) +
+           " is not supported (Ethernet, loopback, raw IP and Linux cooked are)";
+}
+
+std::int64_t FrameReader::time_of(std::int64_t seconds, std::int64_t nanoseconds) {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    // A damaged file may claim any time; inspection adds to it and takes differences.
+    constexpr std::int64_t kLastSecond = 9'000'000'000; // in the year 2255
+    return std::clamp<std::int64_t>(seconds, 0, kLastSecond) * kSecond +
+           std::clamp<std::int64_t>(nanoseconds, 0, kSecond - 1);
+}
+
+bool FrameReader::read(Bytes frame, CapturedDatagram& datagram) {
+    ++counts_.frames;
+    const bool whole = parse_link(frame, datagram);
+    counts_.datagrams += whole ? 1 : 0;
+    return whole;
+}
+
+bool FrameReader::is_other() {
+    ++counts_.other;
+    return false;
+}
+
+bool FrameReader::is_cut() {
+    ++counts_.cut;
+    return false;
+}
+
+bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
+    std::size_t header = form_->header;
+    if (frame.size() < header) {
+        return is_other();
+    }
+    if (form_->protocol_at != kNoProtocol) {
+        std::uint16_t protocol = be16(frame, form_->protocol_at);
+        // 802.1Q and 802.1ad tags, at most two.
+        for (int tags = 0;
+             tags < 2 && (protocol == 0x8100 || protocol == 0x88a8) && frame.size() >= header + 4;
+             ++tags) {
+            protocol = be16(frame, header + 2);
+            header += 4;
+        }
+        if (protocol != kEtherIpv4 && protocol != kEtherIpv6) {
+            return is_other();
+        }
+    }
+    return parse_ip(frame.subspan(header), datagram);
+}
+
+bool FrameReader::parse_ip(Bytes packet, CapturedDatagram& datagram) {
+    switch (packet.empty() ? 0 : u8(packet, 0) >> 4U) {
+    case 4:
+        return parse_ipv4(packet, datagram);
+    case 6:
+        return parse_ipv6(packet, datagram);
+    default:
+        return is_other();
+    }
+}
+
+bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
+    constexpr std::size_t kMinHeader = 20;
+    const std::size_t header = packet.size() < kMinHeader ? 0 : (u8(packet, 0) & 15U) * 4U;
+    if (header < kMinHeader || packet.size() < header || u8(packet, 9) != kUdp) {
+        return is_other();
+    }
+    datagram.source.address = read_address<boost::asio::ip::address_v4>(packet, 12);
+    datagram.destination.address = read_address<boost::asio::ip::address_v4>(packet, 16);
+    constexpr unsigned kMoreFragments = 0x2000;
+    constexpr unsigned kFragmentOffset = 0x1fff;
+    const unsigned place = be16(packet, 6);
+    if ((place & (kMoreFragments | kFragmentOffset)) == 0) {
+        return parse_udp(packet.subspan(header), datagram);
+    }
+    // Short frames are padded: only the header says where the packet ends.
+    const std::size_t total = be16(packet, 2);
+    if (total < header) {
+        return is_other();
+    }
+    if (total > packet.size()) {
+        return is_cut();
+    }
+    return put_together({.id = be16(packet, 4),
+                         .offset = std::size_t{place & kFragmentOffset} * 8,
+                         .more = (place & kMoreFragments) != 0,
+                         .bytes = packet.subspan(header, total - header)},
+                        datagram);
+}
+
+bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
+    if (packet.size() < kIpv6Header) {
+        return is_other();
+    }
+    datagram.source.address = read_address<boost::asio::ip::address_v6>(packet, 8);
+    datagram.destination.address = read_address<boost::asio::ip::address_v6>(packet, 24);
+    std::uint8_t next = u8(packet, 6);
+    std::size_t at = kIpv6Header;
+    while (is_skippable_extension(next) && packet.size() >= at + 8) {
+        next = u8(packet, at);
+        at += (std::size_t{u8(packet, at + 1)} + 1) * 8;
+    }
+    if (next == kIpv6Fragment && packet.size() >= at) {
+        const std::size_t end = kIpv6Header + be16(packet, 4);
+        if (end > packet.size()) {
+            return is_cut();
+        }
+        return end < at ? is_other() : parse_ipv6_fragment(packet.subspan(at, end - at), datagram);
+    }
+    if (next != kUdp || packet.size() < at) {
+        return is_other();
+    }
+    return parse_udp(packet.subspan(at), datagram);
+}
+
+/// `packet`: from the fragment's own header on.
+bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) {
+    if (packet.size() < kFragmentHeader || u8(packet, 0) != kUdp) {
+        return is_other();
+    }
+    constexpr unsigned kMoreFragments = 1;
+    constexpr unsigned kFragmentOffset = 0xfff8; // in bytes, as it stands there
+    const unsigned place = be16(packet, 2);
+    const Bytes bytes = packet.subspan(kFragmentHeader);
+    if ((place & (kMoreFragments | kFragmentOffset)) == 0) {
+        return parse_udp(bytes, datagram); // whole, behind a header that was not needed
+    }
+    return put_together({.id = be32(packet, 4),
+                         .offset = place & kFragmentOffset,
+                         .more = (place & kMoreFragments) != 0,
+                         .bytes = bytes},
+                        datagram);
+}
+
+bool FrameReader::put_together(const Fragment& fragment, CapturedDatagram& datagram) {
+    ++counts_.fragments;
+    Fragment placed = fragment;
+    placed.time = datagram.time;
+    placed.source = datagram.source.address;
+    placed.destination = datagram.destination.address;
+    const auto whole = fragments_.add(placed);
+    if (!whole) {
+        return false;
+    }
+    counts_.fragments -= whole->pieces;
+    counts_.pieces += whole->pieces - 1;
+    const bool is_datagram = parse_udp(whole->bytes, datagram);
+    counts_.reassembled += is_datagram ? 1 : 0;
+    return is_datagram;
+}
+
+bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
+    constexpr std::size_t kHeader = 8;
+    const std::size_t length = segment.size() < kHeader ? 0 : be16(segment, 4);
+    if (length < kHeader) {
+        return is_other();
+    }
+    if (length > segment.size()) {
+        return is_cut();
+    }
+    datagram.source.port = be16(segment, 0);
+    datagram.destination.port = be16(segment, 2);
+    datagram.payload = segment.subspan(kHeader, length - kHeader);
+    return true;
+}
+
+} // namespace tw::capture

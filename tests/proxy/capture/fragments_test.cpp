@@ -1,0 +1,141 @@
+#include "proxy/capture/fragments.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::capture;
+using boost::asio::ip::make_address;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+Bytes numbered(std::size_t size) {
+    Bytes bytes(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
+    }
+    return bytes;
+}
+
+/// A piece of a datagram, by its place.
+struct Cut {
+    std::size_t begin;
+    std::size_t size;
+    bool more = true;
+};
+
+Fragment piece(const Bytes& whole, const Cut& cut, std::uint32_t id = 1, std::int64_t time = 0) {
+    return {.time = time,
+            .source = make_address("10.0.0.1"),
+            .destination = make_address("10.0.0.2"),
+            .id = id,
+            .offset = cut.begin,
+            .more = cut.more,
+            .bytes = std::span{whole}.subspan(cut.begin, cut.size)};
+}
+
+bool equal(std::span<const std::byte> left, std::span<const std::byte> right) {
+    return std::equal(left.begin(), left.end(), right.begin(), right.end());
+}
+
+} // namespace
+
+TEST_CASE("pieces make a whole in any order, and repeated ones change nothing") {
+    const Bytes whole = numbered(1405);
+    std::vector<Cut> cuts{{0, 400}, {400, 400}, {800, 8}, {808, 400}, {1208, 197, false}};
+    std::mt19937 random{1};
+    for (int round = 0; round < 200; ++round) {
+        std::shuffle(cuts.begin(), cuts.end(), random);
+        Fragments fragments;
+        for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+            CHECK_FALSE(fragments.add(piece(whole, cuts[i])));
+            CHECK_FALSE(fragments.add(piece(whole, cuts[i / 2])));
+        }
+        const auto made = fragments.add(piece(whole, cuts.back()));
+        REQUIRE(made);
+        CHECK(equal(made->bytes, whole));
+        CHECK(made->pieces == cuts.size());
+    }
+}
+
+TEST_CASE("pieces that cannot be of one datagram make none, whatever else comes of it") {
+    struct Row {
+        std::string_view name;
+        std::vector<Cut> cuts;
+    };
+
+    const Row rows[] = {
+        {"overlapping by a byte", {{0, 400}, {392, 408}, {800, 100, false}}},
+        {"one inside the other", {{0, 800}, {80, 80}, {800, 100, false}}},
+        {"an odd size before the end", {{0, 401}, {401, 99, false}}},
+        {"behind the end", {{400, 104, false}, {800, 8}, {0, 400}}},
+        {"two ends", {{400, 400, false}, {800, 8, false}, {0, 400}}},
+        {"an end before what is there", {{800, 400}, {0, 400, false}, {400, 400}}},
+        {"an empty one", {{0, 0}, {0, 400, false}}},
+    };
+    const Bytes whole = numbered(1600);
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Fragments fragments;
+        for (const Cut& cut : row.cuts) {
+            CHECK_FALSE(fragments.add(piece(whole, cut)));
+        }
+        CHECK_FALSE(fragments.add(piece(whole, {0, 1600, false})));
+        // Another one is another matter.
+        CHECK(fragments.add(piece(whole, {0, 1600, false}, 2)));
+    }
+}
+
+TEST_CASE("no piece reaches past the largest datagram there is") {
+    const Bytes bytes = numbered(65536);
+    Fragments fragments;
+    Fragment last = piece(bytes, {0, 16, false});
+    last.offset = 65528;
+    CHECK_FALSE(fragments.add(last));
+    last.id = 2;
+    last.bytes = std::span{bytes}.first(7);
+    CHECK_FALSE(fragments.add(last));
+    const auto made = fragments.add(piece(bytes, {0, 65528}, 2));
+    REQUIRE(made);
+    CHECK(made->bytes.size() == Fragments::kMaxBytes);
+}
+
+TEST_CASE("more pieces than a datagram may have make none") {
+    const Bytes whole = numbered(8 * 100);
+    Fragments fragments;
+    for (std::size_t i = 0; i < 100; ++i) {
+        CHECK_FALSE(fragments.add(piece(whole, {i * 8, 8, i != 99})));
+    }
+}
+
+TEST_CASE("what is not whole in time is forgotten, also when the clock is set back") {
+    const Bytes whole = numbered(800);
+    for (const std::int64_t later : {31 * kSecond, -31 * kSecond}) {
+        CAPTURE(later);
+        Fragments fragments;
+        CHECK_FALSE(fragments.add(piece(whole, {0, 400}, 1, 100 * kSecond)));
+        CHECK_FALSE(fragments.add(piece(whole, {400, 400, false}, 1, 100 * kSecond + later)));
+        CHECK(fragments.add(piece(whole, {0, 400}, 1, 100 * kSecond + later)));
+    }
+}
+
+TEST_CASE("a flood of first pieces takes no memory but its own, and the newest are put together") {
+    const Bytes whole = numbered(800);
+    Fragments fragments;
+    for (std::uint32_t id = 0; id < 1000; ++id) {
+        CHECK_FALSE(fragments.add(piece(whole, {0, 400}, id, id)));
+    }
+    for (std::uint32_t id = 1000 - Fragments::kMaxDatagrams; id < 1000; ++id) {
+        CAPTURE(id);
+        CHECK(fragments.add(piece(whole, {400, 400, false}, id, 1000)));
+    }
+    CHECK_FALSE(fragments.add(piece(whole, {400, 400, false}, 1, 1000)));
+}
