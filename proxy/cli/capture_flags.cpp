@@ -38,9 +38,13 @@ void add_memory_flag(CLI::App& command, std::size_t& memory_mib) {
 
 capture::ServerGuess CaptureFlags::servers() const {
     capture::ServerGuess guess;
-    if (server.empty()) {
-        return guess;
+    if (!server.empty()) {
+        add_server(guess, server);
     }
+    return guess;
+}
+
+void add_server(capture::ServerGuess& guess, const std::string& server) {
     const HostPort where = parse_host_port(server, "--server");
     std::optional<boost::asio::ip::address> address;
     if (!where.host.empty()) {
@@ -53,7 +57,6 @@ capture::ServerGuess CaptureFlags::servers() const {
         }
     }
     guess.only(where.port, address);
-    return guess;
 }
 
 void LookupFlags::add_to(CLI::App& command, std::string_view maps_for) {

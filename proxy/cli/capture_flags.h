@@ -29,6 +29,9 @@ struct CaptureFlags {
     [[nodiscard]] std::size_t memory_bytes() const { return memory_mib << 20U; }
 };
 
+/// Adds a server whose traffic counts, as --server names it. Errors: UsageError.
+void add_server(capture::ServerGuess& guess, const std::string& server);
+
 /// --memory of the commands that inspect.
 void add_memory_flag(CLI::App& command, std::size_t& memory_mib);
 

@@ -20,6 +20,7 @@ constexpr const char* kAbout =
     "checksum, finds every position on the map, and records what it saw.\n\n"
     "  twscope proxy -s 127.0.0.1:8304                  clients connect to 127.0.0.1:8303\n"
     "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    and everything is recorded\n"
+    "  twscope tap -i eth0 -o game.jsonl                the same beside the path\n"
     "  twscope decode traffic.pcap -o -                 the same from a capture\n"
     "  twscope records game.jsonl.zst --session 3       read a recording back\n"
     "  twscope replay traffic.pcap -s 127.0.0.1:8304    play its clients again on a server\n"
@@ -48,7 +49,9 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} 
     app.require_subcommand(1);
     app.footer(std::string{kSettings} + kExitCodes);
     const auto add_proxy = [&](CLI::App& to) { return add_proxy_command(to, invocation); };
+    const auto add_tap = [&](CLI::App& to) { return add_tap_command(to, invocation); };
     for (const std::function<Action(CLI::App&)>& add : {std::function<Action(CLI::App&)>{add_proxy},
+                                                        {add_tap},
                                                         {add_decode_command},
                                                         {add_records_command},
                                                         {add_compare_command},

@@ -30,6 +30,7 @@ struct Invocation {
 
 /// Each adds its subcommand and returns what to do when it is chosen.
 [[nodiscard]] Action add_proxy_command(CLI::App& app, Invocation invocation);
+[[nodiscard]] Action add_tap_command(CLI::App& app, Invocation invocation);
 [[nodiscard]] Action add_decode_command(CLI::App& app);
 [[nodiscard]] Action add_records_command(CLI::App& app);
 [[nodiscard]] Action add_compare_command(CLI::App& app);

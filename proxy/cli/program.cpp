@@ -43,6 +43,24 @@ Invocation invocation_of(int argc, char** argv) {
     return invocation;
 }
 
+/// "tap has no --resync; proxy has it": of a flag that is another command's. Empty: it is nobody's.
+std::string flag_of_another(const CLI::App& app, const CLI::App& chosen,
+                            const std::vector<std::string>& given) {
+    for (const std::string& each : given) {
+        const std::string flag = each.substr(0, each.find('='));
+        if (!flag.starts_with("--") || chosen.get_option_no_throw(flag) != nullptr) {
+            continue;
+        }
+        for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; })) {
+            if (other->get_option_no_throw(flag) != nullptr) {
+                return fmt::format("{} has no {}; {} has it", chosen.get_name(), flag,
+                                   other->get_name());
+            }
+        }
+    }
+    return {};
+}
+
 int run(const Invocation& invocation) {
     CommandLine line{invocation};
     CLI::App& app = line.app;
@@ -60,7 +78,10 @@ int run(const Invocation& invocation) {
             return kExitUsage;
         }
         const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
-        fmt::print(stderr, "twscope: {} (see 'twscope {}--help')\n", error.what(), where);
+        const std::string other =
+            chosen.empty() ? "" : flag_of_another(app, *chosen.front(), given);
+        fmt::print(stderr, "twscope: {} (see 'twscope {}--help')\n",
+                   other.empty() ? error.what() : other, where);
         return kExitUsage;
     }
     for (const auto& [command, action] : line.actions) {

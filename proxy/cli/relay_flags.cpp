@@ -109,8 +109,12 @@ void RelayFlags::apply(relay::Options& options) const {
 }
 
 std::filesystem::path RelayFlags::state_folder() const {
-    if (!state.empty()) {
-        return state;
+    return tw::cli::state_folder(state);
+}
+
+std::filesystem::path state_folder(const std::string& given_folder) {
+    if (!given_folder.empty()) {
+        return given_folder;
     }
     const auto variable = [](const char* name) {
         const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): one thread

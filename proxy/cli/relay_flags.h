@@ -28,10 +28,12 @@ struct RelayFlags {
     void add_to(CLI::App& command);
     /// Fills in what these flags are about. Errors: UsageError.
     void apply(relay::Options& options) const;
-    /// Where what has to outlast a run is kept: --state, else $STATE_DIRECTORY (as systemd sets it),
-    /// $XDG_STATE_HOME/twscope or ~/.local/state/twscope.
     [[nodiscard]] std::filesystem::path state_folder() const;
 };
+
+/// Where what has to outlast a run is kept: `given_folder` with --state, else $STATE_DIRECTORY (as systemd sets
+/// it), $XDG_STATE_HOME/twscope or ~/.local/state/twscope.
+[[nodiscard]] std::filesystem::path state_folder(const std::string& given_folder);
 
 /// One line for the start-up log: what the server sees as its clients' addresses, and why.
 [[nodiscard]] std::string describe_client_address(relay::ClientAddress wanted,

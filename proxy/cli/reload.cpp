@@ -21,21 +21,19 @@ namespace {
 /// What a flag changes while the run goes on.
 struct LiveFlag {
     std::string_view name;
-    void (*apply)(const ProxyFlags& flags, run::Reload& reload);
+    void (*apply)(const RunFlags& flags, run::Reload& reload);
 };
 
 constexpr std::array kLiveFlags{
-    LiveFlag{"impair",
-             [](const ProxyFlags& flags, run::Reload& reload) {
-                 reload.impairment = flags.relay_options().impairment;
-             }},
-    LiveFlag{"log-level", [](const ProxyFlags& flags,
+    LiveFlag{"impair", [](const RunFlags& flags,
+                          run::Reload& reload) { reload.impairment = flags.impairment(); }},
+    LiveFlag{"log-level", [](const RunFlags& flags,
                              run::Reload& reload) { reload.log_level = flags.log_level; }},
 };
 
 } // namespace
 
-relay::UniqueFd open_records_again(const ProxyFlags& flags) {
+relay::UniqueFd open_records_again(const RunFlags& flags) {
     const std::string& path = flags.records.output;
     const auto recording = flags.recording.options(path);
     if (!recording) {
@@ -46,12 +44,13 @@ relay::UniqueFd open_records_again(const ProxyFlags& flags) {
         recording->segments ? -1 : sink::system_disk().open(path, sink::Disk::How::append)};
 }
 
-Reloading::Reloading(Invocation invocation, const ProxyFlags& flags, const Settings& settings)
-    : invocation_{std::move(invocation)}, open_records_{[&flags] {
-          return open_records_again(flags);
-      }},
-      output_{flags.records.output}, segmented_{!flags.recording.folder(output_).empty()},
-      summary_{flags.records.summary}, values_{settings.values()} {}
+Reloading::Reloading(std::string command, Invocation invocation, MakeFlags make_flags,
+                     const RunFlags& flags, const Settings& settings)
+    : command_{std::move(command)}, invocation_{std::move(invocation)}, make_flags_{std::move(
+                                                                            make_flags)},
+      open_records_{[&flags] { return open_records_again(flags); }}, output_{flags.records.output},
+      segmented_{!flags.recording.folder(output_).empty()}, summary_{flags.records.summary},
+      values_{settings.values()} {}
 
 run::Reload Reloading::operator()() {
     run::Reload reload;
@@ -66,8 +65,9 @@ run::Reload Reloading::operator()() {
 
 void Reloading::reread(run::Reload& reload) {
     CLI::App app;
-    CLI::App* const command = app.add_subcommand("proxy");
-    ProxyFlags flags;
+    CLI::App* const command = app.add_subcommand(command_);
+    const std::unique_ptr<RunFlags> made = make_flags_();
+    RunFlags& flags = *made;
     Settings settings{*command};
     flags.add_to(*command);
     const auto& given = invocation_.arguments;
@@ -75,7 +75,7 @@ void Reloading::reread(run::Reload& reload) {
     settings.complete();
     flags.check();
     if (flags.http.on()) {
-        reload.token = flags.http.token(flags.relay.state_folder());
+        reload.token = flags.http.token(flags.state_folder());
     }
     std::vector<std::string> waiting;
     for (const auto& [name, value] : settings.values()) {

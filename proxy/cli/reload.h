@@ -1,12 +1,13 @@
 #pragma once
 
 #include "proxy/cli/commands.h"
-#include "proxy/cli/proxy_flags.h"
+#include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
-#include "proxy/run/relay_run.h"
+#include "proxy/run/supervisor.h"
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,17 @@ namespace tw::cli {
 
 /// What goes on where --output leads now, for an observer that may open nothing itself; invalid, with
 /// errno, when it cannot be opened, or when that is up to the observer.
-[[nodiscard]] relay::UniqueFd open_records_again(const ProxyFlags& flags);
+[[nodiscard]] relay::UniqueFd open_records_again(const RunFlags& flags);
 
-/// Reads the configuration again while `proxy` runs, and opens its files again.
+/// Makes the flags of the command that runs, as they are where nothing is given.
+using MakeFlags = std::function<std::unique_ptr<RunFlags>()>;
+
+/// Reads the configuration again while a command runs, and opens its files again.
 class Reloading {
   public:
-    /// `settings`: complete, of the start.
-    Reloading(Invocation invocation, const ProxyFlags& flags, const Settings& settings);
+    /// `settings`: complete, of the start. `command`: its name.
+    Reloading(std::string command, Invocation invocation, MakeFlags make_flags,
+              const RunFlags& flags, const Settings& settings);
 
     /// What is to change now. Says in the log what cannot, and why; where the configuration is
     /// broken, nothing of it changes.
@@ -32,7 +37,9 @@ class Reloading {
     void reread(run::Reload& reload);
     void reopen(run::Reload& reload) const;
 
+    std::string command_;
     Invocation invocation_;
+    MakeFlags make_flags_;
     std::function<relay::UniqueFd()> open_records_;
     std::string output_; ///< what records go to; empty: nothing that can be opened again
     bool segmented_;

@@ -166,7 +166,9 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "sessions are set aside. new_observer: "
      "the process that looks ended, and another one joined the running session. memory: all "
      "sessions "
-     "together had more to keep than --memory allows."},
+     "together had more to keep than --memory allows. kernel_dropped: a tap's buffer in the kernel "
+     "was "
+     "full (tap --buffer)."},
     {snapshot_tick_jump, "snapshot.tick_jump", warning,
      "A snapshot's tick is far from what the clock allows; clients that take a future one drop all "
      "that come after it.",

@@ -26,8 +26,9 @@ enum class CloseReason : std::uint8_t {
 
 /// Why copies are missing.
 enum class GapReason : std::uint8_t {
-    ring_full,    ///< the observer was too slow
-    new_observer, ///< another one looked at the session until now, or none
+    ring_full,      ///< the observer was too slow
+    new_observer,   ///< another one looked at the session until now, or none
+    kernel_dropped, ///< the kernel had no room for what it was to show; nobody knows whose it was
 };
 
 enum class EventKind : std::uint8_t {

@@ -39,7 +39,7 @@ bool Tap::greet(std::uint32_t observer) {
     // What the last one was still to hear is of no use to the next, which does not know the sessions.
     seen_ = 0;
     pending_.clear();
-    behind_ = unknown_lost_[0] + unknown_lost_[1] != 0;
+    behind_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
     // Those that the last one was too slow for are the next one's.
     watch_.bring_back(watch_.num_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
@@ -87,6 +87,22 @@ bool Tap::report_close(PendingClose& pending) {
     return ring_->try_push(close);
 }
 
+bool Tap::report_missed(Timestamp time) {
+    if (!missed_) {
+        return true;
+    }
+    Event gap;
+    gap.kind = EventKind::gap;
+    gap.gap = GapReason::kernel_dropped;
+    gap.time = time;
+    gap.lost = *missed_;
+    if (!ring_->try_push(gap)) {
+        return false;
+    }
+    missed_.reset();
+    return true;
+}
+
 bool Tap::report_pending(Timestamp time) {
     if (!behind_) {
         return true;
@@ -96,7 +112,7 @@ bool Tap::report_pending(Timestamp time) {
         ++reported;
     }
     pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(reported));
-    if (!pending_.empty() || !report_gaps(0, time, unknown_lost_)) {
+    if (!pending_.empty() || !report_gaps(0, time, unknown_lost_) || !report_missed(time)) {
         return false;
     }
     behind_ = false;
@@ -238,6 +254,17 @@ void Tap::resync(const TapSession& session, Timestamp time) {
     event.session = session.id;
     event.time = time;
     static_cast<void>(ring_->try_push(event));
+}
+
+void Tap::missed(std::uint64_t count, Timestamp time) {
+    if (ring_ == nullptr) {
+        return;
+    }
+    missed_ = missed_.value_or(0) + count;
+    behind_ = true;
+    if (has_observer()) {
+        static_cast<void>(report_pending(time)); // else with the next datagram that fits
+    }
 }
 
 bool Tap::settle(Timestamp time) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <optional>
 #include <vector>
 
 namespace tw::relay {
@@ -40,6 +41,9 @@ class Tap {
     void close(TapSession& session, Timestamp time, CloseReason reason);
     /// The datagram that is shown next was written anew before it was sent on.
     void resync(const TapSession& session, Timestamp time);
+
+    /// So many datagrams were never seen here, and nobody knows whose they were: a gap of session 0.
+    void missed(std::uint64_t count, Timestamp time);
 
     /// Ends a batch: shows the observer what was pushed.
     void commit() noexcept;
@@ -81,6 +85,7 @@ class Tap {
     [[nodiscard]] bool report_gaps(std::uint32_t session, Timestamp time,
                                    std::array<std::uint64_t, 2>& lost);
     [[nodiscard]] bool report_close(PendingClose& pending);
+    [[nodiscard]] bool report_missed(Timestamp time);
     [[nodiscard]] bool report_pending(Timestamp time);
 
     Ring* ring_;
@@ -89,6 +94,7 @@ class Tap {
     Watch watch_;
     std::vector<PendingClose> pending_;
     std::array<std::uint64_t, 2> unknown_lost_{}; ///< of sessions that were never announced
+    std::optional<std::uint64_t> missed_; ///< that nobody saw, and the observer is to hear of
     std::uint64_t lost_ = 0;
     bool behind_ = false; ///< something is pending; one test on the fast path
 };

@@ -101,7 +101,7 @@ class AdminRun {
     RelayPulse pulse_;
     std::int64_t started_ms_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
-    ServerProbe probe_; ///< used on the io_context's thread only
+    std::optional<ServerProbe> probe_; ///< used on the io_context's thread only; a tap has none
     admin::Admin admin_;
 };
 

@@ -200,6 +200,11 @@ bool limit_memory(std::uint64_t bytes) {
 
 } // namespace
 
+void give_up_rights() {
+    drop_capabilities();
+    std::ignore = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
 Confinement confine(const Allowance& allowance) {
     Confinement confinement;
     confinement.memory_bytes = limit_memory(allowance.memory_bytes) ? allowance.memory_bytes : 0;

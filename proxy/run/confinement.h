@@ -23,7 +23,12 @@ struct Confinement {
     std::uint64_t memory_bytes = 0;
 };
 
-/// Takes from this process all it does not need. Has to come before its threads, which inherit it.
+/// Gives up what root or a file's capabilities give, but for what opening files and a low port takes;
+/// no program that this process starts gets it back. Has to come before its threads.
+void give_up_rights();
+
+/// Takes from this thread, and those it starts, all it does not need; the limit of memory is the
+/// process's.
 [[nodiscard]] Confinement confine(const Allowance& allowance);
 
 /// What confine() would find here.

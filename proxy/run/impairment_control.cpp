@@ -37,6 +37,9 @@ tl::expected<std::string, std::string> ImpairmentControl::set(std::string_view t
     if (finished_) {
         return tl::unexpected{std::string{"the run is over"}};
     }
+    if (relay_->is_tap()) {
+        return tl::unexpected{std::string{"a tap has no line to impair: it only looks"}};
+    }
     const auto impairment = relay::parse_impairment(text, relay_->impairment().seed);
     if (!impairment) {
         return tl::unexpected{impairment.error()};

@@ -45,16 +45,14 @@ RelayRun::RelayRun(RelayRunOptions options)
     }
     facts.server = relay_->server_endpoint();
     facts.impairment = relay_->impairment();
-    if (options_.observer) {
-        keeper_.emplace(ObserverKeeper::Parts{
-            .io = &io_,
+    supervisor_.emplace(
+        options_.supervision,
+        Supervisor::Parts{
             .shared = &shared_,
             .rings = rings_,
-            .command = options_.observer,
-            .greet =
-                [this](const ProcessLink& link) { return send_greeting(link, options_.greeting); },
-            .impair = [this](const std::string& settings) { impair(settings); },
-            .open_records = [this] { open_records(); },
+            .impair =
+                [this](const relay::Impairment& impairment) { change_impairment(impairment); },
+            .on_second = [this] { on_second(); },
             .resync =
                 [this](const std::string& wish) {
                     if (const auto session = resyncs_.grant(wish)) {
@@ -64,15 +62,11 @@ RelayRun::RelayRun(RelayRunOptions options)
             .follows = options_.taker == nullptr
                            ? std::nullopt
                            : std::optional{options_.taker->offer().observer}});
-    }
-    signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
 }
 
 std::optional<Ending> RelayRun::open() {
-    if (keeper_) {
-        if (auto ending = keeper_->start()) {
-            return ending;
-        }
+    if (auto ending = supervisor_->open()) {
+        return ending;
     }
     for (const auto& endpoint : relay_->listen_endpoints()) {
         spdlog::info("listening on {}, forwarding to {}", relay::to_string(endpoint),
@@ -128,7 +122,7 @@ void RelayRun::take_over() {
     }
 }
 
-RelayRunResult RelayRun::run() {
+LiveRunResult RelayRun::run() {
     if (options_.taker == nullptr) {
         begin_forwarding();
         if (options_.started) {
@@ -141,11 +135,7 @@ RelayRunResult RelayRun::run() {
     } else if (giver_) {
         giver_->start();
     }
-    await_end();
-    signals_->listen([this](int signal) { on_signal(signal); });
-    second_timer_.expires_after(std::chrono::seconds{1});
-    second_timer_.async_wait([this](const auto& error) { every_second(error); });
-    io_.run();
+    supervisor_->run(started_);
     return finish();
 }
 
@@ -157,12 +147,16 @@ void RelayRun::open_takeover_door() {
                                               : TakeoverDoor::open(options_.takeover_file)) {
         giver_.emplace(
             HandoverGiver::Parts{
-                .io = &io_,
+                .io = &supervisor_->io(),
                 .relay = &*relay_,
                 .server_name = server_name(),
-                .observer = [this] { return keeper_ ? keeper_->number() : 0; },
+                .observer =
+                    [this] {
+                        return supervisor_->keeper() != nullptr ? supervisor_->keeper()->number()
+                                                                : 0;
+                    },
                 .numbered_sessions = [this] { return shared_.block().numbered_sessions.load(); },
-                .given = [this] { stop("another twscope has taken over"); }},
+                .given = [this] { supervisor_->stop("another twscope has taken over"); }},
             std::move(*door));
     } else {
         spdlog::info("nobody can take over from this run: {}: {}", options_.takeover_file.string(),
@@ -172,8 +166,8 @@ void RelayRun::open_takeover_door() {
 
 /// Its observer writes to the same files as ours, which looks when that has ended.
 void RelayRun::await_end_of_other() {
-    other_.assign(::dup(options_.taker->descriptor()));
-    other_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+    other_.emplace(supervisor_->io(), ::dup(options_.taker->descriptor()));
+    other_->async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
         if (!error) {
             begin_observing();
         }
@@ -181,97 +175,30 @@ void RelayRun::await_end_of_other() {
 }
 
 void RelayRun::begin_observing() {
-    if (!other_.is_open()) {
+    if (!other_) {
         return;
     }
-    other_.close();
+    other_.reset();
     relay::UniqueFd legacy;
     if (auto left = options_.taker->left()) {
         auto& numbered = shared_.block().numbered_sessions;
         numbered = std::max(numbered.load(), left->said.numbered_sessions);
         legacy = std::move(left->legacy);
     }
-    if (keeper_ && keeper_->link() != nullptr) {
-        keeper_->link()->send(Word::look, {}, legacy.get());
-    }
+    supervisor_->tell(Word::look, {}, legacy.get());
     if (giver_) {
         giver_->start();
     }
 }
 
-void RelayRun::await_end() {
-    if (options_.time_limit) {
-        end_timer_.expires_at(started_ +
-                              std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                  options_.time_limit->after));
-        end_timer_.async_wait([this](const boost::system::error_code& error) {
-            if (!error) {
-                stop(options_.time_limit->reason);
-            }
-        });
-    }
-}
-
-void RelayRun::on_signal(int signal) {
-    if (stopping_) {
-        return;
-    }
-    if (signal == SIGUSR1 || signal == SIGUSR2) {
-        if (keeper_) {
-            keeper_->tell(signal == SIGUSR1 ? Word::report : Word::flight);
-        }
-    } else if (signal != SIGHUP) {
-        stop(signal == SIGINT ? "interrupted" : "terminated");
-    } else if (options_.terminal.gone()) {
-        stop("the terminal is gone");
-    } else if (options_.reload) {
-        reload();
-    }
-}
-
-void RelayRun::reload() {
-    const Reload changes = options_.reload();
-    const ProcessLink* const link = keeper_ ? keeper_->link() : nullptr;
-    for (const auto& [word, file] : changes.files) {
-        if (link != nullptr) { // else the next observer opens it by its name
-            link->send(word, {}, file.get());
-        }
-    }
-    if (changes.log_level) {
-        spdlog::set_level(spdlog::level::from_str(*changes.log_level));
-        options_.greeting.log_level = *changes.log_level;
-        if (link != nullptr) {
-            link->send(Word::log_level, *changes.log_level);
-        }
-    }
-    if (changes.token && *changes.token != options_.greeting.token) {
-        options_.greeting.token = *changes.token;
-        if (link != nullptr) {
-            send_token(*link, *changes.token);
-        }
-    }
-    // Who looks writes down how bad the line is: it is to ask for it.
-    if (changes.impairment &&
-        (link == nullptr || !link->send(Word::impair, relay::to_string(*changes.impairment)))) {
-        change_impairment(*changes.impairment);
-    }
-}
-
-void RelayRun::every_second(const boost::system::error_code& error) {
-    if (error || stopping_) {
-        return;
-    }
+void RelayRun::on_second() {
     resyncs_.refill();
     check_sessions();
     follow_server();
-    if (keeper_) {
-        keeper_->check();
-    } else {
+    if (supervisor_->keeper() == nullptr) {
         server_report_.check(relay_->counters(), relay::to_string(relay_->server_endpoint()),
                              nullptr, nullptr);
     }
-    second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
-    second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 
 void RelayRun::check_sessions() {
@@ -312,32 +239,7 @@ void RelayRun::follow_server() {
     spdlog::info("the server {} is at {} now; new sessions lead there", options_.relay.server_host,
                  where);
     shared_.block().facts.server = relay_->server_endpoint();
-    if (keeper_ && keeper_->link() != nullptr) {
-        keeper_->link()->send(Word::server, where);
-    }
-}
-
-void RelayRun::impair(const std::string& settings) {
-    // Checked by the observer, which may have gone mad since.
-    const auto impairment = relay::parse_impairment(settings, relay_->impairment().seed);
-    if (impairment) {
-        change_impairment(*impairment);
-    }
-}
-
-/// The observer finds another file, or none, under the name of its own.
-void RelayRun::open_records() {
-    const relay::UniqueFd file =
-        options_.open_records ? options_.open_records() : relay::UniqueFd{};
-    const int error = file.valid() ? 0 : errno;
-    if (error != 0 && error != records_error_reported_) {
-        spdlog::error("the file of records is gone, and cannot be made again: {}",
-                      std::generic_category().message(error));
-    }
-    records_error_reported_ = error;
-    if (file.valid() && keeper_->link() != nullptr) {
-        keeper_->link()->send(Word::records, {}, file.get());
-    }
+    supervisor_->tell(Word::server, where);
 }
 
 void RelayRun::change_impairment(const relay::Impairment& impairment) {
@@ -345,13 +247,7 @@ void RelayRun::change_impairment(const relay::Impairment& impairment) {
     shared_.block().facts.impairment = impairment;
 }
 
-void RelayRun::stop(std::string_view why) {
-    spdlog::info("stopping: {}", why);
-    stopping_ = true;
-    io_.stop();
-}
-
-RelayRunResult RelayRun::finish() {
+LiveRunResult RelayRun::finish() {
     const bool gave = giver_ && giver_->gave();
     if (giver_) {
         giver_->stop();
@@ -362,28 +258,26 @@ RelayRunResult RelayRun::finish() {
         relay_->stop();
     }
     relay_->join();
-    if (other_.is_open()) {
-        pollfd ended{.fd = other_.native_handle(), .events = POLLIN, .revents = 0};
+    if (other_) {
+        pollfd ended{.fd = other_->native_handle(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&ended, 1, static_cast<int>(kLastWord.count()));
         begin_observing();
     }
-    RelayRunResult result;
+    const ObserverKeeper* const keeper = supervisor_->keeper();
     relay::UniqueFd legacy;
-    if (gave && keeper_ && keeper_->link() != nullptr) {
+    if (gave && keeper != nullptr && keeper->link() != nullptr) {
         legacy = create_legacy_file();
         if (legacy.valid()) {
-            keeper_->link()->send(Word::legacy, {}, legacy.get());
+            supervisor_->tell(Word::legacy, {}, legacy.get());
         }
     }
-    if (keeper_) {
-        result.observer = keeper_->finish();
-        result.observer_failures = keeper_->failures();
-    } else {
+    if (keeper == nullptr) {
         const relay::Counters counters = relay_->counters();
         spdlog::info("{} sessions, {} datagrams to the server, {} to clients",
                      counters.sessions_opened, counters.directions[0].datagrams,
                      counters.directions[1].datagrams);
     }
+    const LiveRunResult result = supervisor_->finish();
     if (gave) {
         giver_->leave({.numbered_sessions = shared_.block().numbered_sessions}, legacy.get());
     }

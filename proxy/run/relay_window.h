@@ -23,7 +23,12 @@ class RelayWindow {
     ///        relay; false when it cannot.
     RelayWindow(const SharedBlock& block, std::function<bool(const std::string&)> ask)
         : block_{&block}, ask_{std::move(ask)},
-          impairment_{block.facts.impairment}, server_{relay::to_string(block.facts.server)} {}
+          impairment_{block.facts.impairment}, server_{block.facts.tapped.front() == 0
+                                                           ? relay::to_string(block.facts.server)
+                                                           : block.facts.tapped.data()} {}
+
+    /// It only looks at what others forward: nobody can connect to it, and it has no line to impair.
+    [[nodiscard]] bool is_tap() const noexcept { return block_->facts.tapped.front() != 0; }
 
     [[nodiscard]] std::span<const relay::Endpoint> listen_endpoints() const noexcept {
         return std::span{block_->facts.listen}.first(block_->facts.num_listen);

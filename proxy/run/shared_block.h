@@ -21,6 +21,7 @@ struct RelayFacts {
     std::uint32_t num_listen = 0;
     std::uint32_t threads = 0;
     relay::Endpoint server{};
+    std::array<char, 256> tapped{}; ///< what a tap looks at, ending with 0; empty: it is a relay
     relay::Impairment impairment{}; ///< as it is now
 };
 

@@ -30,7 +30,14 @@ wire::Direction direction_of(const relay::Event& event) {
 }
 
 std::string_view reason_of(relay::GapReason reason) {
-    return reason == relay::GapReason::ring_full ? "ring_full" : "new_observer";
+    switch (reason) {
+    case relay::GapReason::new_observer:
+        return "new_observer";
+    case relay::GapReason::kernel_dropped:
+        return "kernel_dropped";
+    default:
+        return "ring_full";
+    }
 }
 
 std::string_view reason_of(relay::CloseReason reason) {

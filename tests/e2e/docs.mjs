@@ -180,6 +180,21 @@ async function runCapture(command, folder) {
     assert.match(execFileSync(TWSCOPE, ['decode', path], { encoding: 'utf8' }), /snapshots: \d+, [1-9]\d* verified/);
 }
 
+/** Somebody plays while it looks on; it has to have written what it saw. */
+async function runTap(command, folder) {
+    const proxy = await startProxy(`twscope proxy -s 127.0.0.1:${SERVER_PORT} -q`, folder);
+    const tap = start(command, folder);
+    await tap.waitFor(/reading frames/, WAIT_MS);
+    await play();
+    tap.signal('SIGINT');
+    assert.equal(await ended(tap), 0, tap.log);
+    assert.match(tap.log, /[1-9]\d* verified/);
+    await stopProxy(proxy);
+    const [, file] = / -o (\S+)/.exec(command);
+    const { type, session } = readRecords(join(folder, file)).at(-1);
+    assert.deepEqual({ type, session }, { type: 'summary', session: 0 });
+}
+
 async function runSilently(command, folder, exits) {
     const child = start(command, folder);
     assert.equal(await ended(child), exits, child.log);
@@ -220,6 +235,7 @@ const WAYS = [
     { what: /^mkdir |\| sudo sh -e$/, run: runSilently },
     { what: /^twscope --?[a-z]|^twscope \w+ .*--(help|print-routes)\b/, run: runOnce },
     { what: /^twscope proxy /, run: runProxy },
+    { what: /^twscope tap /, run: runTap },
     { what: /^twscope replay /, run: runReplay },
     { what: /^twscope health\b|^curl /, run: runBeside },
     { what: /^twscope (decode|records|stats|map|findings|explain|sizes|compare)\b|^jq |^zstdcat /, run: runOnce },

@@ -1,0 +1,173 @@
+#include "proxy/capture/live_capture.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <pcap/pcap.h>
+
+namespace tw::capture {
+
+namespace {
+
+/// Whole frames, also those that hardware put together.
+constexpr int kSnapLength = 262144;
+/// Frames wait so long to be handed over together.
+constexpr int kGatherMs = 10;
+
+/// What else libpcap can look at.
+constexpr std::array<std::string_view, 5> kNoNetworks{"bluetooth", "dbus-", "nflog", "nfqueue",
+                                                      "usbmon"};
+
+/// "lo, eth0, any"
+std::string interfaces() {
+    std::array<char, PCAP_ERRBUF_SIZE> error{};
+    pcap_if_t* all = nullptr;
+    if (pcap_findalldevs(&all, error.data()) != 0) {
+        return "unknown";
+    }
+    const std::unique_ptr<pcap_if_t, decltype(&pcap_freealldevs)> owner{all, &pcap_freealldevs};
+    std::vector<std::string> names;
+    for (const pcap_if_t* each = all; each != nullptr; each = each->next) {
+        const std::string name{each->name};
+        const bool is_network =
+            std::none_of(kNoNetworks.begin(), kNoNetworks.end(),
+                         [&](std::string_view begin) { return name.starts_with(begin); });
+        if (is_network) {
+            names.push_back(name);
+        }
+    }
+    return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+} // namespace
+
+void LiveCapture::Close::operator()(pcap* handle) const {
+    pcap_close(handle);
+}
+
+LiveCapture::LiveCapture(const LiveOptions& options) : interface_{options.interface} {
+    std::array<char, PCAP_ERRBUF_SIZE> error{};
+    handle_.reset(pcap_create(interface_.c_str(), error.data()));
+    if (!handle_) {
+        throw CaptureError{fmt::format("{}: {}", interface_, error.data())};
+    }
+    activate(options);
+    pcap_set_datalink(handle_.get(), DLT_LINUX_SLL2); // where the link is a cooked one
+    const int link = pcap_datalink(handle_.get());
+    if (!FrameReader::knows(link)) {
+        throw CaptureError{fmt::format("{}: {}", interface_, FrameReader::unknown_link(link))};
+    }
+    reader_.emplace(link);
+    filter(options.ports);
+    if (pcap_setnonblock(handle_.get(), 1, error.data()) != 0) {
+        throw CaptureError{fmt::format("{}: {}", interface_, error.data())};
+    }
+}
+
+LiveCapture::~LiveCapture() = default;
+
+void LiveCapture::activate(const LiveOptions& options) {
+    pcap* const handle = handle_.get();
+    constexpr std::size_t kMost = std::size_t{1} << 30U;
+    pcap_set_snaplen(handle, kSnapLength);
+    pcap_set_promisc(handle, 1); // a mirrored port is looked at, too
+    pcap_set_timeout(handle, kGatherMs);
+    pcap_set_buffer_size(handle, static_cast<int>(std::min(options.buffer_bytes, kMost)));
+    pcap_set_tstamp_precision(handle, PCAP_TSTAMP_PRECISION_NANO);
+    const int status = pcap_activate(handle);
+    if (status >= 0) {
+        return;
+    }
+    const char* const why = pcap_geterr(handle);
+    switch (status) {
+    case PCAP_ERROR_NO_SUCH_DEVICE:
+        throw NoInterfaceError{
+            fmt::format("there is no interface {} (there are: {})", interface_, interfaces())};
+    case PCAP_ERROR_IFACE_NOT_UP:
+        throw NoInterfaceError{fmt::format("the interface {} is not up", interface_)};
+    case PCAP_ERROR_PERM_DENIED:
+    case PCAP_ERROR_PROMISC_PERM_DENIED:
+        throw NoRightError{fmt::format("no right to look at {}", interface_)};
+    default:
+        throw CaptureError{
+            fmt::format("{}: {}", interface_, *why != '\0' ? why : pcap_statustostr(status))};
+    }
+}
+
+std::string live_filter(const std::vector<std::uint16_t>& ports) {
+    std::string text = "not (tcp or arp or icmp or icmp6)";
+    if (!ports.empty()) {
+        std::vector<std::string> wanted;
+        for (const std::uint16_t port : ports) {
+            wanted.push_back(fmt::format("udp port {}", port));
+        }
+        // Bits of the second word: more fragments follow, or this is not the first.
+        text += fmt::format(" and not (((ip and udp and ip[6:2] & 0x3fff = 0) or "
+                            "(ip6 and ip6[6] = 17)) and not ({}))",
+                            fmt::join(wanted, " or "));
+    }
+    return text;
+}
+
+void LiveCapture::filter(const std::vector<std::uint16_t>& ports) {
+    bpf_program program{};
+    if (pcap_compile(handle_.get(), &program, live_filter(ports).c_str(), 1,
+                     PCAP_NETMASK_UNKNOWN) != 0) {
+        throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(handle_.get()))};
+    }
+    const int status = pcap_setfilter(handle_.get(), &program);
+    pcap_freecode(&program);
+    if (status != 0) {
+        throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(handle_.get()))};
+    }
+}
+
+int LiveCapture::descriptor() const {
+    return pcap_get_selectable_fd(handle_.get());
+}
+
+std::size_t LiveCapture::read(const std::function<void(const CapturedDatagram&)>& take,
+                              std::size_t max) {
+    struct Reading {
+        FrameReader* reader;
+        const std::function<void(const CapturedDatagram&)>* take;
+        std::uint64_t* dropped;
+    } reading{.reader = &*reader_, .take = &take, .dropped = &dropped_};
+
+    const int frames = pcap_dispatch(
+        handle_.get(), static_cast<int>(max),
+        [](u_char* user, const pcap_pkthdr* header, const u_char* data) {
+            const Reading& into = *reinterpret_cast<const Reading*>(user);
+            CapturedDatagram datagram;
+            // With nanosecond precision the field named tv_usec counts nanoseconds.
+            datagram.time = FrameReader::time_of(header->ts.tv_sec, header->ts.tv_usec);
+            try { // nothing may be thrown through libpcap
+                if (into.reader->read(std::as_bytes(std::span{data, header->caplen}), datagram)) {
+                    (*into.take)(datagram);
+                }
+            } catch (const std::bad_alloc&) {
+                ++*into.dropped;
+            }
+        },
+        reinterpret_cast<u_char*>(&reading));
+    if (frames < 0) {
+        throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(handle_.get()))};
+    }
+    return static_cast<std::size_t>(frames);
+}
+
+std::uint64_t LiveCapture::dropped() {
+    pcap_stat stats{};
+    if (pcap_stats(handle_.get(), &stats) == 0) {
+        dropped_ += stats.ps_drop - last_dropped_;
+        last_dropped_ = stats.ps_drop;
+    }
+    return dropped_;
+}
+
+} // namespace tw::capture

@@ -1,0 +1,93 @@
+#include "proxy/cli/run_flags.h"
+
+#include "proxy/cli/capture_flags.h"
+#include "proxy/cli/settings.h"
+
+#include <map>
+#include <tuple>
+
+#include <CLI/CLI.hpp>
+
+namespace tw::cli {
+
+namespace {
+
+/// Of --duration, in seconds: a millisecond to a year.
+constexpr double kShortestRun = 0.001;
+constexpr double kLongestRun = 366 * 86400.0;
+
+} // namespace
+
+CLI::Validator seconds() {
+    const std::map<std::string, double> units{{"ms", 0.001}, {"s", 1}, {"min", 60}, {"h", 3600}};
+    return CLI::AsNumberWithUnit{units, CLI::AsNumberWithUnit::DEFAULT, "ms|s|min|h"};
+}
+
+void RunFlags::add_outputs(CLI::App& command) {
+    records.add_to(command);
+    artifacts.add_to(command);
+    recording.add_to(command);
+    flight.add_to(command);
+}
+
+void RunFlags::add_limits(CLI::App& command) {
+    command
+        .add_option("--idle-timeout", idle_timeout,
+                    "End a session after this many seconds without a datagram")
+        ->transform(seconds())
+        ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
+    command
+        .add_option("--max-sessions", max_sessions,
+                    "Clients connected at the same time; more are refused")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{60000}))
+        ->capture_default_str();
+    command
+        .add_option("--ring", ring_mib,
+                    "MiB of copies that may wait to be inspected, for each thread")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
+        ->capture_default_str();
+    add_memory_flag(command, memory_mib);
+    command
+        .add_option("--observer-memory", observer_memory_mib,
+                    "MiB of memory that the process that inspects may take; it is started again "
+                    "when it wants more")
+        ->check(CLI::Range(std::size_t{128}, std::size_t{1} << 20U))
+        ->capture_default_str();
+}
+
+void RunFlags::add_course(CLI::App& command, const std::string& background_help) {
+    command.add_flag("--background", background, background_help);
+    command.add_option("--duration", duration, "Stop after this many seconds")
+        ->transform(seconds())
+        ->check(CLI::Range(kShortestRun, kLongestRun));
+    command.add_flag(
+        "--stats", stats,
+        "At the end, print where every byte went (as 'twscope stats' does for captures)");
+    command.add_flag("-q,--quiet", quiet, "Do not print a line every second");
+    command
+        .add_option("--log-level", log_level,
+                    "How much twscope logs about itself on standard error")
+        ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
+        ->capture_default_str();
+}
+
+void RunFlags::check() const {
+    const auto objects = records.objects();
+    std::ignore = records.failing();
+    std::ignore = recording.options(records.output);
+    std::ignore = records.map_folders();
+    std::ignore = artifacts.demos(records.show_secrets);
+    artifacts.check_capture(records.show_secrets);
+    if (no_inspect && (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on())) {
+        throw UsageError{"--demo, --write and --flight need what --no-inspect switches off"};
+    }
+    flight.check(records.show_secrets, memory_mib);
+    std::ignore = records.parse_filter("--filter", records.filter, *objects);
+    std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter, *objects);
+    std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
+    std::ignore = records.expectations(*objects);
+    std::ignore = http.where();
+}
+
+} // namespace tw::cli

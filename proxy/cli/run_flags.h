@@ -1,0 +1,72 @@
+#pragma once
+
+#include "proxy/cli/artifact_flags.h"
+#include "proxy/cli/flight_flags.h"
+#include "proxy/cli/http_flags.h"
+#include "proxy/cli/record_flags.h"
+#include "proxy/cli/recording_flags.h"
+#include "proxy/inspect/memory_budget.h"
+#include "proxy/relay/impairment.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+namespace CLI {
+class App;
+class Validator;
+} // namespace CLI
+
+namespace tw::cli {
+
+/// The flags of every live run, wherever its traffic comes from: what becomes of it.
+struct RunFlags {
+    RecordFlags records;
+    ArtifactFlags artifacts;
+    RecordingFlags recording;
+    FlightFlags flight;
+    HttpFlags http;
+    double idle_timeout = 60; ///< seconds
+    std::size_t max_sessions = 1024;
+    std::size_t ring_mib = 16;
+    std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
+    std::size_t observer_memory_mib = 8192;
+    double duration = 0; ///< seconds; 0: until a signal comes
+    bool stats = false;
+    bool background = false;
+    bool no_inspect = false;
+    bool quiet = false;
+    std::string log_level = "info";
+
+    RunFlags() = default;
+    virtual ~RunFlags() = default;
+    RunFlags(const RunFlags&) = delete;
+    RunFlags& operator=(const RunFlags&) = delete;
+    RunFlags(RunFlags&&) = delete;
+    RunFlags& operator=(RunFlags&&) = delete;
+
+    virtual void add_to(CLI::App& command) = 0;
+    /// Reads all that is in them, for whoever mistyped it. Errors: UsageError.
+    virtual void check() const;
+    /// Where is kept what stays from run to run.
+    [[nodiscard]] virtual std::filesystem::path state_folder() const = 0;
+
+    /// How bad the line is to be. Errors: UsageError.
+    [[nodiscard]] virtual relay::Impairment impairment() const { return {}; }
+
+    /// Whether the server is to be asked for what is missing.
+    [[nodiscard]] virtual bool asks_again() const { return false; }
+
+  protected:
+    /// What is recorded, and how it is shown.
+    void add_outputs(CLI::App& command);
+    /// How long, how many, how much.
+    void add_limits(CLI::App& command);
+    /// How it begins, ends, and what it says.
+    void add_course(CLI::App& command, const std::string& background_help);
+};
+
+/// Times are seconds; 500ms, 30s and 2min are understood, too.
+[[nodiscard]] CLI::Validator seconds();
+
+} // namespace tw::cli

@@ -1,0 +1,113 @@
+#include "proxy/cli/background.h"
+#include "proxy/cli/commands.h"
+#include "proxy/cli/log.h"
+#include "proxy/cli/observing.h"
+#include "proxy/cli/settings.h"
+#include "proxy/cli/tap_flags.h"
+#include "proxy/run/service_notice.h"
+#include "proxy/run/tap_run.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace tw::cli {
+
+namespace {
+
+constexpr const char* kCommand = "tap";
+
+constexpr const char* kAbout =
+    "A tap only looks: it takes CAP_NET_RAW to open the interface and gives it up then, and the "
+    "game "
+    "pays nothing. It cannot change what it sees: --resync, --impair and the others about the line "
+    "are of proxy alone. docs/tap.md tells more.";
+
+std::unique_ptr<RunFlags> make_flags() {
+    return std::make_unique<TapFlags>();
+}
+
+run::TapRunOptions tap_run_options(const TapFlags& flags) {
+    constexpr unsigned kMiB = 20;
+    constexpr double kSecond = 1e9;
+    return {.live = {.interface = flags.interface,
+                     .ports = flags.ports(),
+                     .buffer_bytes = flags.buffer_mib << kMiB},
+            .servers = flags.guess(),
+            .shown = flags.shown(),
+            .limits = {.idle_timeout = static_cast<std::int64_t>(flags.idle_timeout * kSecond),
+                       .max_sessions = flags.max_sessions},
+            .ring_bytes = flags.ring_mib << kMiB};
+}
+
+int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& invocation,
+            const std::function<void()>& started) {
+    flags.check(); // the observer's part, too: whoever mistyped it is to hear of it once, at once
+    run::TapRunOptions options = tap_run_options(flags);
+    options.supervision = supervision(kCommand, flags, settings, invocation, make_flags);
+    std::optional<run::TapRun> tap;
+    try {
+        tap.emplace(std::move(options));
+    } catch (const capture::NoInterfaceError& error) {
+        fmt::print(stderr, "twscope: {}\n", error.what());
+        return kExitNotYet;
+    } catch (const capture::NoRightError& error) {
+        throw UsageError{fmt::format(
+            "{}: that takes CAP_NET_RAW: 'sudo setcap cap_net_raw=ep TWSCOPE' with the path of "
+            "this program, AmbientCapabilities=CAP_NET_RAW in its systemd unit, or sudo",
+            error.what())};
+    } catch (const capture::CaptureError& error) {
+        throw UsageError{error.what()};
+    }
+    if (const auto ending = tap->open()) {
+        return exit_code_of_no_start(*ending);
+    }
+    run::notify_ready();
+    started();
+    try {
+        const int code = exit_code(tap->run());
+        return code == 0 && tap->failed() ? kExitFailed : code;
+    } catch (const std::exception& error) {
+        spdlog::error("{}", error.what());
+        return kExitFailed;
+    }
+}
+
+int run_command(const TapFlags& flags, Settings& settings, const Invocation& invocation) {
+    prepare_signals(invocation);
+    if (invocation.observer != 0) {
+        return observe(flags, settings, invocation);
+    }
+    settings.complete();
+    if (flags.interface.empty()) {
+        throw UsageError{"tap needs the interface to look at: -i IFACE, for example -i eth0 "
+                         "('ip link' lists them)"};
+    }
+    open_log(flags.log_level);
+    const auto start = [&](const std::function<void()>& started) {
+        return run_tap(flags, settings, invocation, started);
+    };
+    return flags.background ? in_background(start) : start([] {});
+}
+
+} // namespace
+
+Action add_tap_command(CLI::App& app, Invocation invocation) {
+    CLI::App* command = app.add_subcommand(
+        kCommand, "Look at an interface beside the path: record what happens, forward nothing");
+    command->footer(kAbout);
+    auto flags = std::make_shared<TapFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    flags->add_to(*command);
+    return [flags, settings, invocation = std::move(invocation)] {
+        return run_command(*flags, *settings, invocation);
+    };
+}
+
+} // namespace tw::cli

@@ -1,0 +1,79 @@
+#include "proxy/cli/tap_flags.h"
+
+#include "proxy/cli/capture_flags.h"
+#include "proxy/cli/relay_flags.h"
+#include "proxy/cli/settings.h"
+
+#include <tuple>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace tw::cli {
+
+void TapFlags::add_to(CLI::App& command) {
+    command
+        .add_option("-i,--interface", interface,
+                    "The interface that the game's traffic passes; any: all of this host, for a "
+                    "server on it")
+        ->type_name("IFACE");
+    command
+        .add_option("--server", servers,
+                    "Look only at this server's traffic (repeatable; otherwise servers are "
+                    "recognised by what they send)")
+        ->type_name("[ADDRESS]:PORT")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--buffer", buffer_mib,
+                    "MiB of frames that may wait in the kernel to be read; what finds no room is "
+                    "missing, and reported as a gap (inspect.gap)")
+        ->type_name("MIB")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{1024}))
+        ->capture_default_str();
+    add_outputs(command);
+    http.add_to(command);
+    command
+        .add_option("--state", state,
+                    "Where the live page's token is kept [$STATE_DIRECTORY, "
+                    "$XDG_STATE_HOME/twscope or ~/.local/state/twscope]")
+        ->type_name("DIR");
+    add_limits(command);
+    add_course(command, "Return as soon as the interface is open, and go on in the background");
+}
+
+void TapFlags::check() const {
+    RunFlags::check();
+    std::ignore = guess();
+}
+
+std::filesystem::path TapFlags::state_folder() const {
+    return tw::cli::state_folder(state);
+}
+
+capture::ServerGuess TapFlags::guess() const {
+    capture::ServerGuess guess;
+    guess.only_recognised();
+    for (const std::string& server : servers) {
+        add_server(guess, server);
+    }
+    return guess;
+}
+
+std::vector<std::uint16_t> TapFlags::ports() const {
+    std::vector<std::uint16_t> ports;
+    for (const std::string& server : servers) {
+        ports.push_back(parse_host_port(server, "--server").port);
+    }
+    return ports;
+}
+
+std::string TapFlags::shown() const {
+    return servers.empty()
+               ? fmt::format("{}, servers by what they send", interface)
+               : fmt::format("{}, {} {}", interface, servers.size() == 1 ? "server" : "servers",
+                             fmt::join(servers, ", "));
+}
+
+} // namespace tw::cli

@@ -1,0 +1,151 @@
+#include "proxy/run/supervisor.h"
+
+#include <cerrno>
+#include <csignal>
+#include <initializer_list>
+#include <system_error>
+
+#include <spdlog/spdlog.h>
+
+namespace tw::run {
+
+Supervisor::Supervisor(SupervisorOptions options, Parts parts)
+    : options_{std::move(options)}, parts_{std::move(parts)} {
+    if (options_.observer) {
+        keeper_.emplace(ObserverKeeper::Parts{
+            .io = &io_,
+            .shared = parts_.shared,
+            .rings = parts_.rings,
+            .command = options_.observer,
+            .greet =
+                [this](const ProcessLink& link) { return send_greeting(link, options_.greeting); },
+            .impair =
+                [this](const std::string& settings) {
+                    // Checked by the observer, which may have gone mad since.
+                    const auto& facts = parts_.shared->block().facts;
+                    const auto impairment =
+                        relay::parse_impairment(settings, facts.impairment.seed);
+                    if (impairment && parts_.impair) {
+                        parts_.impair(*impairment);
+                    }
+                },
+            .open_records = [this] { open_records(); },
+            .resync = parts_.resync,
+            .follows = parts_.follows});
+    }
+    signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
+}
+
+std::optional<Ending> Supervisor::open() {
+    return keeper_ ? keeper_->start() : std::nullopt;
+}
+
+void Supervisor::run(std::chrono::steady_clock::time_point started) {
+    await_end(started);
+    signals_->listen([this](int signal) { on_signal(signal); });
+    second_timer_.expires_after(std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& error) { every_second(error); });
+    io_.run();
+}
+
+void Supervisor::await_end(std::chrono::steady_clock::time_point started) {
+    if (!options_.time_limit) {
+        return;
+    }
+    end_timer_.expires_at(started + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                        options_.time_limit->after));
+    end_timer_.async_wait([this](const boost::system::error_code& error) {
+        if (!error) {
+            stop(options_.time_limit->reason);
+        }
+    });
+}
+
+bool Supervisor::tell(Word word, std::string_view text, int descriptor) {
+    const ProcessLink* const link = keeper_ ? keeper_->link() : nullptr;
+    return link != nullptr && link->send(word, text, descriptor);
+}
+
+void Supervisor::on_signal(int signal) {
+    if (stopping_) {
+        return;
+    }
+    if (signal == SIGUSR1 || signal == SIGUSR2) {
+        tell(signal == SIGUSR1 ? Word::report : Word::flight);
+    } else if (signal != SIGHUP) {
+        stop(signal == SIGINT ? "interrupted" : "terminated");
+    } else if (options_.terminal.gone()) {
+        stop("the terminal is gone");
+    } else if (options_.reload) {
+        reload();
+    }
+}
+
+void Supervisor::reload() {
+    const Reload changes = options_.reload();
+    for (const auto& [word, file] : changes.files) {
+        tell(word, {}, file.get()); // without an observer, the next one opens it by its name
+    }
+    if (changes.log_level) {
+        spdlog::set_level(spdlog::level::from_str(*changes.log_level));
+        options_.greeting.log_level = *changes.log_level;
+        tell(Word::log_level, *changes.log_level);
+    }
+    if (changes.token && *changes.token != options_.greeting.token) {
+        options_.greeting.token = *changes.token;
+        if (keeper_ && keeper_->link() != nullptr) {
+            send_token(*keeper_->link(), *changes.token);
+        }
+    }
+    // Who looks writes down how bad the line is: it is to ask for it.
+    if (changes.impairment && parts_.impair &&
+        !tell(Word::impair, relay::to_string(*changes.impairment))) {
+        parts_.impair(*changes.impairment);
+    }
+}
+
+void Supervisor::every_second(const boost::system::error_code& error) {
+    if (error || stopping_) {
+        return;
+    }
+    if (parts_.on_second) {
+        parts_.on_second();
+    }
+    if (keeper_) {
+        keeper_->check();
+    }
+    second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& next) { every_second(next); });
+}
+
+/// The observer finds another file, or none, under the name of its own.
+void Supervisor::open_records() {
+    const relay::UniqueFd file =
+        options_.open_records ? options_.open_records() : relay::UniqueFd{};
+    const int error = file.valid() ? 0 : errno;
+    if (error != 0 && error != records_error_reported_) {
+        spdlog::error("the file of records is gone, and cannot be made again: {}",
+                      std::generic_category().message(error));
+    }
+    records_error_reported_ = error;
+    if (file.valid()) {
+        tell(Word::records, {}, file.get());
+    }
+}
+
+void Supervisor::stop(std::string_view why) {
+    spdlog::info("stopping: {}", why);
+    stopping_ = true;
+    io_.stop();
+}
+
+LiveRunResult Supervisor::finish() {
+    LiveRunResult result;
+    if (keeper_) {
+        result.observer = keeper_->finish();
+        result.observer_failures = keeper_->failures();
+    }
+    return result;
+}
+
+} // namespace tw::run

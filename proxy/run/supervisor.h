@@ -1,0 +1,120 @@
+#pragma once
+
+#include "proxy/relay/impairment.h"
+#include "proxy/relay/ring.h"
+#include "proxy/run/greeting.h"
+#include "proxy/run/observer_keeper.h"
+#include "proxy/run/shared_block.h"
+#include "proxy/run/signals.h"
+#include "proxy/run/terminal.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace tw::run {
+
+/// When a run ends by itself.
+struct TimeLimit {
+    std::chrono::duration<double> after{};
+    std::string reason; ///< what the log says then
+};
+
+/// What changes while a run goes on.
+struct Reload {
+    std::optional<relay::Impairment> impairment{};
+    std::optional<std::string> log_level{}; ///< as spdlog names it
+    std::optional<PageToken> token{};
+    /// Word::records and Word::summary, and what to go on in.
+    std::vector<std::pair<Word, relay::UniqueFd>> files{};
+};
+
+/// What every live run is asked, wherever its traffic comes from.
+struct SupervisorOptions {
+    /// See ObserverKeeper; none: there is no observer.
+    std::function<std::vector<std::string>(std::uint32_t number, bool waits)> observer{};
+    Greeting greeting{}; ///< what each observer is told first
+    std::optional<TimeLimit> time_limit{};
+    std::function<Reload()> reload{}; ///< on SIGHUP; none: there is nothing to change
+    /// Opens the file of records again, for an observer that finds it gone; invalid, with errno: no.
+    std::function<relay::UniqueFd()> open_records{};
+    Terminal terminal{};
+};
+
+/// What came of a run.
+struct LiveRunResult {
+    std::optional<Ending> observer{};    ///< how the last one ended; nothing: there was none
+    std::uint32_t observer_failures = 0; ///< observers that ended before their time
+};
+
+/// What every live run does beside taking traffic in: keeps an observer, obeys signals, ends in time.
+///
+/// SIGINT and SIGTERM end it; SIGUSR1 asks for the totals so far; SIGUSR2 for what the flight recorder
+/// keeps; SIGHUP reads the configuration and opens the files again, or ends it where its terminal is
+/// gone.
+class Supervisor {
+  public:
+    struct Parts {
+        SharedRun* shared;
+        std::span<const relay::Ring> rings;
+        /// The line is to be as bad as this. None: there is no line that could be.
+        std::function<void(const relay::Impairment& impairment)> impair{};
+        std::function<void()> on_second{};
+        /// See ObserverKeeper.
+        std::function<void(const std::string& session)> resync{};
+        std::optional<std::uint32_t> follows{};
+    };
+
+    /// From here on signals wait for run(), or for the end of the process.
+    /// Errors: std::system_error.
+    Supervisor(SupervisorOptions options, Parts parts);
+
+    [[nodiscard]] boost::asio::io_context& io() { return io_; }
+
+    /// Starts the observer. Returns how it ended where it could not begin; it has said why.
+    [[nodiscard]] std::optional<Ending> open();
+
+    /// Until a signal comes or the time is over, which counts from `started`, or stop() is called.
+    void run(std::chrono::steady_clock::time_point started);
+
+    /// On the io_context's thread.
+    void stop(std::string_view why);
+
+    /// Null: there is none, and never was.
+    [[nodiscard]] ObserverKeeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
+
+    /// Hands a word on; false while there is no observer.
+    bool tell(Word word, std::string_view text = {}, int descriptor = -1);
+
+    /// Once nothing comes any more: lets the observer read what is left. Once.
+    [[nodiscard]] LiveRunResult finish();
+
+  private:
+    void await_end(std::chrono::steady_clock::time_point started);
+    void on_signal(int signal);
+    void reload();
+    void every_second(const boost::system::error_code& error);
+    void open_records();
+
+    SupervisorOptions options_;
+    Parts parts_;
+    boost::asio::io_context io_{1};
+    std::optional<ObserverKeeper> keeper_;
+    boost::asio::steady_timer second_timer_{io_};
+    boost::asio::steady_timer end_timer_{io_};
+    std::optional<Signals> signals_; ///< last: where this cannot start, they end the process
+    /// What is due at the same moment comes after all with no error, and must not wait again.
+    bool stopping_ = false;
+    int records_error_reported_ = 0;
+};
+
+} // namespace tw::run
