@@ -3,6 +3,7 @@
 #include "proxy/record/pseudonym.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/packet.h"
+#include "proxy/wire/seven.h"
 
 #include <algorithm>
 #include <vector>
@@ -83,7 +84,13 @@ std::optional<wire::Direction> direction_of_connless(const wire::Packet& packet)
 /// Who sends this, by its content; nothing when that does not show.
 std::optional<wire::Direction> direction_by_content(std::span<const std::byte> payload, bool sure) {
     wire::PacketScratch scratch;
-    const auto packet = wire::decode_packet(payload, wire::Protocol::unknown, scratch);
+    // A packet of chunks tells 0.7 by how these end; those with a header token of 0.6.5 may seem to.
+    constexpr std::byte kHeaderToken{0x08};
+    const bool joined_midway = !payload.empty() &&
+                               (payload.front() & kHeaderToken) == std::byte{0} &&
+                               wire::fits_seven(payload, scratch);
+    const auto packet = wire::decode_packet(
+        payload, joined_midway ? wire::Protocol::seven : wire::Protocol::unknown, scratch);
     if (!packet) {
         return std::nullopt;
     }

@@ -13,7 +13,6 @@ constexpr auto kTable = std::to_array<DemoErrorInfo>({
     {no_demo, "no_demo", "is no demo"},
     {version_unsupported, "version_unsupported", "is a demo of a version other than 3 to 6"},
     {header_cut, "header_cut", "ends inside the header of a demo"},
-    {seven, "seven", "is a demo of Teeworlds 0.7, whose snapshots twscope does not decode"},
     {map_size_invalid, "map_size_invalid", "claims a map of a size that none has"},
     {map_cut, "map_cut", "ends inside its map"},
     {chunk_cut, "chunk_cut", "ends inside a chunk"},

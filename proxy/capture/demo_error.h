@@ -15,7 +15,6 @@ enum class DemoErrc : std::uint8_t {
     no_demo,             ///< does not begin as demos do
     version_unsupported, ///< outside 3 to 6
     header_cut,          ///< ends inside its header
-    seven,               ///< of Teeworlds 0.7
     map_size_invalid,    ///< a map larger than any, or a negative size
     map_cut,             ///< ends inside its map
     chunk_cut,           ///< ends inside a chunk

@@ -86,9 +86,6 @@ DemoResult<DemoHead> decode_demo_head(Bytes file) {
         return error(DemoErrc::header_cut, file.size());
     }
     header.net_version = text(file, demo::kNetVersionAt, demo::kTextBytes);
-    if (header.net_version.starts_with("0.7")) {
-        return error(DemoErrc::seven, demo::kNetVersionAt);
-    }
     header.map_name = text(file, demo::kMapNameAt, demo::kTextBytes);
     header.map_size = be32(file, demo::kMapSizeAt);
     header.map_crc = be32(file, demo::kMapCrcAt);

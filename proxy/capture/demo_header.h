@@ -26,7 +26,7 @@ struct DemoHead {
 /// Reads the header of versions 3 to 6. Texts end at their NUL, or with their field. A version 6
 /// without its extension is read as DDNet reads it: the map stands in its place.
 ///
-/// Errors:  no_demo, version_unsupported, header_cut, seven, map_size_invalid, map_cut.
+/// Errors:  no_demo, version_unsupported, header_cut, map_size_invalid, map_cut.
 /// Source:  DEMO.md; demo sheet, section 2.
 [[nodiscard]] DemoResult<DemoHead> decode_demo_head(std::span<const std::byte> file);
 

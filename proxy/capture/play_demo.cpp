@@ -38,6 +38,12 @@ std::size_t count_ticks(DemoChunks chunks) {
     return ticks;
 }
 
+/// Which items and messages a demo has: players go by what its header says it speaks, too.
+snapshot::Dialect dialect_of(const sink::demo::Header& header) {
+    return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
+                                                 : snapshot::Dialect::six;
+}
+
 /// Plays chunk by chunk.
 class Player {
   public:
@@ -45,7 +51,8 @@ class Player {
         : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
                                                         demo.chunks_at},
           ticks_left_{count_ticks(chunks_)}, start_{demo_time(demo.header.timestamp).value_or(0)},
-          now_{start_}, playback_{inspector.play(start_, name, demo.header.type + " demo")} {}
+          now_{start_}, playback_{inspector.play(start_, name, demo.header.type + " demo",
+                                                 dialect_of(demo.header))} {}
 
     DemoPlayed play() {
         show_map();

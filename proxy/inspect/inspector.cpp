@@ -132,10 +132,10 @@ void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_
 }
 
 std::unique_ptr<Playback> Inspector::play(record::Timestamp time, std::string client,
-                                          std::string server) {
+                                          std::string server, snapshot::Dialect dialect) {
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto playback = std::make_unique<Playback>(number, std::move(client), std::move(server),
-                                               options_, *maps_, *sink_);
+                                               options_, *maps_, *sink_, dialect);
     playback->open(time);
     ++seen_;
     return playback;

@@ -50,7 +50,7 @@ class Inspector {
     [[nodiscard]] bool wants_resync(std::uint64_t key) const;
     /// Begins a session that comes without its packets; `on_played` ends it.
     [[nodiscard]] std::unique_ptr<Playback> play(record::Timestamp time, std::string client,
-                                                 std::string server);
+                                                 std::string server, snapshot::Dialect dialect);
     void on_played(Playback& playback, record::Timestamp time, std::string_view reason);
 
     /// Writes the totals of all open sessions so far.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/map_source.h"
+#include "proxy/record/roster.h"
 #include "snapshot/history.h"
 #include "snapshot/item.h"
 #include "snapshot/snapshot.h"
@@ -32,6 +33,7 @@ struct Legacy {
 
     std::optional<MapAnnouncement> map; ///< the connection's; nothing: it is not known
     std::vector<Snapshot> snapshots;    ///< ticks ascending
+    record::Roster roster{};            ///< who plays; only of 0.7, where messages told it
 
     [[nodiscard]] bool is_sound() const;
 };

@@ -149,7 +149,14 @@ std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& anno
         record::FindingId::map_name_invalid};
     if (const record::FindingId id = kFindings[static_cast<std::size_t>(found.status)];
         id != record::FindingId::count) {
-        reporter.finding({.id = id, .name = announced.name, .detail = found.detail});
+        // DDNet announces so to clients of 0.7 what it has no file in maps7 for; they leave.
+        const bool withdrawn = announced.size == 0 && found.detail.empty();
+        reporter.finding({.id = id,
+                          .name = announced.name,
+                          .detail = withdrawn
+                                        ? "announced with size 0: the server has no such map for "
+                                          "this client, which leaves"
+                                        : std::string_view{found.detail}});
     }
     return world;
 }

@@ -9,6 +9,9 @@ namespace tw::inspect {
 
 namespace {
 
+/// de_client_info of 0.7: who plays, which only demos have as items.
+constexpr std::uint16_t kSevenClientInfo = 13;
+
 /// Demos pad messages to whole ints.
 constexpr std::size_t kMaxPadding = 3;
 
@@ -30,18 +33,21 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
 } // namespace
 
 Playback::Playback(std::uint32_t number, std::string client, std::string server,
-                   const Options& options, MapSource& maps, record::RecordSink& sink)
+                   const Options& options, MapSource& maps, record::RecordSink& sink,
+                   snapshot::Dialect dialect)
     : client_{std::move(client)}, server_{std::move(server)}, reporter_{number, sink},
       messages_{options.messages, Observers::none()}, maps_{maps},
       types_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects},
-      sizes_{types_.objects().sizes()} {}
+      sizes_{types_.objects().sizes(dialect)} {
+    types_.begin(dialect);
+}
 
 void Playback::emit_session(record::SessionEvent event, std::string_view reason) {
     reporter_.emit(record::SessionRecord{.head = reporter_.session_head(),
                                          .event = event,
                                          .client = client_,
                                          .server = server_,
-                                         .protocol = "0.6",
+                                         .protocol = is_seven() ? "0.7" : "0.6",
                                          .reason = reason});
 }
 
@@ -80,12 +86,39 @@ void Playback::accept(record::SnapshotRecord& record, const snapshot::SnapshotVi
         record.previous = now_.view();
     }
     types_.learn(record.items, record.previous.value_or(snapshot::SnapshotView{}));
+    if (is_seven()) {
+        learn_players(record.items);
+        record.roster = &roster_;
+    }
     record.ordinal = ordinal_++;
     record.types = &types_;
     record.world = world_.get();
     checks_.look_at(record, reporter_);
     reporter_.emit(record);
     base_ = record.tick;
+}
+
+void Playback::learn_players(const snapshot::SnapshotView& items) {
+    roster_.clear();
+    const auto keys = items.keys();
+    const snapshot::ItemKey first{.type = kSevenClientInfo, .id = 0};
+    for (auto at = std::ranges::lower_bound(keys, first.packed()); at != keys.end(); ++at) {
+        const snapshot::ItemView item = items[static_cast<std::size_t>(at - keys.begin())];
+        if (item.key.type != first.type) {
+            return;
+        }
+        constexpr std::size_t kTeam = 1;
+        constexpr std::size_t kName = 2;
+        record::Roster::Entry entry;
+        if (item.data.size() >= kName + entry.name.size()) {
+            entry.team = item.data[kTeam];
+            std::ranges::copy(item.data.subspan(kName, entry.name.size()), entry.name.begin());
+            roster_.put(item.key.id, entry);
+            if (item.data.front() != 0) {
+                roster_.put_own(item.key.id);
+            }
+        }
+    }
 }
 
 void Playback::refuse(record::SnapshotRecord& record, record::FindingRecord finding) {
@@ -149,13 +182,13 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
         return; // players ignore it
     }
     ++reporter_.direction_stats().messages;
-    const auto padded = wire::decode_message_head(payload);
+    const auto padded = wire::decode_message_head(payload, types_.dialect());
     if (!padded) {
         MessageReporter::report_invalid({.payload = payload}, padded.error(), reporter_);
         return;
     }
     const auto exact = without_padding(payload, *padded, fields);
-    const auto head = wire::decode_message_head(exact);
+    const auto head = wire::decode_message_head(exact, types_.dialect());
     if (!head) {
         return; // no shorter than its head
     }

@@ -23,7 +23,8 @@ namespace tw::inspect {
 class Playback {
   public:
     Playback(std::uint32_t number, std::string client, std::string server, const Options& options,
-             MapSource& maps, record::RecordSink& sink);
+             MapSource& maps, record::RecordSink& sink,
+             snapshot::Dialect dialect = snapshot::Dialect::six);
 
     void open(record::Timestamp time);
     /// `file`: empty where the demo has none.
@@ -47,6 +48,8 @@ class Playback {
 
     void close(record::Timestamp time, std::string_view reason);
 
+    [[nodiscard]] bool is_seven() const { return types_.dialect() == snapshot::Dialect::seven; }
+
     [[nodiscard]] bool has_snapshot() const { return base_ != snapshot::kNoBase; }
 
     [[nodiscard]] const record::SessionStats& totals() const { return reporter_.stats; }
@@ -56,6 +59,7 @@ class Playback {
     [[nodiscard]] record::SnapshotRecord begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
                                                         std::size_t bytes);
     void accept(record::SnapshotRecord& record, const snapshot::SnapshotView& items);
+    void learn_players(const snapshot::SnapshotView& items);
     void refuse(record::SnapshotRecord& record, record::FindingRecord finding);
 
     std::string client_;
@@ -65,6 +69,7 @@ class Playback {
     MapTracker maps_;
     std::shared_ptr<const record::World> world_;
     record::TypeNames types_;
+    record::Roster roster_; ///< of 0.7
     SnapshotChecks checks_;
     snapshot::AgreedSizes sizes_;
     snapshot::Delta delta_;

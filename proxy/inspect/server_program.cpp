@@ -45,6 +45,7 @@ constexpr Grown kObjects[] = {
 
 constexpr std::string_view kGreeting = "DDraceNetwork Mod. Version: ";
 constexpr std::string_view kBehindVanilla = ", ";
+constexpr std::string_view kTranslated = "\u2194"; // "0.7↔0.6, 20.1.1"
 
 /// "20.1.1" and what may follow it; nothing where no number stands.
 std::optional<DdnetVersion> read_version(std::string_view text) {
@@ -69,6 +70,15 @@ std::optional<DdnetVersion> read_version(std::string_view text) {
 } // namespace
 
 void ServerProgram::on_info(std::string_view version) {
+    if (version.starts_with("0.7")) {
+        // Of DDNet: what it says of itself to clients of 0.6 stands behind an arrow.
+        const std::size_t arrow = version.find(kTranslated);
+        says_vanilla_ = arrow == std::string_view::npos;
+        if (!says_vanilla_) {
+            on_info(version.substr(arrow + kTranslated.size()));
+        }
+        return;
+    }
     const std::size_t comma = version.find(kBehindVanilla);
     if (!version.starts_with("0.6")) {
         return;

@@ -314,10 +314,12 @@ void Session::begin_connection(ConnectionChange change) {
         snapshots_.set_world(maps_.inherit(*legacy->map, reporter_));
     }
     snapshots_.inherit(legacy->snapshots);
+    snapshots_.roster() = legacy->roster;
 }
 
 Legacy Session::leave() const {
-    return {.map = maps_.announced(), .snapshots = snapshots_.leave()};
+    return {
+        .map = maps_.announced(), .snapshots = snapshots_.leave(), .roster = snapshots_.roster()};
 }
 
 void Session::end_connection(std::string_view reason) {

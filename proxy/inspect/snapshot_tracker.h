@@ -71,6 +71,8 @@ class SnapshotTracker {
     /// Who plays, where messages tell it: to be kept up by whoever reads them.
     [[nodiscard]] record::Roster& roster() { return roster_; }
 
+    [[nodiscard]] const record::Roster& roster() const { return roster_; }
+
     void set_world(std::shared_ptr<const record::World> world) { world_ = std::move(world); }
 
     [[nodiscard]] const record::TypeNames& types() const { return types_; }

@@ -55,12 +55,24 @@ std::vector<FieldDifference> compare_fields(const json::object& a, const json::o
     return found;
 }
 
-/// The field of this type that an int belongs to.
-std::string field_at(std::string_view type, std::size_t index) {
-    const auto table = snapshot::object_table();
-    const auto object = std::find_if(table.begin(), table.end(),
-                                     [type](const auto& each) { return each.name == type; });
-    if (object != table.end()) {
+/// The object of this name; of those that 0.6 and 0.7 both have, by number and size.
+const snapshot::ObjectSpec* find_object(std::string_view type, std::uint16_t number,
+                                        std::size_t size) {
+    const snapshot::ObjectSpec* best = nullptr;
+    int best_fit = -1;
+    for (const snapshot::ObjectSpec& each : snapshot::object_table()) {
+        const int fit = (each.type == number ? 2 : 0) + (each.size == size ? 1 : 0);
+        if (each.name == type && fit > best_fit) {
+            best = &each;
+            best_fit = fit;
+        }
+    }
+    return best;
+}
+
+/// The field that an int of the object belongs to.
+std::string field_at(const snapshot::ObjectSpec* object, std::size_t index) {
+    if (object != nullptr) {
         for (const snapshot::FieldSpec& field : object->fields) {
             if (index >= field.offset && index < std::size_t{field.offset} + field.count) {
                 return std::string{field.name};
@@ -70,7 +82,9 @@ std::string field_at(std::string_view type, std::size_t index) {
     return fmt::format("int_{}", index);
 }
 
-std::vector<FieldDifference> compare_ints(const RecordedItem& a, const RecordedItem& b) {
+std::vector<FieldDifference> compare_ints(std::uint16_t number, const RecordedItem& a,
+                                          const RecordedItem& b) {
+    const auto* const object = find_object(a.type, number, a.data->size());
     std::vector<FieldDifference> found;
     const json::object fields_a = parse_fields(a.fields);
     const json::object fields_b = parse_fields(b.fields);
@@ -83,7 +97,7 @@ std::vector<FieldDifference> compare_ints(const RecordedItem& a, const RecordedI
         if (difference.a == difference.b) {
             continue;
         }
-        difference.field = field_at(a.type, i);
+        difference.field = field_at(object, i);
         if (!found.empty() && found.back().field == difference.field) {
             continue; // another int of the same text
         }
@@ -100,10 +114,10 @@ std::vector<FieldDifference> compare_ints(const RecordedItem& a, const RecordedI
 
 } // namespace
 
-std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
+std::optional<std::vector<FieldDifference>> compare_items(std::uint16_t type, const RecordedItem& a,
                                                           const RecordedItem& b) {
     if (a.data && b.data) {
-        return *a.data == *b.data ? std::vector<FieldDifference>{} : compare_ints(a, b);
+        return *a.data == *b.data ? std::vector<FieldDifference>{} : compare_ints(type, a, b);
     }
     if (a.fields.empty() != b.fields.empty()) {
         return std::nullopt;
@@ -200,7 +214,7 @@ bool GameComparison::compare(std::size_t index, Tick tick, const Entry* a, const
     const Entry& any = a != nullptr ? *a : *b;
     std::optional<std::vector<FieldDifference>> found;
     if (a != nullptr && b != nullptr) {
-        found = compare_items(*a->second, *b->second);
+        found = compare_items(ItemKey::from_packed(any.first).type, *a->second, *b->second);
     } else {
         found.emplace().push_back({"(item)", std::string{a != nullptr ? kThere : kNotThere},
                                    std::string{b != nullptr ? kThere : kNotThere}});

@@ -26,9 +26,10 @@ struct FieldDifference {
 };
 
 /// What differs between two items of one key: by raw ints where both have them, else by named fields.
-/// Nothing when one has only the former and the other only the latter.
-[[nodiscard]] std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
-                                                                        const RecordedItem& b);
+/// Nothing when one has only the former and the other only the latter. `type`: its number; 0.6 and
+/// 0.7 have objects of one name with other fields.
+[[nodiscard]] std::optional<std::vector<FieldDifference>>
+compare_items(std::uint16_t type, const RecordedItem& a, const RecordedItem& b);
 
 /// Where two views differ first.
 struct GameDifference {

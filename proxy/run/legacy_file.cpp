@@ -18,7 +18,7 @@ namespace tw::run {
 namespace {
 
 /// Every change of what is left, or of its layout, is a new version.
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kMaxName = 256;
 constexpr std::size_t kMaxBlockBytes = 1 << 20U; // far above a snapshot's
 constexpr std::size_t kMaxSnapshots = 1024;
@@ -45,6 +45,33 @@ void archive_map(auto& archive, auto& map) {
     }
 }
 
+struct Player {
+    std::uint16_t client = 0;
+    record::Roster::Entry entry{};
+};
+
+void archive_roster(auto& archive, record::Roster& roster) {
+    std::vector<Player> players;
+    roster.each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+        players.push_back({client, entry});
+    });
+    archive.list(players, record::Roster::kMaxClients, [](auto& each, auto& player) {
+        each.number(player.client);
+        each.number(player.entry.team);
+        for (auto& ints_of_name : player.entry.name) {
+            each.number(ints_of_name);
+        }
+    });
+    for (const Player& player : players) {
+        roster.put(player.client, player.entry); // out of range: ignored
+    }
+    std::uint16_t own = roster.own().value_or(record::Roster::kMaxPlayers);
+    archive.number(own);
+    if (own < record::Roster::kMaxClients) {
+        roster.put_own(own);
+    }
+}
+
 void archive_legacy(auto& archive, auto& number, auto& legacy) {
     archive.number(number);
     archive_map(archive, legacy.map);
@@ -53,6 +80,7 @@ void archive_legacy(auto& archive, auto& number, auto& legacy) {
         each.number(snapshot.num_items);
         each.bytes(snapshot.block, kMaxBlockBytes);
     });
+    archive_roster(archive, legacy.roster);
 }
 
 bool write_all(int file, std::span<const std::byte> bytes) {

@@ -2,7 +2,6 @@
 
 #include "proxy/wire/huffman.h"
 #include "snapshot/delta.h"
-#include "snapshot/objects.h"
 #include "snapshot/varint.h"
 
 #include <algorithm>
@@ -67,10 +66,11 @@ Bytes full_snapshot(const SnapshotView& items) {
 
 /// Whether players read a difference between the two as it is meant: they know the sizes of the
 /// first types by heart, and an item keeps its size as long as it lives.
-bool can_differ(const SnapshotView& from, const SnapshotView& to) {
+bool can_differ(const SnapshotView& from, const SnapshotView& to,
+                const snapshot::AgreedSizes& sizes) {
     for (std::size_t i = 0; i < to.size(); ++i) {
         const snapshot::ItemView item = to[i];
-        const std::size_t agreed = snapshot::agreed_size(item.key.type);
+        const std::size_t agreed = snapshot::agreed_size(item.key.type, sizes);
         if (agreed != 0 && agreed != item.data.size()) {
             return false;
         }
@@ -165,13 +165,15 @@ bool DemoEncoder::snapshot(snapshot::Tick tick, const SnapshotView& items, Bytes
         return false;
     }
     const SnapshotView base = base_.view();
-    const bool keyframe = !first_ || tick - keyframe_ > kKeyframeTicks || !can_differ(base, items);
+    const bool keyframe =
+        !first_ || tick - keyframe_ > kKeyframeTicks || !can_differ(base, items, *sizes_);
     const std::size_t begin = out.size();
     put_tick(tick, keyframe, out);
     const bool unchanged = !keyframe && is_same(base, items);
     const bool fits =
-        unchanged || (keyframe ? put_chunk(demo::kSnapshot, full_snapshot(items), out)
-                               : put_chunk(demo::kDelta, snapshot::encode_delta(base, items), out));
+        unchanged ||
+        (keyframe ? put_chunk(demo::kSnapshot, full_snapshot(items), out)
+                  : put_chunk(demo::kDelta, snapshot::encode_delta(base, items, *sizes_), out));
     if (!fits) {
         out.resize(begin);
         return false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/sink/demo_format.h"
+#include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 
 #include <cstddef>
@@ -26,7 +27,8 @@ class DemoEncoder {
     /// Markers stand at least so far apart.
     static constexpr snapshot::Tick kMarkerTicks = 50;
 
-    explicit DemoEncoder(int version) : version_{version} {}
+    explicit DemoEncoder(int version, snapshot::Dialect dialect = snapshot::Dialect::six)
+        : version_{version}, sizes_{&snapshot::agreed_sizes(dialect)} {}
 
     /// The header and the map behind it. Texts that are too long are cut.
     [[nodiscard]] static std::vector<std::byte> head(const demo::Header& header,
@@ -61,6 +63,7 @@ class DemoEncoder {
     void keep(snapshot::Tick tick, const snapshot::SnapshotView& items);
 
     int version_;
+    const snapshot::AgreedSizes* sizes_;
     std::optional<snapshot::Tick> first_;
     snapshot::Tick last_ = 0;
     snapshot::Tick keyframe_ = 0;

@@ -16,6 +16,9 @@ using namespace std::string_view_literals;
 inline constexpr std::string_view kMagic = "TWDEMO\0"sv;
 /// What a demo of Teeworlds 0.6 and of DDNet says it speaks.
 inline constexpr std::string_view kNetVersion = "0.6 626fce9a778df4d4";
+/// One of Teeworlds 0.7; its players take no other version than kSevenVersion.
+inline constexpr std::string_view kSevenNetVersion = "0.7 802f1be60a05665f";
+inline constexpr int kSevenVersion = 4;
 
 inline constexpr int kOldestVersion = 3;
 inline constexpr int kMarkersVersion = 4; ///< from here on with a table of markers

@@ -1,6 +1,7 @@
 #include "proxy/sink/demo_sink.h"
 
 #include "map/identity.h"
+#include "proxy/record/snapshot_names.h"
 #include "proxy/sink/demo_vanilla.h"
 
 #include <algorithm>
@@ -83,16 +84,19 @@ void DemoSink::take(const record::MessageRecord& record) {
         tape.pending.clear();
         tape.pending_bytes = 0;
         tape.pending_tuning = false;
+        tape.seven_items.clear();
         return;
     }
+    if (const auto tape = tapes_.find(record.head.session);
+        tape != tapes_.end() && tape->second.seven) {
+        tape->second.seven_items.on_message(record);
+    }
     if (!is_recorded(record) || (has_secret(record) && !options_.show_secrets) ||
-        (options_.version < demo::kStepsVersion && !is_vanilla_message(record))) {
+        (options_.version < demo::kStepsVersion && !tapes_[record.head.session].seven &&
+         !is_vanilla_message(record))) {
         return;
     }
     Tape& tape = tapes_[record.head.session];
-    if (tape.seven) {
-        return;
-    }
     const bool tuning = record.name == "sv_tune_params";
     if (tuning) {
         tape.tuning.assign(record.payload.begin(), record.payload.end());
@@ -121,10 +125,8 @@ void DemoSink::take(const record::SnapshotRecord& record) {
         return;
     }
     Tape& tape = tapes_[record.head.session];
-    if (tape.seven) {
-        return;
-    }
     if (record.ordinal == 0) {
+        tape.seven = record::dialect_of(record) == snapshot::Dialect::seven;
         end(tape); // ticks and items begin again
         tape.paused.reset();
     }
@@ -142,13 +144,8 @@ void DemoSink::take(const record::SnapshotRecord& record) {
         ++losses_.late;
         return;
     }
-    snapshot::SnapshotView items = record.items;
-    if (options_.version < demo::kStepsVersion) {
-        keep_vanilla_items(record.items, vanilla_);
-        items = vanilla_.view();
-    }
     const bool first = !encoder.first();
-    if (!encoder.snapshot(record.tick, items, recording.gathered)) {
+    if (!encoder.snapshot(record.tick, items_for(tape, record), recording.gathered)) {
         ++losses_.snapshots;
         return;
     }
@@ -173,15 +170,28 @@ void DemoSink::take(const record::SnapshotRecord& record) {
     }
 }
 
+snapshot::SnapshotView DemoSink::items_for(const Tape& tape, const record::SnapshotRecord& record) {
+    if (tape.seven) {
+        tape.seven_items.add(record.items, record.roster, changed_);
+        return changed_.view();
+    }
+    if (options_.version < demo::kStepsVersion) {
+        keep_vanilla_items(record.items, changed_);
+        return changed_.view();
+    }
+    return record.items;
+}
+
 void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) {
-    demo::Header header{.version = options_.version,
-                        .map_name = map::is_valid_map_name(tape.map_name)
-                                        ? tape.map_name
-                                        : safe_file_name(tape.map_name),
-                        .map_crc = tape.map_crc,
-                        .type = options_.of_server ? "server" : "client",
-                        .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
-                        .sha256 = tape.map_sha256};
+    demo::Header header{
+        .version = tape.seven ? demo::kSevenVersion : options_.version,
+        .net_version = std::string{tape.seven ? demo::kSevenNetVersion : demo::kNetVersion},
+        .map_name =
+            map::is_valid_map_name(tape.map_name) ? tape.map_name : safe_file_name(tape.map_name),
+        .map_crc = tape.map_crc,
+        .type = options_.of_server ? "server" : "client",
+        .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
+        .sha256 = tape.map_sha256};
     if (header.version == demo::kSha256Version && !header.sha256) {
         header.version = demo::kStepsVersion; // there is no hash to tell
     }
@@ -189,7 +199,8 @@ void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) {
         fmt::format("{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
                     options_.of_server ? "world" : fmt::format("s{}", record.head.session),
                     safe_file_name(tape.map_name));
-    tape.recording.emplace(Recording{.encoder = DemoEncoder{header.version},
+    const auto dialect = tape.seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
+    tape.recording.emplace(Recording{.encoder = DemoEncoder{header.version, dialect},
                                      .header = std::move(header),
                                      .map = tape.map,
                                      .name = std::move(name),

@@ -2,6 +2,7 @@
 
 #include "proxy/record/records.h"
 #include "proxy/sink/demo_encoder.h"
+#include "proxy/sink/demo_seven.h"
 #include "proxy/sink/file_queue.h"
 #include "snapshot/snapshot.h"
 
@@ -39,7 +40,7 @@ struct DemoLosses {
 
 /// Writes what each session's client was shown as demos that the game plays: one for each session
 /// and map. A demo begins with its second snapshot, so that none is empty, and is whole at any time.
-/// Of connections of 0.7 there is none: their items and messages have other numbers.
+/// Those of connections of 0.7 are of the version that its client plays, whatever is asked for.
 class DemoSink final : public record::RecordSink {
   public:
     /// `files` has to outlive it, and may serve several.
@@ -88,7 +89,8 @@ class DemoSink final : public record::RecordSink {
         std::size_t pending_bytes = 0;
         bool pending_tuning = false; ///< one of them is
         Bytes tuning{};              ///< the last one
-        bool seven = false;          ///< of a connection of 0.7: no demo is written
+        bool seven = false;          ///< of a connection of 0.7
+        SevenDemoItems seven_items{};
     };
 
     void take(const record::SessionRecord& record);
@@ -105,7 +107,11 @@ class DemoSink final : public record::RecordSink {
     DemoOptions options_;
     FileQueue* files_;
     std::unordered_map<std::uint32_t, Tape> tapes_;
-    snapshot::Snapshot vanilla_; ///< kept for its memory
+    /// The items of a snapshot as a demo has them; live until the next call.
+    [[nodiscard]] snapshot::SnapshotView items_for(const Tape& tape,
+                                                   const record::SnapshotRecord& record);
+
+    snapshot::Snapshot changed_; ///< kept for its memory
     DemoLosses losses_;
 };
 

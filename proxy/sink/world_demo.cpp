@@ -51,8 +51,25 @@ void WorldDemo::on_record(const record::Record& record) {
     }
 }
 
+snapshot::SnapshotView WorldDemo::playable(const record::SnapshotRecord& world) {
+    const auto is_foreign = [&](std::uint32_t key) {
+        const auto* const object = world.types->object(snapshot::ItemKey::from_packed(key).type);
+        return object != nullptr && object->type != 0 && object->dialect != dialect_;
+    };
+    if (std::ranges::none_of(world.items.keys(), is_foreign)) {
+        return world.items;
+    }
+    playable_.clear();
+    for (std::size_t i = 0; i < world.items.size(); ++i) {
+        if (!is_foreign(world.items.keys()[i])) {
+            playable_.append(world.items[i].key, world.items[i].data);
+        }
+    }
+    return playable_.view();
+}
+
 snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
-    const snapshot::SnapshotView& items = world.items;
+    const snapshot::SnapshotView items = playable(world);
     if (items.size() <= snapshot::kMaxItems && items.size_bytes() <= snapshot::kMaxSnapshotBytes) {
         return items;
     }
@@ -88,12 +105,13 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
 void WorldDemo::take(const record::WorldRecord& world) {
     // A tick that only some were sent, because they asked for more than others get.
     const bool partial = world.tick % 2 != 0 && !world.complete;
-    const bool seven = record::dialect_of(world.shown) == snapshot::Dialect::seven;
-    if (partial || seven || world.map == nullptr) {
+    if (partial || world.map == nullptr) {
         return;
     }
-    if (run_ != world.run) {
+    const snapshot::Dialect dialect = record::dialect_of(world.shown);
+    if (run_ != world.run || dialect_ != dialect) {
         run_ = world.run;
+        dialect_ = dialect;
         ordinal_ = 0;
     }
     if (ordinal_ == 0) {

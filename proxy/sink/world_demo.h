@@ -22,7 +22,7 @@ struct WorldDemoLosses {
 /// One for each run of the server and map. A snapshot holds at most kMaxItems items and
 /// kMaxSnapshotBytes bytes. Beyond that items are taken in this order, and by key within it:
 /// descriptors, what is said of the game, what is said of players, characters, flags, everything
-/// else, events.
+/// else, events. Of a world of 0.6 that clients of 0.7 are in, what only 0.7 has is left out.
 class WorldDemo final : public record::RecordSink {
   public:
     WorldDemo(DemoOptions options, FileQueue& files);
@@ -35,11 +35,15 @@ class WorldDemo final : public record::RecordSink {
 
   private:
     void take(const record::WorldRecord& world);
+    /// The items that a player of the demo's kind knows.
+    [[nodiscard]] snapshot::SnapshotView playable(const record::SnapshotRecord& world);
     [[nodiscard]] snapshot::SnapshotView fit(const record::SnapshotRecord& world);
 
     DemoSink demos_;
     std::optional<std::uint32_t> run_;
-    std::uint64_t ordinal_ = 0; ///< in the run
+    snapshot::Dialect dialect_ = snapshot::Dialect::six; ///< of its worlds
+    std::uint64_t ordinal_ = 0;                          ///< in the run
+    snapshot::Snapshot playable_;
     snapshot::Snapshot fitting_;
     std::vector<std::size_t> order_; ///< of the items at hand: places in the world
     std::uint64_t items_ = 0;

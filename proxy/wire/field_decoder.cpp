@@ -30,6 +30,10 @@ std::int64_t big_endian(std::span<const std::byte> bytes) {
 }
 
 const snapshot::ObjectSpec* find_object_by_name(std::string_view name, snapshot::Dialect dialect) {
+    // Inputs are most of what clients send, and player_input is the first type of both dialects.
+    if (name == "player_input") {
+        return snapshot::find_object(1, dialect);
+    }
     const auto table = snapshot::object_table();
     const auto found = std::find_if(table.begin(), table.end(), [&](const auto& object) {
         return object.name == name && object.dialect == dialect;

@@ -77,6 +77,9 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     anna.authenticate('hunter2');
     await waitUntil('anna to be the admin', () => anna.authed, WAIT_MS);
     anna.console('echo status of all');
+    anna.console('record truth');
+    await plays(anna);
+    anna.console('stoprecord');
     await waitUntil('the whisper to arrive', () => bob.chat.some(({ text }) => text === 'psst, a whisper'), WAIT_MS);
     await cleo.leave();
     const changed = Promise.all([anna.changesMap(), bob.changesMap()]);
@@ -119,7 +122,43 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     const text = readFileSync(proxy.file, 'utf8');
     for (const secret of SECRETS) assert.ok(!text.includes(secret), secret);
     assert.ok(text.includes('hello, all'));
-    assert.deepEqual(readdirSync(folder).filter((name) => name.endsWith('.demo')), [], 'of 0.7 no demo is written');
+
+    // Demos, as 0.7's client plays them: every snapshot read back is the one that was decoded. What only demos have is beside it.
+    const demos = readdirSync(folder).filter((name) => name.endsWith('.demo'));
+    assert.deepEqual(demos.map((name) => name.replace(/^[^-]*-/, '')).sort(), ['s1-ctf1.demo', 's1-dm1.demo', 's2-ctf1.demo',
+        's2-dm1.demo', 's3-dm1.demo', 'world-ctf1.demo', 'world-dm1.demo'].map((name) => name.replace(/^s(\d)/, (_, n) => `s${played[n - 1].session}`)).sort());
+    const line = ({ tick, items }) => `${tick} ${items.filter(({ type_id: type }) => type < 13 || type > 15).map(({ type_id: type, id, data }) =>
+        `${type}:${id}=${data}`).sort().join(' ')}`;
+    const readDemo = (path) => {
+        const file = `${path}.jsonl`;
+        execFileSync(TWSCOPE, ['decode', path, '--items', 'all', '--raw', '-o', file, '--maps', SEVEN_MAPS], { stdio: 'ignore' });
+        const read = readRecords(file);
+        assert.deepEqual(warnings(read), [], path);
+        assert.deepEqual(unnamed(read), [], path);
+        return of(read, 'snapshot').filter(({ items }) => items.length);
+    };
+    const [ofSessions, ofWorlds] = ['-s', '-world-'].map((kind) => demos.filter((name) => name.includes(kind))
+        .flatMap((name) => readDemo(join(folder, name))));
+    assert.ok(ofSessions.every(({ items }) => items.some(({ type, player }) => type === 'character' ? player : true)));
+    assert.deepEqual(ofSessions.map(line).sort(), of(records, 'snapshot').filter(({ items }) => items.length).map(line).sort());
+    assert.deepEqual(ofWorlds.map(line).sort(), worlds.filter(({ tick, complete }) => complete || tick % 2 === 0).map(line).sort());
+
+    // The server's own demo of it sees everything: so do the worlds, where anybody looked.
+    const [truth] = readdirSync(join(folder, `teeworlds-${server.port}`), { recursive: true }).filter((name) => /truth.*\.demo$/.test(name));
+    const seen = new Map(readDemo(join(folder, `teeworlds-${server.port}`, truth)).map(({ tick, items }) =>
+        [tick, new Map(items.map((item) => [`${item.type_id}:${item.id}`, item]))]));
+    let held = 0;
+    for (const { tick, items } of worlds.filter(({ run }) => run === 1)) {
+        for (const { type, type_id: number, id, fields } of items) {
+            const whole = seen.get(tick)?.get(`${number}:${id}`);
+            if (seen.has(tick) && ['character', 'pickup', 'projectile', 'laser', 'flag'].includes(type)) {
+                assert.ok(whole, `${type} ${id} of tick ${tick} is not in the game`);
+                assert.deepEqual(fields, Object.fromEntries(Object.keys(fields).map((key) => [key, whole.fields[key]])), `${type} ${id} of tick ${tick}`);
+                held += 1;
+            }
+        }
+    }
+    assert.ok(held > 3 * PLAYED, `only ${held} items were held against the server's demo`);
 });
 
 test('a map of 0.7 that no folder has is taken from its download, and known to the next session', async () => {

@@ -29,6 +29,21 @@ const CaptureEndpoint kAnn = at("198.51.100.1", 50000);
 const CaptureEndpoint kBob = at("198.51.100.2", 50000);
 const CaptureEndpoint kServer = at("192.0.2.1", 8303);
 
+/// A packet of chunks of a connection of 0.7.
+Bytes of_seven(std::string_view name, bool system) {
+    test::MessageBuilder message = test::message(name, wire::Dialect::seven);
+    for (int i = 0; i < (system ? 13 : 1); ++i) {
+        message.number(i == 2 ? 40 : 1);
+    }
+    Bytes chunks;
+    wire::append_chunk(chunks, false, 0, false, message.bytes(), wire::Dialect::seven);
+    return wire::encode_packet({.ack = 5,
+                                .num_chunks = 1,
+                                .chunks = chunks,
+                                .header_token = wire::Token{9, 8, 7, 6},
+                                .dialect = wire::Dialect::seven});
+}
+
 Bytes connect() {
     return wire::encode_control({.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
 }
@@ -119,6 +134,9 @@ TEST_CASE("the server is recognised by what is sent, then by its port") {
         {"the same port: who is heard first", at("192.0.2.8", 9), at("192.0.2.9", 9), kNonsense,
          Side::source},
         {"nothing in it", low, high, {}, Side::source},
+        {"what a client of 0.7 sends", high, low, of_seven("input", true), Side::destination},
+        {"what a server of 0.7 sends", low, high, of_seven("sv_weapon_pickup", false),
+         Side::source},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);

@@ -52,9 +52,10 @@ TEST_CASE("demos are read in their order among captures, one session each") {
 }
 
 TEST_CASE("a demo that cannot be begun is refused before anything is read") {
-    Bytes seven = test::demo_of(6, {});
-    seven[8 + 2] = std::byte{'7'};
-    for (const Bytes& bytes : {seven, Bytes{seven.begin(), seven.begin() + 100}}) {
+    const Bytes whole = test::demo_of(6, {});
+    Bytes young = whole;
+    young[7] = std::byte{7};
+    for (const Bytes& bytes : {young, Bytes{whole.begin(), whole.begin() + 100}}) {
         const test::TemporaryFile file{bytes};
         CHECK_THROWS_AS((capture::CaptureRun{{file.path()}, {}}), CaptureError);
     }

@@ -77,7 +77,7 @@ TEST_CASE("hostile headers are refused, odd ones are read as players read them")
         {"other magic", 0, {'X'}, DemoErrc::no_demo},
         {"version 2", 7, {2}, DemoErrc::version_unsupported},
         {"version 7", 7, {7}, DemoErrc::version_unsupported},
-        {"of 0.7", 8, {'0', '.', '7'}, DemoErrc::seven},
+        {"of 0.7", 8, {'0', '.', '7'}, DemoErrc::none},
         {"negative map", 136, {0xff, 0xff, 0xff, 0xff}, DemoErrc::map_size_invalid},
         {"huge map", 136, {4, 0, 0, 1}, DemoErrc::map_size_invalid},
         {"map larger than the file", 136, {0, 0, 0, 9}, DemoErrc::map_cut},

@@ -64,8 +64,8 @@ Legacy::Snapshot two_items() {
 } // namespace
 
 TEST_CASE("an observer goes on where the one before it stopped") {
-    for (const char* capture :
-         {"bench-4.pcap.gz", "bench-64.pcap.gz", "ddnet-20.1.1-race.pcap.gz"}) {
+    for (const char* capture : {"bench-4.pcap.gz", "bench-64.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
+                                "teeworlds-0.7.5.pcap.gz"}) {
         CAPTURE(capture);
         const Relief blind = relieve(capture, false);
         const Relief seamless = relieve(capture, true);

@@ -299,6 +299,44 @@ TEST_CASE("in 0.7 a player's name comes from the messages before a snapshot") {
           text_of({"bob anna - - ", "bob - - - ", "bobby - - - ", "- - - - "}));
 }
 
+TEST_CASE("who plays is left to the observer that goes on, with what it builds on") {
+    SessionScript sender;
+    Names names;
+    SessionScript script{{}, names};
+    sender.join_seven();
+    sender.enter();
+    sender.tell(kS2c, client_info(sender, 1, "anna"));
+    sender.tell(kS2c, client_info(sender, 0, "bob", true));
+    sender.tell(kS2c, sender.message_of("sv_team").number(1).number(-1).number(0).number(0));
+    sender.snap(10, kNoBase, kItems);
+    inspect::Legacy legacy = sender.session().leave();
+    REQUIRE(legacy.roster.find(1) != nullptr);
+    CHECK(legacy.roster.find(1)->team == -1);
+    CHECK(legacy.roster.own() == 0);
+    script.session().inherit(std::move(legacy));
+    for (const snapshot::Tick tick : {12, 14, 16}) {
+        script.feed(kS2c, sender.snap_datagram(tick, tick - 2, kItems));
+    }
+    CHECK(script.log().count_of("session.joined_midway") == 0);
+    REQUIRE_FALSE(names.seen.empty());
+    CHECK(names.seen.back() == "bob anna - - ");
+}
+
+TEST_CASE("a map of size 0 is none that anybody has") {
+    SessionScript script;
+    script.join_seven(true);
+    script.tell(kS2c, script.message_of("map_change")
+                          .string("ctf5")
+                          .number(1)
+                          .number(0)
+                          .number(15)
+                          .number(896)
+                          .raw(Bytes(32)));
+    const auto findings = script.log().findings();
+    REQUIRE(findings.size() == 1);
+    CHECK(findings.front().find("map.not_found") != std::string::npos);
+}
+
 TEST_CASE("a map of 0.7 comes in chunks without numbers") {
     const Bytes chunk(60, std::byte{9});
     SessionScript script;

@@ -37,8 +37,8 @@ tees(std::initializer_list<std::pair<std::uint16_t, int>> all) {
 }
 
 /// "x 1 2; ", or "not compared"
-std::string compare(const RecordedItem& a, const RecordedItem& b) {
-    const auto found = report::compare_items(a, b);
+std::string compare(const RecordedItem& a, const RecordedItem& b, std::uint16_t type = 0) {
+    const auto found = report::compare_items(type, a, b);
     std::string text = found ? "" : "not compared";
     for (std::size_t i = 0; found && i < found->size(); ++i) {
         text += fmt::format("{} {} {}; ", (*found)[i].field, (*found)[i].a, (*found)[i].b);
@@ -95,6 +95,42 @@ TEST_CASE("items are compared by raw ints where both have them, else by named fi
     for (const Row& row : rows) {
         CAPTURE(row.name);
         CHECK(compare(row.a, row.b) == row.said);
+    }
+}
+
+TEST_CASE("ints of 0.7 have the names that they have there") {
+    const auto one = [](std::string_view type, std::size_t size, std::size_t changed) {
+        Ints data{std::vector<std::int64_t>(size)};
+        if (changed < size) {
+            (*data)[changed] = 7;
+        }
+        return RecordedItem{std::string{type}, "", data};
+    };
+
+    struct Row {
+        std::string_view type;
+        std::uint16_t number;
+        std::size_t size;
+        std::size_t changed;
+        std::string_view said;
+    };
+
+    const Row rows[] = {
+        {"character", 9, 22, 15, "player_flags 7 0; "},
+        {"character", 10, 22, 15, "health 7 0; "},
+        {"player_info", 10, 5, 1, "client_id 7 0; "},
+        {"player_info", 11, 3, 1, "score 7 0; "},
+        {"spectator_info", 12, 3, 1, "x 7 0; "},
+        {"spectator_info", 12, 4, 1, "spectator_id 7 0; "},
+        {"game_data", 6, 3, 0, "game_start_tick 7 0; "},
+        {"game_data", 7, 4, 0, "teamscore_red 7 0; "},
+        {"ddnet_character", 0x7fff, 10, 1, "freeze_end 7 0; "},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.type);
+        CAPTURE(row.number);
+        CHECK(compare(one(row.type, row.size, row.changed), one(row.type, row.size, row.size),
+                      row.number) == row.said);
     }
 }
 

@@ -17,6 +17,8 @@ Legacies some() {
         .snapshots = {{.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}},
                       {.tick = 7, .num_items = 0, .block = {}}}};
     known.map->sha256.emplace().fill(3);
+    known.roster.join({.client_id = 1, .own = true, .team = -1, .name = "anna"});
+    known.roster.join({.client_id = 63, .team = 1, .name = "bob"});
     return {{3, known}, {8, {}}};
 }
 
@@ -27,6 +29,7 @@ bool same(const Legacies& left, const Legacies& right) {
     for (const auto& [number, legacy] : left) {
         const auto other = right.find(number);
         if (other == right.end() || other->second.map != legacy.map ||
+            other->second.roster != legacy.roster ||
             other->second.snapshots.size() != legacy.snapshots.size()) {
             return false;
         }

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "proxy/record/roster.h"
+#include "snapshot/snapshot.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace tw::sink {
+
+/// What clients of 0.7 put into each snapshot of a demo: who plays, how the game goes and how it is
+/// tuned. They are told by messages, and a player that seeks would miss these.
+class SevenDemoItems {
+  public:
+    /// Another map, or another connection.
+    void clear() { *this = {}; }
+
+    void on_message(const record::MessageRecord& record);
+
+    /// The items of a snapshot with them. `roster`: null, or who plays, where no message told more.
+    void add(const snapshot::SnapshotView& items, const record::Roster* roster,
+             snapshot::Snapshot& out) const;
+
+  private:
+    static constexpr std::uint16_t kClientInfo = 13; ///< de_client_info, and so on
+    static constexpr std::uint16_t kGameInfo = 14;
+    static constexpr std::uint16_t kTuneParams = 15;
+    static constexpr std::size_t kTeam = 1; ///< in a de_client_info
+    static constexpr std::size_t kName = 2;
+    static constexpr std::size_t kCountry = 9;
+
+    using ClientInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kClientInfo]>;
+    using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kGameInfo]>;
+    using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kTuneParams]>;
+
+    void add_own(const record::Roster* roster, snapshot::Snapshot& out) const;
+
+    std::map<std::uint16_t, ClientInfo> clients_; ///< by client id, below Roster::kMaxClients
+    std::optional<GameInfo> game_;
+    std::optional<TuneParams> tuning_;
+};
+
+} // namespace tw::sink
