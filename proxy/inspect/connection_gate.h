@@ -135,6 +135,9 @@ class ConnectionGate {
     /// of DDNet, which translates for it.
     [[nodiscard]] std::string_view protocol_name() const;
 
+    /// A connection of 0.7 was running already, as the observer before this one knew.
+    [[nodiscard]] ConnectionChange take_up_seven() { return begin_seven(SevenChange::midway); }
+
     /// Whether the connection is of 0.7 and its server one of DDNet.
     [[nodiscard]] bool is_translated() const;
 

@@ -33,7 +33,8 @@ struct Legacy {
 
     std::optional<MapAnnouncement> map; ///< the connection's; nothing: it is not known
     std::vector<Snapshot> snapshots;    ///< ticks ascending
-    record::Roster roster{};            ///< who plays; only of 0.7, where messages told it
+    snapshot::Dialect dialect = snapshot::Dialect::six;
+    record::Roster roster{}; ///< who plays; only of 0.7, where messages told it
 
     [[nodiscard]] bool is_sound() const;
 };

@@ -40,6 +40,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     silence_.on_datagram(server_, reporter_);
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
     gate_.begin(time);
+    take_up_legacy();
     on_bytes(bytes, workspace);
     observers_->notify(&Observer::on_datagram_end);
 }
@@ -280,6 +281,13 @@ void Session::act_on_client(const wire::MessageHead& head) {
     }
 }
 
+void Session::take_up_legacy() {
+    if (legacy_ && legacy_->dialect == wire::Dialect::seven &&
+        !gate_.connection().established()) {
+        begin_connection(gate_.take_up_seven());
+    }
+}
+
 void Session::begin_connection(ConnectionChange change) {
     if (running_) {
         end_connection(record::kReconnected);
@@ -318,8 +326,10 @@ void Session::begin_connection(ConnectionChange change) {
 }
 
 Legacy Session::leave() const {
-    return {
-        .map = maps_.announced(), .snapshots = snapshots_.leave(), .roster = snapshots_.roster()};
+    return {.map = maps_.announced(),
+            .snapshots = snapshots_.leave(),
+            .dialect = snapshots_.dialect(),
+            .roster = snapshots_.roster()};
 }
 
 void Session::end_connection(std::string_view reason) {

@@ -102,6 +102,8 @@ class Session {
     void act_on_server(const wire::MessageHead& head);
     void act_on_client(const wire::MessageHead& head);
     void begin_connection(ConnectionChange change);
+    /// 0.6 is told by its next packet, 0.7 by some of them, which would be missing then.
+    void take_up_legacy();
     void end_connection(std::string_view reason);
     void emit_session(record::SessionEvent event, std::string_view reason = {});
 

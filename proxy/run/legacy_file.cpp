@@ -18,7 +18,7 @@ namespace tw::run {
 namespace {
 
 /// Every change of what is left, or of its layout, is a new version.
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kMaxName = 256;
 constexpr std::size_t kMaxBlockBytes = 1 << 20U; // far above a snapshot's
 constexpr std::size_t kMaxSnapshots = 1024;
@@ -75,6 +75,7 @@ void archive_roster(auto& archive, record::Roster& roster) {
 void archive_legacy(auto& archive, auto& number, auto& legacy) {
     archive.number(number);
     archive_map(archive, legacy.map);
+    archive.choice(legacy.dialect, snapshot::Dialect::seven);
     archive.list(legacy.snapshots, kMaxSnapshots, [](auto& each, auto& snapshot) {
         each.number(snapshot.tick);
         each.number(snapshot.num_items);
