@@ -282,8 +282,7 @@ void Session::act_on_client(const wire::MessageHead& head) {
 }
 
 void Session::take_up_legacy() {
-    if (legacy_ && legacy_->dialect == wire::Dialect::seven &&
-        !gate_.connection().established()) {
+    if (legacy_ && legacy_->dialect == wire::Dialect::seven && !gate_.connection().established()) {
         begin_connection(gate_.take_up_seven());
     }
 }
