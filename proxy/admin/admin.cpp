@@ -129,6 +129,11 @@ void write_flight(Desk& desk, const Request& request, const Respond& respond) {
     respond({.body = "written\n"});
 }
 
+template <void (*Answer)(const RecordingSources&, const Request&, const Respond&)>
+void recordings(Desk& desk, const Request& request, const Respond& respond) {
+    Answer(desk.sources.recordings, request, respond);
+}
+
 struct Route {
     std::string_view method;
     std::string_view path;
@@ -136,24 +141,28 @@ struct Route {
     void (*answer)(Desk&, const Request&, const Respond&);
 };
 
-constexpr std::array<Route, 18> kRoutes{{{"GET", "/", Right::page, show_page<page_html>},
-                                         {"GET", "/page.js", Right::page, show_page<page_script>},
-                                         {"GET", "/page.css", Right::page, show_page<page_style>},
-                                         {"GET", "/healthz", Right::health, show_live},
-                                         {"GET", "/readyz", Right::health, show_ready},
-                                         {"GET", "/metrics", Right::read, show_metrics},
-                                         {"GET", "/api/state", Right::read, show_state},
-                                         {"GET", "/api/sessions", Right::read, show_sessions},
-                                         {"GET", "/api/findings", Right::read, show_findings},
-                                         {"GET", "/api/explain", Right::read, explain},
-                                         {"GET", "/api/world", Right::read, world},
-                                         {"GET", "/api/records", Right::read, records},
-                                         {"GET", "/api/map", Right::read, map},
-                                         {"GET", "/api/objects", Right::read, show_objects},
-                                         {"GET", "/api/keys", Right::read, show_keys},
-                                         {"GET", "/api/impairment", Right::read, show_impairment},
-                                         {"PUT", "/api/impairment", Right::change, set_impairment},
-                                         {"POST", "/api/flight", Right::change, write_flight}}};
+constexpr std::array<Route, 21> kRoutes{
+    {{"GET", "/", Right::page, show_page<page_html>},
+     {"GET", "/page.js", Right::page, show_page<page_script>},
+     {"GET", "/page.css", Right::page, show_page<page_style>},
+     {"GET", "/healthz", Right::health, show_live},
+     {"GET", "/readyz", Right::health, show_ready},
+     {"GET", "/metrics", Right::read, show_metrics},
+     {"GET", "/api/state", Right::read, show_state},
+     {"GET", "/api/sessions", Right::read, show_sessions},
+     {"GET", "/api/findings", Right::read, show_findings},
+     {"GET", "/api/explain", Right::read, explain},
+     {"GET", "/api/world", Right::read, world},
+     {"GET", "/api/records", Right::read, records},
+     {"GET", "/api/map", Right::read, map},
+     {"GET", "/api/objects", Right::read, show_objects},
+     {"GET", "/api/keys", Right::read, show_keys},
+     {"GET", "/api/impairment", Right::read, show_impairment},
+     {"PUT", "/api/impairment", Right::change, set_impairment},
+     {"GET", "/api/recordings", Right::read, recordings<show_recordings>},
+     {"POST", "/api/recordings", Right::change, recordings<switch_recordings>},
+     {"GET", "/api/recording", Right::change, recordings<send_recording>},
+     {"POST", "/api/flight", Right::change, write_flight}}};
 
 } // namespace
 

@@ -3,6 +3,7 @@
 #include "proxy/admin/access.h"
 #include "proxy/admin/api.h"
 #include "proxy/admin/http_server.h"
+#include "proxy/admin/recordings.h"
 #include "proxy/admin/request_origin.h"
 #include "proxy/admin/state.h"
 #include "proxy/admin/viewers.h"
@@ -35,6 +36,7 @@ struct Sources {
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
     /// Writes what the flight recorder keeps of a session, or with 0 of all; none: there is none.
     std::function<void(std::uint32_t session)> write_flight{};
+    RecordingSources recordings{};
     /// The story of the findings about a session's snapshot of this tick; nothing: none is kept.
     std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
     ApiSources api{};

@@ -1,6 +1,7 @@
 #include "proxy/admin/http_server.h"
 
 #include "proxy/admin/gzip.h"
+#include "proxy/admin/http_file.h"
 #include "proxy/admin/http_stream.h"
 #include "proxy/admin/seats.h"
 #include "proxy/admin/web_socket_stream.h"
@@ -208,15 +209,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
             reply_.set(http::field::content_encoding, "gzip");
         }
         reply_.set(http::field::vary, "Accept-Encoding");
+        if (response.file != nullptr && !head_only_) {
+            reply_.set(http::field::content_disposition,
+                       "attachment; filename=\"" + response.file_name + '"');
+            return send_file(stream_, reply_.base(), std::move(response.file), deadline_,
+                             [self = shared_from_this()] { self->end(); });
+        }
         reply_.content_length(response.body.size());
         if (!head_only_) {
             reply_.body() = std::move(response.body);
         }
         stream_.expires_after(deadline_);
-        http::async_write(stream_, reply_, [self = shared_from_this()](const Error&, std::size_t) {
-            Error ignored;
-            self->stream_.socket().shutdown(Socket::shutdown_both, ignored);
-        });
+        http::async_write(stream_, reply_,
+                          [self = shared_from_this()](const Error&, std::size_t) { self->end(); });
+    }
+
+    void end() {
+        Error ignored;
+        stream_.socket().shutdown(Socket::shutdown_both, ignored);
     }
 
     Stream stream_;

@@ -16,6 +16,8 @@
 
 namespace tw::admin {
 
+struct ServedFile;
+
 /// Longest request line and headers together: browsers send about 1 KiB.
 inline constexpr std::size_t kMaxHeaderBytes = std::size_t{8} << 10U;
 /// Longest body: an impairment is a line of text.
@@ -47,6 +49,8 @@ struct Response {
     std::string content_policy{}; ///< Content-Security-Policy; empty: nothing may be loaded
     /// What `body` is when compressed by gzip, for who takes it so; null: compressed when worth it.
     const std::string* gzipped = nullptr;
+    std::shared_ptr<const ServedFile> file{}; ///< instead of `body`
+    std::string file_name{};                  ///< what browsers call it; as recorders name files
 };
 
 /// Gives the answer, at once or later and from any thread, but not after the server is destroyed:

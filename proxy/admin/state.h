@@ -49,11 +49,22 @@ struct ImpairmentChange {
     std::string settings{};
 };
 
+/// What is recorded from the page.
+struct PageRecordingState {
+    bool captures = false;                          ///< they may be made
+    std::optional<std::int64_t> capture_since_ms{}; ///< since 1970; nothing: none is being made
+    std::optional<std::int64_t> demos_since_ms{};
+    std::uint64_t lost = 0; ///< datagrams, snapshots and blocks that are missing
+    std::string stopped{};  ///< why it ended by itself; empty: it did not
+};
+
 /// Where records go.
 struct RecordingState {
     std::string output{}; ///< empty: nowhere
     bool failed = false;
-    std::uint64_t lost = 0; ///< records that could not be written
+    std::uint64_t lost = 0;                   ///< records that could not be written
+    std::optional<PageRecordingState> page{}; ///< nothing: the page records nothing
+    bool has_flight = false;                  ///< there is a flight recorder
 };
 
 /// The run as a whole at one moment: what the page, the scraper and scripts see.

@@ -133,6 +133,26 @@ json::array recent_json(const View& view) {
     return recent;
 }
 
+json::value or_null(const std::optional<std::int64_t>& value) {
+    return value ? json::value(*value) : json::value(nullptr);
+}
+
+json::object recording_json(const RecordingState& recording) {
+    json::object object{{"output", recording.output},
+                        {"failed", recording.failed},
+                        {"lost", recording.lost},
+                        {"flight", recording.has_flight},
+                        {"page", nullptr}};
+    if (const auto& page = recording.page) {
+        object["page"] = json::object{{"captures", page->captures},
+                                      {"capture_since_ms", or_null(page->capture_since_ms)},
+                                      {"demos_since_ms", or_null(page->demos_since_ms)},
+                                      {"lost", page->lost},
+                                      {"stopped", page->stopped}};
+    }
+    return object;
+}
+
 /// Who changed the line from the page, while it is still as they left it.
 json::value impaired_json(const State& state) {
     if (!state.impaired || state.impaired->settings != state.impairment) {
@@ -174,10 +194,7 @@ std::string state_json(const State& state) {
                         {"viewers_lost", state.viewers_lost},
                         {"inspecting", state.inspecting},
                         {"relay", relay_json(state.relay)},
-                        {"recording",
-                         {{"output", state.recording.output},
-                          {"failed", state.recording.failed},
-                          {"lost", state.recording.lost}}},
+                        {"recording", recording_json(state.recording)},
                         {"snapshots", snapshots_json(state.view.totals)},
                         {"sessions_seen_by_inspection", state.view.sessions_open},
                         {"sessions", sessions_json(state.view)},

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <iterator>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
@@ -62,9 +65,32 @@ void HttpFlags::add_to(CLI::App& command) {
                     "The token that changing the line takes, and reading from another machine, in "
                     "a file's first line [http.token in the folder of --state, made when missing]")
         ->type_name("FILE");
+    command
+        .add_option("--http-recordings", recordings,
+                    "Let who has the token start and stop demos from the page, with --show-secrets "
+                    "captures, too, in this folder (at most 4 GiB), and download them")
+        ->type_name("DIR");
     command.add_flag("--http-open-reading", open_reading,
                      "Let whoever reaches the page read it without the token, from other machines, "
                      "too");
+}
+
+std::optional<run::PageRecordingOptions>
+HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
+    if (recordings.empty()) {
+        return std::nullopt;
+    }
+    if (!on()) {
+        throw UsageError{"--http-recordings needs a page to record from, for example --http 9303"};
+    }
+    run::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
+    options.demos.folder = existing_folders("--http-recordings", {recordings}).front();
+    if (::access(options.demos.folder.c_str(), W_OK | X_OK) != 0) {
+        throw UsageError{fmt::format("--http-recordings {}: {}; name a folder that may be written "
+                                     "to",
+                                     recordings, std::generic_category().message(errno))};
+    }
+    return options;
 }
 
 std::vector<admin::HttpAddress> HttpFlags::where() const {

@@ -1,9 +1,12 @@
 #pragma once
 
 #include "proxy/admin/admin.h"
+#include "proxy/run/page_recordings.h"
 #include "proxy/run/page_token.h"
+#include "proxy/sink/demo_sink.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,7 @@ struct HttpFlags {
     std::vector<std::string> hosts;
     std::string token_file; ///< empty: the one in the state folder
     bool open_reading = false;
+    std::string recordings; ///< folder; empty: the page records nothing
 
     void add_to(CLI::App& command);
 
@@ -31,6 +35,11 @@ struct HttpFlags {
     [[nodiscard]] std::vector<admin::Listening> listen() const;
 
     [[nodiscard]] admin::AdminOptions options() const;
+
+    /// What the page may record; nothing: it may not. Errors: UsageError for what is no folder that may
+    /// be written to, and without a page.
+    [[nodiscard]] std::optional<run::PageRecordingOptions>
+    page_recordings(const sink::DemoOptions& demos) const;
 
     /// Errors: UsageError.
     [[nodiscard]] run::PageToken token(const std::filesystem::path& state_folder) const;

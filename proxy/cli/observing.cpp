@@ -38,7 +38,8 @@ run::ObserverOptions observer_options(const RunFlags& flags, const snapshot::Obj
             .map_folders = records.map_folders(),
             .map_cache = records.map_cache,
             .inspect = !flags.no_inspect,
-            .messages = records.wants_messages(flags.artifacts.wants_demos()),
+            .messages =
+                records.wants_messages(flags.artifacts.wants_demos() || flags.page_recordings()),
             .learn_sizes = records.learn_sizes,
             .resync = flags.asks_again(),
             .memory_bytes = flags.memory_mib << 20U,
@@ -55,7 +56,8 @@ run::ObserverOptions observer_options(const RunFlags& flags, const snapshot::Obj
             .views = records.views(),
             .capture_filter =
                 records.parse_filter("--write-filter", flags.artifacts.capture_filter, objects),
-            .flight = flags.flight.options(records.show_secrets)};
+            .flight = flags.flight.options(records.show_secrets),
+            .page_recordings = flags.page_recordings()};
 }
 
 void print_stats(sink::PromptStream& console, const run::ObserverResult& result) {
@@ -81,21 +83,10 @@ int conclude_run(const RunFlags& flags, const run::ObserverResult& result,
 /// Everything is open: the process that reads what strangers send needs little more.
 void confine_observer(const RunFlags& flags, std::uint32_t number) {
     constexpr std::uint64_t kMiB = 1U << 20U;
-    run::Allowance allowance{.readable = flags.records.map_folders(),
-                             .memory_bytes = flags.observer_memory_mib * kMiB};
-    if (!flags.records.map_cache.empty()) {
-        allowance.writable.emplace_back(flags.records.map_cache);
-    }
-    for (const auto& folder : flags.artifacts.folders()) {
-        allowance.writable.push_back(folder);
-    }
-    if (flags.flight.on()) {
-        allowance.writable.push_back(flags.flight.folder());
-    }
-    if (const auto folder = flags.recording.folder(flags.records.output); !folder.empty()) {
-        allowance.writable.emplace_back(folder);
-    }
-    const run::Confinement confinement = run::confine(allowance);
+    const run::Confinement confinement =
+        run::confine({.readable = flags.records.map_folders(),
+                      .writable = flags.written_folders(),
+                      .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
         spdlog::info("inspecting in process {}, confined by: {}", ::getpid(),
                      run::describe(confinement));
@@ -176,6 +167,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
                                 .admin = flags.http.options(),
                                 .token = greeting->token,
                                 .log_is_private = log_stream().is_terminal(),
+                                .recording_folders = flags.recording_folders(),
                                 .tell_story = report::story_of_lines};
     };
     if (flags.http.on() && post.waits) {

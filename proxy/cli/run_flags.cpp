@@ -88,6 +88,36 @@ void RunFlags::check() const {
     std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
     std::ignore = records.expectations(*objects);
     std::ignore = http.where();
+    if (page_recordings() && no_inspect) {
+        throw UsageError{"--http-recordings needs what --no-inspect switches off"};
+    }
+}
+
+std::optional<run::PageRecordingOptions> RunFlags::page_recordings() const {
+    return http.page_recordings(
+        {.folder = {}, .version = artifacts.demo_version, .show_secrets = records.show_secrets});
+}
+
+std::vector<std::filesystem::path> RunFlags::recording_folders() const {
+    std::vector<std::filesystem::path> folders = artifacts.folders();
+    if (flight.on()) {
+        folders.push_back(flight.folder());
+    }
+    if (const auto page = page_recordings()) {
+        folders.push_back(page->demos.folder);
+    }
+    return folders;
+}
+
+std::vector<std::filesystem::path> RunFlags::written_folders() const {
+    std::vector<std::filesystem::path> folders = recording_folders();
+    if (!records.map_cache.empty()) {
+        folders.emplace_back(records.map_cache);
+    }
+    if (const auto folder = recording.folder(records.output); !folder.empty()) {
+        folders.emplace_back(folder);
+    }
+    return folders;
 }
 
 } // namespace tw::cli

@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -48,6 +50,12 @@ struct RunFlags {
     virtual void add_to(CLI::App& command) = 0;
     /// Reads all that is in them, for whoever mistyped it. Errors: UsageError.
     virtual void check() const;
+    /// What the page may record. Errors: UsageError.
+    [[nodiscard]] std::optional<run::PageRecordingOptions> page_recordings() const;
+    /// Where recordings lie that the page may give away. Errors: UsageError.
+    [[nodiscard]] std::vector<std::filesystem::path> recording_folders() const;
+    /// The folders in which files are made while it runs. Errors: UsageError.
+    [[nodiscard]] std::vector<std::filesystem::path> written_folders() const;
     /// Where is kept what stays from run to run.
     [[nodiscard]] virtual std::filesystem::path state_folder() const = 0;
 

@@ -54,10 +54,9 @@ admin::RelayState relay_state(const RelayWindow& relay) {
 AdminRun::AdminRun(PageOptions options, Parts parts)
     : parts_{std::move(parts)}, token_{std::move(options.token)},
       log_is_private_{options.log_is_private}, tell_story_{std::move(options.tell_story)},
-      open_reading_{options.admin.access.open_reading}, host_{options.admin.hosts.empty()
-                                                                  ? ""
-                                                                  : options.admin.hosts.front()},
-      started_ms_{now_ms()}, admin_{std::move(options.admin), options.listening, sources()} {
+      open_reading_{options.admin.access.open_reading}, folders_{options.recording_folders},
+      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()}, started_ms_{now_ms()},
+      admin_{std::move(options.admin), options.listening, sources()} {
     admin_.set_token(token_.value);
     if (!parts_.relay->is_tap()) {
         probe_.emplace(*parts_.io,
@@ -130,6 +129,7 @@ admin::Sources AdminRun::sources() {
             return parts_.impairment->set(text).map([](const std::string&) {});
         },
         .write_flight = parts_.write_flight,
+        .recordings = recording_sources(),
         .explain = [this](std::uint32_t session,
                           std::int64_t tick) { return explain(session, tick); },
         .api = {.map = [this](std::uint32_t session) { return map_of(session); },
@@ -145,6 +145,20 @@ admin::Sources AdminRun::sources() {
                                          const snapshot::SnapshotView& items) {
                      return snapshot_line(seen, items, map_of(seen.session), parts_.objects);
                  }}};
+}
+
+admin::RecordingSources AdminRun::recording_sources() {
+    admin::RecordingSources sources;
+    if (parts_.recordings != nullptr) {
+        sources.set = [recordings = parts_.recordings](admin::RecordingKind kind, bool on) {
+            return recordings->set(kind, on);
+        };
+    }
+    if (!folders_.empty()) {
+        sources.list = [this] { return folders_.list(); };
+        sources.open = [this](std::string_view name) { return folders_.open(name); };
+    }
+    return sources;
 }
 
 std::shared_ptr<const map::Physics> AdminRun::map_of(std::uint32_t session) const {
@@ -185,6 +199,10 @@ admin::State AdminRun::state() const {
     {
         const std::scoped_lock lock{mutex_};
         state.server_silent = silence_;
+    }
+    state.recording.has_flight = static_cast<bool>(parts_.write_flight);
+    if (parts_.recordings != nullptr) {
+        state.recording.page = parts_.recordings->state();
     }
     state.http_turned_away = admin_.server().turned_away();
     if (parts_.file != nullptr) {

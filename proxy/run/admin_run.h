@@ -3,13 +3,16 @@
 #include "proxy/admin/admin.h"
 #include "proxy/run/impairment_control.h"
 #include "proxy/run/map_folders.h"
+#include "proxy/run/page_recordings.h"
 #include "proxy/run/page_token.h"
+#include "proxy/run/recording_folders.h"
 #include "proxy/run/relay_pulse.h"
 #include "proxy/run/relay_window.h"
 #include "proxy/run/server_probe.h"
 #include "proxy/sink/queued_output.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,6 +31,8 @@ struct PageOptions {
     admin::AdminOptions admin{};
     PageToken token{};
     bool log_is_private = false; ///< only people see it: the token may stand in it
+    std::vector<std::filesystem::path>
+        recording_folders{}; ///< what is in them can be had from the page
     /// The story of the findings about a session's snapshot of this tick, from the lines of records.
     std::function<std::string(std::string_view lines, std::int64_t session, std::int64_t tick)>
         tell_story{};
@@ -49,6 +54,7 @@ class AdminRun {
         std::uint32_t observer;             ///< which one of the run this is
         const sink::RecordTarget* file;
         const sink::QueuedOutput* queue;
+        PageRecordings* recordings = nullptr; ///< null: the page records nothing
         /// Writes what the flight recorder keeps of a session, or with 0 of all; none: there is none.
         std::function<void(std::uint32_t session)> write_flight{};
         bool inspecting = true;
@@ -81,6 +87,7 @@ class AdminRun {
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
     [[nodiscard]] admin::Sources sources();
+    [[nodiscard]] admin::RecordingSources recording_sources();
     [[nodiscard]] std::shared_ptr<const map::Physics> map_of(std::uint32_t session) const;
 
     /// Who waits to hear how the relay is. Kept here and not in what is posted to the io_context,
@@ -95,6 +102,7 @@ class AdminRun {
     bool log_is_private_;
     std::function<std::string(std::string_view, std::int64_t, std::int64_t)> tell_story_;
     bool open_reading_;
+    RecordingFolders folders_; ///< used on the server's thread only
     std::string host_;         ///< a name it goes by; empty: none is known
     mutable std::mutex mutex_; ///< of what the server's thread reads and another one writes
     std::optional<admin::SilenceState> silence_;

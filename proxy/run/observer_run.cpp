@@ -34,7 +34,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
       maps_{options_.map_folders,
             {.cache = options_.map_cache,
              .memory = &memory_,
-             .with_files = options_.demos.has_value()}},
+             .with_files = options_.demos || options_.page_recordings}},
       written_{shared_.block().progress} {
     open_outputs();
     const unsigned threads = shared_.threads();
@@ -79,6 +79,7 @@ void ObserverRun::open_outputs() {
     if (options_.console != nullptr && options_.inspect) {
         console_.emplace(options_.console->is_terminal());
     }
+    written_.open_page(options_.page_recordings, shared_.threads());
 }
 
 /// For records, and for the page.
@@ -123,6 +124,7 @@ PipelineOptions ObserverRun::pipeline() {
             .flight = options_.flight,
             .flight_bytes = options_.flight ? options_.flight->bytes / shared_.threads() : 0,
             .flight_files = written_.flight(),
+            .page_recordings = written_.page(),
             .views = options_.views,
             .worlds = worlds_ ? &*worlds_ : nullptr};
 }
@@ -138,6 +140,7 @@ void ObserverRun::open_page() {
                           .observer = number_,
                           .file = options_.file,
                           .queue = queue_ ? &*queue_ : nullptr,
+                          .recordings = written_.page(),
                           .inspecting = options_.inspect};
     if (written_.flight() != nullptr) {
         parts.write_flight = [this](std::uint32_t session) { write_flight(session); };

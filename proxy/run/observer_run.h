@@ -65,6 +65,7 @@ struct ObserverOptions {
     sink::CaptureTarget* capture = nullptr; ///< null: none. Has to outlive the run
     std::optional<filter::Filter> capture_filter{};
     std::optional<sink::FlightOptions> flight{};
+    std::optional<PageRecordingOptions> page_recordings{};
     std::optional<PageOptions> page{};
 
     [[nodiscard]] bool makes_worlds() const { return inspect && views != ViewChoice::sessions; }

@@ -103,6 +103,9 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
     if (flight_) {
         sinks_.add(*flight_);
     }
+    if (page_recorder_) {
+        sinks_.add(*page_recorder_);
+    }
 }
 
 inspect::Options Worker::inspect_options(const PipelineOptions& options) {
@@ -125,6 +128,10 @@ inspect::Options Worker::inspect_options(const PipelineOptions& options) {
     if (options.flight) {
         flight_.emplace(*options.flight, options.flight_bytes, *options.flight_files);
         observers_.add(flight_observer_.emplace(*flight_));
+    }
+    if (options.page_recordings != nullptr) {
+        page_recorder_.emplace(*options.page_recordings);
+        observers_.add(page_observer_.emplace(*page_recorder_));
     }
     own.observers = &observers_;
     return own;
@@ -197,6 +204,9 @@ void Worker::run() {
     if (flight_) {
         flight_->finish(relay::now_utc());
     }
+    if (page_recorder_) {
+        page_recorder_->finish(relay::now_utc());
+    }
     if (json_) {
         json_->flush();
     }
@@ -214,6 +224,9 @@ void Worker::do_what_is_due(relay::Clock::time_point now) {
         }
         if (capture_) {
             capture_->flush();
+        }
+        if (page_recorder_) {
+            page_recorder_->on_time(relay::now_utc());
         }
         writing_ = flight_.has_value();
     }

@@ -11,6 +11,7 @@
 #include "proxy/run/fanout.h"
 #include "proxy/run/legacy_file.h"
 #include "proxy/run/live_feed.h"
+#include "proxy/run/page_recorder.h"
 #include "proxy/run/resync.h"
 #include "proxy/run/story_keeper.h"
 #include "proxy/run/view_choice.h"
@@ -61,8 +62,9 @@ struct PipelineOptions {
     /// Asks for a full snapshot of a session; false when that cannot be. None: nobody may ask.
     std::function<bool(std::uint32_t session)> resync{};
     std::optional<sink::FlightOptions> flight{};
-    std::size_t flight_bytes = 0;            ///< of each worker
-    sink::FileQueue* flight_files = nullptr; ///< set where there is a flight recorder
+    std::size_t flight_bytes = 0;              ///< of each worker
+    sink::FileQueue* flight_files = nullptr;   ///< set where there is a flight recorder
+    PageRecordings* page_recordings = nullptr; ///< what the page switches on; null: nothing
     ViewChoice views = ViewChoice::sessions;
     WorldRun* worlds = nullptr; ///< where worlds are made; null: nowhere
 };
@@ -147,6 +149,8 @@ class Worker {
     std::optional<filter::FilteredSink> filtered_capture_;
     std::optional<sink::FlightRecorder> flight_;
     std::optional<CaptureObserver> flight_observer_;
+    std::optional<PageRecorder> page_recorder_;
+    std::optional<CaptureObserver> page_observer_;
     std::optional<admin::LiveSink> live_;
     std::optional<StoryKeeper> stories_;
     std::optional<ResyncWish> resync_;

@@ -10,9 +10,15 @@ void WrittenFiles::complain() {
             spdlog::error("not written: {}; forwarding goes on", *complaint);
         }
     }
+    if (page_) {
+        page_->look();
+    }
 }
 
 std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses, std::uint64_t datagrams) {
+    if (page_) {
+        page_->finish();
+    }
     if (!files_) {
         return 0;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/run/page_recordings.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/flight_recorder.h"
@@ -21,12 +22,21 @@ class WrittenFiles {
     /// Of its own: a burst of it must not cost demos.
     void open_flight() { open(flight_); }
 
+    /// Of what is recorded from the page, by so many workers; nothing: it records nothing.
+    void open_page(const std::optional<PageRecordingOptions>& options, unsigned workers) {
+        if (options) {
+            page_.emplace(*options, workers, PageRecordings::kMaxFolderBytes, progress_);
+        }
+    }
+
+    [[nodiscard]] PageRecordings* page() { return page_ ? &*page_ : nullptr; }
+
     /// Of demos and the capture; null: there are none.
     [[nodiscard]] sink::FileQueue* files() { return files_ ? &*files_ : nullptr; }
 
     [[nodiscard]] sink::FileQueue* flight() { return flight_ ? &*flight_ : nullptr; }
 
-    /// Says what could not be written, each file once.
+    /// Once a second: says what could not be written, each file once, and ends what cannot go on.
     void complain();
     /// Writes what is left of demos and the capture; returns how much is missing in them.
     [[nodiscard]] std::uint64_t finish(const sink::DemoLosses& losses, std::uint64_t datagrams);
@@ -40,6 +50,7 @@ class WrittenFiles {
     std::atomic<std::uint64_t>* progress_;
     std::optional<sink::FileQueue> files_;
     std::optional<sink::FileQueue> flight_;
+    std::optional<PageRecordings> page_;
 };
 
 } // namespace tw::run

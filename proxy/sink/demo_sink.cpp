@@ -101,6 +101,9 @@ void DemoSink::take(const record::MessageRecord& record) {
     if (tuning) {
         tape.tuning.assign(record.payload.begin(), record.payload.end());
     }
+    if (!on_) {
+        return;
+    }
     if (tape.recording) {
         add_message(tape, record.payload);
         return;
@@ -121,7 +124,7 @@ void DemoSink::add_message(Tape& tape, std::span<const std::byte> payload) {
 }
 
 void DemoSink::take(const record::SnapshotRecord& record) {
-    if (!record.rebuilt) {
+    if (!record.rebuilt || !on_) {
         return;
     }
     Tape& tape = tapes_[record.head.session];
@@ -252,6 +255,17 @@ void DemoSink::take(const record::FindingRecord& record) {
     if (const auto found = tapes_.find(record.head.session);
         found != tapes_.end() && found->second.recording) {
         found->second.recording->encoder.mark();
+    }
+}
+
+void DemoSink::set_on(bool on) {
+    on_ = on;
+    for (auto& [unused, tape] : tapes_) {
+        end(tape);
+        tape.paused.reset();
+        tape.pending.clear();
+        tape.pending_bytes = 0;
+        tape.pending_tuning = false;
     }
 }
 

@@ -49,6 +49,10 @@ class DemoSink final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
+    /// Off, it ends every demo, writes none, and keeps in mind what one takes that begins in the middle
+    /// of a game.
+    void set_on(bool on);
+
     /// Ends every demo.
     void finish();
 
@@ -105,6 +109,7 @@ class DemoSink final : public record::RecordSink {
     void end(Tape& tape);
 
     DemoOptions options_;
+    bool on_ = true;
     FileQueue* files_;
     std::unordered_map<std::uint32_t, Tape> tapes_;
     /// The items of a snapshot as a demo has them; live until the next call.

@@ -73,6 +73,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         proxy = Proxy(options.twscope, "-o", f"{folder}/records.jsonl", "--items", "none", "--no-messages", "--http", "0",
                       "--state", folder, "--log-level", "info")
+        while "live page on port" not in proxy.said:  # the process that looks says it, in its own time
+            proxy.said += proxy.process.stderr.readline()
         port = int(re.search(r"live page on port (\d+)", proxy.said).group(1))
         load = proxy.load(f"{options.bin}/session_load", capture=CAPTURES[64], sessions=64, seconds=options.seconds * 5 + 30)
         time.sleep(10)

@@ -1,14 +1,15 @@
 // The live page in Debian's Chromium, beside a real game: what it draws is what the records say.
 //   node page.mjs TWSCOPE
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
 import { addressOf, keepPicture, openPage, startBrowser } from './browser.mjs';
 import { delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
-import { startProxy } from './proxy.mjs';
+import { startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 import { Tap } from './tap.mjs';
 
@@ -331,6 +332,80 @@ test('a recording that stops is said within two seconds', async () => {
     console.log(`said ${said} ms after the page was opened, ${Date.now() - since} ms after the start`);
     assert.ok(said < SAID_WITHIN_MS, `${said} ms`);
     assert.equal(await end(game), 3);
+});
+
+test('captures and demos are started, stopped and downloaded from the page, the last minute saved; without the token nothing is', async () => {
+    const shelf = temporaryFolder();
+    const game = await play({ names: ['anna', 'bob'], args: ['--http-recordings', shelf, '--flight', '60s,8MiB', shelf, '--show-secrets'] });
+    const stranger = await openPage(browser, game.address.replace(/#.*/, ''));
+    await stranger.click('#tab-recording');
+    const page = await openPage(browser, game.address);
+    await seesAll(page, 2);
+    await page.click('#tab-recording');
+    const panel = () => inPage(page, () => document.getElementById('panel-recording').textContent);
+    await page.click('#record-capture');
+    await page.click('#record-demos');
+    await waitUntil('both to run', async () => /stop capture/.test(await panel()) && /stop demos/.test(await panel()), WAIT_MS);
+    await page.getByRole('button', { name: 'save the last minute' }).click();
+    await delay(2000);
+    await page.click('#record-capture');
+    await page.click('#record-demos');
+    await waitUntil('both to end', async () => /start capture/.test(await panel()) && /start demos/.test(await panel()), WAIT_MS);
+    const names = await waitUntil('four files on the shelf', async () => {
+        const listed = await inPage(page, () => [...document.querySelectorAll('#panel-recording td .link')].map((link) => link.textContent));
+        return listed.length === 4 && listed;
+    }, WAIT_MS);
+    assert.equal(names.filter((name) => name.endsWith('.demo')).length, 2, names.join());
+    assert.ok(names.some((name) => name.startsWith('capture-')) && names.some((name) => name.startsWith('flight-')), names.join());
+    await delay(1000); // what is queued is written
+    for (const theme of ['dark', 'light']) {
+        await page.emulateMedia({ colorScheme: theme });
+        await delay(300);
+        await keepPicture(page, `recordings-${theme}`);
+    }
+    for (const name of names) {
+        const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name, exact: true }).click()]);
+        assert.equal(download.suggestedFilename(), name);
+        const got = join(temporaryFolder(), name);
+        await download.saveAs(got);
+        assert.ok(readFileSync(got).equals(readFileSync(join(shelf, name))), name);
+        const said = spawnSync(TWSCOPE, ['decode', got, '-o', '-', '--maps', MAPS], { encoding: 'utf8', maxBuffer: 1 << 28 });
+        assert.equal(said.status, 0, said.stderr);
+        // A capture that begins in the middle of a game knows no snapshot before the next whole one.
+        const wanted = name.startsWith('capture') ? /"type":"message"/ : /"type":"snapshot".*"ok":true/;
+        const lines = said.stdout.split('\n').filter((line) => wanted.test(line)).length;
+        assert.ok(lines > 10, `${name}: ${lines} lines`);
+    }
+
+    // Who has no token sees what there is, and can neither switch nor have anything.
+    for (const id of ['record-capture', 'record-demos']) assert.ok(await stranger.locator(`#${id}`).isDisabled());
+    const port = new URL(game.address).port;
+    const ask = async (path, method) => (await fetch(`http://127.0.0.1:${port}${path}`, { method })).status;
+    assert.equal(await ask('/api/recordings?demos=on', 'POST'), 401);
+    assert.equal(await ask(`/api/recording?name=${names[0]}`, 'GET'), 401);
+    assert.equal(await ask('/api/flight', 'POST'), 401);
+    const token = game.address.split('#token=')[1];
+    for (const name of ['../http.token', 'http.token', '%2e%2e%2fhttp.token', '/etc/passwd']) {
+        const answer = await fetch(`http://127.0.0.1:${port}/api/recording?name=${name}`, { headers: { Authorization: `Bearer ${token}` } });
+        assert.equal(answer.status, 404, name);
+    }
+    assert.deepEqual([...page.complaints, ...stranger.complaints], []);
+    assert.equal(await end(game), 0);
+});
+
+test('a recording from the page that the disk ends is said within two seconds', async () => {
+    const shelf = temporaryFolder();
+    const game = await play({ names: ['anna'], args: ['--http-recordings', shelf, '--show-secrets'] });
+    const page = await openPage(browser, game.address);
+    await seesAll(page, 1);
+    rmSync(shelf, { recursive: true }); // as a disk that is gone
+    await page.click('#tab-recording');
+    const since = Date.now();
+    await page.click('#record-capture');
+    const said = await saidAfter(page, /Recording from the page stopped: .*No such file/, since);
+    console.log(`said ${said} ms after the start`);
+    assert.ok(said < SAID_WITHIN_MS, `${said} ms`);
+    assert.equal(await end(game), 0);
 });
 
 test('each view, dark and light, on a screen and on a phone', async () => {

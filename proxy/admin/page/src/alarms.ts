@@ -44,6 +44,9 @@ export class Alarms {
         if (state.recording.failed) {
             texts.push(`Recording stopped: ${count(state.recording.lost)} records could not be written. The game goes on.`);
         }
+        if (state.recording.page?.stopped) {
+            texts.push(`Recording from the page stopped: ${state.recording.page.stopped}. The game goes on.`);
+        }
         if (this.restarted && performance.now() - this.restarted < RESTART_SHOWN_MS) {
             texts.push(`The observer was started again (number ${state.observer}): what passed meanwhile was forwarded, not looked at.`);
         }

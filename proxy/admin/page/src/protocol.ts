@@ -16,13 +16,18 @@ export interface RecentFinding {
     time_ms: number; session: number; severity: Severity; text: string; tick?: number; explained_at?: string;
 }
 
+/** What is recorded from the page. */
+export interface PageRecording {
+    captures: boolean; capture_since_ms: number | null; demos_since_ms: number | null; lost: number; stopped: string;
+}
+
 export interface State {
     version: string; now_ms: number; started_ms: number; listen: string[]; server: string; server_silent: boolean;
     server_silent_since_ms?: number; server_unanswered?: number; server_refused?: number;
     impairment: string; impaired_by: { time_ms: number; from: string } | null; observer: number; viewers: number; viewers_lost: number;
     inspecting: boolean;
     relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
-    recording: { output: string; failed: boolean; lost: number };
+    recording: { output: string; failed: boolean; lost: number; flight: boolean; page: PageRecording | null };
     snapshots: Record<string, number>;
     sessions_seen_by_inspection: number; sessions: SessionState[]; findings: FindingCount[]; recent: RecentFinding[];
     items: Record<string, number>;

@@ -1,0 +1,10 @@
+import { make } from './dom';
+
+/** Gives the browser a file to keep. */
+export function save(blob: Blob, name: string): void {
+    const link = make('a');
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -1,0 +1,81 @@
+#include "proxy/admin/recordings.h"
+
+#include "proxy/admin/query.h"
+#include "proxy/record/json.h"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::admin {
+
+namespace {
+
+constexpr unsigned kConflict = 409;
+constexpr std::string_view kNoFolder =
+    "there is no folder for recordings; twscope takes one at its start\n";
+
+struct Switch {
+    std::string_view name;
+    RecordingKind kind;
+};
+
+constexpr std::array<Switch, 2> kSwitches{
+    {{"capture", RecordingKind::capture}, {"demos", RecordingKind::demos}}};
+
+Response no_folder() {
+    return {.status = kConflict, .body = std::string{kNoFolder}};
+}
+
+} // namespace
+
+void show_recordings(const RecordingSources& sources, const Request& /*request*/,
+                     const Respond& respond) {
+    if (!sources.list) {
+        return respond(no_folder());
+    }
+    boost::json::array files;
+    for (const RecordedFile& file : sources.list()) {
+        files.push_back(boost::json::object{
+            {"name", file.name}, {"bytes", file.bytes}, {"time_ms", file.time_ms}});
+    }
+    respond({.content_type = "application/json",
+             .body = record::json_text(boost::json::object{{"v", 1}, {"files", std::move(files)}}) +
+                     '\n'});
+}
+
+void switch_recordings(const RecordingSources& sources, const Request& request,
+                       const Respond& respond) {
+    if (!sources.set) {
+        return respond(no_folder());
+    }
+    for (const auto& [name, kind] : kSwitches) {
+        const auto wanted = value_in(request.query, name);
+        if (!wanted || (*wanted != "on" && *wanted != "off")) {
+            continue;
+        }
+        if (const auto done = sources.set(kind, *wanted == "on"); !done) {
+            return respond({.status = kConflict, .body = done.error() + '\n'});
+        }
+        return respond({.body = fmt::format("{} {}\n", name, *wanted)});
+    }
+    respond({.status = 400,
+             .body = "say what, for example /api/recordings?capture=on, or demos=off\n"});
+}
+
+void send_recording(const RecordingSources& sources, const Request& request,
+                    const Respond& respond) {
+    const auto name = text_in(request.query, "name");
+    auto file = name && sources.open ? sources.open(*name) : nullptr;
+    if (file == nullptr) {
+        return respond(
+            {.status = 404, .body = "there is no such recording; /api/recordings lists them\n"});
+    }
+    respond({.content_type = "application/octet-stream",
+             .body = {},
+             .file = std::move(file),
+             .file_name = *name});
+}
+
+} // namespace tw::admin

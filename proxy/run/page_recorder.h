@@ -1,0 +1,58 @@
+#pragma once
+
+#include "proxy/record/records.h"
+#include "proxy/run/page_recordings.h"
+#include "proxy/sink/capture_blocks.h"
+#include "proxy/sink/datagram_sink.h"
+#include "proxy/sink/demo_sink.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tw::run {
+
+/// A worker's part of what is recorded from the page. Until something is switched on it only keeps in
+/// mind who plays where.
+class PageRecorder final : public record::RecordSink, public sink::DatagramSink {
+  public:
+    /// `recordings` has to outlive it.
+    explicit PageRecorder(PageRecordings& recordings);
+
+    void on_record(const record::Record& record) override;
+
+    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
+        if (capture_) {
+            blocks_.on_datagram(head, datagram);
+        }
+    }
+
+    void on_datagram_end() override;
+
+    /// Some times a second: does what was ordered, hands over what is gathered.
+    void on_time(record::Timestamp now);
+    /// Nothing follows.
+    void finish(record::Timestamp now);
+
+  private:
+    static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
+
+    void obey(const PageRecordings::Orders& orders, record::Timestamp now);
+    void end_capture(record::Timestamp now);
+    void flush();
+
+    PageRecordings* recordings_;
+    sink::DemoSink demos_;
+    bool demos_on_ = false;
+    sink::DemoLosses told_{}; ///< losses that are counted already
+    sink::CaptureBlocks blocks_;
+    std::uint32_t round_ = 0;
+    std::optional<sink::FileQueue::File> capture_;
+    std::vector<std::byte> gathered_;
+    std::uint64_t lost_ = 0;    ///< datagrams, since they were last told
+    std::uint64_t packets_ = 0; ///< in gathered_
+};
+
+} // namespace tw::run
