@@ -74,6 +74,49 @@ test('what hides in a text is shown, and markup is text', async () => {
     assert.equal(shown('<img src=x onerror=alert(1)> ünï ∗ 日本\n'), '<img src=x onerror=alert(1)> ünï ∗ 日本\n');
 });
 
+/** Of a colour as #rrggbb, by WCAG 2. */
+function luminance(color) {
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255)
+        .map((share) => (share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+function contrast(one, other) {
+    const [dark, bright] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+    return (bright + 0.05) / (dark + 0.05);
+}
+
+test('texts stand out from what they stand on, and lines of charts from theirs, as WCAG AA asks, dark and light', () => {
+    const css = readFileSync(join(PAGE, 'src/page.css'), 'utf8');
+    const colorsOf = (selector) => {
+        const block = css.slice(css.indexOf(`${selector} {`)).split('}')[0];
+        return Object.fromEntries([...block.matchAll(/--([\w-]+): (#[0-9a-f]{6})/g)].map(([, name, color]) => [name, color]));
+    };
+    const TEXT = 4.5;
+    const GRAPHIC = 3;
+    const grounds = ['page', 'card', 'raised'];
+    for (const selector of [':root', ':root[data-theme="dark"]']) {
+        const colors = colorsOf(selector);
+        const holds = (front, ground, least) => {
+            const found = contrast(colors[front], colors[ground]);
+            assert.ok(found >= least, `${selector}: ${front} on ${ground} is ${found.toFixed(2)}, of at least ${least}`);
+        };
+        for (const ground of grounds) {
+            for (const text of ['ink', 'soft', 'accent', 'good', 'bad', 'warn']) holds(text, ground, TEXT);
+        }
+        holds('accent-ink', 'accent', TEXT);
+        holds('ink', 'mark', TEXT);
+        holds('page', 'ink', TEXT); // the word at the pointer on the timeline
+        for (const line of ['bar', 'full', 'distance', 'bad', 'warn', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8']) holds(line, 'card', GRAPHIC);
+    }
+    const dark = colorsOf(':root[data-theme="dark"]');
+    assert.ok(contrast(colorsOf(':root').card, colorsOf(':root').bad) >= TEXT); // alarms
+    assert.ok(contrast('#1a0605', dark.bad) >= TEXT);
+    for (const [text, ground] of [['#f2f5f8', '#121820'], ['#10141a', '#ffd54a'], ['#ffffff', '#0a0e14']]) { // on the game: buttons, names
+        assert.ok(contrast(text, ground) >= TEXT, `${text} on ${ground}`);
+    }
+});
+
 test('completion proposes what can stand there', async () => {
     const { proposals } = await load('complete');
     const keys = { keys: ['session', 'size', 'fields.message', 'severity'], item_keys: ['type', 'at.game'], item_types: ['character'],

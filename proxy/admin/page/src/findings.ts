@@ -2,7 +2,7 @@
 import { askText } from './api';
 import { fill, make, number, row } from './dom';
 import { clock, count } from './format';
-import { hexView, type FindingRecord } from './hex';
+import { bytesView, type FindingRecord } from './hex';
 import { open, panel } from './panels';
 import type { RecentFinding, Severity } from './protocol';
 import type { Store } from './store';
@@ -92,7 +92,7 @@ export class Findings {
         fact('DDNet prints', record.ddnet_code === undefined ? undefined : `error ${record.ddnet_code}`);
         fact('detail', record.detail);
         const box = make('div', '', list);
-        if (record.bytes) box.append(hexView(record.bytes, record.offset));
+        if (record.hex) box.append(bytesView(record.hex, record.offset));
         return box;
     }
 }

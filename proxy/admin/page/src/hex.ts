@@ -4,13 +4,17 @@ import { make } from './dom';
 export interface FindingRecord {
     id: string; tick?: number; delta_tick?: number; item?: { type?: string; type_id: number; id: number }; field?: string;
     crc_wanted?: number | null; crc_got?: number | null; value?: number; expected?: number; limit?: number; part?: number;
-    offset?: number; ddnet_code?: number; detail?: string; bytes?: string;
+    offset?: number; ddnet_code?: number; detail?: string; hex?: string;
 }
 
 const A_ROW = 16;
 
+/** Bytes, or what stands in their place where they are secret. */
+export const bytesView = (hex: string, marked: number | undefined): HTMLElement =>
+    (/^[0-9a-f]+$/.test(hex) ? hexView(hex, marked) : make('p', 'soft', hex));
+
 /** `hex`: two digits a byte; what stands at `marked` and behind it in its row is what did not fit. */
-export function hexView(hex: string, marked: number | undefined): HTMLElement {
+function hexView(hex: string, marked: number | undefined): HTMLElement {
     const view = make('pre', 'hex');
     const bytes = hex.match(/../g) ?? [];
     for (let begin = 0; begin < bytes.length; begin += A_ROW) {

@@ -25,6 +25,7 @@ import { View } from './view';
 
 const EVERY_SNAPSHOT = 50;
 const ZOOM = 1.25;
+const MAP_AGAIN_MS = 5000;
 
 const store = new Store();
 const alarms = new Alarms();
@@ -43,7 +44,8 @@ const live: Live = new Live(hear, (isOpen) => {
     document.body.classList.toggle('closed', !isOpen);
 });
 live.ask({ pace: EVERY_SNAPSHOT, log: log.filter });
-let mapId: string | null = null;
+/** Of the map that is shown or on its way; undefined: none was asked for. */
+let mapId: string | null | undefined;
 
 function hear(message: Message): void {
     switch (message.k) {
@@ -65,7 +67,9 @@ function look(source: Source): void {
     store.source = source;
     intake.begin();
     live.ask({ watch: source === WORLD ? 'all' : source });
-    mapId = null;
+    mapId = undefined;
+    store.tiles = null; // of another session's game
+    store.tell('map');
     store.tell('source');
     void loadMap();
 }
@@ -73,8 +77,14 @@ function look(source: Source): void {
 async function loadMap(): Promise<void> {
     const session = store.state?.sessions.find((each) => (store.source === WORLD ? each.map_id !== null : each.number === store.source));
     if (!session || session.map_id === mapId) return;
-    mapId = session.map_id;
-    store.tiles = session.map_id === null ? null : await Tiles.load(session.number).catch(() => null);
+    const id = mapId = session.map_id;
+    const tiles = id === null ? null : await Tiles.load(session.number).catch(() => undefined);
+    if (mapId !== id) return; // somebody looks at another one by now
+    if (tiles === undefined) {
+        setTimeout(() => { if (mapId === id) mapId = undefined; }, MAP_AGAIN_MS);
+        return;
+    }
+    store.tiles = tiles;
     store.tell('map');
 }
 
