@@ -55,8 +55,8 @@ AdminRun::AdminRun(PageOptions options, Parts parts)
     : parts_{std::move(parts)}, token_{std::move(options.token)},
       log_is_private_{options.log_is_private}, tell_story_{std::move(options.tell_story)},
       open_reading_{options.admin.access.open_reading}, folders_{options.recording_folders},
-      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()}, started_ms_{now_ms()},
-      admin_{std::move(options.admin), options.listening, sources()} {
+      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()},
+      started_ms_{now_ms()}, admin_{std::move(options.admin), options.listening, sources()} {
     admin_.set_token(token_.value);
     if (!parts_.relay->is_tap()) {
         probe_.emplace(*parts_.io,

@@ -64,17 +64,13 @@ void ObserverRun::open_outputs() {
         queue_.emplace(*options_.file, options_.inspect ? shared_.threads() + merging : 0,
                        &shared_.block().progress);
     }
-    if (options_.demos || options_.capture != nullptr) {
-        written_.open_files();
-    }
+    written_.open_files(options_.demos || options_.capture != nullptr);
+    written_.open_flight(options_.flight.has_value());
     if (options_.capture != nullptr) {
         capture_ = options_.capture->give_to(*written_.files());
         if (!waits_) {
             options_.capture->begin(*written_.files(), *capture_);
         }
-    }
-    if (options_.flight) {
-        written_.open_flight();
     }
     if (options_.console != nullptr && options_.inspect) {
         console_.emplace(options_.console->is_terminal());
@@ -273,11 +269,7 @@ void ObserverRun::obey(ProcessLink::Message& message) {
     case Word::look:
         look(message.descriptor);
         break;
-    case Word::settings:
-    case Word::begin:
-    case Word::ready:
-    case Word::reopen:
-    case Word::resync:
+    default:
         break; // of the greeting, and the observer's own
     }
 }

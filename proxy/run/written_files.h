@@ -17,10 +17,10 @@ class WrittenFiles {
     /// `progress` counts bytes written.
     explicit WrittenFiles(std::atomic<std::uint64_t>& progress) : progress_{&progress} {}
 
-    void open_files() { open(files_); }
+    void open_files(bool wanted) { open(files_, wanted); }
 
     /// Of its own: a burst of it must not cost demos.
-    void open_flight() { open(flight_); }
+    void open_flight(bool wanted) { open(flight_, wanted); }
 
     /// Of what is recorded from the page, by so many workers; nothing: it records nothing.
     void open_page(const std::optional<PageRecordingOptions>& options, unsigned workers) {
@@ -43,8 +43,11 @@ class WrittenFiles {
     void finish_flight(const sink::FlightTally& tally);
 
   private:
-    void open(std::optional<sink::FileQueue>& queue) {
-        queue.emplace(sink::FileQueue::Full::refuse, sink::FileQueue::kMaxQueueBytes, progress_);
+    void open(std::optional<sink::FileQueue>& queue, bool wanted) {
+        if (wanted) {
+            queue.emplace(sink::FileQueue::Full::refuse, sink::FileQueue::kMaxQueueBytes,
+                          progress_);
+        }
     }
 
     std::atomic<std::uint64_t>* progress_;
