@@ -66,6 +66,7 @@ make_system() {
         mkdir -p "$root/etc/ssl/certs"
         cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
     fi
+    mount --bind "$root" "$root" # as the root of any machine it is a mount, which tests have their own of
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"

@@ -58,8 +58,8 @@ async function game({ args }) {
     }
     await bot.leave();
     const flow = (tap) => [...tap.flows.values()].sort((a, b) => b.datagrams.length - a.datagrams.length)[0];
-    const count = (tap) => flow(tap).wire('c2s').split('\n').length;
-    await waitUntil('its last words to arrive', () => count(behind) >= count(front), WAIT_MS);
+    const saidGoodbye = (tap) => /^1[0-3]..0004/.test(flow(tap).wire('c2s').split('\n').at(-1)); // a control packet: CLOSE
+    await waitUntil('its goodbye to arrive', () => saidGoodbye(front) && saidGoodbye(behind), WAIT_MS);
     const status = await proxy.drain();
     await server.stop();
     const [sent, arrived] = [flow(front), flow(behind)];

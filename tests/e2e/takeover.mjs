@@ -87,7 +87,7 @@ test(`${UPGRADES} upgrades in a row cost no player, no address and no player a s
             for (const bot of game.bots) await plays(bot, 3);
         }
         console.log(`# ${UPGRADES} upgrades; forwarding paused for ${Math.max(...pauses)} ms at most, `
-            + `${pauses.toSorted((a, b) => a - b)[Math.floor(pauses.length / 2)]} ms at the median`);
+            + `${[...pauses].sort((a, b) => a - b)[Math.floor(pauses.length / 2)]} ms at the median`);
         await goesOn(game);
         for (const bot of game.bots) {
             assert.ok(bot.snapshots.every((snapshot) => !snapshot.failed), 'a client could not decode a snapshot');

@@ -33,7 +33,7 @@ endif()
 # A component that does not exist is refused by name.
 file(WRITE ${WORK}/unknown/CMakeLists.txt
     "cmake_minimum_required(VERSION 3.25)\nproject(unknown LANGUAGES NONE)\nfind_package(twscope REQUIRED COMPONENTS moon)\n")
-execute_process(COMMAND ${CMAKE_COMMAND} -S ${WORK}/unknown -B ${WORK}/unknown/build -D CMAKE_PREFIX_PATH=${WORK}/prefix
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${WORK}/unknown -B ${WORK}/unknown/build -G ${GENERATOR} -D CMAKE_PREFIX_PATH=${WORK}/prefix
     OUTPUT_QUIET ERROR_VARIABLE refusal RESULT_VARIABLE result)
 if(result EQUAL 0 OR NOT refusal MATCHES "no component moon")
     message(FATAL_ERROR "an unknown component was not refused: ${refusal}")
