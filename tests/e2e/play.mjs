@@ -42,12 +42,20 @@ async function play(folder) {
         bots[(passed / CHAT_MS) % bots.length].say(`${passed + CHAT_MS} ms, "quoted" and \u00e4\u00f6\u00fc`);
     }
     for (const bot of bots) await bot.leave();
-    // The goodbyes are the last that is under way: they have to come by before twscope is told to stop.
+    // What is under way has to come by before twscope is told to stop: of the clients the goodbyes are the last, and the server
+    // goes on sending until it has read them, so it is ended first; what it had sent by then is read in one look or two.
     const saidGoodbye = () => [...front.flows.values()].every((flow) => flow.datagrams.some(({ dir, bytes }) =>
         dir === 'c2s' && (bytes[0] & CONTROL) !== 0 && bytes[HEADER_BYTES] === CLOSE));
-    await waitUntil('what is under way to arrive', () => saidGoodbye() && `${front.counts}` === `${behind.counts}`, 5000);
-    const status = await proxy.drain();
+    await waitUntil('the goodbyes', saidGoodbye, 5000);
     const serverStatus = await server.stop();
+    let before = '';
+    await waitUntil('what is under way to arrive', () => {
+        const [here, there] = [`${front.counts}`, `${behind.counts}`];
+        const settled = here === there && here === before;
+        before = here;
+        return settled;
+    }, 5000);
+    const status = await proxy.drain();
     front.close();
     behind.close();
     return { front, behind, bots, proxy, status, serverStatus, records: proxy.records() };
