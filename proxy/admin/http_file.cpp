@@ -36,6 +36,7 @@ class FileSender : public std::enable_shared_from_this<FileSender> {
     }
 
   private:
+    // NOLINTBEGIN(misc-no-recursion): called by the loop, when what went before is sent
     void next(const Error& error) {
         const bool wants_more = !error || error == http::error::need_buffer;
         if (!wants_more || sent_ >= file_->bytes || !read()) {
@@ -46,6 +47,8 @@ class FileSender : public std::enable_shared_from_this<FileSender> {
             *stream_, serializer_,
             [self = shared_from_this()](const Error& again, std::size_t) { self->next(again); });
     }
+
+    // NOLINTEND(misc-no-recursion)
 
     bool read() {
         const auto most =
