@@ -1,5 +1,5 @@
 // Debian's DDNet client plays a demo that was written from live traffic: to its end, without a complaint, with the chat that was
-// said and the map that was in it. It needs a virtual screen, so it runs only when it is asked for:
+// said, the map that was in it, and the tees where the records say. It needs a virtual screen, so it runs only when it is asked for:
 //   ./dev test --with-client        node demo_client.mjs [PICTURE.png] TWSCOPE
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -10,6 +10,7 @@ import { Bot, endPeers } from './bot.mjs';
 import { need } from './need.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { middleOf, readPicture } from './screenshot.mjs';
 import { MAPS, startServer } from './server.mjs';
 
 const CLIENT = '/usr/games/DDNet';
@@ -17,10 +18,17 @@ const SCREEN = '/usr/bin/Xvfb';
 const DISPLAY = ':87';
 const SNAPSHOTS = 100; // about four seconds of play
 const WAIT_MS = 60000;
+const MAGENTA = 0xd5ff00; // as clients give colours: hue, saturation, lightness
+// What the client shows at its usual zoom (CalcScreenParams of the game): 1,150,000 square units, in the shape of the screen.
+const [WIDTH, HEIGHT] = [640, 480];
+const PIXELS_A_UNIT = HEIGHT / Math.sqrt(1_150_000 / (WIDTH / HEIGHT));
+const TOLERANCE = 8; // pixels: half a tee's body
+const FAR = 100; // units that the two are apart, at least
+const NEAR = 400; // and at most: in the picture
 const SETTINGS = ['player_name watcher', 'cl_save_settings 0', 'cl_show_welcome 1', 'cl_skip_start_menu 1', 'cl_download_skins 0',
     'cl_download_community_skins 0', 'cl_map_download_url "https://127.0.0.1:9"', 'br_indicate_finished 0', 'cl_auto_demo_record 0',
-    'snd_enable 0', 'gfx_fullscreen 0', 'gfx_screen_width 640', 'gfx_screen_height 480', 'gfx_vsync 0', 'gfx_refresh_rate 20',
-    'cl_refresh_rate 100', 'gfx_high_detail 0', 'loglevel 4'];
+    'snd_enable 0', 'gfx_fullscreen 0', `gfx_screen_width ${WIDTH}`, `gfx_screen_height ${HEIGHT}`, 'gfx_vsync 0', 'gfx_refresh_rate 20',
+    'cl_refresh_rate 100', 'gfx_high_detail 0', 'loglevel 4', 'cl_showhud 0'];
 
 need(CLIENT, SCREEN, MAPS);
 after(endPeers);
@@ -29,19 +37,43 @@ after(endPeers);
 async function film(folder, version) {
     const demos = join(folder, `demos-${version}`);
     mkdirSync(demos);
-    const server = await startServer({ folder, port: await freePort(), map: 'ctf5' });
-    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'),
+    const server = await startServer({ folder, port: await freePort(), map: 'Tutorial' });
+    const proxy = await startProxy({ server: server.port, records: join(folder, `game-${version}.jsonl`),
         args: ['--maps', MAPS, '--items', 'all', '--demo', demos, '--demo-version', `${version}`] });
     const bot = await new Bot(proxy.port, 'anna', { keep: true }).join();
-    bot.walk();
-    await waitUntil('some play', () => bot.snapshots.length >= SNAPSHOTS / 2, WAIT_MS);
+    const identity = { name: 'bob', clan: '', country: -1, skin: 'default', use_custom_color: 1, color_body: MAGENTA, color_feet: MAGENTA };
+    const other = await new Bot(proxy.port, 'bob', { options: { identity } }).join();
+    const plays = async (count) => {
+        const before = bot.snapshots.length;
+        await waitUntil('some play', () => bot.snapshots.length >= before + count, WAIT_MS);
+    };
+    other.client.movement.RunRight();
+    await plays(15);
+    other.client.movement.RunStop();
+    await plays(SNAPSHOTS / 2); // until all stand still
     await server.command('say to be read in the demo');
-    await waitUntil('more play', () => bot.snapshots.length >= SNAPSHOTS, WAIT_MS);
+    await plays(SNAPSHOTS);
+    await other.leave();
     await bot.leave();
     assert.equal(await proxy.drain(), 0);
     await server.stop();
-    const [name] = readdirSync(demos);
-    return { demo: join(demos, name), records: readRecords(join(folder, 'game.jsonl')) };
+    const records = readRecords(join(folder, `game-${version}.jsonl`));
+    const name = readdirSync(demos).find((each) => /-s1-/.test(each));
+    return { demo: join(demos, name), records: records.filter(({ session }) => session === 1) };
+}
+
+/** Where bob stands, as anna sees it, from when the line was said. */
+function offsetOfBob(records) {
+    const said = records.findIndex(({ name, fields }) => name === 'sv_chat' && /to be read/.test(fields.message));
+    const ways = records.slice(said).filter(({ type, items }) => type === 'snapshot' && items).map(({ items }) => {
+        const [anna, bob] = ['anna', 'bob'].map((player) => items.find((item) => item.type === 'character' && item.player === player)?.at);
+        return anna && bob && { x: bob.x - anna.x, y: bob.y - anna.y };
+    }).filter(Boolean);
+    assert.ok(ways.length >= SNAPSHOTS / 2, `only ${ways.length} snapshots show both`);
+    for (const way of ways) assert.deepEqual(way, ways[0]); // they stand
+    const [{ x, y }] = ways;
+    assert.ok(Math.abs(x) >= FAR && Math.abs(x) <= NEAR && Math.abs(y) <= NEAR, `bob stands ${x}, ${y} from anna`);
+    return { x, y };
 }
 
 /** A line on the client's console. */
@@ -83,8 +115,16 @@ for (const version of [6, 4]) {
         const ticks = records.filter(({ type: kind, ok }) => kind === 'snapshot' && ok).map(({ tick }) => tick);
         const [, last] = /tick error prev=\d+ cur=(\d+)/.exec(log) ?? [];
         if (last) assert.ok(ticks.at(-1) - Number(last) <= 2, `it ends at tick ${last}, the records at ${ticks.at(-1)}`);
+        const bob = offsetOfBob(records);
+        const seen = middleOf(readPicture(picture), ([red, green, blue]) => red > 100 && blue > 100 && green < 0.6 * Math.min(red, blue));
+        const wanted = { x: WIDTH / 2 + bob.x * PIXELS_A_UNIT, y: HEIGHT / 2 + bob.y * PIXELS_A_UNIT };
         const [to] = process.argv.slice(2);
         if (to?.endsWith('.png') && version === 6) copyFileSync(picture, to);
         await screen.stop();
+        assert.ok(seen.count > 50, `there is no magenta tee in the picture (${seen.count} pixels)`);
+        for (const axis of ['x', 'y']) {
+            assert.ok(Math.abs(seen[axis] - wanted[axis]) <= TOLERANCE, `the picture has bob at ${seen.x}, ${seen.y}, the records at ` +
+                `${wanted.x.toFixed()}, ${wanted.y.toFixed()}`);
+        }
     });
 }
