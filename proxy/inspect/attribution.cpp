@@ -14,8 +14,19 @@ namespace {
 
 constexpr unsigned kBitsPerByte = 8;
 
-std::uint8_t price_of(std::byte byte, bool compressed) {
-    return compressed ? wire::huffman_code_length(byte) : std::uint8_t{kBitsPerByte};
+/// Writes down how many bits each byte took on the wire. Returns their sum.
+std::uint64_t price(std::span<const std::byte> bytes, bool compressed, std::uint8_t* prices) {
+    if (!compressed) {
+        std::fill_n(prices, bytes.size(), std::uint8_t{kBitsPerByte});
+        return bytes.size() * kBitsPerByte;
+    }
+    const auto& lengths = wire::huffman_code_lengths();
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        prices[i] = lengths[std::to_integer<std::size_t>(bytes[i])];
+        sum += prices[i];
+    }
+    return sum;
 }
 
 void name_message(const wire::MessageHead* head, std::string& out) {
@@ -93,7 +104,7 @@ void Attribution::on_packet(const wire::Packet& packet) {
     };
     if (packet.kind == wire::PacketKind::connless) {
         book("connless header", wire::connless_header_size(packet.dialect));
-        price(packet);
+        price_payload(packet);
         const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
         charge(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
                payload_.take(payload_.left()));
@@ -103,17 +114,13 @@ void Attribution::on_packet(const wire::Packet& packet) {
     if (packet.header_token || packet.seven_header) {
         book("header token", wire::kTokenSize);
     }
-    price(packet);
+    price_payload(packet);
 }
 
-void Attribution::price(const wire::Packet& packet) {
+void Attribution::price_payload(const wire::Packet& packet) {
     const auto prices = std::span{prices_}.first(packet.payload.size());
     payload_ = PricedBytes{prices};
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < prices.size(); ++i) {
-        prices[i] = price_of(packet.payload[i], packet.compressed);
-        sum += prices[i];
-    }
+    const std::uint64_t sum = price(packet.payload, packet.compressed, prices.data());
     if (packet.compressed) {
         // No byte of the payload: the end symbol, what fills its last byte, and old writers' zero.
         charge(ByteGroup::packet, BytePart::whole, "compression end",
@@ -201,8 +208,10 @@ void Attribution::on_delta(const DeltaSeen& delta) {
 void Attribution::settle_parts(const DeltaSeen& delta) {
     const auto body = delta.delta.body;
     delta_prices_.resize(body.size());
-    for (std::size_t i = 0; i < body.size(); ++i) {
-        delta_prices_[i] = price_of(body[i], delta.delta.marked[i / snapshot::kMaxPartSize]);
+    for (std::size_t at = 0; at < body.size(); at += snapshot::kMaxPartSize) {
+        const auto part =
+            body.subspan(at, std::min<std::size_t>(snapshot::kMaxPartSize, body.size() - at));
+        price(part, delta.delta.marked[at / snapshot::kMaxPartSize], delta_prices_.data() + at);
     }
     PricedBytes priced{delta_prices_};
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {

@@ -54,7 +54,7 @@ class Attribution final : public Observer {
     void on_datagram_end() override;
 
   private:
-    void price(const wire::Packet& packet);
+    void price_payload(const wire::Packet& packet);
     void end_message();
     void settle_parts(const DeltaSeen& delta);
     void charge_items(const DeltaSeen& delta, PricedBytes priced);

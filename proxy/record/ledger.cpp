@@ -16,17 +16,39 @@ std::string_view byte_part_name(BytePart part) {
     return kNames[static_cast<std::size_t>(part)];
 }
 
-ByteCount& Ledger::row(KeyView key) {
-    auto found = rows_.find(key);
-    if (found == rows_.end()) {
-        // The rows of the others are few, one for each group and part.
-        if (rows_.size() >= kMaxRows) {
-            key.name = kOthers;
-        }
-        found =
-            rows_.try_emplace(Key{key.direction, key.group, key.part, std::string{key.name}}).first;
+Ledger::Recent::Place& Ledger::Recent::place_of(const KeyView& key) {
+    // Names differ in their lengths and their ends, most of them.
+    std::size_t hash = key.name.size();
+    if (!key.name.empty()) {
+        const auto letter = [&](std::size_t i) {
+            return static_cast<std::size_t>(static_cast<unsigned char>(key.name[i]));
+        };
+        hash += 3 * letter(0) + 7 * letter(key.name.size() / 2) + 13 * letter(key.name.size() - 1);
     }
+    hash = 31 * hash + 8 * static_cast<std::size_t>(key.group) +
+           2 * static_cast<std::size_t>(key.part) + static_cast<std::size_t>(key.direction);
+    return places_[hash % places_.size()];
+}
+
+ByteCount& Ledger::row(const KeyView& key) {
+    Recent::Place& place = recent_.place_of(key);
+    if (place.key != nullptr && place.key->view() == key) {
+        return *place.row;
+    }
+    const auto found = rows_.find(key);
+    if (found == rows_.end()) {
+        return add_row(key);
+    }
+    place = {.key = &found->first, .row = &found->second};
     return found->second;
+}
+
+/// The rows of the others are few, one for each group and part.
+ByteCount& Ledger::add_row(KeyView key) {
+    if (rows_.size() >= kMaxRows) {
+        key.name = kOthers;
+    }
+    return rows_[Key{key.direction, key.group, key.part, std::string{key.name}}];
 }
 
 void Ledger::charge(wire::Direction direction, ByteGroup group, BytePart part,

@@ -112,8 +112,42 @@ class Ledger {
         [[nodiscard]] KeyView view() const { return {direction, group, part, name}; }
     };
 
+    /// Rows that were asked for lately: a few dozen of them are all that most traffic ever asks for.
+    class Recent {
+      public:
+        Recent() = default;
+
+        // The rows of another ledger are none of this one's.
+        Recent(const Recent& /*other*/) noexcept {}
+
+        Recent(Recent&& other) noexcept { other.places_ = {}; }
+
+        Recent& operator=(const Recent& /*other*/) noexcept {
+            places_ = {};
+            return *this;
+        }
+
+        Recent& operator=(Recent&& other) noexcept {
+            places_ = other.places_ = {};
+            return *this;
+        }
+
+        ~Recent() = default;
+
+        struct Place {
+            const Key* key = nullptr;
+            ByteCount* row = nullptr;
+        };
+
+        [[nodiscard]] Place& place_of(const KeyView& key);
+
+      private:
+        std::array<Place, 256> places_{};
+    };
+
     /// The row of a key; where there is no room for one more, that of the others.
-    ByteCount& row(KeyView key);
+    ByteCount& row(const KeyView& key);
+    ByteCount& add_row(KeyView key);
 
     struct Less {
         // NOLINTNEXTLINE(readability-identifier-naming): the name that std::map looks for
@@ -127,6 +161,7 @@ class Ledger {
     };
 
     std::map<Key, ByteCount, Less> rows_;
+    Recent recent_; ///< of `rows_`, which stay where they are
 };
 
 } // namespace tw::record

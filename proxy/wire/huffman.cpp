@@ -327,8 +327,15 @@ Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<
     }
 }
 
-std::uint8_t huffman_code_length(std::byte byte) {
-    return static_cast<std::uint8_t>(tree().codes[std::to_integer<std::size_t>(byte)].length);
+const std::array<std::uint8_t, 256>& huffman_code_lengths() {
+    static const auto lengths = [] {
+        std::array<std::uint8_t, 256> of_bytes{};
+        for (std::size_t i = 0; i < of_bytes.size(); ++i) {
+            of_bytes[i] = static_cast<std::uint8_t>(tree().codes[i].length);
+        }
+        return of_bytes;
+    }();
+    return lengths;
 }
 
 std::vector<std::byte> huffman_compress(std::span<const std::byte> in, HuffmanEnding ending) {

@@ -2,6 +2,7 @@
 
 #include "proxy/wire/error.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,8 +17,8 @@ namespace tw::wire {
 [[nodiscard]] Result<std::size_t> huffman_decompress(std::span<const std::byte> in,
                                                      std::span<std::byte> out);
 
-/// Bits that this byte takes in a compressed payload.
-[[nodiscard]] std::uint8_t huffman_code_length(std::byte byte);
+/// Bits that each byte takes in a compressed payload.
+[[nodiscard]] const std::array<std::uint8_t, 256>& huffman_code_lengths();
 
 enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
 

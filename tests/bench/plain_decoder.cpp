@@ -63,7 +63,7 @@ Huffman::Huffman() {
     double left = 1; // of all codes, what the end symbol's takes
     for (std::uint16_t symbol = 0; symbol < kEnd; ++symbol) {
         const std::byte byte{static_cast<std::uint8_t>(symbol)};
-        const std::size_t length = wire::huffman_code_length(byte);
+        const std::size_t length = wire::huffman_code_lengths().at(symbol);
         insert(symbol,
                {wire::huffman_compress(std::span{&byte, 1}, wire::HuffmanEnding::with_zero_byte)},
                length);
