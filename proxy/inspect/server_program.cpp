@@ -74,10 +74,10 @@ void ServerProgram::on_info(std::string_view version) {
         // Of DDNet: what it says of itself to clients of 0.6 stands behind an arrow.
         const std::size_t arrow = version.find(kTranslated);
         says_vanilla_ = arrow == std::string_view::npos;
-        if (!says_vanilla_) {
-            on_info(version.substr(arrow + kTranslated.size()));
+        if (says_vanilla_) {
+            return;
         }
-        return;
+        version.remove_prefix(arrow + kTranslated.size());
     }
     const std::size_t comma = version.find(kBehindVanilla);
     if (!version.starts_with("0.6")) {

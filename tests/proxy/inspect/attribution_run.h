@@ -53,7 +53,9 @@ class VerifiedBits final : public inspect::Observer {
         }
         for (std::size_t i = 0; i < delta.delta.body.size(); ++i) {
             const bool compressed = delta.delta.marked[i / snapshot::kMaxPartSize];
-            total += compressed ? wire::huffman_code_lengths()[std::to_integer<std::size_t>(delta.delta.body[i])] : 8U;
+            total += compressed ? wire::huffman_code_lengths()[std::to_integer<std::size_t>(
+                                      delta.delta.body[i])]
+                                : 8U;
         }
     }
 
