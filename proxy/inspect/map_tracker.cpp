@@ -19,6 +19,12 @@ std::string clean_name(std::string_view text) {
     return wire::sanitize_string(std::as_bytes(std::span{text}), kNameCleaning);
 }
 
+/// DDNet announces so to clients of 0.7 what it has no file in maps7 for, with the checksum and hash
+/// of the map before; they leave.
+bool is_withheld(const MapAnnouncement& announced) {
+    return announced.any_version && announced.size == 0;
+}
+
 } // namespace
 
 void MapTracker::on_details(const wire::MapDetailsBody& details) {
@@ -50,7 +56,8 @@ std::shared_ptr<const record::World> MapTracker::inherit(const MapAnnouncement& 
                                                          Reporter& reporter) {
     announced_ = announced;
     const std::uint32_t num_kept = maps_->num_kept(); // before asking, so that none is missed
-    auto world = use(announced, maps_->find(announced), reporter);
+    auto world =
+        use(announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced), reporter);
     missing_.reset();
     if (world == nullptr) {
         missing_ = Missing{announced, num_kept};
@@ -149,11 +156,9 @@ std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& anno
         record::FindingId::map_name_invalid};
     if (const record::FindingId id = kFindings[static_cast<std::size_t>(found.status)];
         id != record::FindingId::count) {
-        // DDNet announces so to clients of 0.7 what it has no file in maps7 for; they leave.
-        const bool withdrawn = announced.size == 0 && found.detail.empty();
         reporter.finding({.id = id,
                           .name = announced.name,
-                          .detail = withdrawn
+                          .detail = is_withheld(announced)
                                         ? "announced with size 0: the server has no such map for "
                                           "this client, which leaves"
                                         : std::string_view{found.detail}});

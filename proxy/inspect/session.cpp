@@ -1,6 +1,7 @@
 #include "proxy/inspect/session.h"
 
 #include "proxy/wire/connless.h"
+#include "proxy/wire/seven.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,6 +10,15 @@ namespace tw::inspect {
 
 using record::FindingId;
 using wire::MessageId;
+
+namespace {
+
+/// Bytes of a datagram that are never compressed.
+std::size_t header_size(wire::Dialect dialect) {
+    return dialect == wire::Dialect::six ? wire::kHeaderSize : wire::kSevenHeaderSize;
+}
+
+} // namespace
 
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
@@ -74,7 +84,8 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
     observers_->notify(&Observer::on_packet, *packet);
     if (packet->compressed) {
         ++stats.compressed;
-        stats.compressed_bytes += bytes.size() - std::min(bytes.size(), wire::kHeaderSize);
+        stats.compressed_bytes +=
+            bytes.size() - std::min(bytes.size(), header_size(packet->dialect));
         stats.decompressed_bytes += packet->payload.size();
     }
     switch (packet->kind) {

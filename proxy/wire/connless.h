@@ -17,13 +17,13 @@ struct ConnlessSpec {
     std::span<const MessageField> fields;
 };
 
-[[nodiscard]] std::span<const ConnlessSpec> connless_table(Dialect dialect = Dialect::six);
+[[nodiscard]] std::span<const ConnlessSpec> connless_table(Dialect dialect);
 /// Null when the payload names none that is known.
 [[nodiscard]] const ConnlessSpec* find_connless(std::span<const std::byte> payload,
-                                                Dialect dialect = Dialect::six);
+                                                Dialect dialect);
 /// The version that a server info tells; nothing where the payload is none.
 [[nodiscard]] std::optional<std::string_view>
-find_server_version(std::span<const std::byte> payload, Dialect dialect = Dialect::six);
+find_server_version(std::span<const std::byte> payload, Dialect dialect);
 /// Values as decode_fields gives them, offsets counting behind the magic; players are a struct
 /// array named "clients", servers one of "address" and "port". A number in text that is none reads
 /// as 0 and is marked out of range. `token` of get_info has the 16 bits of an extended header above

@@ -18,7 +18,7 @@ class FieldDecoder {
   public:
     /// `extra`: bytes 2..5 of an extended connless header, empty for everything else.
     FieldDecoder(std::span<const std::byte> body, std::span<const std::byte> extra,
-                 DecodedFields& out, snapshot::Dialect dialect = snapshot::Dialect::six)
+                 DecodedFields& out, snapshot::Dialect dialect)
         : in_{body}, extra_{extra}, out_{out}, dialect_{dialect} {}
 
     /// Decodes all fields, then sets `trailing` or `error`.

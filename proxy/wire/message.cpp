@@ -1,6 +1,7 @@
 #include "proxy/wire/message.h"
 
 #include "proxy/wire/field_decoder.h"
+#include "proxy/wire/message_builders.h"
 #include "proxy/wire/secrets.h"
 #include "snapshot/varint.h"
 
@@ -62,7 +63,10 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
 }
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out) {
-    FieldDecoder{body, {}, out, spec.dialect}.run(spec.fields);
+    const bool tunings =
+        spec.id == MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven;
+    FieldDecoder{body, {}, out, spec.dialect}.run(tunings ? table::tunings_of_seven(body)
+                                                          : spec.fields);
     mark_secrets(spec, out);
 }
 

@@ -187,5 +187,8 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
 [[nodiscard]] std::span<const MessageSpec> system_messages();
 [[nodiscard]] std::span<const MessageSpec> game_messages();
 [[nodiscard]] std::span<const MessageSpec> seven_messages();
+/// What an sv_tune_params of 0.7 holds: DDNet 16.4 sometimes forgets to leave out laser_damage, and
+/// then sends 45 ints (0.7 sheet, section 5.5).
+[[nodiscard]] std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body);
 
 } // namespace tw::wire::table

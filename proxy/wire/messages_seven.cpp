@@ -51,17 +51,15 @@ constexpr MessageField kSvKillMsg[] = {ranged("killer", -2, kSevenMaxClientId), 
                                        ranged("weapon", -3, 5, &names::kill_weapon),
                                        integer("mode_special")};
 
-// Those of 0.6 up to player_hooking, without laser_damage. DDNet appends its own.
+constexpr std::size_t kLaserDamage = 30;
+static_assert(kSvTuneParams[kLaserDamage].name == "laser_damage");
+
+// Those of 0.6 without laser_damage: vanilla ends with player_hooking, DDNet goes on with its own.
 constexpr auto kSevenTuneParams = [] {
-    constexpr std::size_t kBeforeDamage = 30;
-    constexpr std::size_t kOfVanilla = 33;
-    static_assert(kSvTuneParams[kBeforeDamage].name == "laser_damage");
-    static_assert(kSvTuneParams[kOfVanilla - 1].name == "player_hooking");
-    std::array<MessageField, kOfVanilla> fields;
-    std::copy_n(kSvTuneParams, kBeforeDamage, fields.begin());
-    std::copy(kSvTuneParams + kBeforeDamage + 1, kSvTuneParams + kOfVanilla,
-              fields.begin() + kBeforeDamage);
-    fields.back() = optional(integers("more"));
+    std::array<MessageField, std::size(kSvTuneParams) - 1> fields;
+    std::copy_n(kSvTuneParams, kLaserDamage, fields.begin());
+    std::copy(kSvTuneParams + kLaserDamage + 1, std::end(kSvTuneParams),
+              fields.begin() + kLaserDamage);
     return fields;
 }();
 
@@ -235,6 +233,15 @@ constexpr MessageSpec kMessages[] = {
 
 std::span<const MessageSpec> seven_messages() {
     return kMessages;
+}
+
+std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body) {
+    constexpr std::ptrdiff_t kWithDamage = 45;
+    constexpr auto kMore = std::byte{0x80}; // set in each byte of an int but its last
+    const auto ints = std::count_if(body.begin(), body.end(),
+                                    [](std::byte b) { return (b & kMore) == std::byte{}; });
+    return ints == kWithDamage ? std::span<const MessageField>{kSvTuneParams}
+                               : std::span<const MessageField>{kSevenTuneParams};
 }
 
 } // namespace tw::wire::table

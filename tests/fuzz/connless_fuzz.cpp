@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     packet.kind = tw::wire::PacketKind::connless;
     packet.connless_extra = bytes.first(std::min(size, kExtraSize));
     packet.payload = bytes.subspan(packet.connless_extra.size());
-    const auto* const spec = tw::wire::find_connless(packet.payload);
+    const auto* const spec = tw::wire::find_connless(packet.payload, tw::wire::Dialect::six);
     if (spec == nullptr) {
         return 0;
     }

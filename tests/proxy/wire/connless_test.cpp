@@ -24,7 +24,7 @@ MessageBuilder packet_of(std::string_view magic) {
 }
 
 std::string decoded(std::span<const std::byte> payload, std::span<const std::byte> extra = {}) {
-    const auto* const spec = find_connless(payload);
+    const auto* const spec = find_connless(payload, Dialect::six);
     REQUIRE(spec != nullptr);
     Packet packet;
     packet.kind = PacketKind::connless;
@@ -66,12 +66,13 @@ TEST_CASE("connless packets stand in the table as in the reference") {
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     const auto reference = boost::json::parse(text);
     const auto& wanted = reference.at("connless_messages").as_array();
-    const auto table = connless_table();
+    const auto table = connless_table(Dialect::six);
     REQUIRE(table.size() == 16);
     REQUIRE(wanted.size() == table.size());
     for (const auto& value : wanted) {
         const auto& row = value.as_object();
-        const auto* spec = find_connless(from_hex(std::string_view{row.at("magic").as_string()}));
+        const auto* spec =
+            find_connless(from_hex(std::string_view{row.at("magic").as_string()}), Dialect::six);
         REQUIRE(spec != nullptr);
         CAPTURE(spec->name);
         CHECK(spec->magic == std::string_view{row.at("ascii").as_string()});
@@ -91,7 +92,7 @@ TEST_CASE("what is no known connless packet is none") {
          {"", "ffffffff", "ffffffff67696", "ffffffff676965", "feffffff67696533", "ffffffff67696534",
           "67696533ffffffff", "ffffff0067696533"}) {
         CAPTURE(hex);
-        CHECK(find_connless(from_hex(hex)) == nullptr);
+        CHECK(find_connless(from_hex(hex), Dialect::six) == nullptr);
     }
 }
 
@@ -168,7 +169,7 @@ TEST_CASE("numbers in text that are none read as 0 and are marked") {
 
 TEST_CASE("the version of a server is told by its infos and by nothing else") {
     const auto version_of = [](const MessageBuilder& packet) -> std::optional<std::string> {
-        const auto version = find_server_version(packet.bytes());
+        const auto version = find_server_version(packet.bytes(), Dialect::six);
         return version ? std::optional{std::string{*version}} : std::nullopt;
     };
     CHECK(version_of(packet_of("inf3").string("7").string("0.6.4, 18.0")) == "0.6.4, 18.0");
@@ -176,8 +177,8 @@ TEST_CASE("the version of a server is told by its infos and by nothing else") {
     CHECK_FALSE(version_of(packet_of("inf3")));
     CHECK_FALSE(version_of(packet_of("gie3").byte(7)));
     CHECK_FALSE(version_of(packet_of("nope").string("7").string("0.6.4")));
-    CHECK_FALSE(find_server_version({}));
-    for (const ConnlessSpec& spec : connless_table()) {
+    CHECK_FALSE(find_server_version({}, Dialect::six));
+    for (const ConnlessSpec& spec : connless_table(Dialect::six)) {
         CAPTURE(spec.magic);
         const bool is_info = spec.fields.size() >= 2 && spec.fields[1].name == "version";
         CHECK(version_of(packet_of(spec.magic).string("7").string("v")).has_value() == is_info);
@@ -212,7 +213,7 @@ TEST_CASE("a server info cut at any byte is an error inside it, or has fewer pla
             Packet packet;
             packet.payload = cut;
             DecodedFields fields;
-            decode_connless(*find_connless(cut), packet, fields);
+            decode_connless(*find_connless(cut, Dialect::six), packet, fields);
             CHECK(is_balanced(fields));
             if (fields.error) {
                 CHECK(fields.error->offset <= cut.size() - 8);
@@ -229,7 +230,7 @@ TEST_CASE("random connless packets decode without harm and in bounded space") {
     std::mt19937 random{13};
     DecodedFields fields;
     for (int round = 0; round < 300; ++round) {
-        for (const auto& spec : connless_table()) {
+        for (const auto& spec : connless_table(Dialect::six)) {
             auto body = packet_of(spec.magic);
             const auto size = random() % 300;
             for (std::size_t i = 0; i < size; ++i) {
