@@ -116,7 +116,7 @@ void Replaying::read_scripts() {
     }
     if (scripts_.empty()) {
         throw UsageError{fmt::format(
-            "{}: no client of 0.6 plays in {}; 'twscope decode' says what "
+            "{}: no client plays in {}; 'twscope decode' says what "
             "it holds",
             flags_->capture,
             flags_->session == 0 ? "it" : fmt::format("its session {}", flags_->session))};
@@ -219,7 +219,7 @@ int Replaying::run() {
 void add_flags(ReplayFlags& flags, CLI::App& command) {
     command
         .add_option("capture", flags.capture,
-                    "The capture whose clients are played; of Teeworlds 0.6 or DDNet")
+                    "The capture whose clients are played, of Teeworlds 0.6, 0.7 or DDNet")
         ->type_name("CAPTURE")
         ->required();
     command.add_option("-s,--server", flags.server, "The game server to play on")

@@ -36,15 +36,18 @@ std::span<const std::byte> first_string(std::span<const std::byte> body) {
 void ScriptReader::on_datagram(const record::RecordHead& head,
                                std::span<const std::byte> /*datagram*/) {
     head_ = head;
-    six_ = false;
+    dialect_.reset();
 }
 
 void ScriptReader::on_packet(const wire::Packet& packet) {
-    six_ = !packet.seven_header && packet.dialect == wire::Dialect::six;
+    if (!packet.seven_header) {
+        dialect_ = packet.dialect;
+    }
 }
 
 ScriptReader::Reading* ScriptReader::find() {
-    const auto found = readings_.find(head_.session);
+    const std::pair key{head_.session, *dialect_};
+    const auto found = readings_.find(key);
     if (found != readings_.end()) {
         return &found->second;
     }
@@ -52,13 +55,14 @@ ScriptReader::Reading* ScriptReader::find() {
         cut_ = true;
         return nullptr;
     }
-    return &readings_.emplace(head_.session, Reading{.script = {.session = head_.session}})
+    return &readings_
+                .emplace(key, Reading{.script = {.session = head_.session, .dialect = *dialect_}})
                 .first->second;
 }
 
 void ScriptReader::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
                             const wire::MessageHead* head) {
-    if (!six_ || taken != wire::VitalClass::next || head == nullptr || head->spec == nullptr ||
+    if (!dialect_ || taken != wire::VitalClass::next || head == nullptr || head->spec == nullptr ||
         !head_.direction ||
         !wire::is_expected(*head->spec, head->system, *head_.direction, chunk.vital)) {
         return;
@@ -93,13 +97,22 @@ void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std:
     case wire::MessageId::info: {
         const auto version = first_string(head.body); // behind it stands the password
         script.info.assign(version.begin(), version.end());
+        wire::decode_fields(*head.spec, head.body, fields_);
+        for (const wire::FieldValue& value : fields_.values) {
+            if (value.name == "client_version") {
+                script.client_version = static_cast<std::int32_t>(value.integer);
+            }
+        }
         break;
     }
     case wire::MessageId::client_version:
         script.version.assign(whole.begin(), whole.end());
         break;
     case wire::MessageId::enter_game:
-        reading.entered = reading.entered.value_or(head_.time);
+        // DDNet's client asks for chunks of a map of 0.7 by this number, with an int behind it.
+        if (script.dialect == wire::Dialect::six || head.body.empty()) {
+            reading.entered = reading.entered.value_or(head_.time);
+        }
         break;
     case wire::MessageId::input:
         if (const auto input = wire::decode_input(head.body)) {
@@ -161,7 +174,7 @@ void ScriptReader::add(ScriptStep step, std::span<const std::byte> bytes, Readin
 
 std::vector<ClientScript> ScriptReader::take() {
     std::vector<ClientScript> scripts;
-    for (auto& [session, reading] : std::exchange(readings_, {})) {
+    for (auto& [key, reading] : std::exchange(readings_, {})) {
         if (!reading.script.steps.empty()) {
             scripts.push_back(std::move(reading.script));
         }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace tw::replay {
@@ -29,9 +30,11 @@ struct ScriptStep {
 /// sequences, acknowledgements, ticks.
 struct ClientScript {
     std::uint32_t session = 0;
-    std::vector<std::byte> version{};    ///< its client_version, whole; empty: it sent none
-    std::vector<std::byte> info{};       ///< the version string of its info, with the NUL
-    std::vector<std::byte> start_info{}; ///< its cl_start_info, whole
+    wire::Dialect dialect = wire::Dialect::six;
+    std::vector<std::byte> version{};     ///< its client_version, whole; empty: it sent none
+    std::vector<std::byte> info{};        ///< the version string of its info, with the NUL
+    std::int32_t client_version = 0x0705; ///< of 0.7: what its info says
+    std::vector<std::byte> start_info{};  ///< its cl_start_info, whole
     std::vector<ScriptStep> steps{};
     std::vector<std::byte> bytes{};
     std::uint64_t withheld = 0; ///< messages that hold secrets, or are for the remote console
@@ -45,7 +48,7 @@ struct ClientScript {
 };
 
 /// Reads the scripts of captured clients, as an inspector sees them. Only what their servers
-/// accepted counts, and of 0.6 only.
+/// accepted counts. A session that spoke both has a script of each.
 class ScriptReader final : public inspect::Observer {
   public:
     struct Options {
@@ -86,8 +89,8 @@ class ScriptReader final : public inspect::Observer {
 
     Options options_;
     record::RecordHead head_;
-    bool six_ = false; ///< the packet at hand
-    std::map<std::uint32_t, Reading> readings_;
+    std::optional<wire::Dialect> dialect_; ///< of the packet at hand
+    std::map<std::pair<std::uint32_t, wire::Dialect>, Reading> readings_;
     wire::DecodedFields fields_;
     std::size_t bytes_ = 0;
     bool cut_ = false;

@@ -1,7 +1,6 @@
 #include "proxy/replay/outbox.h"
 
 #include "proxy/wire/chunk.h"
-#include "proxy/wire/encode.h"
 
 #include <algorithm>
 #include <limits>
@@ -22,6 +21,8 @@ constexpr std::size_t kMaxUnacked = wire::kSequenceModulus / 2 - 1;
 /// What the oldest receivers have room for, with the token.
 constexpr std::size_t kMaxChunks = 1390 - wire::kTokenSize;
 constexpr std::size_t kChunkHeader = 3;
+/// Behind an announced token, so that no answer is longer than its question (0.7 sheet, 1.4).
+constexpr std::size_t kSevenPadding = 508;
 
 } // namespace
 
@@ -48,18 +49,31 @@ void Outbox::append(bool vital, std::uint16_t sequence, bool resend,
         num_chunks_ == std::numeric_limits<std::uint8_t>::max()) {
         pack();
     }
-    wire::append_chunk(chunks_, vital, sequence, resend, message);
+    wire::append_chunk(chunks_, vital, sequence, resend, message, dialect_);
     ++num_chunks_;
+}
+
+wire::ControlSpec Outbox::control_of(wire::ControlKind kind) const {
+    const bool connect = kind == wire::ControlKind::connect;
+    if (dialect_ == wire::Dialect::six) {
+        return {.kind = kind, .ack = ack_, .token = connect ? wire::kTokenUnknown : token_};
+    }
+    const bool announces = connect || kind == wire::ControlKind::token;
+    return {.kind = kind,
+            .ack = ack_,
+            .token = announces ? std::optional{own_token_} : std::nullopt,
+            .seven_token = token_.value_or(wire::kTokenUnknown)};
 }
 
 void Outbox::control(wire::ControlKind kind, record::Timestamp now,
                      std::optional<std::string_view> reason) {
     pack();
-    packets_.push_back(wire::encode_control(
-        {.kind = kind,
-         .ack = ack_,
-         .token = kind == wire::ControlKind::connect ? wire::kTokenUnknown : token_,
-         .reason = reason}));
+    wire::ControlSpec spec = control_of(kind);
+    spec.reason = reason;
+    packets_.push_back(wire::encode_control(spec));
+    if (dialect_ == wire::Dialect::seven && spec.token) {
+        packets_.back().resize(packets_.back().size() + kSevenPadding);
+    }
     sent_ = now;
 }
 
@@ -100,12 +114,14 @@ void Outbox::pack() {
     if (num_chunks_ == 0 && !ask_resend_) {
         return;
     }
-    packets_.push_back(wire::encode_packet({.ack = ack_,
-                                            .resend = std::exchange(ask_resend_, false),
-                                            .num_chunks = std::exchange(num_chunks_, 0),
-                                            .chunks = chunks_,
-                                            .token = token_,
-                                            .compression = wire::Compression::if_shorter}));
+    wire::PacketSpec spec{.ack = ack_,
+                          .resend = std::exchange(ask_resend_, false),
+                          .num_chunks = std::exchange(num_chunks_, 0),
+                          .chunks = chunks_,
+                          .compression = wire::Compression::if_shorter,
+                          .dialect = dialect_};
+    (dialect_ == wire::Dialect::six ? spec.token : spec.header_token) = token_;
+    packets_.push_back(wire::encode_packet(spec));
     chunks_.clear();
 }
 

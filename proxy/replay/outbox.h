@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/record/records.h"
+#include "proxy/wire/encode.h"
 #include "proxy/wire/packet.h"
 
 #include <cstddef>
@@ -13,13 +14,19 @@
 
 namespace tw::replay {
 
-/// The sending side of a connection of 0.6: gathers messages into packets, with the token, an
+/// The sending side of a connection: gathers messages into packets, with the token, an
 /// acknowledgement, and sequences for vital ones, which it sends again until they are acknowledged.
 class Outbox {
   public:
     using Bytes = std::vector<std::byte>;
 
+    explicit Outbox(wire::Dialect dialect) : dialect_{dialect} {}
+
+    /// 0.6: DDNet's, of the connection. 0.7: the server's, which every packet carries.
     void set_token(std::optional<wire::Token> token) { token_ = token; }
+
+    /// 0.7: the client's own, which it announces.
+    void set_own_token(const wire::Token& token) { own_token_ = token; }
 
     [[nodiscard]] const std::optional<wire::Token>& token() const { return token_; }
 
@@ -62,12 +69,15 @@ class Outbox {
         record::Timestamp sent = 0;
     };
 
+    [[nodiscard]] wire::ControlSpec control_of(wire::ControlKind kind) const;
     void append(bool vital, std::uint16_t sequence, bool resend,
                 std::span<const std::byte> message);
     void resend(Vital& chunk, record::Timestamp now);
     void pack();
 
+    wire::Dialect dialect_;
     std::optional<wire::Token> token_;
+    wire::Token own_token_ = wire::kTokenUnknown;
     std::uint16_t sequence_ = 0; ///< of the last vital chunk
     std::uint16_t ack_ = 0;
     bool ask_resend_ = false;

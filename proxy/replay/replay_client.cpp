@@ -1,5 +1,6 @@
 #include "proxy/replay/replay_client.h"
 
+#include "proxy/replay/client_messages.h"
 #include "proxy/wire/bodies.h"
 #include "snapshot/varint.h"
 
@@ -13,8 +14,9 @@ namespace tw::replay {
 
 namespace {
 
+using wire::ControlKind;
+using wire::Dialect;
 using wire::MessageId;
-using Bytes = Outbox::Bytes;
 
 constexpr record::Timestamp kMillisecond = 1'000'000;
 constexpr record::Timestamp kConnectEvery = 500 * kMillisecond;
@@ -30,60 +32,7 @@ constexpr int kPatience = 3;
 constexpr int kMaxBad = 10;
 constexpr std::int32_t kNoSnapshot = -1;
 constexpr std::size_t kMaxChunk = 1023;
-constexpr std::int32_t kInputInts = 10;
 constexpr std::size_t kUuid = 16;
-
-void append_text(Bytes& out, std::string_view text) {
-    const auto bytes = std::as_bytes(std::span{text});
-    out.insert(out.end(), bytes.begin(), bytes.end());
-    out.push_back(std::byte{0});
-}
-
-/// The beginning of a message with a classic number.
-Bytes begin_message(bool system, std::int32_t number) {
-    Bytes bytes;
-    snapshot::encode_varint(number * 2 + (system ? 1 : 0), bytes);
-    return bytes;
-}
-
-Bytes begin_message(MessageId id) {
-    const auto table = wire::message_table();
-    const auto found = std::find_if(table.begin(), table.end(),
-                                    [id](const wire::MessageSpec& spec) { return spec.id == id; });
-    return begin_message(found->system, found->number);
-}
-
-constexpr std::uint16_t kPing = 22;
-constexpr std::uint16_t kPingReply = 23;
-
-/// Clients say their version in 20 bytes; what is captured may be anything.
-constexpr std::size_t kMostInfo = 64;
-
-Bytes info_message(const ClientScript& script, std::string_view password) {
-    Bytes bytes = begin_message(MessageId::info);
-    if (script.info.empty() || script.info.size() > kMostInfo) {
-        append_text(bytes, "0.6 626fce9a778df4d4");
-    } else {
-        bytes.insert(bytes.end(), script.info.begin(), script.info.end());
-    }
-    append_text(bytes, password);
-    return bytes;
-}
-
-Bytes start_info_message(const ClientScript& script) {
-    if (!script.start_info.empty()) {
-        return script.start_info;
-    }
-    Bytes bytes = begin_message(MessageId::cl_start_info);
-    append_text(bytes, "twscope");
-    append_text(bytes, "");
-    snapshot::encode_varint(-1, bytes);
-    append_text(bytes, "default");
-    for (int each = 0; each < 3; ++each) {
-        snapshot::encode_varint(0, bytes);
-    }
-    return bytes;
-}
 
 /// Ticks come from the server, and may be any.
 std::int32_t ahead(snapshot::Tick tick, std::int32_t lead) {
@@ -91,21 +40,13 @@ std::int32_t ahead(snapshot::Tick tick, std::int32_t lead) {
         std::int64_t{tick} + lead, std::numeric_limits<std::int32_t>::max()));
 }
 
-/// What nobody presses.
-Bytes nothing_pressed() {
-    Bytes bytes;
-    snapshot::encode_varint(kInputInts * 4, bytes);
-    for (int each = 0; each < kInputInts; ++each) {
-        snapshot::encode_varint(each == 1 ? 1 : 0, bytes); // aims to the right
-    }
-    return bytes;
-}
-
 } // namespace
 
 ReplayClient::ReplayClient(const ClientScript& script, Options options, Timestamp start)
-    : script_{&script}, options_{std::move(options)}, now_{start}, start_{start}, heard_{start},
-      pressed_{nothing_pressed()} {}
+    : script_{&script}, options_{std::move(options)}, outbox_{script.dialect}, now_{start},
+      start_{start}, heard_{start}, pressed_{nothing_pressed()} {
+    outbox_.set_own_token(options_.token);
+}
 
 void ReplayClient::on_time(Timestamp now) {
     now_ = now;
@@ -149,30 +90,66 @@ void ReplayClient::check_time() {
 void ReplayClient::connect() {
     if (connected_ == 0 || now_ - connected_ >= kConnectEvery) {
         connected_ = now_;
-        outbox_.control(wire::ControlKind::connect, now_);
+        const bool asks = script_->dialect == Dialect::seven && !outbox_.token();
+        outbox_.control(asks ? ControlKind::token : ControlKind::connect, now_);
     }
 }
 
-void ReplayClient::on_control(const wire::Control& control) {
+void ReplayClient::on_control(const wire::Packet& packet, const wire::Control& control) {
+    if (packet.dialect != script_->dialect || packet.seven_header) {
+        return;
+    }
+    if (script_->dialect == Dialect::six) {
+        on_control_of_six(control);
+    } else {
+        on_control_of_seven(packet, control);
+    }
+}
+
+void ReplayClient::on_control_of_six(const wire::Control& control) {
     const bool ours = !outbox_.token() || control.token == outbox_.token();
-    if (phase_ == Phase::connecting && control.kind == wire::ControlKind::connectaccept &&
+    if (phase_ == Phase::connecting && control.kind == ControlKind::connectaccept &&
         !control.vanilla_token) {
         heard_ = now_;
-        begin_connection(control);
-    } else if (control.kind == wire::ControlKind::keepalive && ours) {
+        if (control.has_token_magic) {
+            outbox_.set_token(control.token);
+        }
+        outbox_.control(ControlKind::accept, now_);
+        introduce();
+    } else if (control.kind == ControlKind::keepalive && ours) {
         heard_ = now_;
-    } else if (control.kind == wire::ControlKind::close && (phase_ == Phase::connecting || ours)) {
-        reason_ = control.reason;
-        end(entered_ ? Ending::closed : Ending::refused);
+    } else if (control.kind == ControlKind::close && (phase_ == Phase::connecting || ours)) {
+        on_close(control);
     }
 }
 
-void ReplayClient::begin_connection(const wire::Control& accept) {
-    if (accept.has_token_magic) {
-        outbox_.set_token(accept.token);
+void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::Control& control) {
+    if (packet.header_token != options_.token) {
+        return;
     }
+    const bool connecting = phase_ == Phase::connecting;
+    if (connecting && control.kind == ControlKind::token && control.token) {
+        heard_ = now_;
+        outbox_.set_token(control.token);
+        connected_ = 0; // at once
+        connect();
+    } else if (connecting && control.kind == ControlKind::accept && outbox_.token()) {
+        heard_ = now_;
+        introduce();
+    } else if (control.kind == ControlKind::keepalive) {
+        heard_ = now_;
+    } else if (control.kind == ControlKind::close) {
+        on_close(control);
+    }
+}
+
+void ReplayClient::on_close(const wire::Control& control) {
+    reason_ = control.reason;
+    end(entered_ ? Ending::closed : Ending::refused);
+}
+
+void ReplayClient::introduce() {
     phase_ = Phase::joining;
-    outbox_.control(wire::ControlKind::accept, now_);
     if (script_->version.size() >= 1 + 2 * kUuid) {
         Bytes version = script_->version;
         std::copy(options_.connection_id.begin(), options_.connection_id.end(),
@@ -218,7 +195,7 @@ void ReplayClient::on_message(const wire::MessageHead& head, bool vital) {
     case MessageId::map_change:
         phase_ = Phase::joining;
         newest_.reset();
-        outbox_.vital(begin_message(MessageId::ready), now_);
+        outbox_.vital(begin_message(MessageId::ready, script_->dialect), now_);
         break;
     case MessageId::con_ready:
         outbox_.vital(start_info_message(*script_), now_);
@@ -228,19 +205,19 @@ void ReplayClient::on_message(const wire::MessageHead& head, bool vital) {
         break;
     case MessageId::snap_empty:
         if (const auto body = wire::decode_snapshot(head.spec->id, head.body);
-            body && phase_ == Phase::joining && !entered_) {
+            body && phase_ == Phase::joining && !entered_ && head.dialect == Dialect::six) {
             prove_address(body->tick);
         }
         break;
     default:
-        if (head.system && head.number == kPing) {
-            const Bytes reply = begin_message(true, kPingReply);
+        if (is_ping(head)) {
+            const Bytes reply = ping_reply_message(head.dialect);
             if (vital) {
                 outbox_.vital(reply, now_);
             } else {
                 outbox_.plain(reply);
             }
-        } else if (head.system && head.number == kPingReply && std::exchange(ping_open_, false)) {
+        } else if (is_ping_reply(head) && std::exchange(ping_open_, false)) {
             tally_.round_trip_us.add((now_ - pinged_) / 1000);
         }
     }
@@ -252,13 +229,13 @@ void ReplayClient::enter_game() {
     }
     phase_ = Phase::playing;
     entered_ = entered_.value_or(now_);
-    outbox_.vital(begin_message(MessageId::enter_game), now_);
+    outbox_.vital(begin_message(MessageId::enter_game, script_->dialect), now_);
 }
 
 /// A server that gives no tokens tells a secret tick, and wants it acknowledged.
 void ReplayClient::prove_address(snapshot::Tick secret) {
     if (!std::exchange(ready_, true)) {
-        outbox_.vital(begin_message(MessageId::enter_game), now_);
+        outbox_.vital(begin_message(MessageId::enter_game, script_->dialect), now_);
     }
     send_input(secret, secret, nothing_pressed());
 }
@@ -312,7 +289,7 @@ void ReplayClient::play() {
 
 void ReplayClient::send_input(std::int32_t ack, std::int32_t intended,
                               std::span<const std::byte> pressed) {
-    Bytes message = begin_message(MessageId::input);
+    Bytes message = begin_message(MessageId::input, script_->dialect);
     snapshot::encode_varint(ack, message);
     snapshot::encode_varint(intended, message);
     message.insert(message.end(), pressed.begin(), pressed.end());
@@ -334,7 +311,7 @@ void ReplayClient::ping() {
         pinged_ = now_;
         ping_open_ = true;
         ++tally_.pings;
-        outbox_.plain(begin_message(true, kPing));
+        outbox_.plain(ping_message(script_->dialect));
     }
 }
 
@@ -343,7 +320,7 @@ void ReplayClient::leave(Ending ending) {
         return;
     }
     if (phase_ == Phase::joining || phase_ == Phase::playing) {
-        outbox_.control(wire::ControlKind::close, now_);
+        outbox_.control(ControlKind::close, now_);
     }
     end(ending);
 }

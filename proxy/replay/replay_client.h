@@ -42,7 +42,7 @@ struct ClientTally {
 /// from the server it is told by whoever inspects the connection, so that it takes what a receiver
 /// takes.
 ///
-/// Source: protocol sheet, sections 1.5 (token), 4.4 (resends), 6.7 and 9.1 (acknowledgements,
+/// Source: 0.7 sheet, section 1.6 (handshake); protocol sheet, sections 1.5 (token), 4.4 (resends), 6.7 and 9.1 (acknowledgements,
 ///         inputs), 9.3 (join), 10 item 3 (anti-spoof prelude).
 class ReplayClient {
   public:
@@ -54,6 +54,7 @@ class ReplayClient {
         Timestamp duration = 0; ///< nanoseconds from its start; 0: as long as the script is
         Timestamp timeout = 10'000'000'000;
         std::array<std::byte, 16> connection_id{}; ///< its own, not the captured one's
+        wire::Token token{};                       ///< of 0.7: its own
     };
 
     /// It begins at `start`. `script` has to outlive it.
@@ -63,7 +64,7 @@ class ReplayClient {
     void on_time(Timestamp now);
 
     // What the server sends; `on_packet` first, then its chunks. Time is that of the last on_time.
-    void on_control(const wire::Control& control);
+    void on_control(const wire::Packet& packet, const wire::Control& control);
     void on_packet(std::uint16_t ack, bool resend);
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken, const wire::MessageHead* head);
     void on_snapshot(snapshot::Tick tick);
@@ -98,7 +99,10 @@ class ReplayClient {
     enum class Phase : std::uint8_t { waiting, connecting, joining, playing };
 
     void connect();
-    void begin_connection(const wire::Control& accept);
+    void on_control_of_six(const wire::Control& control);
+    void on_control_of_seven(const wire::Packet& packet, const wire::Control& control);
+    void on_close(const wire::Control& control);
+    void introduce();
     void on_message(const wire::MessageHead& head, bool vital);
     void enter_game();
     void prove_address(snapshot::Tick secret);

@@ -31,11 +31,12 @@ constexpr Timestamp kStagger = 50'000'000;
 /// More than any datagram of the game, to notice those that are too long.
 constexpr std::size_t kReceiveBytes = 2048;
 
-std::array<std::byte, 16> random_id() {
+template <typename Id>
+Id random_id() {
     std::random_device random;
-    std::array<std::byte, 16> id{};
-    for (std::byte& byte : id) {
-        byte = static_cast<std::byte>(random());
+    Id id{};
+    for (auto& byte : id) {
+        byte = static_cast<typename Id::value_type>(random());
     }
     return id;
 }
@@ -52,7 +53,7 @@ class Receiver final : public inspect::Observer, public record::RecordSink {
 
     void on_control(const wire::Control& control) override {
         if (client_ != nullptr) {
-            client_->on_control(control);
+            client_->on_control(packet_, control);
         }
     }
 
@@ -139,7 +140,8 @@ class Run {
 
     void open(std::size_t i) {
         ReplayClient::Options each = options_.each;
-        each.connection_id = random_id();
+        each.connection_id = random_id<decltype(each.connection_id)>();
+        each.token = random_id<wire::Token>();
         auto peer =
             std::make_unique<Peer>(io_, i + 1, options_.scripts[i % options_.scripts.size()],
                                    std::move(each), begin_ + static_cast<Timestamp>(i) * kStagger);

@@ -65,6 +65,8 @@ export class SevenBot {
     say(text) { this.#vital(message(gameId('cl_say'), false, int(CHAT.all), int(-1), string(text))); }
     whisper(client, text) { this.#vital(message(gameId('cl_say'), false, int(CHAT.whisper), int(client), string(text))); }
     command(name, text) { this.#vital(message(gameId('cl_command'), false, string(name), string(text))); }
+    /** Any game message of a client. */
+    tell(name, ...fields) { this.#vital(message(gameId(name), false, ...fields)); }
     authenticate(password) { this.#vital(message(systemId('rcon_auth'), true, string(password))); }
     console(line) { this.#vital(message(systemId('rcon_cmd'), true, string(line))); }
     /** The id of a player by name. */

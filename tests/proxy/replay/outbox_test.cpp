@@ -60,7 +60,7 @@ const std::vector<std::byte> kMessage(10, std::byte{7});
 } // namespace
 
 TEST_CASE("vital messages are numbered from 1 and sent again until they are acknowledged") {
-    replay::Outbox outbox;
+    replay::Outbox outbox{wire::Dialect::six};
     outbox.set_token(kToken);
     record::Timestamp now = 5 * kSecond;
     for (int i = 0; i < 3; ++i) {
@@ -90,7 +90,7 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
 }
 
 TEST_CASE("a peer that acknowledges nothing gets no more than half of the sequences") {
-    replay::Outbox outbox;
+    replay::Outbox outbox{wire::Dialect::six};
     outbox.set_token(kToken);
     int taken = 0;
     while (taken < 2000 && outbox.vital(kMessage, kSecond)) {
@@ -112,7 +112,7 @@ TEST_CASE("a peer that acknowledges nothing gets no more than half of the sequen
 }
 
 TEST_CASE("packets stay below the limit, acknowledge, and ask once for what is missing") {
-    replay::Outbox outbox;
+    replay::Outbox outbox{wire::Dialect::six};
     outbox.set_token(kToken);
     const std::vector<std::byte> large(1000, std::byte{1});
     for (int i = 0; i < 5; ++i) {
@@ -140,7 +140,7 @@ TEST_CASE("packets stay below the limit, acknowledge, and ask once for what is m
 }
 
 TEST_CASE("who says nothing for a second says that it is there") {
-    replay::Outbox outbox;
+    replay::Outbox outbox{wire::Dialect::six};
     outbox.plain(kMessage);
     outbox.flush(kSecond);
     CHECK(outbox.take().size() == 1);

@@ -88,7 +88,7 @@ class Table {
         control.kind = wire::ControlKind::close;
         control.token = with;
         control.reason = reason;
-        client.on_control(control);
+        client.on_control({}, control);
     }
 
     void accept(bool with_token = true) {
@@ -98,7 +98,7 @@ class Table {
             accept.has_token_magic = true;
             accept.token = kToken;
         }
-        client.on_control(accept);
+        client.on_control({}, accept);
     }
 
     void tell(const MessageBuilder& told, bool vital = true) { tell(told.bytes(), vital); }
