@@ -12,6 +12,11 @@ namespace {
 /// de_client_info of 0.7: who plays, which only demos have as items.
 constexpr std::uint16_t kSevenClientInfo = 13;
 
+/// Clients of 0.7 write into their demos who came and who left, which no server sends.
+bool is_of_demos(const wire::MessageSpec& spec) {
+    return spec.name == "de_client_enter" || spec.name == "de_client_leave";
+}
+
 /// Demos pad messages to whole ints.
 constexpr std::size_t kMaxPadding = 3;
 
@@ -194,11 +199,11 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
     }
     // Whether it was reliable the demo does not say; recorders take what is.
     const wire::Chunk chunk{.vital = head->spec == nullptr || head->spec->vital, .payload = exact};
-    const MessageAtHand message{.chunk = chunk,
-                                .head = *head,
-                                .expected = head->spec != nullptr &&
-                                            wire::is_expected(*head->spec, head->system,
-                                                              wire::Direction::s2c, chunk.vital)};
+    const bool expected =
+        head->spec != nullptr &&
+        (is_of_demos(*head->spec) ||
+         wire::is_expected(*head->spec, head->system, wire::Direction::s2c, chunk.vital));
+    const MessageAtHand message{.chunk = chunk, .head = *head, .expected = expected};
     messages_.report(message, maps_, fields, reporter_);
 }
 

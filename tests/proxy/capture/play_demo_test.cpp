@@ -194,6 +194,21 @@ TEST_CASE("ticks without a snapshot show the one before, the last tick of a file
                                    "snapshot 14<-12 ok 2", "message s2c sv_chat #0"});
 }
 
+TEST_CASE("who came and who left is in demos of 0.7's client, and no surprise there") {
+    Bytes demo = sink::DemoEncoder::head(
+        {.version = 4, .net_version = std::string{sink::demo::kSevenNetVersion}}, {});
+    sink::DemoEncoder encoder{4, snapshot::Dialect::seven};
+    REQUIRE(encoder.snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
+    const auto left = test::MessageBuilder{}.number(23 << 1).string("anna").number(2).string("");
+    REQUIRE(sink::DemoEncoder::message(left.bytes(), demo));
+    encoder.finish(demo);
+    Played played;
+    play(demo, played);
+    CHECK(played.log.count_of("message.unexpected") == 0);
+    CHECK(played.log.lines({"message"}) ==
+          std::vector<std::string>{"message s2c de_client_leave #0"});
+}
+
 TEST_CASE("messages lose the zeros that demos put behind them, and no more") {
     struct Row {
         std::string_view name;
