@@ -3,7 +3,6 @@
 #include "proxy/cli/settings.h"
 
 #include <cerrno>
-#include <stdexcept>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -56,22 +55,6 @@ void ArtifactFlags::check_capture(bool show_secrets) const {
             "--write {}: a capture holds every byte as it was sent, passwords and whispers too, "
             "and cannot be redacted; add --show-secrets if that is what you want",
             capture)};
-    }
-}
-
-void ArtifactFlags::open_capture(std::optional<sink::CaptureTarget>& target,
-                                 sink::CaptureTarget::Begin begin) const {
-    if (capture.empty()) {
-        return;
-    }
-    try {
-        target.emplace(capture, begin);
-    } catch (const std::system_error& error) {
-        throw UsageError{fmt::format("--write {}: {}; name a file, or a pipe that is read, in a "
-                                     "folder that exists and may be written to",
-                                     capture, error.code().message())};
-    } catch (const std::runtime_error& error) {
-        throw UsageError{fmt::format("--write {}", error.what())};
     }
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "proxy/sink/capture_target.h"
 #include "proxy/sink/demo_sink.h"
 
 #include <filesystem>
@@ -18,7 +17,7 @@ namespace tw::cli {
 struct ArtifactFlags {
     std::string demo; ///< folder; empty: none
     int demo_version = 6;
-    std::string capture;        ///< file; empty: none
+    std::string capture;        ///< file or folder; empty: none
     std::string capture_filter; ///< empty: all datagrams
 
     void add_to(CLI::App& command);
@@ -29,9 +28,6 @@ struct ArtifactFlags {
     [[nodiscard]] std::optional<sink::DemoOptions> demos(bool show_secrets) const;
     /// Errors: UsageError where the capture would hold what must not be shown.
     void check_capture(bool show_secrets) const;
-    /// Opens the file of the capture, if there is to be one. Errors: UsageError.
-    void open_capture(std::optional<sink::CaptureTarget>& target,
-                      sink::CaptureTarget::Begin begin) const;
     /// The folders that files are made in.
     [[nodiscard]] std::vector<std::filesystem::path> folders() const;
 };

@@ -2,8 +2,10 @@
 
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
+#include "proxy/sink/segment_names.h"
 
 #include <optional>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -14,7 +16,8 @@ namespace tw::cli {
 void CaptureFlags::add_to(CLI::App& command) {
     command
         .add_option("captures", paths,
-                    "Capture files; - means standard input. Demos (.demo) are read, too")
+                    "Capture files, or folders of segments; - means standard input. Demos (.demo) "
+                    "are read, too")
         ->type_name("CAPTURE...")
         ->required();
     command
@@ -23,6 +26,27 @@ void CaptureFlags::add_to(CLI::App& command) {
                     "they send)")
         ->type_name("[ADDRESS]:PORT");
     add_memory_flag(command, memory_mib);
+}
+
+std::vector<std::string> CaptureFlags::files() const {
+    std::vector<std::string> all;
+    for (const std::string& path : paths) {
+        std::error_code ignored;
+        if (!std::filesystem::is_directory(path, ignored)) {
+            all.push_back(path);
+            continue;
+        }
+        const std::size_t before = all.size();
+        for (const sink::Segment& segment : sink::segments_in(path)) {
+            if (segment.is_capture()) {
+                all.push_back((std::filesystem::path{path} / segment.file).string());
+            }
+        }
+        if (all.size() == before) {
+            throw UsageError{fmt::format("{}: there are no segments of a capture in it", path)};
+        }
+    }
+    return all;
 }
 
 void add_memory_flag(CLI::App& command, std::size_t& memory_mib) {

@@ -23,6 +23,9 @@ struct CaptureFlags {
     std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
 
     void add_to(CLI::App& command);
+    /// The files to read: as they are named, and of a folder its segments in the order in which they
+    /// were begun. Errors: UsageError for a folder without any.
+    [[nodiscard]] std::vector<std::string> files() const;
     /// Whose traffic counts. Errors: UsageError.
     [[nodiscard]] capture::ServerGuess servers() const;
 

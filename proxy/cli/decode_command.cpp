@@ -5,6 +5,7 @@
 #include "proxy/cli/conclude.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/record_flags.h"
+#include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/game/feed.h"
 #include "proxy/game/merger.h"
@@ -53,7 +54,8 @@ class Decoding {
     [[nodiscard]] bool finish_records(const record::SessionStats& totals);
     void open_views();
     void open_files();
-    [[nodiscard]] bool finish_files();
+    [[nodiscard]] bool finish_capture();
+    [[nodiscard]] bool finish_demos();
 
     const DecodeFlags* flags_;
     run::Stopwatch running_;
@@ -73,7 +75,7 @@ class Decoding {
     std::optional<sink::FileQueue> files_;
     std::optional<sink::DemoSink> demos_;
     std::optional<sink::WorldDemo> world_demos_;
-    std::optional<sink::CaptureTarget> capture_file_;
+    std::unique_ptr<sink::RecordTarget> capture_file_;
     std::optional<sink::CaptureSink> capture_;
     std::optional<run::CaptureObserver> capture_observer_;
     std::optional<sink::Wanted> wanted_;
@@ -99,7 +101,7 @@ Decoding::Decoding(const DecodeFlags& flags)
     const RecordFlags& records = flags.records;
     flags.artifacts.check_capture(records.show_secrets);
     open_output_file("--summary", records.summary, summary_);
-    captures_.emplace(flags.captures.paths, flags.captures.servers());
+    captures_.emplace(flags.captures.files(), flags.captures.servers());
     auto filter = records.parse_filter("--filter", records.filter, *objects_);
     auto console_filter =
         records.parse_filter("--console-filter", records.console_filter, *objects_);
@@ -159,7 +161,7 @@ record::SessionStats Decoding::finish_worlds() {
 }
 
 void Decoding::open_files() {
-    if (demo_options_ || !flags_->artifacts.capture.empty()) {
+    if (demo_options_) {
         files_.emplace(sink::FileQueue::Full::wait);
     }
     if (demo_options_) {
@@ -171,15 +173,12 @@ void Decoding::open_files() {
             asked_.add(world_demos_.emplace(*demo_options_, *files_));
         }
     }
-    flags_->artifacts.open_capture(capture_file_, sink::CaptureTarget::Begin::empty);
-    if (capture_file_) {
-        const sink::FileQueue::File file = capture_file_->give_to(*files_);
-        capture_file_->begin(*files_, file);
+    if (!flags_->artifacts.capture.empty()) {
+        capture_file_ = open_recording(recorded_capture(), flags_->artifacts.capture);
         auto filter = flags_->records.parse_filter("--write-filter",
                                                    flags_->artifacts.capture_filter, *objects_);
-        sinks_.add(capture_.emplace(*files_, file,
-                                    filter ? sink::CaptureSink::Choice::wanted
-                                           : sink::CaptureSink::Choice::all));
+        sinks_.add(capture_.emplace(*capture_file_, filter ? sink::CaptureSink::Choice::wanted
+                                                           : sink::CaptureSink::Choice::all));
         if (filter) {
             sinks_.add(filtered_capture_.emplace(*std::move(filter), wanted_.emplace(*capture_)));
         }
@@ -187,8 +186,17 @@ void Decoding::open_files() {
     }
 }
 
-/// False: demos or the capture are missing, or something in them.
-bool Decoding::finish_files() {
+/// False: something is missing in the capture.
+bool Decoding::finish_capture() {
+    if (!capture_) {
+        return true;
+    }
+    capture_->finish(captures_->last());
+    return cli::finish_records("--write", *capture_file_, "packets") && capture_->lost() == 0;
+}
+
+/// False: demos are missing, or something in them.
+bool Decoding::finish_demos() {
     if (!files_) {
         return true;
     }
@@ -198,15 +206,9 @@ bool Decoding::finish_files() {
     if (world_demos_) {
         world_demos_->finish();
     }
-    if (capture_) {
-        capture_->finish(captures_->last());
-    }
     files_->finish();
     while (const auto complaint = files_->take_complaint()) {
         fmt::print(stderr, "twscope: not written: {}\n", *complaint);
-    }
-    if (!demo_options_) {
-        return files_->lost() == 0;
     }
     sink::DemoLosses losses = demos_ ? demos_->losses() : sink::DemoLosses{};
     if (world_demos_) {
@@ -238,7 +240,8 @@ int Decoding::run() {
     captures_->read(*inspector_, flags_->records.pseudonym_key);
     const record::SessionStats totals = finish_worlds();
     const bool recorded = finish_records(totals);
-    const bool written = finish_files();
+    const bool captured = finish_capture();
+    const bool filmed = finish_demos();
     if (!recorded) {
         return kExitFailed;
     }
@@ -251,7 +254,7 @@ int Decoding::run() {
     const int code = conclude(report::outcome_of(std::move(checks), totals,
                                                  inspector_->sessions_seen(), running_.seconds()),
                               summary_);
-    return code == 0 && (!written || captures_->damaged()) ? kExitFailed : code;
+    return code == 0 && (!captured || !filmed || captures_->damaged()) ? kExitFailed : code;
 }
 
 } // namespace

@@ -75,7 +75,7 @@ void read_captures(const ExplainFlags& flags, report::Story& story) {
     const snapshot::ObjectSet objects = flags.lookup.objects();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
-    capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
+    capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
     StoryLines lines{story};
     sink::JsonLines json{{.objects = &objects}, lines};
     std::atomic<std::uint32_t> numbers{0};

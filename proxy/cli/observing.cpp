@@ -154,14 +154,13 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     const auto objects = flags.records.objects();
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.records.summary, summary);
-    const auto file =
-        flags.recording.open(flags.records.output, post.waits ? Begin::shared : Begin::behind);
-    std::optional<sink::CaptureTarget> capture;
-    flags.artifacts.open_capture(capture, sink::CaptureTarget::Begin::behind);
+    const Begin begin = post.waits ? Begin::shared : Begin::behind;
+    const auto file = flags.recording.open(recorded_lines(), flags.records.output, begin);
+    const auto capture = flags.recording.open(recorded_capture(), flags.artifacts.capture, begin);
     sink::PromptStream console{console_of(flags)};
     run::ObserverOptions options = observer_options(flags, *objects, file.get(), console);
     options.summary = summary ? &*summary : nullptr;
-    options.capture = capture ? &*capture : nullptr;
+    options.capture = capture.get();
     const auto page = [&flags, &greeting] {
         return run::PageOptions{.listening = flags.http.listen(),
                                 .admin = flags.http.options(),
@@ -200,7 +199,7 @@ run::SupervisorOptions supervision(const std::string& command, const RunFlags& f
                               .reason = "the time given with --duration is over"};
     }
     options.reload = Reloading{command, invocation, make_flags, flags, settings};
-    options.open_records = [&flags] { return open_records_again(flags); };
+    options.open_again = [&flags](run::Word word) { return open_again(flags, word); };
     std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is heard
     return options;
 }
@@ -217,6 +216,11 @@ int exit_code(const run::LiveRunResult& result) {
 }
 
 int exit_code_of_no_start(const run::Ending& ending) {
+    if (ending.signal == SIGINT || ending.signal == SIGTERM) {
+        spdlog::info("stopping: {} before all was open",
+                     ending.signal == SIGINT ? "interrupted" : "terminated");
+        return 0;
+    }
     if (ending.signal == 0 && ending.code != 0) {
         return ending.code; // and it has said why
     }

@@ -10,6 +10,10 @@ namespace tw::cli {
 
 UsageError cannot_open(const std::string& flag, const std::string& path,
                        const std::system_error& error) {
+    if (error.code() == std::errc::timed_out) {
+        return UsageError{
+            fmt::format("{} {}: nobody reads this pipe; start its reader first", flag, path)};
+    }
     return UsageError{fmt::format("{} {}: {}; name a file in a folder that exists and may be "
                                   "written",
                                   flag, path, error.code().message())};
@@ -27,10 +31,10 @@ void open_output_file(const std::string& flag, const std::string& path,
     }
 }
 
-std::unique_ptr<sink::RecordTarget> open_plain_output(const std::string& flag,
-                                                      const std::string& path) {
+std::unique_ptr<sink::RecordTarget>
+open_plain_output(const std::string& flag, const std::string& path, const sink::Units& units) {
     try {
-        return std::make_unique<sink::FileOutput>(path);
+        return std::make_unique<sink::FileOutput>(path, units);
     } catch (const std::system_error& error) {
         throw cannot_open(flag, path, error);
     }
@@ -50,11 +54,11 @@ std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
     }
 }
 
-bool finish_records(const std::string& flag, sink::RecordTarget& file) {
+bool finish_records(const std::string& flag, sink::RecordTarget& file, std::string_view what) {
     file.finish();
     if (file.failed()) {
-        fmt::print(stderr, "twscope: {} {}: {}; {} records are missing\n", flag, file.path(),
-                   std::generic_category().message(file.error()), file.lost_lines());
+        fmt::print(stderr, "twscope: {} {}: {}; {} {} are missing\n", flag, file.path(),
+                   std::generic_category().message(file.error()), file.lost(), what);
     }
     return !file.failed();
 }

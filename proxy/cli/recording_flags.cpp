@@ -20,7 +20,6 @@ namespace {
 /// What a day of a busy server makes easy to handle: a segment fits into memory, and tells an hour.
 constexpr sink::RotateLimits kUsualRotation{.age = std::chrono::hours{1},
                                             .bytes = std::uint64_t{512} << 20U};
-constexpr std::string_view kLines = ".jsonl";
 
 struct Unit {
     std::string_view name;
@@ -54,23 +53,56 @@ bool is_folder(const std::string& path) {
     return path.ends_with('/') || std::filesystem::is_directory(path, ignored);
 }
 
-/// What stands in a folder that --output names.
-sink::SegmentNames names_in_folder(const std::string& output) {
-    std::string folder = output;
+sink::SegmentNames names_in_folder(const RecordingKind& kind, const std::string& path) {
+    std::string folder = path;
     while (folder.size() > 1 && folder.back() == '/') {
         folder.pop_back();
     }
-    return {.folder = folder, .name = "records", .suffix = ".jsonl.zst"};
+    return {.folder = folder,
+            .name = std::string{kind.folder_name},
+            .suffix = std::string{kind.folder_suffix}};
 }
 
-sink::SegmentNames names_beside(const std::string& output) {
-    const std::filesystem::path path{output};
+sink::SegmentNames names_beside(const RecordingKind& kind, const std::string& given) {
+    const std::filesystem::path path{given};
     const std::string folder = path.parent_path().string();
     const std::string file = path.filename().string();
-    const std::string name = without_suffix(without_suffix(file, kCompressed), kLines);
+    const std::string name = without_suffix(without_suffix(file, kCompressed), kind.suffix);
     return {.folder = folder.empty() ? "." : folder,
             .name = name,
-            .suffix = name == file ? std::string{kLines} : file.substr(name.size())};
+            .suffix = name == file ? std::string{kind.suffix} : file.substr(name.size())};
+}
+
+/// Something that is there, and no file on a disk: a pipe, a device; or standard output.
+bool is_stream(const std::string& path) {
+    const auto facts = sink::system_disk().facts(path);
+    return path == "-" || (facts && !facts->regular);
+}
+
+/// Which cannot be cut, nor read again.
+std::unique_ptr<sink::RecordTarget> open_stream(const RecordingKind& kind,
+                                                const std::string& path) {
+    std::error_code ignored;
+    if (kind.units == &sink::capture_units() && !std::filesystem::is_fifo(path, ignored)) {
+        throw UsageError{
+            fmt::format("{} {}: name a file, or a pipe that is read", kind.flag, path)};
+    }
+    return open_plain_output(kind.flag, path, *kind.units);
+}
+
+std::unique_ptr<sink::RecordTarget> open_files(const RecordingKind& kind,
+                                               const sink::RecordingOptions& options,
+                                               sink::Recording::Begin begin) {
+    try {
+        if (options.segments) {
+            std::filesystem::create_directory(options.segments->folder);
+        }
+        return std::make_unique<sink::Recording>(options, begin);
+    } catch (const std::system_error& error) {
+        throw cannot_open(kind.flag, options.path, error);
+    } catch (const std::runtime_error& error) {
+        throw UsageError{fmt::format("{} {}", kind.flag, error.what())};
+    }
 }
 
 } // namespace
@@ -102,7 +134,8 @@ void RecordingFlags::add_to(CLI::App& command) {
     command
         .add_option("--rotate", rotate,
                     "Record in segments, FILE-20261121T161530Z-0001.jsonl.zst, and begin the next "
-                    "one after this time or size; 1h,512MiB where --output names a folder")
+                    "one after this time or size; 1h,512MiB where --output names a folder. The "
+                    "same for --write")
         ->type_name("TIME,SIZE");
     command
         .add_option("--keep", keep,
@@ -117,29 +150,71 @@ void RecordingFlags::add_to(CLI::App& command) {
         ->capture_default_str();
 }
 
-std::optional<sink::RecordingOptions> RecordingFlags::options(const std::string& output) const {
-    const bool folder = is_folder(output);
+const RecordingKind& recorded_lines() {
+    static const RecordingKind lines{.flag = "--output",
+                                     .suffix = ".jsonl",
+                                     .folder_name = "records",
+                                     .folder_suffix = ".jsonl.zst",
+                                     .units = &sink::record_lines(),
+                                     .readers = sink::Readers::all};
+    return lines;
+}
+
+const RecordingKind& recorded_capture() {
+    static const RecordingKind capture{.flag = "--write",
+                                       .suffix = ".pcapng",
+                                       .folder_name = "capture",
+                                       .folder_suffix = ".pcapng",
+                                       .units = &sink::capture_units(),
+                                       .readers = sink::Readers::owner};
+    return capture;
+}
+
+std::unique_ptr<sink::RecordTarget> open_recording(const RecordingKind& kind,
+                                                   const std::string& path) {
+    if (is_stream(path)) {
+        return open_stream(kind, path);
+    }
+    return open_files(kind,
+                      {.path = path,
+                       .compressed = path.ends_with(kCompressed),
+                       .units = kind.units,
+                       .readers = kind.readers},
+                      sink::Recording::Begin::empty);
+}
+
+void RecordingFlags::check(const std::string& output, const std::string& capture) const {
+    const auto lines = options(recorded_lines(), output);
+    const auto packets = options(recorded_capture(), capture);
+    if (!keep.empty() && !(lines && lines->segments) && !(packets && packets->segments)) {
+        throw UsageError{"--keep deletes segments: let --output or --write name a folder, or give "
+                         "--rotate"};
+    }
+    if (!rotate.empty() && !lines && !packets) {
+        throw UsageError{"--rotate needs --output or --write with the name of a file or folder"};
+    }
+}
+
+std::optional<sink::RecordingOptions> RecordingFlags::options(const RecordingKind& kind,
+                                                              const std::string& path) const {
+    const bool folder = is_folder(path);
     const TimeAndSize rotation = parse_time_and_size("--rotate", rotate);
     const TimeAndSize kept = parse_time_and_size("--keep", keep);
-    if (!keep.empty() && rotate.empty() && !folder) {
-        throw UsageError{"--keep deletes segments: let --output name a folder, or give --rotate"};
-    }
-    const auto facts = sink::system_disk().facts(output);
-    if (output.empty() || output == "-" || (facts && !facts->regular && !folder)) {
-        if (!rotate.empty()) {
-            throw UsageError{"--rotate needs --output with the name of a file or folder"};
-        }
+    if (path.empty() || (is_stream(path) && !folder)) {
         return std::nullopt;
     }
-    sink::RecordingOptions options{.path = output,
-                                   .compressed = folder || output.ends_with(kCompressed),
-                                   .rotate = {.age = rotation.time, .bytes = rotation.bytes},
-                                   .keep = {.age = kept.time, .bytes = kept.bytes},
-                                   .sync = sync == "1s"        ? sink::SyncPolicy::every_second
-                                           : sync == "segment" ? sink::SyncPolicy::segment
-                                                               : sink::SyncPolicy::none};
+    sink::RecordingOptions options{
+        .path = path,
+        .compressed = (folder ? kind.folder_suffix : std::string_view{path}).ends_with(kCompressed),
+        .units = kind.units,
+        .readers = kind.readers,
+        .rotate = {.age = rotation.time, .bytes = rotation.bytes},
+        .keep = {.age = kept.time, .bytes = kept.bytes},
+        .sync = sync == "1s"        ? sink::SyncPolicy::every_second
+                : sync == "segment" ? sink::SyncPolicy::segment
+                                    : sink::SyncPolicy::none};
     if (folder || !rotate.empty()) {
-        options.segments = folder ? names_in_folder(output) : names_beside(output);
+        options.segments = folder ? names_in_folder(kind, path) : names_beside(kind, path);
     }
     if (folder && rotate.empty()) {
         options.rotate = kUsualRotation;
@@ -147,30 +222,31 @@ std::optional<sink::RecordingOptions> RecordingFlags::options(const std::string&
     return options;
 }
 
-std::string RecordingFlags::folder(const std::string& output) const {
-    const auto recording = options(output);
+std::string RecordingFlags::folder(const RecordingKind& kind, const std::string& path) const {
+    const auto recording = options(kind, path);
     return recording && recording->segments ? recording->segments->folder : std::string{};
 }
 
-std::unique_ptr<sink::RecordTarget> RecordingFlags::open(const std::string& output,
+std::unique_ptr<sink::RecordTarget> RecordingFlags::open(const RecordingKind& kind,
+                                                         const std::string& path,
                                                          sink::Recording::Begin begin) const {
-    if (output.empty()) {
+    if (path.empty()) {
         return nullptr;
     }
-    const auto recording = options(output);
+    const auto recording = options(kind, path);
+    return recording ? open_files(kind, *recording, begin) : open_stream(kind, path);
+}
+
+relay::UniqueFd RecordingFlags::open_again(const RecordingKind& kind,
+                                           const std::string& path) const {
+    const auto recording = options(kind, path);
     if (!recording) {
-        return open_plain_output("--output", output);
+        return relay::UniqueFd{path.empty() || path == "-" ? -1
+                                                           : sink::FileOutput::open_again(path)};
     }
-    try {
-        if (recording->segments) {
-            std::filesystem::create_directory(recording->segments->folder);
-        }
-        return std::make_unique<sink::Recording>(*recording, begin);
-    } catch (const std::system_error& error) {
-        throw cannot_open("--output", output, error);
-    } catch (const std::runtime_error& error) {
-        throw UsageError{fmt::format("--output {}", error.what())};
-    }
+    return relay::UniqueFd{recording->segments ? -1
+                                               : sink::system_disk().open(
+                                                     path, sink::Disk::How::append, kind.readers)};
 }
 
 } // namespace tw::cli

@@ -1,11 +1,13 @@
 #pragma once
 
+#include "proxy/relay/unique_fd.h"
 #include "proxy/sink/recording.h"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace CLI {
 class App;
@@ -22,21 +24,45 @@ struct TimeAndSize {
 /// Reads those of a flag. Errors: UsageError that names the flag.
 [[nodiscard]] TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text);
 
-/// The flags of `proxy` about the files in which it records.
+/// What is recorded in files: how those are named, and what they hold.
+struct RecordingKind {
+    std::string flag;             ///< names the file or folder
+    std::string_view suffix;      ///< of a file
+    std::string_view folder_name; ///< of segments in a folder
+    std::string_view folder_suffix;
+    const sink::Units* units;
+    sink::Readers readers;
+};
+
+[[nodiscard]] const RecordingKind& recorded_lines();
+[[nodiscard]] const RecordingKind& recorded_capture();
+
+/// Opens what a flag names where there are no segments; what was in it is gone. Errors: UsageError.
+[[nodiscard]] std::unique_ptr<sink::RecordTarget> open_recording(const RecordingKind& kind,
+                                                                 const std::string& path);
+
+/// The flags of live runs about the files in which they record.
 struct RecordingFlags {
     std::string rotate;
     std::string keep;
     std::string sync = "none";
 
     void add_to(CLI::App& command);
-    /// How to record to what --output names; nothing when that is no file on a disk: standard output,
-    /// a pipe, a device. Errors: UsageError for flags that do not fit it.
-    [[nodiscard]] std::optional<sink::RecordingOptions> options(const std::string& output) const;
+    /// Errors: UsageError for flags that fit neither what --output names nor what --write names.
+    void check(const std::string& output, const std::string& capture) const;
+    /// How to record to a path; nothing when that is no file on a disk: standard output, a pipe, a
+    /// device. Errors: UsageError.
+    [[nodiscard]] std::optional<sink::RecordingOptions> options(const RecordingKind& kind,
+                                                                const std::string& path) const;
     /// The folder in which files are made while the run goes on; empty: none are.
-    [[nodiscard]] std::string folder(const std::string& output) const;
-    /// Opens what --output names; null when it names nothing. Errors: UsageError.
-    [[nodiscard]] std::unique_ptr<sink::RecordTarget> open(const std::string& output,
-                                                           sink::Recording::Begin begin) const;
+    [[nodiscard]] std::string folder(const RecordingKind& kind, const std::string& path) const;
+    /// Opens a path; null when it is empty. Errors: UsageError.
+    [[nodiscard]] std::unique_ptr<sink::RecordTarget>
+    open(const RecordingKind& kind, const std::string& path, sink::Recording::Begin begin) const;
+    /// What goes on where a path leads now, for an observer that may open nothing itself; invalid, with
+    /// errno, when it cannot be opened, or when that is up to the observer.
+    [[nodiscard]] relay::UniqueFd open_again(const RecordingKind& kind,
+                                             const std::string& path) const;
 };
 
 } // namespace tw::cli

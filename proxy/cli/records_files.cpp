@@ -34,7 +34,8 @@ std::string begin_of(const sink::Segment& segment) {
 /// But for those that ended before `from`.
 std::vector<std::string> segments_of(const std::string& folder, std::string_view from = {}) {
     std::vector<std::string> files;
-    const auto segments = sink::segments_in(folder);
+    auto segments = sink::segments_in(folder);
+    std::erase_if(segments, [](const sink::Segment& segment) { return segment.is_capture(); });
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const bool followed = i + 1 < segments.size() && segments[i + 1].name == segments[i].name;
         if (!followed || from.empty() || begin_of(segments[i + 1]) > from) {

@@ -33,24 +33,23 @@ constexpr std::array kLiveFlags{
 
 } // namespace
 
-relay::UniqueFd open_records_again(const RunFlags& flags) {
-    const std::string& path = flags.records.output;
-    const auto recording = flags.recording.options(path);
-    if (!recording) {
-        return relay::UniqueFd{path.empty() || path == "-" ? -1
-                                                           : sink::FileOutput::open_again(path)};
-    }
-    return relay::UniqueFd{
-        recording->segments ? -1 : sink::system_disk().open(path, sink::Disk::How::append)};
+relay::UniqueFd open_again(const RunFlags& flags, run::Word word) {
+    return word == run::Word::capture
+               ? flags.recording.open_again(recorded_capture(), flags.artifacts.capture)
+               : flags.recording.open_again(recorded_lines(), flags.records.output);
 }
 
 Reloading::Reloading(std::string command, Invocation invocation, MakeFlags make_flags,
                      const RunFlags& flags, const Settings& settings)
-    : command_{std::move(command)}, invocation_{std::move(invocation)}, make_flags_{std::move(
-                                                                            make_flags)},
-      open_records_{[&flags] { return open_records_again(flags); }}, output_{flags.records.output},
-      segmented_{!flags.recording.folder(output_).empty()}, summary_{flags.records.summary},
-      values_{settings.values()} {}
+    : command_{std::move(command)}, invocation_{std::move(invocation)},
+      make_flags_{std::move(make_flags)}, open_again_{[&flags](run::Word word) {
+          return open_again(flags, word);
+      }},
+      recorded_{{run::Word::records, flags.records.output,
+                 !flags.recording.folder(recorded_lines(), flags.records.output).empty()},
+                {run::Word::capture, flags.artifacts.capture,
+                 !flags.recording.folder(recorded_capture(), flags.artifacts.capture).empty()}},
+      summary_{flags.records.summary}, values_{settings.values()} {}
 
 run::Reload Reloading::operator()() {
     run::Reload reload;
@@ -107,10 +106,12 @@ void Reloading::reopen(run::Reload& reload) const {
                           std::generic_category().message(errno));
         }
     };
-    if (segmented_) {
-        reload.files.emplace_back(run::Word::records, relay::UniqueFd{}); // in the next segment
-    } else if (!output_.empty() && output_ != "-") {
-        add(run::Word::records, output_, open_records_());
+    for (const auto& [word, path, segmented] : recorded_) {
+        if (segmented) {
+            reload.files.emplace_back(word, relay::UniqueFd{}); // in the next segment
+        } else if (!path.empty() && path != "-") {
+            add(word, path, open_again_(word));
+        }
     }
     if (!summary_.empty() && summary_ != "-") {
         add(run::Word::summary, summary_, relay::UniqueFd{sink::FileOutput::open_again(summary_)});

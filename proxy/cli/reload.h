@@ -13,9 +13,9 @@
 
 namespace tw::cli {
 
-/// What goes on where --output leads now, for an observer that may open nothing itself; invalid, with
-/// errno, when it cannot be opened, or when that is up to the observer.
-[[nodiscard]] relay::UniqueFd open_records_again(const RunFlags& flags);
+/// What goes on where --output leads now, or --write (Word::records, Word::capture): see
+/// RecordingFlags::open_again.
+[[nodiscard]] relay::UniqueFd open_again(const RunFlags& flags, run::Word word);
 
 /// Makes the flags of the command that runs, as they are where nothing is given.
 using MakeFlags = std::function<std::unique_ptr<RunFlags>()>;
@@ -40,9 +40,16 @@ class Reloading {
     std::string command_;
     Invocation invocation_;
     MakeFlags make_flags_;
-    std::function<relay::UniqueFd()> open_records_;
-    std::string output_; ///< what records go to; empty: nothing that can be opened again
-    bool segmented_;
+
+    /// What can be opened again.
+    struct Recorded {
+        run::Word word;
+        std::string path; ///< empty: nothing
+        bool segmented;
+    };
+
+    std::function<relay::UniqueFd(run::Word)> open_again_;
+    std::vector<Recorded> recorded_;
     std::string summary_;
     Values values_; ///< in force
 };

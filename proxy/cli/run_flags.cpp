@@ -75,7 +75,7 @@ void RunFlags::add_course(CLI::App& command, const std::string& background_help)
 void RunFlags::check() const {
     const auto objects = records.objects();
     std::ignore = records.failing();
-    std::ignore = recording.options(records.output);
+    recording.check(records.output, artifacts.capture);
     std::ignore = records.map_folders();
     std::ignore = artifacts.demos(records.show_secrets);
     artifacts.check_capture(records.show_secrets);
@@ -114,8 +114,11 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
     if (!records.map_cache.empty()) {
         folders.emplace_back(records.map_cache);
     }
-    if (const auto folder = recording.folder(records.output); !folder.empty()) {
-        folders.emplace_back(folder);
+    for (const auto& folder : {recording.folder(recorded_lines(), records.output),
+                               recording.folder(recorded_capture(), artifacts.capture)}) {
+        if (!folder.empty()) {
+            folders.emplace_back(folder);
+        }
     }
     return folders;
 }

@@ -30,7 +30,7 @@ int run_sizes(const SizesFlags& flags) {
     open_output_file("--output", flags.output, file);
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     run::MapFolders maps{{}, {.memory = &memory}};
-    capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
+    capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
     report::TypeSizes sizes;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{

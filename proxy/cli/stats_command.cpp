@@ -28,7 +28,7 @@ struct StatsFlags {
 int run_stats(const StatsFlags& flags) {
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
-    capture::CaptureRun captures{flags.captures.paths, flags.captures.servers()};
+    capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
     const snapshot::ObjectSet objects = flags.lookup.objects();
     run::Fanout nobody;
     record::Ledger ledger;

@@ -208,7 +208,7 @@ admin::State AdminRun::state() const {
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
         state.recording.failed = parts_.file->failed();
-        state.recording.lost = parts_.file->lost_lines() + parts_.queue->dropped_lines();
+        state.recording.lost = parts_.file->lost() + parts_.queue->dropped();
     }
     return state;
 }

@@ -30,6 +30,19 @@ constexpr std::chrono::milliseconds kLook{20};
 constexpr std::chrono::seconds kFinishTime{10};
 constexpr int kWordsAtATime = 16;
 
+/// Which signals wait to be heard that end a run.
+std::optional<int> pending_end() {
+    sigset_t pending;
+    sigemptyset(&pending);
+    ::sigpending(&pending);
+    for (const int signal : {SIGINT, SIGTERM}) {
+        if (sigismember(&pending, signal) == 1) {
+            return signal;
+        }
+    }
+    return std::nullopt;
+}
+
 } // namespace
 
 ObserverKeeper::ObserverKeeper(Parts parts)
@@ -64,6 +77,11 @@ std::optional<Ending> ObserverKeeper::start() {
         }
         if (const auto ending = process_->wait(std::chrono::milliseconds{0})) {
             return ending;
+        }
+        if (const auto signal = pending_end()) {
+            process_->kill();
+            std::ignore = process_->wait(kFinishTime);
+            return Ending{.signal = *signal};
         }
     }
     process_->kill();
@@ -125,8 +143,8 @@ void ObserverKeeper::on_message(const ProcessLink::Message& message) const {
         parts_.impair(message.text);
         break;
     case Word::reopen:
-        if (parts_.open_records) {
-            parts_.open_records();
+        if (parts_.open_again) {
+            parts_.open_again(message.text == kOfCapture ? Word::capture : Word::records);
         }
         break;
     case Word::resync:

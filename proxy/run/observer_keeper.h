@@ -34,8 +34,8 @@ class ObserverKeeper {
         std::function<bool(const ProcessLink& link)> greet;
         /// What the observer asks for, as relay::parse_impairment reads it.
         std::function<void(const std::string& settings)> impair;
-        /// The observer's file of records is gone: it wants another one.
-        std::function<void()> open_records{};
+        /// The observer's file of Word::records or Word::capture is gone: it wants another one.
+        std::function<void(Word word)> open_again{};
         /// The observer asks for a full snapshot of the session with this number.
         std::function<void(const std::string& session)> resync{};
         /// Where another relay is followed: the number of its last observer. The first one waits.
@@ -45,7 +45,8 @@ class ObserverKeeper {
     explicit ObserverKeeper(Parts parts);
 
     /// Starts the first one and waits until it looks. Returns how it ended where it did not come so
-    /// far; it has said why.
+    /// far; it has said why, but for one that was not waited for since a signal is there that ends the
+    /// run: that is how it ended.
     /// Errors: throws std::system_error.
     [[nodiscard]] std::optional<Ending> start();
 

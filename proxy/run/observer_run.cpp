@@ -13,16 +13,6 @@
 
 namespace tw::run {
 
-namespace {
-
-void go_on_in(sink::RecordTarget* file, relay::UniqueFd& descriptor) {
-    if (file != nullptr && (descriptor.valid() || file->segmented())) {
-        file->go_on_in(descriptor.release());
-    }
-}
-
-} // namespace
-
 ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
     : options_{std::move(options)}, number_{post.number}, waits_{post.waits}, link_{std::move(
                                                                                   post.link)},
@@ -50,7 +40,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
             shared_.block().numbered_sessions, i));
     }
     if (!waits_) {
-        impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
+        impairment_.emplace(relay_, queue(), options_.json);
     }
     if (options_.page) {
         open_page();
@@ -59,19 +49,16 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
 }
 
 void ObserverRun::open_outputs() {
+    const unsigned workers = options_.inspect ? shared_.threads() : 0;
     if (options_.file != nullptr) {
         const unsigned merging = options_.makes_worlds() ? 1 : 0;
-        queue_.emplace(*options_.file, options_.inspect ? shared_.threads() + merging : 0,
-                       &shared_.block().progress);
+        records_.emplace(*options_.file, workers + merging, &shared_.block().progress);
     }
-    written_.open_files(options_.demos || options_.capture != nullptr);
-    written_.open_flight(options_.flight.has_value());
     if (options_.capture != nullptr) {
-        capture_ = options_.capture->give_to(*written_.files());
-        if (!waits_) {
-            options_.capture->begin(*written_.files(), *capture_);
-        }
+        capture_.emplace(*options_.capture, workers, &shared_.block().progress);
     }
+    written_.open_files(options_.demos.has_value());
+    written_.open_flight(options_.flight.has_value());
     if (options_.console != nullptr && options_.inspect) {
         console_.emplace(options_.console->is_terminal());
     }
@@ -83,7 +70,7 @@ void ObserverRun::make_worlds() {
     if (options_.makes_worlds() || (feed_ && options_.inspect)) {
         worlds_.emplace(WorldOptions{.objects = options_.objects,
                                      .json = options_.json,
-                                     .records = queue_ ? &*queue_ : nullptr,
+                                     .records = queue(),
                                      .filter = options_.filter,
                                      .expectations = options_.expectations,
                                      .demos = options_.demos,
@@ -101,7 +88,7 @@ PipelineOptions ObserverRun::pipeline() {
                         .memory = &memory_},
             .stats = options_.ledger,
             .json = options_.json,
-            .records = queue_ ? &*queue_ : nullptr,
+            .records = queue(),
             .console = console_ ? &*console_ : nullptr,
             .filter = options_.filter,
             .console_filter = options_.console_filter,
@@ -110,7 +97,7 @@ PipelineOptions ObserverRun::pipeline() {
             .feed = feed_ ? &*feed_ : nullptr,
             .pseudonym_key = options_.pseudonym_key,
             .demos = options_.demos,
-            .capture = capture_,
+            .capture = capture_ ? &capture_->queue() : nullptr,
             .capture_filter = options_.capture_filter,
             .files = written_.files(),
             .resync = options_.resync ? std::function<bool(std::uint32_t)>{[this](auto session) {
@@ -135,7 +122,7 @@ void ObserverRun::open_page() {
                           .objects = options_.objects,
                           .observer = number_,
                           .file = options_.file,
-                          .queue = queue_ ? &*queue_ : nullptr,
+                          .queue = queue(),
                           .recordings = written_.page(),
                           .inspecting = options_.inspect};
     if (written_.flight() != nullptr) {
@@ -172,13 +159,12 @@ void ObserverRun::look(const relay::UniqueFd& legacy) {
                      inherited_.size());
     }
     relay_.look_again();
-    if (options_.file != nullptr) {
-        options_.file->go_behind_last_line();
+    for (auto* const output : {&records_, &capture_}) {
+        if (*output) {
+            (*output)->target().go_behind_last_unit();
+        }
     }
-    if (options_.capture != nullptr) {
-        options_.capture->begin(*written_.files(), *capture_);
-    }
-    impairment_.emplace(relay_, queue_ ? &*queue_ : nullptr, options_.json);
+    impairment_.emplace(relay_, queue(), options_.json);
     for (const auto& worker : workers_) {
         worker->inherit(inherited_);
         worker->start();
@@ -229,10 +215,15 @@ void ObserverRun::await_word() {
 void ObserverRun::obey(ProcessLink::Message& message) {
     switch (message.word) {
     case Word::records:
-        go_on_in(options_.file, message.descriptor);
+    case Word::capture:
+        if (auto& output = message.word == Word::capture ? capture_ : records_) {
+            output->go_on_in(message.descriptor.release());
+        }
         break;
     case Word::summary:
-        go_on_in(options_.summary, message.descriptor);
+        if (options_.summary != nullptr && message.descriptor.valid()) {
+            options_.summary->go_on_in(message.descriptor.release());
+        }
         break;
     case Word::impair:
         if (!impairment_) {
@@ -281,8 +272,8 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show(false);
     check_disk();
-    if (impairment_ && queue_) {
-        impairment_->on_segment(queue_->segment());
+    if (impairment_ && records_) {
+        impairment_->on_segment(records_->queue().segment());
     }
     written_.complain();
     if (page_) {
@@ -309,13 +300,16 @@ void ObserverRun::show(bool last) {
     std::fflush(options_.console->file());
 }
 
+sink::QueuedOutput* ObserverRun::queue() {
+    return records_ ? &records_->queue() : nullptr;
+}
+
 void ObserverRun::check_disk() {
-    if (options_.file == nullptr) {
-        return;
-    }
-    disk_report_.check(*options_.file);
-    if (options_.file->moved() && !options_.file->segmented()) {
+    if (records_ && records_->check()) {
         link_.send(Word::reopen);
+    }
+    if (capture_ && capture_->check()) {
+        link_.send(Word::reopen, kOfCapture);
     }
 }
 
@@ -336,7 +330,7 @@ void ObserverRun::stop() {
 }
 
 void ObserverRun::write_summary(const ObserverResult& result) {
-    sink::JsonLines last{options_.json, *queue_};
+    sink::JsonLines last{options_.json, *queue()};
     const record::SummaryRecord summary{
         .head = {.time = relay::now_utc()},
         .stats = &result.seen.totals,
@@ -367,20 +361,23 @@ ObserverResult ObserverRun::finish() {
         spdlog::warn("{} bytes of the console's lines were dropped: nobody read them in time",
                      options_.console->dropped_bytes());
     }
-    if (queue_) {
+    if (records_) {
         if (!waits_) {
             write_summary(result);
         }
-        options_.file->hurry();
-        queue_->finish();
-        disk_report_.check(*options_.file);
-        result.lost_records = queue_->dropped_lines() + options_.file->lost_lines();
-        queue_.reset();
+        result.lost_records = records_->finish();
         if (result.lost_records != 0) {
             spdlog::error("{} records could not be written", result.lost_records);
         }
     }
-    result.lost_records += written_.finish(result.seen.demo_losses, result.seen.capture_losses);
+    if (capture_) {
+        const std::uint64_t lost = capture_->finish() + result.seen.capture_losses;
+        if (lost != 0) {
+            spdlog::error("{} packets of the capture could not be written", lost);
+        }
+        result.lost_records += lost;
+    }
+    result.lost_records += written_.finish(result.seen.demo_losses);
     written_.finish_flight(result.seen.flight);
     result.looked = !waits_;
     if (!result.looked) {

@@ -3,8 +3,8 @@
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/run/admin_run.h"
-#include "proxy/run/disk_report.h"
 #include "proxy/run/impairment_control.h"
+#include "proxy/run/live_output.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/process_link.h"
 #include "proxy/run/relay_window.h"
@@ -15,14 +15,13 @@
 #include "proxy/run/worker_result.h"
 #include "proxy/run/world_run.h"
 #include "proxy/run/written_files.h"
-#include "proxy/sink/capture_target.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/file_output.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/prompt_stream.h"
-#include "proxy/sink/queued_output.h"
+#include "proxy/sink/record_target.h"
 
 #include <chrono>
 #include <cstdint>
@@ -62,7 +61,7 @@ struct ObserverOptions {
     std::string pseudonym_key{}; ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
     ViewChoice views = ViewChoice::sessions;
-    sink::CaptureTarget* capture = nullptr; ///< null: none. Has to outlive the run
+    sink::RecordTarget* capture = nullptr; ///< null: none. Has to outlive the run
     std::optional<filter::Filter> capture_filter{};
     std::optional<sink::FlightOptions> flight{};
     std::optional<PageRecordingOptions> page_recordings{};
@@ -112,6 +111,7 @@ class ObserverRun {
     void make_worlds();
     void every_second(const boost::system::error_code& error);
     void show(bool last);
+    [[nodiscard]] sink::QueuedOutput* queue();
     void check_disk();
     void write_flight(std::uint32_t session);
     void stop();
@@ -128,9 +128,9 @@ class ObserverRun {
     relay::UniqueFd legacy_file_;
     inspect::MemoryBudget memory_;
     MapFolders maps_;
-    std::optional<sink::QueuedOutput> queue_;
+    std::optional<LiveOutput> records_;
+    std::optional<LiveOutput> capture_;
     WrittenFiles written_;
-    std::optional<sink::FileQueue::File> capture_;
     std::optional<sink::Console> console_;
     std::optional<WorldRun> worlds_; ///< behind the workers
     std::vector<std::unique_ptr<Worker>> workers_;
@@ -146,7 +146,6 @@ class ObserverRun {
     Stopwatch shown_;
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
-    DiskReport disk_report_;
     ServerReport server_report_;
 };
 

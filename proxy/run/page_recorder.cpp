@@ -1,47 +1,32 @@
 #include "proxy/run/page_recorder.h"
 
-#include <utility>
 #include <variant>
 
 namespace tw::run {
 
 PageRecorder::PageRecorder(PageRecordings& recordings)
-    : recordings_{&recordings}, demos_{recordings.options().demos, recordings.files()} {
+    : recordings_{&recordings}, demos_{recordings.options().demos, recordings.files()},
+      gathering_{[this](std::span<const std::byte> blocks) {
+          return recordings_->files().append(*capture_, {blocks.begin(), blocks.end()});
+      }} {
     demos_.set_on(false);
 }
 
 void PageRecorder::on_record(const record::Record& record) {
     demos_.on_record(record);
     if (capture_ || std::holds_alternative<const record::SessionRecord*>(record)) {
-        blocks_.on_record(record);
+        gathering_.blocks().on_record(record);
     }
 }
 
 void PageRecorder::on_datagram_end() {
-    if (!capture_) {
-        return;
-    }
-    if (!blocks_.end_datagram(gathered_)) {
-        ++lost_;
-        return;
-    }
-    ++packets_;
-    if (gathered_.size() >= kBlockBytes) {
-        flush();
-    }
-}
-
-void PageRecorder::flush() {
-    const std::uint64_t packets = std::exchange(packets_, 0);
-    if (!gathered_.empty() &&
-        !recordings_->files().append(*capture_, std::exchange(gathered_, {}))) {
-        lost_ += packets;
+    if (capture_) {
+        gathering_.end_datagram();
     }
 }
 
 void PageRecorder::end_capture(record::Timestamp now) {
-    blocks_.finish(now, gathered_);
-    flush();
+    gathering_.finish(now);
     recordings_->leave(*capture_);
     capture_.reset();
 }
@@ -65,21 +50,21 @@ void PageRecorder::obey(const PageRecordings::Orders& orders, record::Timestamp 
     round_ = orders.round;
     if (is_on) {
         capture_ = orders.capture;
-        std::vector<std::byte> old; // what was said of sessions that came before
-        blocks_.finish(now, old);
+        gathering_.forget(); // what was said of sessions that came before
     }
 }
 
 void PageRecorder::on_time(record::Timestamp now) {
     obey(recordings_->orders(), now);
     if (capture_) {
-        flush();
+        gathering_.flush();
     }
     const sink::DemoLosses losses = demos_.losses();
-    lost_ += losses.snapshots - told_.snapshots + losses.messages - told_.messages;
+    const std::uint64_t lost = gathering_.take_lost() + losses.snapshots - told_.snapshots +
+                               losses.messages - told_.messages;
     told_ = losses;
-    if (lost_ != 0) {
-        recordings_->add_losses(std::exchange(lost_, 0));
+    if (lost != 0) {
+        recordings_->add_losses(lost);
     }
 }
 

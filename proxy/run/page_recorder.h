@@ -2,7 +2,7 @@
 
 #include "proxy/record/records.h"
 #include "proxy/run/page_recordings.h"
-#include "proxy/sink/capture_blocks.h"
+#include "proxy/sink/capture_gathering.h"
 #include "proxy/sink/datagram_sink.h"
 #include "proxy/sink/demo_sink.h"
 
@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 namespace tw::run {
 
@@ -25,7 +24,7 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
         if (capture_) {
-            blocks_.on_datagram(head, datagram);
+            gathering_.blocks().on_datagram(head, datagram);
         }
     }
 
@@ -37,22 +36,16 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     void finish(record::Timestamp now);
 
   private:
-    static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
-
     void obey(const PageRecordings::Orders& orders, record::Timestamp now);
     void end_capture(record::Timestamp now);
-    void flush();
 
     PageRecordings* recordings_;
     sink::DemoSink demos_;
     bool demos_on_ = false;
     sink::DemoLosses told_{}; ///< losses that are counted already
-    sink::CaptureBlocks blocks_;
     std::uint32_t round_ = 0;
     std::optional<sink::FileQueue::File> capture_;
-    std::vector<std::byte> gathered_;
-    std::uint64_t lost_ = 0;    ///< datagrams, since they were last told
-    std::uint64_t packets_ = 0; ///< in gathered_
+    sink::CaptureGathering gathering_;
 };
 
 } // namespace tw::run

@@ -32,11 +32,16 @@ enum class Word : std::uint8_t {
     look,      ///< to one that waits: the observer before it has written all, and left what is in
                ///< the file of this descriptor, if there is one
     // from the observer
-    reopen, ///< the file of records does not stand under its name any more: open it again
+    reopen, ///< the file of records does not stand under its name any more, or with the text
+            ///< "capture" that of the capture: open it again
     resync, ///< ask the server for everything anew, for the session with this number in the rings
     // from the relay
-    flight, ///< write what the flight recorder keeps
+    flight,  ///< write what the flight recorder keeps
+    capture, ///< as `records`, of the capture
 };
+
+/// The text of Word::reopen where it is about the capture.
+inline constexpr std::string_view kOfCapture = "capture";
 
 /// One end of the line between the relay's process and the observer's: whole messages, in order.
 /// Neither end ever waits for the other.

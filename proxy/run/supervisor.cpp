@@ -29,7 +29,7 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
                         parts_.impair(*impairment);
                     }
                 },
-            .open_records = [this] { open_records(); },
+            .open_again = [this](Word word) { open_again(word); },
             .resync = parts_.resync,
             .follows = parts_.follows});
     }
@@ -119,17 +119,18 @@ void Supervisor::every_second(const boost::system::error_code& error) {
 }
 
 /// The observer finds another file, or none, under the name of its own.
-void Supervisor::open_records() {
+void Supervisor::open_again(Word word) {
     const relay::UniqueFd file =
-        options_.open_records ? options_.open_records() : relay::UniqueFd{};
+        options_.open_again ? options_.open_again(word) : relay::UniqueFd{};
     const int error = file.valid() ? 0 : errno;
-    if (error != 0 && error != records_error_reported_) {
-        spdlog::error("the file of records is gone, and cannot be made again: {}",
+    if (error != 0 && error != open_errors_reported_[word]) {
+        spdlog::error("the file of {} is gone, and cannot be made again: {}",
+                      word == Word::capture ? "the capture" : "records",
                       std::generic_category().message(error));
     }
-    records_error_reported_ = error;
+    open_errors_reported_[word] = error;
     if (file.valid()) {
-        tell(Word::records, {}, file.get());
+        tell(word, {}, file.get());
     }
 }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,7 +35,7 @@ struct Reload {
     std::optional<relay::Impairment> impairment{};
     std::optional<std::string> log_level{}; ///< as spdlog names it
     std::optional<PageToken> token{};
-    /// Word::records and Word::summary, and what to go on in.
+    /// Word::records, Word::capture and Word::summary, and what to go on in.
     std::vector<std::pair<Word, relay::UniqueFd>> files{};
 };
 
@@ -45,8 +46,9 @@ struct SupervisorOptions {
     Greeting greeting{}; ///< what each observer is told first
     std::optional<TimeLimit> time_limit{};
     std::function<Reload()> reload{}; ///< on SIGHUP; none: there is nothing to change
-    /// Opens the file of records again, for an observer that finds it gone; invalid, with errno: no.
-    std::function<relay::UniqueFd()> open_records{};
+    /// Opens the file of Word::records or Word::capture again, for an observer that finds it gone;
+    /// invalid, with errno: no.
+    std::function<relay::UniqueFd(Word word)> open_again{};
     Terminal terminal{};
 };
 
@@ -80,7 +82,8 @@ class Supervisor {
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }
 
-    /// Starts the observer. Returns how it ended where it could not begin; it has said why.
+    /// Starts the observer. Returns how it ended where it could not begin; it has said why. Where a
+    /// signal comes meanwhile that ends the run, that is how it ended.
     [[nodiscard]] std::optional<Ending> open();
 
     /// Until a signal comes or the time is over, which counts from `started`, or stop() is called.
@@ -103,7 +106,7 @@ class Supervisor {
     void on_signal(int signal);
     void reload();
     void every_second(const boost::system::error_code& error);
-    void open_records();
+    void open_again(Word word);
 
     SupervisorOptions options_;
     Parts parts_;
@@ -114,7 +117,7 @@ class Supervisor {
     std::optional<Signals> signals_; ///< last: where this cannot start, they end the process
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
-    int records_error_reported_ = 0;
+    std::map<Word, int> open_errors_reported_;
 };
 
 } // namespace tw::run

@@ -113,10 +113,9 @@ inspect::Options Worker::inspect_options(const PipelineOptions& options) {
     if (options.stats) {
         observers_.add(attribution_);
     }
-    if (options.capture) {
+    if (options.capture != nullptr) {
         using Choice = sink::CaptureSink::Choice;
-        capture_.emplace(*options.files, *options.capture,
-                         options.capture_filter ? Choice::wanted : Choice::all);
+        capture_.emplace(*options.capture, options.capture_filter ? Choice::wanted : Choice::all);
         observers_.add(capture_observer_.emplace(*capture_));
     }
     if (options.feed != nullptr) {

@@ -56,9 +56,9 @@ struct PipelineOptions {
     admin::Feed* feed = nullptr;   ///< what its viewers are shown; null: there is no page
     std::string pseudonym_key{};   ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
-    std::optional<sink::FileQueue::File> capture{}; ///< where datagrams are written
+    sink::Output* capture = nullptr;                ///< where datagrams are written; null: nowhere
     std::optional<filter::Filter> capture_filter{}; ///< only those that give a record like this
-    sink::FileQueue* files = nullptr; ///< of demos and the capture; set where there are any
+    sink::FileQueue* files = nullptr;               ///< of demos; set where there are any
     /// Asks for a full snapshot of a session; false when that cannot be. None: nobody may ask.
     std::function<bool(std::uint32_t session)> resync{};
     std::optional<sink::FlightOptions> flight{};

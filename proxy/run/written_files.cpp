@@ -15,7 +15,7 @@ void WrittenFiles::complain() {
     }
 }
 
-std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses, std::uint64_t datagrams) {
+std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     if (page_) {
         page_->finish();
     }
@@ -27,11 +27,10 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses, std::uint64_t
     if (losses.late != 0) {
         spdlog::info("{} snapshots came behind a younger one and are in no demo", losses.late);
     }
-    const std::uint64_t missing = losses.snapshots + losses.messages + datagrams + files_->lost();
+    const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
     if (missing != 0) {
-        spdlog::error("of demos {} snapshots and {} messages are missing, of the capture {} "
-                      "datagrams, of both {} blocks",
-                      losses.snapshots, losses.messages, datagrams, files_->lost());
+        spdlog::error("of demos {} snapshots, {} messages and {} blocks are missing",
+                      losses.snapshots, losses.messages, files_->lost());
     }
     return missing;
 }

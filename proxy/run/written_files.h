@@ -31,15 +31,15 @@ class WrittenFiles {
 
     [[nodiscard]] PageRecordings* page() { return page_ ? &*page_ : nullptr; }
 
-    /// Of demos and the capture; null: there are none.
+    /// Of demos; null: there are none.
     [[nodiscard]] sink::FileQueue* files() { return files_ ? &*files_ : nullptr; }
 
     [[nodiscard]] sink::FileQueue* flight() { return flight_ ? &*flight_ : nullptr; }
 
     /// Once a second: says what could not be written, each file once, and ends what cannot go on.
     void complain();
-    /// Writes what is left of demos and the capture; returns how much is missing in them.
-    [[nodiscard]] std::uint64_t finish(const sink::DemoLosses& losses, std::uint64_t datagrams);
+    /// Writes what is left of demos; returns how much is missing in them.
+    [[nodiscard]] std::uint64_t finish(const sink::DemoLosses& losses);
     void finish_flight(const sink::FlightTally& tally);
 
   private:

@@ -3,8 +3,7 @@
 #include "proxy/record/describe_finding.h"
 #include "proxy/record/terminal_text.h"
 
-#include <array>
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,27 +53,27 @@ void CaptureBlocks::take(const record::SessionRecord& record) {
         sessions_[session] = {
             .client = parse_endpoint(record.client).value_or(stand_in(session)),
             .server = parse_endpoint(record.server).value_or(stand_in(0)),
-            .told = fmt::format("session {}: {} to {}", session, record.client, record.server)};
-        comment(sessions_[session].told);
+            .told = fmt::format("session {}: {} to {}", session, record.client, record.server),
+            .introduced = introduction_};
+        say(sessions_[session].told);
         if (sessions_.size() > kMaxSessions) {
             sessions_.erase(sessions_.begin());
         }
         break;
     case record::SessionEvent::established:
-        comment(fmt::format("session {}: established, {}", session, record.protocol));
+        say(fmt::format("session {}: established, {}", session, record.protocol));
         break;
     case record::SessionEvent::close:
-        comment(
-            fmt::format("session {}: closed: {}", session, record::terminal_text(record.reason)));
+        say(fmt::format("session {}: closed: {}", session, record::terminal_text(record.reason)));
         break;
     }
 }
 
 void CaptureBlocks::take(const record::FindingRecord& record) {
-    comment(record::describe(record));
+    say(record::describe(record));
 }
 
-void CaptureBlocks::comment(std::string text) {
+void CaptureBlocks::say(std::string text) {
     if (comments_.size() < kMaxComments) {
         comments_.push_back("twscope: " + std::move(text));
     }
@@ -87,6 +86,9 @@ bool CaptureBlocks::end_datagram(Bytes& out) {
     }
     const bool to_server = head_.direction == wire::Direction::c2s;
     const bool known = found != sessions_.end();
+    if (known && std::exchange(found->second.introduced, introduction_) != introduction_) {
+        say(found->second.told + ", from before");
+    }
     const FrameEndpoint client = known ? found->second.client : stand_in(head_.session);
     const FrameEndpoint server = known ? found->second.server : stand_in(0);
     make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
@@ -119,16 +121,24 @@ std::uint64_t whole_capture_bytes(int descriptor) {
     if (::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode)) {
         return 0;
     }
+    constexpr std::size_t kPiece = std::size_t{1} << 16U;
     const auto size = static_cast<std::uint64_t>(found.st_size);
-    constexpr std::uint64_t kSmallestBlock = 12;
-    std::uint64_t at = 0;
-    std::array<std::uint32_t, 2> head{}; // type, length; in our own byte order
-    while (size - at >= kSmallestBlock &&
-           ::pread(descriptor, head.data(), sizeof head, static_cast<off_t>(at)) == sizeof head &&
-           head[1] >= kSmallestBlock && head[1] % 4 == 0 && head[1] <= size - at) {
-        at += head[1];
+    std::string piece;
+    std::uint64_t begin = 0; // of the piece
+    for (std::uint64_t at = 0;;) {
+        if (at + PcapngBlock::kHead > begin + piece.size()) {
+            piece.resize(kPiece);
+            const ssize_t read =
+                ::pread(descriptor, piece.data(), piece.size(), static_cast<off_t>(at));
+            piece.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+            begin = at;
+        }
+        const auto block = PcapngBlock::read(std::string_view{piece}.substr(at - begin));
+        if (!block || block->size > size - at) {
+            return at;
+        }
+        at += block->size;
     }
-    return at;
 }
 
 } // namespace tw::sink

@@ -32,6 +32,12 @@ class CaptureBlocks {
         datagram_ = datagram;
     }
 
+    /// Stands with the datagram at hand, or the next one.
+    void say(std::string text);
+
+    /// Each session is described once more, with its next datagram: a new file begins.
+    void introduce_again() { ++introduction_; }
+
     /// Appends the datagram's block. False: it is too long for one.
     [[nodiscard]] bool end_datagram(Bytes& out);
     /// Appends what was said since the last datagram, if anything was.
@@ -53,14 +59,14 @@ class CaptureBlocks {
         FrameEndpoint client;
         FrameEndpoint server;
         std::string told; ///< of its beginning
+        std::uint32_t introduced = 0;
     };
 
     void take(const record::SessionRecord& record);
     void take(const record::FindingRecord& record);
-    void comment(std::string text);
-
     PcapngEncoder encoder_;
     std::map<std::uint32_t, Ends> sessions_;
+    std::uint32_t introduction_ = 0;      ///< which one is due
     record::RecordHead head_;             ///< of the datagram at hand
     std::span<const std::byte> datagram_; ///< valid until its end
     std::vector<std::string> comments_;   ///< of the datagram at hand, or the next one

@@ -1,33 +1,48 @@
 #include "proxy/sink/capture_sink.h"
 
-#include <utility>
+#include <string_view>
 
 namespace tw::sink {
 
+CaptureSink::CaptureSink(Output& output, Choice choice)
+    : output_{&output}, choice_{choice}, segment_{output.segment()},
+      gathering_{[this](std::span<const std::byte> blocks) {
+          output_->write_in(segment_,
+                            {reinterpret_cast<const char*>(blocks.data()), blocks.size()});
+          return true;
+      }} {}
+
+void CaptureSink::on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) {
+    if (output_->segment() != segment_) {
+        begin_segment();
+    }
+    wanted_ = choice_ == Choice::all;
+    gathering_.blocks().on_datagram(head, datagram);
+}
+
 void CaptureSink::on_datagram_end() {
-    if (!wanted_) {
-        return; // what was said of it stands with the next one
+    if (wanted_) { // else what was said of it stands with the next one
+        gathering_.end_datagram();
+        lost_ += gathering_.take_lost();
     }
-    if (!blocks_.end_datagram(gathered_)) {
-        ++lost_;
-        return;
-    }
-    ++gathered_packets_;
-    if (gathered_.size() >= kBlockBytes) {
-        flush();
-    }
+}
+
+void CaptureSink::begin_segment() {
+    gathering_.flush();
+    segment_ = output_->segment();
+    output_->arrive(segment_);
+    gathering_.blocks().introduce_again();
 }
 
 void CaptureSink::flush() {
-    const std::uint64_t packets = std::exchange(gathered_packets_, 0);
-    if (!gathered_.empty() && !files_->append(file_, std::exchange(gathered_, {}))) {
-        lost_ += packets;
+    if (output_->segment() != segment_) {
+        begin_segment();
     }
+    gathering_.flush();
 }
 
 void CaptureSink::finish(record::Timestamp time) {
-    blocks_.finish(time, gathered_);
-    flush();
+    gathering_.finish(time);
 }
 
 } // namespace tw::sink

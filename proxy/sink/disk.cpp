@@ -11,6 +11,7 @@ namespace tw::sink {
 namespace {
 
 constexpr mode_t kReadableByAll = 0644;
+constexpr mode_t kReadableByOwner = 0600; // it holds passwords
 
 FileFacts facts_of(const struct stat& found) {
     return {.device = found.st_dev,
@@ -22,9 +23,10 @@ FileFacts facts_of(const struct stat& found) {
 
 } // namespace
 
-int Disk::open(const std::string& path, How how) {
+int Disk::open(const std::string& path, How how, Readers readers) {
     const int extra = how == How::empty ? O_TRUNC : how == How::create ? O_EXCL : 0;
-    return ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | extra, kReadableByAll);
+    return ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | extra,
+                  readers == Readers::all ? kReadableByAll : kReadableByOwner);
 }
 
 ssize_t Disk::write(int file, std::string_view bytes) {

@@ -23,6 +23,9 @@ struct FileFacts {
     }
 };
 
+/// Who may read a file.
+enum class Readers : std::uint8_t { all, owner };
+
 /// The calls by which a recording reaches its files. They are the system's, and set errno; a test has
 /// a disk of its own that fails when it is told to.
 class Disk {
@@ -41,7 +44,9 @@ class Disk {
     virtual ~Disk() = default;
 
     /// Always for reading, too, and always written at its end. Negative when it cannot be opened.
-    [[nodiscard]] virtual int open(const std::string& path, How how);
+    /// `readers`: of one that is made.
+    [[nodiscard]] virtual int open(const std::string& path, How how,
+                                   Readers readers = Readers::all);
     [[nodiscard]] virtual ssize_t write(int file, std::string_view bytes);
     [[nodiscard]] virtual bool truncate(int file, std::uint64_t size);
     [[nodiscard]] virtual bool sync(int file);

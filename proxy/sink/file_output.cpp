@@ -5,6 +5,8 @@
 #include <chrono>
 #include <climits>
 #include <system_error>
+#include <thread>
+#include <tuple>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -22,21 +24,49 @@ constexpr int kLooksInHurry = 8;
 
 constexpr mode_t kReadableByAll = 0644;
 
-int open_for(const std::string& path) {
+/// Never waits: to open a pipe that nobody reads fails with ENXIO.
+int open_at_once(const std::string& path, int how) {
+    const int file = ::open(
+        path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kReadableByAll);
+    if (file >= 0) {
+        std::ignore = ::fcntl(file, F_SETFL, O_APPEND);
+    }
+    return file;
+}
+
+int open_for(const std::string& path, std::chrono::milliseconds reader_time) {
+    constexpr std::chrono::milliseconds kPause{20};
     if (path == "-") {
         return ::dup(STDOUT_FILENO);
     }
-    return ::open(path.c_str(), O_WRONLY | O_TRUNC | O_APPEND | O_CREAT | O_CLOEXEC,
-                  kReadableByAll);
+    const auto deadline = std::chrono::steady_clock::now() + reader_time;
+    while (true) {
+        const int file = open_at_once(path, O_TRUNC);
+
+        struct stat found {};
+
+        if (file >= 0 || errno != ENXIO || ::stat(path.c_str(), &found) != 0 ||
+            !S_ISFIFO(found.st_mode)) {
+            return file;
+        }
+        if (std::chrono::steady_clock::now() >= deadline) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+        std::this_thread::sleep_for(kPause);
+    }
 }
 
 } // namespace
 
-FileOutput::FileOutput(const std::string& path) : path_{path}, descriptor_{open_for(path)} {
+FileOutput::FileOutput(const std::string& path, const Units& units,
+                       std::chrono::milliseconds reader_time)
+    : path_{path}, units_{&units}, descriptor_{open_for(path, reader_time)} {
     if (descriptor_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
     learn_kind();
+    put(units_->head());
 }
 
 FileOutput::~FileOutput() {
@@ -45,7 +75,7 @@ FileOutput::~FileOutput() {
 }
 
 int FileOutput::open_again(const std::string& path) {
-    return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kReadableByAll);
+    return open_at_once(path, 0);
 }
 
 void FileOutput::go_on_in(int descriptor) {
@@ -124,7 +154,7 @@ void FileOutput::put(std::string_view block) {
         }
     }
     if (failed()) {
-        lost_lines_ += lines_in(block);
+        lost_ += units_->count(block);
     }
 }
 

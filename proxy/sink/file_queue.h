@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/sink/disk.h"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -28,8 +30,7 @@ class FileQueue {
         wait,   ///< of a file that is decoded: nothing runs away
     };
 
-    /// Who may read a file.
-    enum class Readers : std::uint8_t { all, owner };
+    using Readers = sink::Readers;
 
     using File = std::uint32_t;
 

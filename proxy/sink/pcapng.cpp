@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace tw::sink {
 
@@ -10,7 +11,6 @@ namespace {
 constexpr std::uint32_t kSection = 0x0a0d0d0a;
 constexpr std::uint32_t kInterface = 1;
 constexpr std::uint32_t kStatistics = 5;
-constexpr std::uint32_t kPacket = 6;
 constexpr std::uint32_t kByteOrder = 0x1a2b3c4d;
 constexpr std::uint32_t kUnknownLength = 0xffffffff;
 constexpr std::uint32_t kSnapLength = 262144;
@@ -96,7 +96,7 @@ void PcapngEncoder::interface(const PcapngInterface& interface, Bytes& out) cons
 }
 
 void PcapngEncoder::packet(const PcapngPacket& packet, Bytes& out) const {
-    const std::size_t at = begin(kPacket, out);
+    const std::size_t at = begin(kPacketBlock, out);
     put32(packet.interface, out);
     put32(static_cast<std::uint32_t>(packet.time >> 32U), out);
     put32(static_cast<std::uint32_t>(packet.time), out);
@@ -130,6 +130,26 @@ void PcapngEncoder::statistics(std::uint32_t interface, std::uint64_t time,
     }
     put32(0, out);
     end(at, out);
+}
+
+std::optional<PcapngBlock> PcapngBlock::read(std::string_view head) {
+    constexpr std::uint32_t kSmallest = 12;
+    PcapngBlock block;
+    if (head.size() < kHead) {
+        return std::nullopt;
+    }
+    std::memcpy(&block.type, head.data(), sizeof block.type);
+    std::memcpy(&block.size, head.data() + sizeof block.type, sizeof block.size);
+    return block.size >= kSmallest && block.size % 4 == 0 ? std::optional{block} : std::nullopt;
+}
+
+std::optional<PcapngBlock> BlockWalk::next() {
+    const auto block = PcapngBlock::read(text_.substr(at_));
+    if (!block || block->size > text_.size() - at_) {
+        return std::nullopt;
+    }
+    at_ += block->size;
+    return block;
 }
 
 } // namespace tw::sink

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ class PcapngEncoder {
   public:
     using Bytes = std::vector<std::byte>;
 
+    /// The type of a packet's block.
+    static constexpr std::uint32_t kPacketBlock = 6;
     /// Longer comments are cut.
     static constexpr std::size_t kMaxComment = 1024;
 
@@ -59,6 +62,32 @@ class PcapngEncoder {
     void end(std::size_t begin, Bytes& out) const;
 
     bool big_endian_;
+};
+
+/// What a block begins with; nothing for what is none, in this machine's byte order.
+struct PcapngBlock {
+    std::uint32_t type = 0;
+    std::uint32_t size = 0; ///< of all of it
+
+    static constexpr std::size_t kHead = 8;
+
+    [[nodiscard]] static std::optional<PcapngBlock> read(std::string_view head);
+};
+
+/// Goes from block to block, as far as they are whole.
+class BlockWalk {
+  public:
+    explicit BlockWalk(std::string_view text) : text_{text} {}
+
+    /// The next one, which it goes behind.
+    [[nodiscard]] std::optional<PcapngBlock> next();
+
+    /// Bytes that it has gone over.
+    [[nodiscard]] std::size_t at() const { return at_; }
+
+  private:
+    std::string_view text_;
+    std::size_t at_ = 0;
 };
 
 } // namespace tw::sink

@@ -1,8 +1,5 @@
 #include "proxy/sink/queued_output.h"
 
-#include "proxy/record/records.h"
-#include "proxy/sink/json_lines.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <tuple>
@@ -24,17 +21,6 @@ std::int64_t utc_now() {
                std::chrono::system_clock::now().time_since_epoch())
         .count();
 }
-
-/// Appends one line to a text.
-class LineText final : public Output {
-  public:
-    explicit LineText(std::string& text) : text_{&text} {}
-
-    void write(std::string_view block) override { text_->append(block); }
-
-  private:
-    std::string* text_;
-};
 
 std::string_view cause_of(int error) {
     switch (error) {
@@ -90,27 +76,20 @@ void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
 }
 
 void QueuedOutput::drop(std::string_view block) {
-    const std::uint64_t lines = lines_in(block);
-    dropped_lines_ += lines;
+    const std::uint64_t count = target_->units().count(block);
+    dropped_ += count;
     if (!loss_) {
         loss_ = Loss{.since = utc_now(), .cause = cause_of(target_->error())};
     }
-    loss_->lines += lines;
+    loss_->count += count;
 }
 
 void QueuedOutput::tell_of_loss(std::string& queue) {
-    if (!loss_ || loss_->lines == 0) {
+    if (!loss_ || loss_->count == 0) {
         return;
     }
-    const record::LossRecord record{.head = {.time = utc_now()},
-                                    .lost = loss_->lines,
-                                    .since = loss_->since,
-                                    .cause = loss_->cause};
+    queue.append(target_->units().loss(*loss_, utc_now()));
     loss_.reset();
-    LineText text{queue};
-    JsonLines line{{}, text};
-    line.on_record(&record);
-    line.flush();
 }
 
 void QueuedOutput::arrive(std::uint32_t segment) {
@@ -121,9 +100,9 @@ void QueuedOutput::arrive(std::uint32_t segment) {
     wake_.notify_one();
 }
 
-std::uint64_t QueuedOutput::dropped_lines() const {
+std::uint64_t QueuedOutput::dropped() const {
     const std::lock_guard lock{mutex_};
-    return dropped_lines_;
+    return dropped_;
 }
 
 /// Announces the next segment, and begins it once all have arrived there.
@@ -153,11 +132,8 @@ void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point no
 void QueuedOutput::hand_on() {
     while (handed_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(handed_);
-        std::size_t size = std::min(text.size(), kPiece);
-        if (size < text.size()) {
-            const std::size_t end = text.find('\n', size - 1); // only whole lines
-            size = end == std::string_view::npos ? text.size() : end + 1;
-        }
+        const std::size_t size =
+            text.size() <= kPiece ? text.size() : target_->units().front(text, kPiece);
         target_->write(text.substr(0, size));
         handed_ += size;
         if (progress_ != nullptr) {
@@ -211,7 +187,7 @@ void QueuedOutput::hand_on_or_lose() {
     hand_on();
     if (!writing_.empty()) {
         const std::lock_guard lock{mutex_};
-        dropped_lines_ += lines_in(std::string_view{writing_}.substr(handed_));
+        dropped_ += target_->units().count(std::string_view{writing_}.substr(handed_));
         writing_.clear();
         handed_ = 0;
     }

@@ -16,7 +16,7 @@
 namespace tw::sink {
 
 /// Hands on to a target on a thread of its own. The queue is bounded: when the disk cannot keep up, or
-/// is full, whole blocks are dropped and their lines counted, and nobody waits. A `records_lost` record
+/// is full, whole blocks are dropped and counted, and nobody waits. What the target's units say of a loss
 /// stands where they would.
 ///
 /// Where the target is written in segments, the next one begins when all makers of records have
@@ -45,20 +45,14 @@ class QueuedOutput final : public Output {
 
     void write_in(std::uint32_t segment, std::string_view block) override;
     void arrive(std::uint32_t segment) override;
-    [[nodiscard]] std::uint64_t dropped_lines() const;
+    /// Records, or packets.
+    [[nodiscard]] std::uint64_t dropped() const;
 
     /// Writes all that is queued. Nothing may come behind it. Once; the destructor does it, too.
     void finish();
 
   private:
     using Clock = RecordTarget::Clock;
-
-    /// What was dropped, and is not reported yet.
-    struct Loss {
-        std::uint64_t lines = 0;
-        std::int64_t since = 0; ///< nanoseconds since 1970-01-01 UTC
-        std::string_view cause;
-    };
 
     void run();
     void drop(std::string_view block);
@@ -76,8 +70,8 @@ class QueuedOutput final : public Output {
     std::array<std::string, 2> queues_; ///< for the segment being written, and for the next one
     std::string writing_;               ///< taken from the queue
     std::size_t handed_ = 0;            ///< of it to the target
-    std::uint64_t dropped_lines_ = 0;
-    std::optional<Loss> loss_;
+    std::uint64_t dropped_ = 0;
+    std::optional<Loss> loss_; ///< not reported yet
     bool stop_ = false;
     bool turning_ = false; ///< the next segment was announced
     unsigned arrived_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/sink/output.h"
+#include "proxy/sink/units.h"
 
 #include <chrono>
 #include <cstdint>
@@ -8,11 +9,14 @@
 
 namespace tw::sink {
 
-/// Where records end: a file, a pipe, segments in a folder. One thread writes; what only asks, and
+/// Where records or a capture end: a file, a pipe, segments in a folder. One thread writes; what only asks, and
 /// what only leaves word, may come from any thread.
 class RecordTarget : public Output {
   public:
     using Clock = std::chrono::steady_clock;
+
+    /// What is written there.
+    [[nodiscard]] virtual const Units& units() const { return record_lines(); }
 
     /// To be called from time to time by the thread that writes, also when there is nothing to write.
     virtual void on_time(Clock::time_point /*now*/) {}
@@ -33,11 +37,11 @@ class RecordTarget : public Output {
     /// Writes what is held back, and gives up what cannot be written. Nothing comes behind it.
     virtual void finish() {}
 
-    /// Goes on in another file, which it takes over, from the next whole line on: what was wrong with
+    /// Goes on in another file, which it takes over, from the next whole unit on: what was wrong with
     /// the one before is forgotten, but not what was lost. Where there are segments, in the next one.
     virtual void go_on_in(int descriptor) = 0;
     /// Cuts off what was never finished. Nobody else may write there any more.
-    virtual void go_behind_last_line() = 0;
+    virtual void go_behind_last_unit() = 0;
     /// From now on nothing is waited for that does not come at once.
     virtual void hurry() = 0;
 
@@ -51,7 +55,8 @@ class RecordTarget : public Output {
     [[nodiscard]] virtual const std::string& path() const = 0;
     /// errno of the failure, 0 while all is well.
     [[nodiscard]] virtual int error() const = 0;
-    [[nodiscard]] virtual std::uint64_t lost_lines() const = 0;
+    /// Records, or packets.
+    [[nodiscard]] virtual std::uint64_t lost() const = 0;
 
     [[nodiscard]] bool failed() const { return error() != 0; }
 };

@@ -1,14 +1,13 @@
 #include "proxy/sink/recording.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <stdexcept>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
-#include <unistd.h>
+#include <fmt/format.h>
 
 namespace tw::sink {
 
@@ -24,29 +23,11 @@ constexpr std::chrono::seconds kLookEvery{1};
 /// Segments of the same second that others may have made.
 constexpr int kNamesToTry = 100;
 
-/// Where the last whole line of a file ends; nothing when it cannot be read.
-std::optional<std::uint64_t> end_of_lines(int file, std::uint64_t size) {
-    std::array<char, 4096> piece{};
-    for (std::uint64_t end = size; end > 0;) {
-        const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
-        const ssize_t read = ::pread(file, piece.data(), static_cast<std::size_t>(end - begin),
-                                     static_cast<off_t>(begin));
-        if (read != static_cast<ssize_t>(end - begin)) {
-            return std::nullopt;
-        }
-        const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
-        if (const auto line_end = text.rfind('\n'); line_end != std::string_view::npos) {
-            return begin + line_end + 1;
-        }
-        end = begin;
-    }
-    return 0;
-}
-
 } // namespace
 
 Recording::Recording(RecordingOptions options, Begin begin, Disk& disk)
-    : options_{std::move(options)}, disk_{&disk}, now_{Clock::now()}, opened_{now_}, looked_{now_} {
+    : options_{std::move(options)}, disk_{&disk}, head_{options_.units->head()}, now_{Clock::now()},
+      opened_{now_}, looked_{now_} {
     if (options_.compressed) {
         frames_.emplace();
     }
@@ -77,22 +58,26 @@ void Recording::open(Begin begin) {
         return; // the one before this may still be at it: then the first comes with the first record
     }
     current_ = options_.path;
-    file_ = disk_->open(current_, begin == Begin::empty ? Disk::How::empty : Disk::How::append);
+    file_ = disk_->open(current_, begin == Begin::empty ? Disk::How::empty : Disk::How::append,
+                        options_.readers);
     if (file_ < 0) {
         complain();
     }
     if (begin == Begin::behind && !mend()) {
-        throw std::runtime_error{options_.path +
-                                 " holds something else than compressed records, which would be "
-                                 "spoilt; name another file, or move this one away"};
+        throw std::runtime_error{
+            fmt::format("{} holds something else than {}{}, which would be spoilt; name another "
+                        "file, or move this one away",
+                        options_.path, units().name(), options_.compressed ? ", compressed" : "")};
     }
-    begin_file();
+    if (begin != Begin::shared) {
+        begin_file();
+    }
 }
 
 bool Recording::open_segment() {
     for (int tries = 0; tries < kNamesToTry; ++tries) {
         std::string path = options_.segments->path(disk_->utc(), number_ + 1);
-        const int file = disk_->open(path, Disk::How::create);
+        const int file = disk_->open(path, Disk::How::create, options_.readers);
         if (file < 0 && errno != EEXIST) {
             return false;
         }
@@ -113,9 +98,16 @@ bool Recording::open_segment() {
 
 /// A file without any frame is none to readers of zstd: it gets an empty one.
 void Recording::begin_file() {
+    std::string head = head_;
     const auto facts = frames_ && unit_.empty() ? disk_->facts(file_) : std::nullopt;
-    if (facts && facts->size == 0) {
-        frames_->end(unit_);
+    if (frames_ && (!head.empty() || (facts && facts->size == 0))) {
+        std::string frame;
+        frames_->add(head, frame);
+        frames_->end(frame);
+        head = std::move(frame);
+    }
+    if (!head.empty()) {
+        unit_.insert(0, head);
         std::ignore = write_unit();
     }
     file_bytes_ = 0;
@@ -123,12 +115,15 @@ void Recording::begin_file() {
 
 bool Recording::mend() {
     const auto facts = disk_->facts(file_);
-    if (!facts || !facts->regular || (!options_.compressed && !options_.lines)) {
+    if (!facts || !facts->regular) {
         return true;
     }
     std::optional<std::uint64_t> end;
     if (!options_.compressed) {
-        end = end_of_lines(file_, facts->size);
+        if (units().foreign(file_)) {
+            return false;
+        }
+        end = units().end_in(file_, facts->size);
     } else if (const auto scan = scan_frames(file_)) {
         if (scan->foreign) {
             return false;
@@ -143,10 +138,10 @@ bool Recording::mend() {
 
 void Recording::write(std::string_view block) {
     if (!ready()) {
-        lost_lines_ += lines_in(block);
+        lost_ += units().count(block);
         return;
     }
-    unit_lines_ += lines_in(block);
+    unit_count_ += units().count(block);
     if (!frames_) {
         unit_.append(block);
         std::ignore = put();
@@ -176,7 +171,16 @@ bool Recording::put() {
         error_ = errno;
         return false;
     }
+    if (was_emptied()) {
+        begin_file();
+    }
     return write_unit();
+}
+
+/// By somebody else, as logrotate's copytruncate does it: what follows needs its beginning.
+bool Recording::was_emptied() {
+    const auto facts = head_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->facts(file_);
+    return facts && facts->regular && facts->size == 0;
 }
 
 bool Recording::write_unit() {
@@ -195,18 +199,16 @@ bool Recording::write_unit() {
     }
     unit_.clear();
     written_ = 0;
-    unit_lines_ = 0;
+    unit_count_ = 0;
     error_ = 0;
     return true;
 }
 
-/// Of what was written of the unit only whole lines stay, and of a frame nothing. What cannot be
-/// taken back is completed by the next try.
+/// Of what was written only whole lines or blocks stay, and of a frame nothing. What cannot be taken
+/// back is completed by the next try.
 void Recording::take_back() {
-    const std::size_t end = options_.lines && !frames_
-                                ? unit_.rfind('\n', written_ == 0 ? 0 : written_ - 1)
-                                : std::string::npos;
-    const std::size_t kept = end == std::string::npos || end >= written_ ? 0 : end + 1;
+    const std::size_t kept =
+        frames_ ? 0 : units().whole(std::string_view{unit_}.substr(0, written_));
     const std::size_t torn = written_ - kept;
     const auto facts = disk_->facts(file_);
     const bool gone = facts && facts->size < torn; // somebody else emptied the file meanwhile
@@ -214,7 +216,7 @@ void Recording::take_back() {
         written_ = kept;
         file_bytes_ -= std::min<std::uint64_t>(file_bytes_, torn);
     }
-    unit_lines_ -= lines_in(std::string_view{unit_}.substr(0, kept));
+    unit_count_ -= units().count(std::string_view{unit_}.substr(0, kept));
     unit_.erase(0, kept);
     written_ -= kept;
 }
@@ -257,8 +259,8 @@ void Recording::go_on_in(int descriptor) {
 
 /// Does what others left word of.
 void Recording::obey() {
-    if (mend_.exchange(false) && file_ >= 0) {
-        std::ignore = mend(); // something else was found when it was opened
+    if (mend_.exchange(false) && file_ >= 0 && mend()) {
+        begin_file();
     }
     if (const int next = next_.exchange(-1); next >= 0) {
         change_file(next);
@@ -354,10 +356,10 @@ void Recording::finish() {
     obey();
     end_frame();
     if (!unit_.empty() && !put()) {
-        lost_lines_ += unit_lines_;
+        lost_ += unit_count_;
         unit_.clear();
         written_ = 0;
-        unit_lines_ = 0;
+        unit_count_ = 0;
     }
     if (options_.sync != SyncPolicy::none) {
         sync();

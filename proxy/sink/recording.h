@@ -31,8 +31,8 @@ struct RotateLimits {
 struct RecordingOptions {
     std::string path; ///< of the one file, or of what is named by the user where there are segments
     bool compressed = false;
-    /// What may be cut in two: lines; false: only between what two calls of write() hand over.
-    bool lines = true;
+    const Units* units = &record_lines(); ///< what it consists of
+    Readers readers = Readers::all;
     std::optional<SegmentNames> segments{};
     RotateLimits rotate{};
     KeepLimits keep{};
@@ -42,8 +42,8 @@ struct RecordingOptions {
 /// A recording on a disk: one file that is only ever appended to, or segments. What is in it can be
 /// read at any time, but for what was written within the last second where it is compressed.
 ///
-/// What is written comes in units: lines, or a frame of zstd a second. Of a unit that does not fit,
-/// what was written is taken back, and it waits: nothing is lost as long as who writes can wait, too.
+/// It is written line by line, or block by block; compressed, a frame of zstd a second. Of what does not
+/// fit, what was written is taken back, and it waits: nothing is lost as long as who writes can wait, too.
 /// So whoever reads, and whoever goes on after the process was killed, finds whole units.
 class Recording final : public RecordTarget {
   public:
@@ -62,6 +62,8 @@ class Recording final : public RecordTarget {
     Recording(Recording&&) = delete;
     Recording& operator=(Recording&&) = delete;
 
+    [[nodiscard]] const Units& units() const override { return *options_.units; }
+
     /// What comes while it is not ready is lost.
     void write(std::string_view block) override;
     void on_time(Clock::time_point now) override;
@@ -76,7 +78,7 @@ class Recording final : public RecordTarget {
 
     void go_on_in(int descriptor) override;
 
-    void go_behind_last_line() override { mend_ = true; }
+    void go_behind_last_unit() override { mend_ = true; }
 
     void hurry() override { hurried_ = true; }
 
@@ -88,7 +90,7 @@ class Recording final : public RecordTarget {
 
     [[nodiscard]] int error() const override { return error_; }
 
-    [[nodiscard]] std::uint64_t lost_lines() const override { return lost_lines_; }
+    [[nodiscard]] std::uint64_t lost() const override { return lost_; }
 
   private:
     void open(Begin begin);
@@ -99,6 +101,7 @@ class Recording final : public RecordTarget {
     void end_frame();
     /// Writes the unit at hand. False: not now.
     bool put();
+    [[nodiscard]] bool was_emptied();
     bool write_unit();
     void take_back();
     void obey();
@@ -109,6 +112,7 @@ class Recording final : public RecordTarget {
 
     RecordingOptions options_;
     Disk* disk_;
+    std::string head_; ///< of each file
     int file_ = -1;
     std::string current_; ///< the path of file_
     std::optional<FrameWriter> frames_;
@@ -117,7 +121,7 @@ class Recording final : public RecordTarget {
     std::uint64_t frame_bytes_ = 0; ///< in it, before they were compressed
     std::string unit_;              ///< not written yet, from `written_` on
     std::size_t written_ = 0;
-    std::uint64_t unit_lines_ = 0;
+    std::uint64_t unit_count_ = 0; ///< records or packets in it
     std::uint64_t file_bytes_ = 0; ///< written to this file
     bool unsynced_ = false;
     std::uint64_t number_ = 0; ///< of the last segment
@@ -131,7 +135,7 @@ class Recording final : public RecordTarget {
     std::atomic<bool> hurried_{false};
     std::atomic<bool> moved_{false};
     std::atomic<int> error_{0};
-    std::atomic<std::uint64_t> lost_lines_{0};
+    std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> cut_bytes_{0};
 };
 

@@ -66,7 +66,8 @@ std::optional<Segment> parse_segment(std::string_view file) {
     }
     const std::string_view digits = stem.substr(dash + 1);
     const std::string_view front = stem.substr(0, dash);
-    Segment segment{.file = std::string{file}, .name = {}};
+    Segment segment{
+        .file = std::string{file}, .name = {}, .suffix = std::string{file.substr(stem.size())}};
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), segment.number);
     if (digits.size() < kLeastDigits || read.ec != std::errc{} ||
         read.ptr != digits.data() + digits.size() || front.size() < kTimeShape.size() + 2) {
@@ -88,7 +89,7 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
          entry.increment(error)) {
         auto segment = parse_segment(entry->path().filename().string());
         if (segment && (names == nullptr ||
-                        (segment->name == names->name && segment->file.ends_with(names->suffix)))) {
+                        (segment->name == names->name && segment->suffix == names->suffix))) {
             segments.push_back(*std::move(segment));
         }
     }

@@ -24,9 +24,13 @@ struct SegmentNames {
 
 /// A segment that is there.
 struct Segment {
-    std::string file; ///< in its folder
-    std::string name; ///< of the recording that it belongs to
+    std::string file;   ///< in its folder
+    std::string name;   ///< of the recording that it belongs to
+    std::string suffix; ///< ".jsonl.zst"
     std::uint64_t number = 0;
+
+    /// Of a capture, and not of records.
+    [[nodiscard]] bool is_capture() const { return suffix.starts_with(".pcapng"); }
 };
 
 /// Reads a name; nothing when a file of this name is no segment.

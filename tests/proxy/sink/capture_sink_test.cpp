@@ -1,14 +1,14 @@
-// Covers: proxy/sink/capture_target.cpp, proxy/sink/capture_blocks.cpp
+// Covers: proxy/sink/capture_blocks.cpp, proxy/sink/capture_gathering.cpp
 #include "proxy/capture/capture_run.h"
 #include "proxy/run/capture_observer.h"
 #include "proxy/sink/capture_sink.h"
-#include "proxy/sink/capture_target.h"
+#include "proxy/sink/recording.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/json_records.h"
 #include "tests/support/test_data.h"
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <iterator>
@@ -16,18 +16,17 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 using namespace tw;
 using sink::CaptureSink;
-using sink::CaptureTarget;
-using sink::FileQueue;
+using sink::Recording;
 
 namespace {
 
@@ -48,8 +47,34 @@ class Both final : public record::RecordSink {
     record::RecordSink* other_;
 };
 
+/// Keeps what was made for each segment; the next one begins after so many bytes.
+class Segments final : public sink::Output {
+  public:
+    std::vector<std::string> texts;
+    std::size_t arrived = 1;
+
+    void write(std::string_view block) override { write_in(segment(), block); }
+
+    [[nodiscard]] std::uint32_t segment() const override {
+        constexpr std::size_t kBytes = 60'000;
+        const bool full = !texts.empty() && texts.back().size() >= kBytes;
+        return static_cast<std::uint32_t>(std::max<std::size_t>(1, texts.size()) + (full ? 1 : 0));
+    }
+
+    void write_in(std::uint32_t segment, std::string_view block) override {
+        texts.resize(std::max<std::size_t>(texts.size(), segment));
+        texts[segment - 1] += block;
+    }
+
+    void arrive(std::uint32_t segment) override { arrived = segment; }
+};
+
+sink::RecordingOptions capture_in(const std::filesystem::path& path) {
+    return {.path = path, .units = &sink::capture_units(), .readers = sink::Readers::owner};
+}
+
 /// The records of a capture, which is written again on the way.
-std::string decode(const std::string& path, CaptureSink* capture) {
+std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) {
     test::NoMaps maps;
     test::TextOutput output;
     sink::JsonLines json{{.show_secrets = true}, output};
@@ -61,7 +86,7 @@ std::string decode(const std::string& path, CaptureSink* capture) {
     }
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.observers = &observers}, maps, sinks, numbers};
-    capture::CaptureRun run{{path}, {}};
+    capture::CaptureRun run{paths, {}};
     run.read(inspector);
     if (capture != nullptr) {
         capture->finish(run.last());
@@ -93,15 +118,12 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
         const auto path = folder.path() / "a.pcapng";
         std::string first;
         {
-            FileQueue files{FileQueue::Full::wait};
-            CaptureTarget target{path, CaptureTarget::Begin::empty};
-            const auto file = target.give_to(files);
-            target.begin(files, file);
-            CaptureSink capture{files, file};
-            first = decode(test::test_data("golden/" + name + ".pcap"), &capture);
+            Recording target{capture_in(path), Recording::Begin::empty};
+            CaptureSink capture{target};
+            first = decode({test::test_data("golden/" + name + ".pcap")}, &capture);
             CHECK(capture.lost() == 0);
         }
-        const bool same = first == decode(path, nullptr);
+        const bool same = first == decode({path}, nullptr);
         CHECK(same);
         CHECK(first.size() > 10'000);
         const std::string bytes = content(path);
@@ -114,15 +136,12 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
 TEST_CASE("a capture goes on behind its last whole block, in a section of its own") {
     const test::FilledFolder folder;
     const auto path = folder.path() / "a.pcapng";
-    const auto write = [&path](CaptureTarget::Begin begin) {
-        FileQueue files{FileQueue::Full::wait};
-        CaptureTarget target{path, begin};
-        const auto file = target.give_to(files);
-        target.begin(files, file);
-        CaptureSink capture{files, file};
-        return decode(test::test_data("golden/token-map-download.pcap"), &capture);
+    const auto write = [&path](Recording::Begin begin) {
+        Recording target{capture_in(path), begin};
+        CaptureSink capture{target};
+        return decode({test::test_data("golden/token-map-download.pcap")}, &capture);
     };
-    write(CaptureTarget::Begin::empty);
+    write(Recording::Begin::empty);
     const auto once = content(path).size();
     for (const std::size_t cut : {1U, 11U, 40U}) {
         CAPTURE(cut);
@@ -130,51 +149,89 @@ TEST_CASE("a capture goes on behind its last whole block, in a section of its ow
         const std::uint64_t whole = whole_bytes(path);
         CHECK(whole < once - cut + 1);
         CHECK(whole > once / 2);
-        write(CaptureTarget::Begin::behind);
+        write(Recording::Begin::behind);
         CHECK(content(path).size() == whole + once);
         CHECK(whole_bytes(path) == whole + once);
     }
-    write(CaptureTarget::Begin::empty);
+    write(Recording::Begin::empty);
     CHECK(content(path).size() == once);
 }
 
-TEST_CASE("what can be no capture is refused, and its bytes are nobody's blocks") {
+TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks") {
     const test::FilledFolder folder;
-    CHECK_THROWS_AS((CaptureTarget{"/no such/file", CaptureTarget::Begin::empty}),
-                    std::system_error);
-    const auto pipe = folder.path() / "pipe";
-    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    {
-        FileQueue files;
-        CaptureTarget target{pipe, CaptureTarget::Begin::empty};
-        const auto queued = target.give_to(files);
-        target.begin(files, queued);
-        files.finish();
-        std::array<char, 4> magic{};
-        CHECK(::read(reader, magic.data(), magic.size()) == 4);
-        CHECK(magic[0] == '\x0a');
-    }
-    ::close(reader);
-    CHECK_THROWS_AS((CaptureTarget{"/dev/null", CaptureTarget::Begin::empty}), std::system_error);
     CHECK(sink::whole_capture_bytes(-1) == 0);
     const auto file = folder.path() / "text";
     const std::string_view text = "this is no capture at all";
     std::ofstream{file} << text;
     CHECK(whole_bytes(file) == 0);
-    CHECK_THROWS_AS((CaptureTarget{file, CaptureTarget::Begin::behind}), std::runtime_error);
+    CHECK_THROWS_AS((Recording{capture_in(file), Recording::Begin::behind}), std::runtime_error);
     CHECK(content(file).size() == text.size()); // and it is as it was
+}
+
+TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as a whole") {
+    const test::FilledFolder folder;
+    const auto path = folder.path() / "a.pcapng";
+    {
+        Recording target{capture_in(path), Recording::Begin::empty};
+        CaptureSink capture{target};
+        const test::Bytes datagram(1000, std::byte{7});
+        for (int i = 0; i < 1000; ++i) {
+            capture.on_datagram({.time = i, .session = 1}, datagram);
+            capture.on_datagram_end();
+        }
+        capture.finish(1000);
+    }
+
+    struct stat found {};
+
+    REQUIRE(::stat(path.c_str(), &found) == 0);
+    CHECK((found.st_mode & 0777U) == 0600U);
+    CHECK(whole_bytes(path) == content(path).size());
+}
+
+TEST_CASE("a capture that somebody empties begins anew") {
+    const test::FilledFolder folder;
+    const auto path = folder.path() / "a.pcapng";
+    Recording target{capture_in(path), Recording::Begin::empty};
+    CaptureSink capture{target};
+    const auto write = [&] {
+        capture.on_datagram({.time = 5, .session = 1}, test::bytes_of({1, 2, 3}));
+        capture.on_datagram_end();
+        capture.flush();
+    };
+    write();
+    const auto once = content(path);
+    std::filesystem::resize_file(path, 0);
+    write();
+    CHECK(content(path) == once);
+}
+
+TEST_CASE("each segment of a capture can be read alone, and all together give the records") {
+    const test::FilledFolder folder;
+    Segments segments;
+    CaptureSink capture{segments};
+    const std::string first = decode({test::test_data("golden/token-map-change.pcap")}, &capture);
+    CHECK(segments.arrived == segments.texts.size());
+    std::vector<std::string> paths;
+    for (const std::string& text : segments.texts) {
+        CAPTURE(paths.size());
+        paths.push_back(folder.path() / fmt::format("{}.pcapng", paths.size()));
+        std::ofstream{paths.back(), std::ios::binary} << sink::capture_units().head() << text;
+        CHECK(whole_bytes(paths.back()) == content(paths.back()).size());
+        CHECK(text.find("twscope: session 1: ") != std::string::npos);
+        CHECK(!decode({paths.back()}, nullptr).empty());
+    }
+    CHECK(paths.size() >= 2);
+    const bool same = first == decode(paths, nullptr);
+    CHECK(same);
 }
 
 TEST_CASE("a session without an address is written with one for tests") {
     const test::FilledFolder folder;
     const auto path = folder.path() / "a.pcapng";
     {
-        FileQueue files{FileQueue::Full::wait};
-        CaptureTarget target{path, CaptureTarget::Begin::empty};
-        const auto file = target.give_to(files);
-        target.begin(files, file);
-        CaptureSink capture{files, file};
+        Recording target{capture_in(path), Recording::Begin::empty};
+        CaptureSink capture{target};
         const record::RecordHead head{.time = 5, .session = 258};
         const record::SessionRecord open{.head = head, .client = "client-abc:1", .server = "x"};
         capture.on_record(&open);

@@ -22,12 +22,12 @@ class FaultyDisk final : public sink::Disk {
     int interrupted = 0;               ///< writes to come that a signal interrupts
     std::int64_t time = 1'795'277'730; ///< 2026-11-21T16:15:30Z
 
-    [[nodiscard]] int open(const std::string& path, How how) override {
+    [[nodiscard]] int open(const std::string& path, How how, sink::Readers readers) override {
         if (open_error != 0) {
             errno = open_error;
             return -1;
         }
-        return Disk::open(path, how);
+        return Disk::open(path, how, readers);
     }
 
     [[nodiscard]] ssize_t write(int file, std::string_view bytes) override {

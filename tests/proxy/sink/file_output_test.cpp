@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -13,9 +14,10 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-using tw::sink::FileOutput;
+using namespace tw::sink;
 using namespace tw::test;
 
 namespace {
@@ -59,7 +61,7 @@ TEST_CASE("a file holds what was written, in order, and nothing of what it held 
         file.write("two\nthree\n");
         CHECK_FALSE(file.failed());
         CHECK(file.error() == 0);
-        CHECK(file.lost_lines() == 0);
+        CHECK(file.lost() == 0);
     }
     CHECK(read_text(path) == "one\ntwo\nthree\n");
 }
@@ -107,17 +109,42 @@ TEST_CASE("what cannot be opened says why") {
     }
 }
 
+TEST_CASE(
+    "a pipe's reader is waited for, but not for ever, and not at all when it is opened again") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("pipe");
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    try {
+        const FileOutput unread{path, record_lines(), std::chrono::milliseconds{30}};
+        FAIL("it was opened");
+    } catch (const std::system_error& error) {
+        CHECK(error.code() == std::errc::timed_out);
+    }
+    CHECK(FileOutput::open_again(path) < 0);
+    CHECK(errno == ENXIO);
+    const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    {
+        FileOutput file{path, capture_units()};
+        file.write("text\n");
+        std::array<char, 4096> text{};
+        const ssize_t read = ::read(reader, text.data(), text.size());
+        const std::string wanted = capture_units().head() + "text\n";
+        CHECK((std::string{text.data(), static_cast<std::size_t>(read)} == wanted));
+    }
+    ::close(reader);
+}
+
 TEST_CASE("a full disk ends the writing for good, and the lines are counted") {
     FileOutput file{"/dev/full"};
     CHECK_FALSE(file.failed());
     file.write("one\ntwo\n");
     CHECK(file.failed());
     CHECK(file.error() == ENOSPC);
-    CHECK(file.lost_lines() == 2);
+    CHECK(file.lost() == 2);
     file.write("three\n");
     file.write("the rest of a line");
     CHECK(file.error() == ENOSPC);
-    CHECK(file.lost_lines() == 3);
+    CHECK(file.lost() == 3);
 }
 
 TEST_CASE("a block that fits in part counts as lost") {
@@ -128,11 +155,11 @@ TEST_CASE("a block that fits in part counts as lost") {
         FileOutput file{path};
         const FileSizeLimit limit{kLimit};
         file.write(std::string(kLimit - 2, 'a') + '\n');
-        CHECK(file.lost_lines() == 0);
+        CHECK(file.lost() == 0);
         file.write("b\nc\n");
         CHECK(file.error() == EFBIG);
         // Of the first line one byte fitted: it is as lost as the second.
-        CHECK(file.lost_lines() == 2);
+        CHECK(file.lost() == 2);
     }
     CHECK(std::filesystem::file_size(path) == kLimit);
 }
@@ -153,7 +180,7 @@ TEST_CASE("a reader that stalls is given up once there is a hurry, and its lines
     taken.resize(static_cast<std::size_t>(::read(ends[0], taken.data(), taken.size())));
     const auto whole = static_cast<std::uint64_t>(std::count(taken.begin(), taken.end(), '\n'));
     CHECK(whole > 0);
-    CHECK(file.lost_lines() + whole == kLines);
+    CHECK(file.lost() + whole == kLines);
     ::close(ends[0]);
     ::close(ends[1]);
 }
@@ -166,7 +193,7 @@ TEST_CASE("a reader that left costs lines and no signal") {
     ::close(ends[0]);
     file.write("one\ntwo\n");
     CHECK(file.error() == EPIPE);
-    CHECK(file.lost_lines() == 2);
+    CHECK(file.lost() == 2);
     ::close(ends[1]);
     std::signal(SIGPIPE, handler);
 }
@@ -215,11 +242,11 @@ TEST_CASE("after a failure it goes on in another file, and what was lost stays c
     CHECK(file.failed());
     file.write("ee\n");
     file.write("four\nfi");
-    CHECK(file.lost_lines() == 4);
+    CHECK(file.lost() == 4);
     file.go_on_in(FileOutput::open_again(folder.file("second")));
     file.write("ve\nsix\n");
     CHECK_FALSE(file.failed());
-    CHECK(file.lost_lines() == 5);
+    CHECK(file.lost() == 5);
     CHECK(read_text(folder.file("second")) == "six\n");
     CHECK(FileOutput::open_again(folder.file("no/folder")) < 0);
 }

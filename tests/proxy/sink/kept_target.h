@@ -49,7 +49,7 @@ class KeptTarget : public sink::RecordTarget {
 
     void go_on_in(int /*descriptor*/) override {}
 
-    void go_behind_last_line() override {}
+    void go_behind_last_unit() override {}
 
     void hurry() override {}
 
@@ -57,7 +57,7 @@ class KeptTarget : public sink::RecordTarget {
 
     [[nodiscard]] int error() const override { return 0; }
 
-    [[nodiscard]] std::uint64_t lost_lines() const override { return 0; }
+    [[nodiscard]] std::uint64_t lost() const override { return 0; }
 
     void set_ready(bool ready) {
         const std::scoped_lock lock{mutex_};

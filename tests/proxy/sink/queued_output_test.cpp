@@ -67,7 +67,7 @@ TEST_CASE("what is queued is written in order, all of it, before the end") {
 TEST_CASE("a queue that nothing is written to ends") {
     Gate gate{false};
     const QueuedOutput queue{gate};
-    CHECK(queue.dropped_lines() == 0);
+    CHECK(queue.dropped() == 0);
 }
 
 TEST_CASE(
@@ -85,13 +85,13 @@ TEST_CASE(
             queue.write(block);
             queued += block.size();
         }
-        CHECK(queue.dropped_lines() == 0);
+        CHECK(queue.dropped() == 0);
         queue.write("a\nb\n");
-        CHECK(queue.dropped_lines() == 2);
+        CHECK(queue.dropped() == 2);
         queue.write("");
-        CHECK(queue.dropped_lines() == 2);
+        CHECK(queue.dropped() == 2);
         queue.write(block);
-        CHECK(queue.dropped_lines() == 3);
+        CHECK(queue.dropped() == 3);
         gate.open();
     }
     // Behind all that was queued stands what is missing.
@@ -109,7 +109,7 @@ TEST_CASE("a block longer than the queue is dropped, and what follows is written
     {
         QueuedOutput queue{gate};
         queue.write(std::string(QueuedOutput::kMaxQueueBytes, 'x') + '\n');
-        CHECK(queue.dropped_lines() == 1);
+        CHECK(queue.dropped() == 1);
         queue.write("small\n");
     }
     CHECK(gate.text().find(R"("lost":1,)") < gate.text().find("small\n"));
@@ -135,7 +135,7 @@ TEST_CASE("blocks of several threads stay whole") {
         for (std::thread& thread : threads) {
             thread.join();
         }
-        CHECK(queue.dropped_lines() == 0);
+        CHECK(queue.dropped() == 0);
     }
     const std::string& text = gate.text();
     REQUIRE(text.size() == kThreads * kBlocks * (kLength + 1));
@@ -170,7 +170,7 @@ TEST_CASE("what a target does not take at the end is lost, and counted") {
     target.set_ready(false);
     queue.write("two\nthree\n");
     queue.finish();
-    CHECK(queue.dropped_lines() == 2);
+    CHECK(queue.dropped() == 2);
     CHECK(target.text() == "one\n");
     CHECK(target.finished());
     CHECK(progress == 4);

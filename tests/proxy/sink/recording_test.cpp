@@ -206,7 +206,7 @@ TEST_CASE(
             recording.write("four\n");
             recording.finish();
             CHECK(text_of(path) == "first\none\ntwo\nthree\nfour\n");
-            CHECK(recording.lost_lines() == 0);
+            CHECK(recording.lost() == 0);
         }
     }
 }
@@ -225,7 +225,7 @@ TEST_CASE("what the disk does not take until the end is lost, and counted") {
             recording.finish();
             recording.write("four\n");
             CHECK(recording.error() == ENOSPC);
-            CHECK(recording.lost_lines() == (zst ? 4 : 3));
+            CHECK(recording.lost() == (zst ? 4 : 3));
         }
         CHECK(text_of(path) == (zst ? "first\n" : "first\none\n"));
     }
@@ -298,7 +298,7 @@ TEST_CASE("what the file before did not take comes to the next one, whole") {
     CHECK(recording.ready());
     CHECK(read_text(folder.file("a.jsonl")) == "one\ntw");
     CHECK(read_text(folder.file("b.jsonl")) == "two\nthree\n");
-    CHECK(recording.lost_lines() == 0);
+    CHECK(recording.lost() == 0);
 }
 
 TEST_CASE("two that share a file write behind each other, and the last one mends a broken line") {
@@ -310,7 +310,7 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
         Recording second{{.path = path}, Begin::shared};
         first.write("2\n");
         write_text(path, read_text(path) + "broken");
-        second.go_behind_last_line();
+        second.go_behind_last_unit();
         second.on_time(RecordTarget::Clock::now());
         second.write("3\n");
     }
@@ -400,27 +400,11 @@ TEST_CASE("who waits for the one before it makes no segment until there is somet
     const TemporaryFolder folder;
     Recording recording{in_segments(folder), Begin::shared};
     CHECK(segments_in(folder.path()).empty());
-    recording.go_behind_last_line();
+    recording.go_behind_last_unit();
     recording.on_time(RecordTarget::Clock::now());
     recording.write("one\n");
     recording.finish();
     CHECK(texts_in(folder) == std::vector<std::string>{"one\n"});
-}
-
-TEST_CASE("bytes that are no lines are taken back as a whole") {
-    const TemporaryFolder folder;
-    FaultyDisk disk;
-    RecordingOptions options = in_segments(folder, false);
-    options.lines = false;
-    Recording recording{options, Begin::behind, disk};
-    Clockwork clock{recording};
-    recording.write("a block\nof bytes");
-    disk.room = 10;
-    recording.write("another\none");
-    CHECK(texts_in(folder).front() == "a block\nof bytes");
-    disk.room = UINT64_MAX;
-    clock.pass(seconds{2});
-    CHECK(texts_in(folder).front() == "a block\nof bytesanother\none");
 }
 
 TEST_CASE("the disk is told to keep what was written as often as it was asked for") {
