@@ -1,6 +1,9 @@
 #include "proxy/sink/recording.h"
 
+#include "proxy/sink/unpacker.h"
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <stdexcept>
 #include <system_error>
@@ -22,6 +25,22 @@ constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
 /// Segments of the same second that others may have made.
 constexpr int kNamesToTry = 100;
+
+/// What is in whole frames.
+std::string unpacked(std::string_view frames) {
+    std::string text;
+    const auto unpacker = make_unpacker(frames.substr(0, kSignatureSize));
+    std::array<char, 65536> room{};
+    while (unpacker && !frames.empty()) {
+        const auto step = unpacker->unpack(frames, room);
+        text.append(room.data(), step.written);
+        if (step.damaged || (step.read == 0 && step.written == 0)) {
+            break;
+        }
+        frames.remove_prefix(step.read);
+    }
+    return text;
+}
 
 } // namespace
 
@@ -141,7 +160,6 @@ void Recording::write(std::string_view block) {
         lost_ += units().count(block);
         return;
     }
-    unit_count_ += units().count(block);
     if (!frames_) {
         unit_.append(block);
         std::ignore = put();
@@ -199,7 +217,6 @@ bool Recording::write_unit() {
     }
     unit_.clear();
     written_ = 0;
-    unit_count_ = 0;
     error_ = 0;
     return true;
 }
@@ -216,7 +233,6 @@ void Recording::take_back() {
         written_ = kept;
         file_bytes_ -= std::min<std::uint64_t>(file_bytes_, torn);
     }
-    unit_count_ -= units().count(std::string_view{unit_}.substr(0, kept));
     unit_.erase(0, kept);
     written_ -= kept;
 }
@@ -356,10 +372,9 @@ void Recording::finish() {
     obey();
     end_frame();
     if (!unit_.empty() && !put()) {
-        lost_ += unit_count_;
+        lost_ += units().count(frames_ ? unpacked(unit_) : unit_);
         unit_.clear();
         written_ = 0;
-        unit_count_ = 0;
     }
     if (options_.sync != SyncPolicy::none) {
         sync();

@@ -121,7 +121,6 @@ class Recording final : public RecordTarget {
     std::uint64_t frame_bytes_ = 0; ///< in it, before they were compressed
     std::string unit_;              ///< not written yet, from `written_` on
     std::size_t written_ = 0;
-    std::uint64_t unit_count_ = 0; ///< records or packets in it
     std::uint64_t file_bytes_ = 0; ///< written to this file
     bool unsynced_ = false;
     std::uint64_t number_ = 0; ///< of the last segment
