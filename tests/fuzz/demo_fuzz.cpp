@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 /// A demo, as a session: snapshots stay within their limits, and what a demo of ours can hold of
@@ -72,9 +74,11 @@ std::vector<Shown> play(const capture::DemoHead& head) {
 }
 
 /// Writes what was shown, and reads it again.
-void check_round_trip(const std::vector<Shown>& shown, int version) {
-    std::vector<std::byte> demo = sink::DemoEncoder::head({.version = version}, {});
-    sink::DemoEncoder encoder{version};
+void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) {
+    const std::string_view net = seven ? sink::demo::kSevenNetVersion : sink::demo::kNetVersion;
+    std::vector<std::byte> demo =
+        sink::DemoEncoder::head({.version = version, .net_version = std::string{net}}, {});
+    sink::DemoEncoder encoder{version, seven ? snapshot::Dialect::seven : snapshot::Dialect::six};
     std::vector<const Shown*> held;
     for (const Shown& one : shown) {
         if (encoder.snapshot(one.tick, one.items.view(), demo)) {
@@ -100,7 +104,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return 0;
     }
     const std::vector<Shown> shown = play(*head);
-    check_round_trip(shown, 4);
-    check_round_trip(shown, 5);
+    for (const int version : {4, 5}) {
+        check_round_trip(shown, version, head->header.net_version.starts_with("0.7"));
+    }
     return 0;
 }
