@@ -2,6 +2,7 @@
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/record_feed.h"
+#include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/story.h"
 #include "proxy/run/map_folders.h"
@@ -57,15 +58,18 @@ void read_standard_input(report::Story& story) {
     }
 }
 
-void read_records(const std::string& path, report::Story& story) {
+/// False: some of it could not be read, as it says.
+bool read_records(const std::string& path, report::Story& story) {
     if (path == kStandardInput) {
-        return read_standard_input(story);
+        read_standard_input(story);
+        return true;
     }
     try {
         sink::LineReader reader{path};
         for (std::string_view line; reader.next(line);) {
             story.on_line(line);
         }
+        return all_was_read(path, reader);
     } catch (const std::system_error& error) {
         throw UsageError{fmt::format("{}: {}", path, error.code().message())};
     }
@@ -87,19 +91,20 @@ void read_captures(const ExplainFlags& flags, report::Story& story) {
 int run_explain(const ExplainFlags& flags) {
     report::Story story{{.session = flags.session > 0 ? std::optional{flags.session} : std::nullopt,
                          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
+    bool whole = true;
     if (begins_with_record(flags.captures.paths.front())) {
         for (const std::string& path : flags.captures.paths) {
-            read_records(path, story);
+            whole = read_records(path, story) && whole;
         }
     } else {
         read_captures(flags, story);
     }
     if (!story.found()) {
         fmt::print("{}", report::other_stories_text(story));
-        return 0;
+        return whole ? 0 : kExitFailed;
     }
     fmt::print("{}", report::story_text(story));
-    return 0;
+    return whole ? 0 : kExitFailed;
 }
 
 } // namespace

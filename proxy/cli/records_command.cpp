@@ -187,22 +187,6 @@ int verify(RecordsFiles& files) {
     return check.whole() ? 0 : kExitFailed;
 }
 
-/// Says what of a file could not be read. Returns whether all could.
-bool complain(const std::string& path, const sink::LineReader& reader) {
-    std::string_view what;
-    if (reader.source().end() == sink::FileEnd::damaged) {
-        what = "damaged: what comes behind the records above cannot be unpacked";
-    } else if (reader.source().end() == sink::FileEnd::unreadable) {
-        what = "cannot be read to its end";
-    } else if (reader.skipped() != 0) {
-        what = "holds lines that are too long for records; they are left out";
-    }
-    if (!what.empty()) {
-        fmt::print(stderr, "twscope: {}: {}\n", path, what);
-    }
-    return what.empty();
-}
-
 int convert(const RecordsFlags& flags, RecordsFiles& files) {
     const Selection selection{flags};
     Writer writer{flags};
@@ -223,7 +207,7 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
                                     },
                                 .end =
                                     [&](const sink::LineReader& reader) {
-                                        readable = complain(current, reader) && readable;
+                                        readable = all_was_read(current, reader) && readable;
                                     },
                                 .pause = [&] { writer.flush(); }};
     if (flags.follow) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <system_error>
@@ -46,6 +47,21 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
 }
 
 } // namespace
+
+bool all_was_read(const std::string& path, const sink::LineReader& reader) {
+    std::string_view what;
+    if (reader.source().end() == sink::FileEnd::damaged) {
+        what = "damaged: what comes behind the records above cannot be unpacked";
+    } else if (reader.source().end() == sink::FileEnd::unreadable) {
+        what = "cannot be read to its end";
+    } else if (reader.skipped() != 0) {
+        what = "holds lines that are too long for records; they are left out";
+    }
+    if (!what.empty()) {
+        fmt::print(stderr, "twscope: {}: {}\n", path, what);
+    }
+    return what.empty();
+}
 
 RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_view from) {
     for (const std::string& path : paths) {

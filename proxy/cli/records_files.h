@@ -11,6 +11,9 @@
 
 namespace tw::cli {
 
+/// Says on standard error what of a file could not be read. Returns whether all could.
+[[nodiscard]] bool all_was_read(const std::string& path, const sink::LineReader& reader);
+
 /// The files that recordings are read from: as they are named, and of a folder its segments in the
 /// order in which they were begun.
 class RecordsFiles {

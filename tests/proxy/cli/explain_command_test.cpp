@@ -104,3 +104,18 @@ TEST_CASE("what is neither a capture nor records is one line that says so") {
     CHECK(twscope({"explain", folder.file("nothing")}).status != 0);
     check_refused({"explain"}, "");
 }
+
+TEST_CASE("of a damaged recording is explained what can be read, and it is said") {
+    const TemporaryFolder folder;
+    const std::string packed = folder.file("game.jsonl.zst");
+    REQUIRE(twscope({"records", std::string{TW_GOLDEN} + "/token-map-change.jsonl", "-o", packed})
+                .status == 0);
+    const std::string whole = read_text(packed);
+    const auto of_whole = twscope({"explain", packed});
+    CHECK(of_whole.status == 0);
+    write_text(packed, whole + "no frame at all");
+    const auto of_damaged = twscope({"explain", packed});
+    CHECK(of_damaged.status == 3);
+    CHECK(of_damaged.out == of_whole.out);
+    CHECK(of_damaged.err.find("damaged") != std::string::npos);
+}
