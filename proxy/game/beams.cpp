@@ -48,17 +48,14 @@ std::uint16_t Beams::choose_id(const Beam& beam, const Found& found,
         known != private_ids_.end() && !taken.contains(known->second)) {
         return known->second;
     }
-    std::uint16_t id = kFirstPrivateId;
-    const auto is_used = [&] {
-        return taken.contains(id) || std::ranges::any_of(private_ids_, [&](const auto& each) {
-                   return each.second == id;
-               });
-    };
-    while (id > 0 && is_used()) {
-        --id;
+    // Ids below are not looked at again: many beams must not take the square of their time.
+    while (next_private_id_ > 0 &&
+           (taken.contains(next_private_id_) || private_taken_.contains(next_private_id_))) {
+        --next_private_id_;
     }
-    private_ids_[beam] = id;
-    return id;
+    private_ids_[beam] = next_private_id_;
+    private_taken_.insert(next_private_id_);
+    return next_private_id_;
 }
 
 void Beams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
@@ -73,8 +70,6 @@ void Beams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem
         private_ids_.clear();
         return;
     }
-    beams_.clear();
-    resting_.clear();
     std::set<std::uint16_t> taken;
     for (const MergedItem& item : items) {
         if (is_one(item)) {
@@ -94,12 +89,19 @@ void Beams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem
         items.push_back(item);
     }
     std::erase_if(private_ids_, [&](const auto& each) { return !beams_.contains(each.first); });
+    next_private_id_ = kFirstPrivateId;
+    private_taken_.clear();
+    for (const auto& [beam, id] : private_ids_) {
+        private_taken_.insert(id);
+    }
     for (const auto& [beam, found] : beams_) {
         items.push_back(found.item);
         items.back().key.id = choose_id(beam, found, taken);
         taken.insert(items.back().key.id);
     }
     std::ranges::sort(items, {}, &MergedItem::key);
+    beams_.clear();
+    resting_.clear();
 }
 
 } // namespace tw::game

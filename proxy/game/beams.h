@@ -39,6 +39,8 @@ class Beams {
     std::map<Beam, Found> beams_;                 ///< of the tick at hand
     std::map<std::uint16_t, MergedItem> resting_; ///< draggers without one, by id
     std::map<Beam, std::uint16_t> private_ids_;   ///< of beams that have no other
+    std::set<std::uint16_t> private_taken_;       ///< the same ids
+    std::uint16_t next_private_id_ = 0;           ///< those above are taken
 };
 
 } // namespace tw::game

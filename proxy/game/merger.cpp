@@ -1,285 +1,121 @@
 #include "proxy/game/merger.h"
 
-#include "proxy/record/values.h"
-
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace tw::game {
 
-namespace {
-
-/// Worlds come late now and then; from here on somebody should know.
-constexpr std::uint64_t kLateShare = 100;
-
-} // namespace
-
-void WorldTotals::merge(const WorldTotals& other) {
-    worlds.total += other.worlds.total;
-    worlds.complete += other.worlds.complete;
-    worlds.views += other.worlds.views;
-    worlds.late += other.worlds.late;
-    worlds.stray += other.worlds.stray;
-    worlds.dropped += other.worlds.dropped;
-    for (std::size_t i = 0; i < findings.size(); ++i) {
-        findings[i] += other.findings[i];
-    }
+void Merger::tell(ServerWorlds& worlds, const Input& input) {
+    const std::size_t before = worlds.bytes();
+    worlds.on_input(input);
+    bytes_ = bytes_ - before + worlds.bytes();
 }
 
-void WorldTotals::add_findings_to(record::SessionStats& stats) const {
-    for (std::size_t i = 0; i < findings.size(); ++i) {
-        stats.findings[i] += findings[i];
-    }
-}
-
-ServerWorlds::ServerWorlds(std::string server, const snapshot::ObjectSet& objects,
-                           record::RecordSink& sink)
-    : server_{std::move(server)}, sink_{&sink}, types_{objects},
-      timeline_{[this](const ClosedWorld& closed) { close(closed); }}, seven_as_six_{objects} {}
-
-void ServerWorlds::take_map(const record::MapRecord& map) {
-    auto place = std::make_shared<Place>();
-    place->name = map.name;
-    place->map = map;
-    place->map.name = place->name;
-    const auto source = std::ranges::find(record::kMapSources, map.source);
-    place->map.source = source == record::kMapSources.end() ? std::string_view{} : *source;
-    places_[map.head.session] = std::move(place);
-}
-
-void ServerWorlds::take_world(const Input& input) {
-    auto& place = places_[input.session];
-    if (!place) {
-        place = std::make_shared<Place>();
-    }
-    if (place->seen != input.world) {
-        // A map that came meanwhile; what was made with the one before keeps it.
-        place = std::make_shared<Place>(*place);
-        place->map.name = place->name;
-        place->seen = input.world;
-        place->world = input.world == nullptr ? std::nullopt : std::optional{*input.world};
-    }
-}
-
-void ServerWorlds::on_input(const Input& input) {
-    time_ = std::max(time_, input.time);
-    switch (input.kind) {
-    case Input::Kind::open:
-        timeline_.enter(input.session);
-        break;
-    case Input::Kind::map:
-        take_map(*input.map);
-        timeline_.enter(input.session);
-        break;
-    case Input::Kind::snapshot:
-        take_world(input);
-        timeline_.add(input);
-        break;
-    case Input::Kind::close:
-        timeline_.leave(input.session);
-        places_.erase(input.session);
-        break;
-    case Input::Kind::time_passed:
-        timeline_.advance(input.time);
-        break;
-    }
-}
-
-void ServerWorlds::begin_run(std::uint32_t run) {
-    run_ = run;
-    translation_.reset();
-    begin_dialect(snapshot::Dialect::seven); // until somebody speaks 0.6
-}
-
-void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
-    ordinal_ = 0;
-    types_.begin(dialect);
-    beams_.reset();
-    log_.reset();
-    vanishing_.reset();
-    place_.reset();
-}
-
-void ServerWorlds::read_views(const OpenWorld& views) {
-    views.read(views_);
-    const bool six = std::ranges::any_of(
-        views_, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
-    if (six && types_.dialect() == snapshot::Dialect::seven) {
-        begin_dialect(snapshot::Dialect::six);
-    }
-    for (const View& view : views_) {
-        types_.learn(view.items);
-    }
-    if (types_.dialect() == snapshot::Dialect::six && views_.back().dialect != types_.dialect()) {
-        types_.mix();
-        seven_as_six_.tell(views_);
-    }
-    translation_.undo(views_, types_);
-    gather_roster();
-}
-
-void ServerWorlds::gather_roster() {
-    roster_.clear();
-    for (const View& view : views_) {
-        if (view.roster != nullptr) {
-            view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
-                if (roster_.find(client) == nullptr) {
-                    roster_.put(client, entry);
-                }
-            });
+void Merger::pass_time(record::Timestamp now) {
+    constexpr record::Timestamp kStep = 100'000'000;
+    constexpr record::Timestamp kSteppedBack = 10 * kStep; // more than what workers are apart
+    if (now - advanced_ >= kStep || advanced_ - now >= kSteppedBack) {
+        advanced_ = now;
+        for (const auto& [name, server] : servers_) {
+            tell(*server, {.kind = Input::Kind::time_passed, .time = now});
         }
     }
 }
 
-void ServerWorlds::find_place() {
-    const auto is_better = [](const Place& place, const std::shared_ptr<const Place>& than) {
-        return than == nullptr || (place.world && !than->world);
+void Merger::end(Servers::iterator server) {
+    ServerWorlds* const worlds = server->second.get();
+    const std::size_t before = worlds->bytes();
+    worlds->finish();
+    totals_.merge(worlds->totals());
+    bytes_ -= before;
+    run_ = std::max(run_, worlds->run());
+    for (auto& [number, session] : sessions_) {
+        if (session.worlds == worlds) {
+            session.worlds = nullptr;
+        }
+    }
+    servers_.erase(server);
+}
+
+bool Merger::evict_idle(record::Timestamp now) {
+    const auto is_busy = [now](const ServerWorlds& worlds) { return now - worlds.heard() < kIdle; };
+    const auto rank = [&](const Servers::value_type& server) {
+        const ServerWorlds& worlds = *server.second;
+        return std::tuple{is_busy(worlds), worlds.sessions() != 0, worlds.heard()};
     };
-    std::shared_ptr<const Place> best;
-    for (const View& view : views_) {
-        const auto found = places_.find(view.session);
-        if (found != places_.end() && is_better(*found->second, best)) {
-            best = found->second;
+    const auto idlest = std::ranges::min_element(servers_, {}, rank);
+    if (idlest == servers_.end() || is_busy(*idlest->second)) {
+        return false;
+    }
+    end(idlest);
+    return true;
+}
+
+ServerWorlds* Merger::find_server(std::string_view name, record::Timestamp now) {
+    if (const auto server = servers_.find(name); server != servers_.end()) {
+        return server->second.get();
+    }
+    if (servers_.size() >= kMaxServers && !evict_idle(now)) {
+        return nullptr;
+    }
+    std::string key{name};
+    auto worlds = std::make_unique<ServerWorlds>(key, bench_, *sink_, run_);
+    return servers_.emplace(std::move(key), std::move(worlds)).first->second.get();
+}
+
+ServerWorlds* Merger::worlds_of(std::uint32_t number, const Input& input) {
+    auto known = sessions_.find(number);
+    if (known == sessions_.end()) {
+        if (input.kind != Input::Kind::open) {
+            return nullptr;
+        }
+        known = sessions_.emplace(number, Session{.server = std::string{input.server}}).first;
+    }
+    Session& session = known->second;
+    if (session.worlds == nullptr && input.kind != Input::Kind::close) {
+        session.worlds = find_server(session.server, input.time);
+        if (session.worlds != nullptr && input.kind != Input::Kind::open) {
+            tell(*session.worlds,
+                 {.kind = Input::Kind::open, .time = input.time, .session = number});
         }
     }
-    if (best != nullptr && is_better(*best, place_ != nullptr && best->world ? nullptr : place_)) {
-        place_ = std::move(best);
+    if (session.worlds == nullptr && input.kind == Input::Kind::snapshot) {
+        ++totals_.worlds.dropped;
     }
+    return session.worlds;
 }
 
-void ServerWorlds::tell(record::FindingRecord finding) {
-    ++totals_.findings[static_cast<std::size_t>(finding.id)];
-    sink_->on_record(&finding);
-}
-
-void ServerWorlds::tell_differences(const record::WorldRecord& world) {
-    for (const Difference& difference : differences_) {
-        if (log_.begins(difference, world.tick)) {
-            tell({.head = {.time = world.head.time, .session = difference.session},
-                  .id = record::FindingId::world_views_differ,
-                  .tick = world.tick,
-                  .item = record::FindingItem{.type_id = difference.key.type,
-                                              .id = difference.key.id,
-                                              .type = difference.object->name},
-                  .field = difference.field->name,
-                  .value = difference.value,
-                  .expected = difference.other,
-                  .other_session = difference.other_session});
-        }
-    }
-}
-
-void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
-    if (!world.complete || views_.size() < 2) {
-        return;
-    }
-    const Whereabouts shown{world.shown.items, types_, world.shown.roster};
-    for (const Vanished& gone : vanishing_.look(world.tick, shown, views_)) {
-        record::FindingRecord finding{
-            .head = {.time = world.head.time, .session = gone.witness},
-            .id = record::FindingId::world_vanished,
-            .tick = world.tick,
-            .item = record::FindingItem{.type_id = snapshot::character_type(types_.dialect()),
-                                        .id = gone.client,
-                                        .type = "character"},
-            .since_tick = gone.since};
-        if (world.shown.world != nullptr) {
-            finding.place = world.shown.world->misplaced_at(gone.x, gone.y);
-        }
-        tell(finding);
-    }
-}
-
-void ServerWorlds::close(const ClosedWorld& closed) {
-    if (closed.run != run_) {
-        begin_run(closed.run);
-    }
-    read_views(*closed.views);
-    find_place();
-    differences_.clear();
-    const snapshot::Tick tick = closed.views->tick();
-    record::WorldRecord world{.head = {.time = closed.views->time()},
-                              .tick = tick,
-                              .server = server_,
-                              .run = closed.run,
-                              .views = static_cast<std::uint32_t>(views_.size()),
-                              .complete = closed.complete,
-                              .map = place_ == nullptr ? nullptr : &place_->map};
-    merge_.merge(views_, types_, beams_, &differences_);
-    world.shown = {.head = world.head,
-                   .tick = tick,
-                   .rebuilt = true,
-                   .items = merge_.items(),
-                   .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
-                   .ordinal = ordinal_,
-                   .types = &types_,
-                   .world = place_ != nullptr && place_->world ? &*place_->world : nullptr,
-                   .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
-                   .sightings = &merge_.sightings()};
-    tell_differences(world);
-    tell_vanished(world);
-    ++ordinal_;
-    ++totals_.worlds.total;
-    totals_.worlds.complete += closed.complete ? 1 : 0;
-    sink_->on_record(&world);
-    merge_.swap_items(previous_);
-}
-
-void ServerWorlds::finish() {
-    timeline_.finish();
-    const Lateness& lateness = timeline_.lateness();
-    totals_.worlds.views = lateness.views;
-    totals_.worlds.late = lateness.late;
-    totals_.worlds.stray = lateness.stray;
-    if (lateness.late * kLateShare > lateness.views) {
-        tell({.head = {.time = time_},
-              .id = record::FindingId::world_late,
-              .lost = lateness.late,
-              .value = static_cast<std::int64_t>(lateness.views)});
+void Merger::keep_within_budget() {
+    while (bytes_ > kMaxBytes) {
+        const auto size = [](const Servers::value_type& server) { return server.second->bytes(); };
+        ServerWorlds& largest = *std::ranges::max_element(servers_, {}, size)->second;
+        bytes_ -= largest.bytes();
+        largest.shed();
+        bytes_ += largest.bytes();
     }
 }
 
 void Merger::on_input(const Input& input) {
     // Silence of one server shows in what others say.
-    constexpr record::Timestamp kStep = 100'000'000;
-    if (input.time - advanced_ >= kStep) {
-        advanced_ = input.time;
-        for (const auto& [name, server] : servers_) {
-            server->on_input({.kind = Input::Kind::time_passed, .time = input.time});
-        }
-    }
+    pass_time(input.time);
     if (input.kind == Input::Kind::time_passed) {
         return;
     }
-    auto known = sessions_.find(input.session);
-    if (input.kind == Input::Kind::open && known == sessions_.end()) {
-        auto server = servers_.find(input.server);
-        if (server == servers_.end()) {
-            if (servers_.size() >= kMaxServers) {
-                return;
-            }
-            std::string name{input.server};
-            server = servers_.emplace(name, std::make_unique<ServerWorlds>(name, *objects_, *sink_))
-                         .first;
-        }
-        known = sessions_.emplace(input.session, server->second.get()).first;
+    if (ServerWorlds* const worlds = worlds_of(input.session, input); worlds != nullptr) {
+        tell(*worlds, input);
+        keep_within_budget();
     }
-    if (known == sessions_.end()) {
-        return;
-    }
-    known->second->on_input(input);
     if (input.kind == Input::Kind::close) {
-        sessions_.erase(known);
+        sessions_.erase(input.session);
     }
 }
 
 void Merger::finish() {
-    for (const auto& [name, server] : servers_) {
-        server->finish();
-        totals_.merge(server->totals());
+    while (!servers_.empty()) {
+        end(servers_.begin());
     }
     sessions_.clear();
-    servers_.clear();
 }
 
 } // namespace tw::game

@@ -11,6 +11,7 @@ void OpenWorld::begin(snapshot::Tick tick, record::Timestamp time) {
     time_ = time;
     stored_.clear();
     ints_.clear();
+    rosters_ = 0;
 }
 
 bool OpenWorld::has(std::uint32_t session) const {
@@ -24,6 +25,7 @@ bool OpenWorld::add(const Input& input, std::shared_ptr<const record::Roster> ro
     const std::size_t begin = ints_.size();
     ints_.resize(begin + input.items.block_ints());
     input.items.write_block(ints_.data() + begin);
+    rosters_ += roster != nullptr ? 1U : 0U;
     stored_.push_back({.session = input.session,
                        .version = input.client_version,
                        .dialect = input.dialect,
@@ -45,6 +47,22 @@ void OpenWorld::read(std::vector<View>& views) const {
                 : read_seven_view(each.session, each.version, items, each.roster.get()));
     }
     std::ranges::sort(views, says_more);
+}
+
+std::unique_ptr<OpenWorld> OpenWorlds::begin(snapshot::Tick tick, record::Timestamp time) {
+    if (spare_.empty()) {
+        spare_.push_back(std::make_unique<OpenWorld>());
+    }
+    std::unique_ptr<OpenWorld> world = std::move(spare_.back());
+    spare_.pop_back();
+    world->begin(tick, time);
+    return world;
+}
+
+void OpenWorlds::give_back(std::unique_ptr<OpenWorld> world) {
+    if (spare_.size() < kMaxSpare && world->room() <= kMaxSpareRoom) {
+        spare_.push_back(std::move(world));
+    }
 }
 
 } // namespace tw::game

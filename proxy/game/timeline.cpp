@@ -22,7 +22,6 @@ constexpr Tick kFarBehind = 250;
 constexpr int kMaxStrays = 25;
 /// Steps of a session that gets all the server has.
 constexpr Tick kFullStep = 2;
-constexpr std::size_t kMaxSpare = 8;
 
 Timestamp offset_of(const Input& input) {
     return input.time - input.tick * kTickTime;
@@ -60,10 +59,22 @@ Timeline::Belongs Timeline::place(const Session& session, const Input& input) co
     return former && !fits ? Belongs::nowhere : Belongs::to_next;
 }
 
-void Timeline::begin_run() {
-    while (!open_.empty()) {
-        close_oldest();
+void Timeline::stray(Session& session) {
+    ++lateness_.stray;
+    if (session.strays == 0) {
+        session.fitted = fitted_;
     }
+    ++session.strays;
+    // Nobody is shown the run at hand any more: the one before may go on, as where a clock stepped
+    // and stepped back.
+    if (session.strays >= kMaxStrays && session.fitted == fitted_) {
+        former_offset_.reset();
+    }
+}
+
+void Timeline::begin_run(Timestamp now) {
+    finish();
+    heard_ = now; // may be earlier than what was heard before
     former_offset_ = newest_ ? std::optional{offset_} : std::nullopt;
     newest_.reset();
     emitted_.reset();
@@ -73,12 +84,7 @@ void Timeline::begin_run() {
 OpenWorld& Timeline::open(Tick tick, Timestamp time) {
     const auto [at, added] = open_.try_emplace(tick);
     if (added) {
-        if (spare_.empty()) {
-            spare_.push_back(std::make_unique<OpenWorld>());
-        }
-        at->second = std::move(spare_.back());
-        spare_.pop_back();
-        at->second->begin(tick, time);
+        at->second = memory_->begin(tick, time);
     }
     return *at->second;
 }
@@ -93,11 +99,10 @@ void Timeline::add(const Input& input) {
     ++lateness_.views;
     switch (place(session, input)) {
     case Belongs::nowhere:
-        ++lateness_.stray;
-        ++session.strays;
+        stray(session);
         return;
     case Belongs::to_next:
-        begin_run();
+        begin_run(input.time);
         break;
     case Belongs::here:
         break;
@@ -107,6 +112,7 @@ void Timeline::add(const Input& input) {
     }
     session.entering = false;
     session.strays = 0;
+    ++fitted_;
     if (input.tick > session.latest) {
         session.step = session.latest == snapshot::kNoBase ? 0 : Wide{input.tick} - session.latest;
         session.latest = input.tick;
@@ -129,9 +135,6 @@ void Timeline::add(const Input& input) {
     std::ignore = world.add(input, session.roster); // a tick that came again shows the same
     bytes_ += world.bytes() - before;
     close_ready();
-    while (bytes_ > kMaxBytes && !open_.empty()) {
-        close_oldest();
-    }
 }
 
 bool Timeline::is_due(const Session& session, Tick tick) const {
@@ -162,9 +165,15 @@ void Timeline::close_oldest() {
         complete = complete && (!full || world->has(number));
     }
     close_({.views = world.get(), .run = run_, .complete = complete});
-    if (spare_.size() < kMaxSpare) {
-        spare_.push_back(std::move(world));
+    memory_->give_back(std::move(world));
+}
+
+bool Timeline::close_oldest_early() {
+    if (open_.empty()) {
+        return false;
     }
+    close_oldest();
+    return true;
 }
 
 void Timeline::close_ready() {

@@ -36,6 +36,9 @@ struct Lateness {
 ///
 /// A run is one start of the server or map: its ticks count from 0, so that its views must not be
 /// taken for those of another. A session enters the next run when it is told of its map.
+///
+/// How much waits is not bounded here: whoever has several of them asks for bytes(), and closes the
+/// oldest tick where it is too much.
 class Timeline {
   public:
     using Close = std::function<void(const ClosedWorld& world)>;
@@ -43,11 +46,10 @@ class Timeline {
     static constexpr snapshot::Tick kPatience = 4;
     static constexpr snapshot::Tick kLongest = 50;
     static constexpr record::Timestamp kSilence = 1'000'000'000;
-    /// Views that wait, all together: kLongest ticks of 64 players with 10 KiB each. Beyond, the
-    /// oldest tick closes with what it has.
-    static constexpr std::size_t kMaxBytes = std::size_t{48} << 20U;
 
-    explicit Timeline(Close close) : close_{std::move(close)} {}
+    /// `memory`: shared with others; has to outlive it. `run`: the one before its first.
+    Timeline(Close close, OpenWorlds& memory, std::uint32_t run = 0)
+        : close_{std::move(close)}, memory_{&memory}, run_{run} {}
 
     void enter(std::uint32_t session);
     void leave(std::uint32_t session);
@@ -62,12 +64,19 @@ class Timeline {
 
     [[nodiscard]] const Lateness& lateness() const { return lateness_; }
 
+    /// Of views that wait.
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+    /// Closes the oldest tick with what it has. False: none is open.
+    [[nodiscard]] bool close_oldest_early();
+
   private:
     struct Session {
         bool entering = true;     ///< its next snapshot may be of another run
         bool begun = false;       ///< had a snapshot with anything in it
         std::uint32_t run = 0;    ///< that its last one was of
         int strays = 0;           ///< in a row
+        std::uint64_t fitted = 0; ///< fitted_ at the first of them
         snapshot::Tick first = 0; ///< of its run
         snapshot::Tick latest = snapshot::kNoBase;
         std::int64_t step = 0;                          ///< ticks from the one before it
@@ -77,7 +86,8 @@ class Timeline {
     enum class Belongs : std::uint8_t { here, nowhere, to_next };
 
     [[nodiscard]] Belongs place(const Session& session, const Input& input) const;
-    void begin_run();
+    void stray(Session& session);
+    void begin_run(record::Timestamp now);
     [[nodiscard]] bool is_due(const Session& session, snapshot::Tick tick) const;
     [[nodiscard]] bool may_close(snapshot::Tick tick) const;
     void close_oldest();
@@ -87,13 +97,14 @@ class Timeline {
     Close close_;
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, std::unique_ptr<OpenWorld>> open_;
-    std::vector<std::unique_ptr<OpenWorld>> spare_;
+    OpenWorlds* memory_;
     std::size_t bytes_ = 0; ///< of the open ones
-    std::uint32_t run_ = 0;
+    std::uint32_t run_;
+    std::uint64_t fitted_ = 0; ///< views of all sessions that were of the run at hand
     std::optional<snapshot::Tick> newest_;
     std::optional<snapshot::Tick> emitted_;
     record::Timestamp offset_ = 0;                     ///< when tick 0 was, by the newest view
-    std::optional<record::Timestamp> former_offset_{}; ///< of the run before
+    std::optional<record::Timestamp> former_offset_{}; ///< of the run before, while it may go on
     record::Timestamp heard_ = 0;
     Lateness lateness_;
 };

@@ -27,6 +27,9 @@ class Translation {
     /// live until the next call.
     void undo(std::vector<View>& views, const record::TypeNames& types);
 
+    /// Those views are needed no more.
+    void release() { rewritten_.clear(); }
+
   private:
     /// Who is not known by a view that knows all gets an id that no server has.
     static constexpr std::uint16_t kFirstMadeUp = 128;

@@ -126,7 +126,8 @@ void Vanishing::note_tees(snapshot::Tick tick, const Whereabouts& world,
         player.witnesses.clear();
         for (const View& view : views) {
             const bool own = view.own == tee.key.id && !view.watches;
-            if (!view.translated && view.items.find(tee.key) &&
+            if (player.witnesses.size() < kMaxWitnesses && !view.translated &&
+                view.items.find(tee.key) &&
                 (own || (vanilla && is_well_inside(view, character, {player.x, player.y})))) {
                 player.witnesses.push_back(view.session);
             }

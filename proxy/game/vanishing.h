@@ -47,6 +47,7 @@ class Vanishing {
     /// A gap in what is looked at proves nothing.
     static constexpr snapshot::Tick kStep = 4;
     static constexpr std::size_t kMaxPlayers = 1024;
+    static constexpr std::size_t kMaxWitnesses = 128; ///< more prove no more
 
     struct Player {
         snapshot::Tick last = 0; ///< with a tee

@@ -1,8 +1,9 @@
-// Covers: proxy/game/merger.cpp, proxy/game/feed.cpp, proxy/game/difference_log.cpp
+// Covers: proxy/game/merger.cpp, proxy/game/server_worlds.cpp, proxy/game/feed.cpp, proxy/game/difference_log.cpp
 #include "proxy/game/feed.h"
 #include "proxy/game/merger.h"
 #include "tests/proxy/game/views.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,173 @@ TEST_CASE("snapshots of sessions that never began are nobody's") {
     game.show(7, 100, {{{9, 4}, character(100, 7)}});
     game.merger.finish();
     CHECK(game.log.lines.empty());
+}
+
+namespace {
+
+/// Keeps nothing but numbers: whoever attacks must not fill the test's memory either.
+struct Counts final : record::RecordSink {
+    void on_record(const record::Record& record) override {
+        if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+            ++worlds;
+            honest += (*world)->server == "honest:1" ? 1U : 0U;
+            honest_views += (*world)->server == "honest:1" ? (*world)->views : 0;
+        }
+    }
+
+    std::uint64_t worlds = 0;
+    std::uint64_t honest = 0;
+    std::uint64_t honest_views = 0;
+};
+
+struct Attack {
+    Counts counts;
+    game::Merger merger{snapshot::ObjectSet::standard(), counts};
+    std::size_t most = 0; ///< that was ever kept
+
+    void pass(const game::Input& input) {
+        merger.on_input(input);
+        most = std::max(most, merger.bytes());
+    }
+
+    void open(std::uint32_t session, std::string_view server, record::Timestamp time = 0) {
+        pass({.kind = game::Input::Kind::open, .time = time, .session = session, .server = server});
+    }
+
+    void show(std::uint32_t session, snapshot::Tick tick, const snapshot::Snapshot& items) {
+        pass({.kind = game::Input::Kind::snapshot,
+              .time = tick * kTick,
+              .session = session,
+              .tick = tick,
+              .items = items.view()});
+    }
+};
+
+/// As large as one can be: 64 KiB in 1,024 items.
+snapshot::Snapshot large_snapshot(std::uint16_t first_id) {
+    Items many;
+    for (std::uint16_t i = 0; i < 1000; ++i) {
+        many[{9, static_cast<std::uint16_t>(first_id + i)}] = std::vector<std::int32_t>(14);
+    }
+    return to_snapshot(many);
+}
+
+} // namespace
+
+TEST_CASE(
+    "256 invented servers with much in each keep no more than one budget, and harm no other") {
+    Attack attack;
+    const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
+    constexpr std::uint32_t kEach = 3; // sessions, of which one never gets further
+    attack.open(1, "honest:1");
+    attack.open(2, "honest:1");
+    for (std::uint32_t i = 0; i < 255 * kEach; ++i) {
+        attack.open(10 + i, fmt::format("invented:{}", i / kEach));
+    }
+    CHECK(attack.merger.servers() == 256);
+    const std::vector<snapshot::Snapshot> large{large_snapshot(0), large_snapshot(20000),
+                                                large_snapshot(40000)};
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        attack.show(1, tick, small);
+        for (std::uint32_t i = 0; i < 255 * kEach; ++i) {
+            if (i % kEach != 0 || tick == 100) {
+                attack.show(10 + i, tick, large.at(i % kEach));
+            }
+        }
+        attack.show(2, tick, small);
+    }
+    // Without a bound it were 255 servers with 10 ticks of two views each.
+    CHECK(attack.most > game::Merger::kMaxBytes / 2);
+    CHECK(attack.most <= game::Merger::kMaxBytes + large[0].view().size_bytes() * 2);
+    attack.merger.finish();
+    CHECK(attack.merger.bytes() == 0);
+    CHECK(attack.counts.honest == 10);
+    CHECK(attack.counts.honest_views == 20);
+    CHECK(attack.merger.totals().worlds.dropped == 0);
+}
+
+TEST_CASE("one server with very much in a tick keeps no more than the budget") {
+    Attack attack;
+    const auto large = large_snapshot(0);
+    const auto sessions =
+        static_cast<std::uint32_t>(game::Merger::kMaxBytes / large.view().size_bytes() / 8);
+    for (std::uint32_t session = 1; session <= sessions; ++session) {
+        attack.open(session, "one:1");
+    }
+    attack.open(9999, "one:1");
+    attack.show(9999, 98, large); // never gets further
+    attack.show(9999, 100, large);
+    for (snapshot::Tick tick = 100; tick < 140; tick += 2) {
+        for (std::uint32_t session = 1; session <= sessions; ++session) {
+            attack.show(session, tick, large);
+        }
+    }
+    CHECK(attack.most > game::Merger::kMaxBytes / 2);
+    CHECK(attack.most <= game::Merger::kMaxBytes + large.view().size_bytes() * 2);
+}
+
+TEST_CASE("servers beyond the table are dropped and counted, until one is idle") {
+    Attack attack;
+    const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
+    for (std::uint32_t i = 0; i < game::Merger::kMaxServers; ++i) {
+        attack.open(1 + i, fmt::format("invented:{}", i));
+        attack.show(1 + i, 100, small);
+    }
+    attack.open(1000, "honest:1", 100 * kTick);
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        attack.show(1000, tick, small);
+    }
+    CHECK(attack.merger.servers() == game::Merger::kMaxServers);
+    // The invented ones say no more: one of them gives its place away, while its session is open.
+    const auto idle = static_cast<snapshot::Tick>(game::Merger::kIdle / kTick);
+    for (snapshot::Tick tick = 100 + idle; tick < 120 + idle; tick += 2) {
+        attack.show(1000, tick, small);
+    }
+    CHECK(attack.merger.servers() == game::Merger::kMaxServers);
+    // A session of the one that had to go takes the next place that is free.
+    attack.pass({.kind = game::Input::Kind::close, .time = (120 + idle) * kTick, .session = 7});
+    for (std::uint32_t i = 0; i < game::Merger::kMaxServers; ++i) {
+        attack.show(1 + i, 122 + 2 * idle, small);
+    }
+    attack.merger.finish();
+    CHECK(attack.counts.honest == 10);
+    CHECK(attack.merger.totals().worlds.dropped == 10);
+    CHECK(attack.counts.worlds == 2 * 256 - 1 + 10);
+}
+
+TEST_CASE("a server that gave its place away begins with another run when it is back") {
+    const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
+
+    struct Runs final : record::RecordSink {
+        void on_record(const record::Record& record) override {
+            if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+                seen.push_back((*world)->run);
+            }
+        }
+
+        std::vector<std::uint32_t> seen;
+    } log;
+
+    game::Merger merger{snapshot::ObjectSet::standard(), log};
+    const auto show = [&](std::uint32_t session, snapshot::Tick tick) {
+        merger.on_input({.kind = game::Input::Kind::snapshot,
+                         .time = tick * kTick,
+                         .session = session,
+                         .tick = tick,
+                         .items = small.view()});
+    };
+    for (std::uint32_t i = 0; i <= game::Merger::kMaxServers; ++i) {
+        const auto tick = static_cast<snapshot::Tick>(100 + i * 1000);
+        merger.on_input({.kind = game::Input::Kind::open,
+                         .time = tick * kTick,
+                         .session = 1 + i,
+                         .server = fmt::format("server:{}", i)});
+        show(1 + i, tick);
+    }
+    show(1, 1'000'000);
+    merger.finish();
+    CHECK(std::ranges::count(log.seen, 1U) == game::Merger::kMaxServers);
+    CHECK(std::ranges::count(log.seen, 2U) == 2);
 }
 
 } // namespace tw::test

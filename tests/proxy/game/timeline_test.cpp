@@ -16,10 +16,13 @@ constexpr record::Timestamp kTick = 20'000'000;
 /// A timeline, and what it closed: "100:2!" is tick 100 with two views, and not complete.
 struct Script {
     std::vector<std::string> closed;
+    game::OpenWorlds memory;
     game::Timeline timeline{[this](const game::ClosedWorld& world) {
-        closed.push_back(fmt::format("{}:{}{}", world.views->tick(), world.views->views(),
-                                     world.complete ? "" : "!"));
-    }};
+                                closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
+                                                             world.views->views(),
+                                                             world.complete ? "" : "!"));
+                            },
+                            memory};
     snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
     record::Timestamp epoch = 1'000'000'000'000;
 
@@ -134,22 +137,58 @@ TEST_CASE("ticks at the ends of their range overflow nothing") {
     CHECK_FALSE(script.finish().empty());
 }
 
-TEST_CASE("what waits is bounded: the oldest tick closes with what it has") {
+TEST_CASE("a clock that steps and steps back loses a second of the game, not the rest of it") {
+    for (const record::Timestamp step : {10'000'000'000, -10'000'000'000, 3'600'000'000'000}) {
+        CAPTURE(step);
+        Script script;
+        snapshot::Tick tick = 1000;
+        const auto play = [&](int count) {
+            const std::uint64_t before = script.timeline.lateness().stray;
+            for (int i = 0; i < count; ++i, tick += 2) {
+                script.at(1, tick);
+                script.at(2, tick);
+            }
+            return script.timeline.lateness().stray - before;
+        };
+        CHECK(play(100) == 0);
+        script.epoch += step;
+        CHECK(play(100) <= 60);
+        script.epoch -= step;
+        CHECK(play(100) <= 60);
+        CHECK(play(100) == 0);
+        // Silence is noticed by the clock as it is now.
+        const std::size_t closed = script.closed.size();
+        script.timeline.advance(script.epoch + tick * kTick + game::Timeline::kSilence);
+        CHECK(script.closed.size() > closed);
+    }
+}
+
+TEST_CASE("a session that is still shown the run before does not bring it back") {
     Script script;
-    Items many;
-    for (std::uint16_t i = 0; i < 1000; ++i) {
-        many[{9, i}] = std::vector<std::int32_t>(22);
+    script.at(1, 5000);
+    script.at(2, 5000);
+    script.timeline.enter(1);
+    script.timeline.enter(2); // said to be, but is shown what was before
+    for (snapshot::Tick tick = 10; tick < 210; tick += 2) {
+        script.epoch += 6000 * kTick;
+        script.at(1, tick);
+        script.epoch -= 6000 * kTick;
+        script.at(2, 5000 + tick);
     }
-    script.items = to_snapshot(many);
-    const std::size_t each = script.items.view().block_ints() * 4;
-    const auto sessions = static_cast<std::uint32_t>(game::Timeline::kMaxBytes / each / 20);
-    for (snapshot::Tick tick = 100; tick < 148; tick += 2) {
-        for (std::uint32_t session = 1; session <= sessions; ++session) {
-            script.at(session, tick);
-        }
-        script.at(9999, 98 + (tick == 100 ? 0 : 2)); // never gets further
-    }
-    CHECK_FALSE(script.closed.empty());
+    CHECK(script.timeline.lateness().stray == 100);
+    CHECK(script.finish().back() == "208:1");
+}
+
+TEST_CASE("the oldest tick can be asked to close with what it has") {
+    Script script;
+    CHECK_FALSE(script.timeline.close_oldest_early());
+    script.at(1, 100);
+    script.at(1, 102);
+    CHECK(script.timeline.bytes() > 0);
+    CHECK(script.timeline.close_oldest_early());
+    CHECK(script.closed == std::vector<std::string>{"100:1"});
+    CHECK(script.finish().size() == 2);
+    CHECK(script.timeline.bytes() == 0);
 }
 
 } // namespace tw::test

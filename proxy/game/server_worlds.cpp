@@ -1,0 +1,259 @@
+#include "proxy/game/server_worlds.h"
+
+#include "proxy/record/values.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tw::game {
+
+namespace {
+
+/// Worlds come late now and then; from here on somebody should know.
+constexpr std::uint64_t kLateShare = 100;
+
+} // namespace
+
+void WorldTotals::merge(const WorldTotals& other) {
+    worlds.total += other.worlds.total;
+    worlds.complete += other.worlds.complete;
+    worlds.views += other.worlds.views;
+    worlds.late += other.worlds.late;
+    worlds.stray += other.worlds.stray;
+    worlds.dropped += other.worlds.dropped;
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+        findings[i] += other.findings[i];
+    }
+}
+
+void WorldTotals::add_findings_to(record::SessionStats& stats) const {
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+        stats.findings[i] += findings[i];
+    }
+}
+
+ServerWorlds::ServerWorlds(std::string server, Workbench& bench, record::RecordSink& sink,
+                           std::uint32_t run)
+    : server_{std::move(server)}, bench_{&bench}, sink_{&sink}, types_{*bench.objects},
+      timeline_{[this](const ClosedWorld& closed) { close(closed); }, bench.open_worlds, run},
+      run_{run} {}
+
+std::size_t ServerWorlds::bytes() const {
+    return timeline_.bytes() + previous_.view().block_ints() * sizeof(std::int32_t);
+}
+
+void ServerWorlds::shed() {
+    if (!timeline_.close_oldest_early()) {
+        previous_ = {};
+        ordinal_ = 0;
+    }
+}
+
+void ServerWorlds::take_map(const record::MapRecord& map) {
+    auto place = std::make_shared<Place>();
+    place->name = map.name;
+    place->map = map;
+    place->map.name = place->name;
+    const auto source = std::ranges::find(record::kMapSources, map.source);
+    place->map.source = source == record::kMapSources.end() ? std::string_view{} : *source;
+    places_[map.head.session] = std::move(place);
+}
+
+void ServerWorlds::take_world(const Input& input) {
+    auto& place = places_[input.session];
+    if (!place) {
+        place = std::make_shared<Place>();
+    }
+    if (place->seen != input.world) {
+        // A map that came meanwhile; what was made with the one before keeps it.
+        place = std::make_shared<Place>(*place);
+        place->map.name = place->name;
+        place->seen = input.world;
+        place->world = input.world == nullptr ? std::nullopt : std::optional{*input.world};
+    }
+}
+
+void ServerWorlds::on_input(const Input& input) {
+    time_ = std::max(time_, input.time);
+    if (input.kind != Input::Kind::time_passed) {
+        heard_ = input.time;
+    }
+    switch (input.kind) {
+    case Input::Kind::open:
+        timeline_.enter(input.session);
+        break;
+    case Input::Kind::map:
+        take_map(*input.map);
+        timeline_.enter(input.session);
+        break;
+    case Input::Kind::snapshot:
+        take_world(input);
+        timeline_.add(input);
+        break;
+    case Input::Kind::close:
+        timeline_.leave(input.session);
+        places_.erase(input.session);
+        break;
+    case Input::Kind::time_passed:
+        timeline_.advance(input.time);
+        break;
+    }
+}
+
+void ServerWorlds::begin_run(std::uint32_t run) {
+    run_ = run;
+    translation_.reset();
+    begin_dialect(snapshot::Dialect::seven); // until somebody speaks 0.6
+}
+
+void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
+    ordinal_ = 0;
+    types_.begin(dialect);
+    beams_.reset();
+    log_.reset();
+    vanishing_.reset();
+    place_.reset();
+}
+
+void ServerWorlds::read_views(const OpenWorld& views) {
+    views.read(bench_->views);
+    const bool six = std::ranges::any_of(
+        bench_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
+    if (six && types_.dialect() == snapshot::Dialect::seven) {
+        begin_dialect(snapshot::Dialect::six);
+    }
+    for (const View& view : bench_->views) {
+        types_.learn(view.items);
+    }
+    if (types_.dialect() == snapshot::Dialect::six &&
+        bench_->views.back().dialect != types_.dialect()) {
+        types_.mix();
+        bench_->seven_as_six.tell(bench_->views);
+    }
+    translation_.undo(bench_->views, types_);
+    gather_roster();
+}
+
+void ServerWorlds::gather_roster() {
+    roster_.clear();
+    for (const View& view : bench_->views) {
+        if (view.roster != nullptr) {
+            view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+                if (roster_.find(client) == nullptr) {
+                    roster_.put(client, entry);
+                }
+            });
+        }
+    }
+}
+
+void ServerWorlds::find_place() {
+    const auto is_better = [](const Place& place, const std::shared_ptr<const Place>& than) {
+        return than == nullptr || (place.world && !than->world);
+    };
+    std::shared_ptr<const Place> best;
+    for (const View& view : bench_->views) {
+        const auto found = places_.find(view.session);
+        if (found != places_.end() && is_better(*found->second, best)) {
+            best = found->second;
+        }
+    }
+    if (best != nullptr && is_better(*best, place_ != nullptr && best->world ? nullptr : place_)) {
+        place_ = std::move(best);
+    }
+}
+
+void ServerWorlds::tell(record::FindingRecord finding) {
+    ++totals_.findings[static_cast<std::size_t>(finding.id)];
+    sink_->on_record(&finding);
+}
+
+void ServerWorlds::tell_differences(const record::WorldRecord& world) {
+    for (const Difference& difference : bench_->differences) {
+        if (log_.begins(difference, world.tick)) {
+            tell({.head = {.time = world.head.time, .session = difference.session},
+                  .id = record::FindingId::world_views_differ,
+                  .tick = world.tick,
+                  .item = record::FindingItem{.type_id = difference.key.type,
+                                              .id = difference.key.id,
+                                              .type = difference.object->name},
+                  .field = difference.field->name,
+                  .value = difference.value,
+                  .expected = difference.other,
+                  .other_session = difference.other_session});
+        }
+    }
+}
+
+void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
+    if (!world.complete || bench_->views.size() < 2) {
+        return;
+    }
+    const Whereabouts shown{world.shown.items, types_, world.shown.roster};
+    for (const Vanished& gone : vanishing_.look(world.tick, shown, bench_->views)) {
+        record::FindingRecord finding{
+            .head = {.time = world.head.time, .session = gone.witness},
+            .id = record::FindingId::world_vanished,
+            .tick = world.tick,
+            .item = record::FindingItem{.type_id = snapshot::character_type(types_.dialect()),
+                                        .id = gone.client,
+                                        .type = "character"},
+            .since_tick = gone.since};
+        if (world.shown.world != nullptr) {
+            finding.place = world.shown.world->misplaced_at(gone.x, gone.y);
+        }
+        tell(finding);
+    }
+}
+
+void ServerWorlds::close(const ClosedWorld& closed) {
+    if (closed.run != run_) {
+        begin_run(closed.run);
+    }
+    read_views(*closed.views);
+    find_place();
+    bench_->differences.clear();
+    const snapshot::Tick tick = closed.views->tick();
+    record::WorldRecord world{.head = {.time = closed.views->time()},
+                              .tick = tick,
+                              .server = server_,
+                              .run = closed.run,
+                              .views = static_cast<std::uint32_t>(bench_->views.size()),
+                              .complete = closed.complete,
+                              .map = place_ == nullptr ? nullptr : &place_->map};
+    bench_->merge.merge(bench_->views, types_, beams_, &bench_->differences);
+    world.shown = {.head = world.head,
+                   .tick = tick,
+                   .rebuilt = true,
+                   .items = bench_->merge.items(),
+                   .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
+                   .ordinal = ordinal_,
+                   .types = &types_,
+                   .world = place_ != nullptr && place_->world ? &*place_->world : nullptr,
+                   .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
+                   .sightings = &bench_->merge.sightings()};
+    tell_differences(world);
+    tell_vanished(world);
+    ++ordinal_;
+    ++totals_.worlds.total;
+    totals_.worlds.complete += closed.complete ? 1 : 0;
+    sink_->on_record(&world);
+    translation_.release();
+    bench_->merge.swap_items(previous_);
+}
+
+void ServerWorlds::finish() {
+    timeline_.finish();
+    const Lateness& lateness = timeline_.lateness();
+    totals_.worlds.views = lateness.views;
+    totals_.worlds.late = lateness.late;
+    totals_.worlds.stray = lateness.stray;
+    if (lateness.late * kLateShare > lateness.views) {
+        tell({.head = {.time = time_},
+              .id = record::FindingId::world_late,
+              .lost = lateness.late,
+              .value = static_cast<std::int64_t>(lateness.views)});
+    }
+}
+
+} // namespace tw::game
