@@ -44,16 +44,19 @@ class Collector {
         if (items == nullptr || !items->is_array()) {
             return;
         }
+        const Teller teller{.session = number(record, "session"),
+                            .server = text(record, "server"),
+                            .run = number(record, "run")};
         for (const json::value& item : items->get_array()) {
             if (item.is_object() && text(item.get_object(), "type") == "character") {
-                add(number(record, "session"), item.get_object());
+                add(teller, item.get_object());
             }
         }
     }
 
     [[nodiscard]] std::vector<map::Path> take() {
         std::vector<map::Path> paths;
-        for (auto& [name, way] : ways_) {
+        for (auto& [player, way] : ways_) {
             for (map::Path& path : way.paths) {
                 if (path.size() > 1) {
                     paths.push_back(std::move(path));
@@ -66,28 +69,40 @@ class Collector {
   private:
     struct Way {
         std::int64_t session = 0; ///< the first that saw the player; others see the same
+        std::int64_t run = 0;     ///< of the server, that the last path is of
         std::vector<map::Path> paths;
     };
 
-    void add(std::int64_t session, const json::object& item) {
+    /// Whose record it is. Of worlds, the server and its run: many servers may have an ann.
+    struct Teller {
+        std::int64_t session = 0;
+        std::string_view server;
+        std::int64_t run = 0;
+    };
+
+    void add(const Teller& teller, const json::object& item) {
         const json::value* fields = item.if_contains("fields");
         if (fields == nullptr || !fields->is_object() || points_ >= kMaxPoints) {
             return;
         }
         std::string name{text(item, "player")};
         if (name.empty()) {
-            name = fmt::format("session {} id {}", session, number(item, "id"));
+            name = fmt::format("session {} id {}", teller.session, number(item, "id"));
         }
-        if (!ways_.contains(name) && ways_.size() >= kMaxPlayers) {
+        const std::pair player{std::string{teller.server}, std::move(name)};
+        if (!ways_.contains(player) && ways_.size() >= kMaxPlayers) {
             return;
         }
-        Way& way = ways_.try_emplace(name, Way{.session = session, .paths = {}}).first->second;
-        if (way.session != session) {
+        Way& way =
+            ways_
+                .try_emplace(player, Way{.session = teller.session, .run = teller.run, .paths = {}})
+                .first->second;
+        if (way.session != teller.session) {
             return;
         }
         const map::WorldPos at{static_cast<int>(number(fields->get_object(), "x")),
                                static_cast<int>(number(fields->get_object(), "y"))};
-        const bool jumped = way.paths.empty() ||
+        const bool jumped = way.paths.empty() || std::exchange(way.run, teller.run) != teller.run ||
                             std::abs(std::int64_t{at.x} - way.paths.back().back().x) > kJump ||
                             std::abs(std::int64_t{at.y} - way.paths.back().back().y) > kJump;
         if (jumped) {
@@ -97,7 +112,7 @@ class Collector {
         ++points_;
     }
 
-    std::map<std::string, Way> ways_;
+    std::map<std::pair<std::string, std::string>, Way> ways_; ///< by server and player
     std::size_t points_ = 0;
 };
 

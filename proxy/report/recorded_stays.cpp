@@ -138,9 +138,6 @@ std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
         (head->type != "session" && head->type != "map" && head->type != "snapshot" && !world)) {
         return std::nullopt;
     }
-    if (sessions_.size() >= kMaxSessions && !sessions_.contains(head->session)) {
-        return std::nullopt;
-    }
     std::array<unsigned char, 65536> room{};
     json::monotonic_resource memory{room.data(), room.size()};
     json::error_code error;
@@ -148,9 +145,14 @@ std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
     if (error || !value.is_object()) {
         return std::nullopt;
     }
-    Session& session = sessions_[head->session];
+    Number number{head->session,
+                  world ? std::string{text_of(value.get_object(), "server")} : std::string{}};
+    if (sessions_.size() >= kMaxSessions && !sessions_.contains(number)) {
+        return std::nullopt;
+    }
+    Session& session = sessions_[std::move(number)];
     if (world) {
-        session.client = text_of(value.get_object(), "server");
+        on_world(value.get_object(), session);
     }
     if (world || head->type == "snapshot") {
         return on_snapshot(value.get_object(), head->session, session);
@@ -172,6 +174,15 @@ void RecordedStays::on_session(const json::object& record, Session& session) {
     }
     if (text_of(record, "event") == "close") {
         session.items.reset();
+    }
+}
+
+void RecordedStays::on_world(const json::object& record, Session& session) {
+    session.client = text_of(record, "server");
+    const auto run = integer_of<std::int64_t>(record.if_contains("run")).value_or(0);
+    if (run != session.run) {
+        session.run = run;
+        session.stay.reset();
     }
 }
 

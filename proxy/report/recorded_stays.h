@@ -29,7 +29,7 @@ using RecordedItems = std::vector<std::pair<std::uint32_t, std::shared_ptr<const
 /// What a session shows of one map, from the first snapshot to the last.
 struct Stay {
     std::int64_t session = 0;
-    std::string client; ///< its address; of a demo the file's name
+    std::string client; ///< its address; of a demo the file's name; of worlds the server's address
     std::string map;    ///< empty: nobody said
     std::string crc;    ///< of the map
     snapshot::Tick begin = 0;
@@ -43,8 +43,8 @@ struct StaySnapshot {
     std::shared_ptr<const RecordedItems> items;
 };
 
-/// Rebuilds what sessions saw from the lines of a recording, in their order. Another map, or a tick
-/// far behind the last one, begins another stay. A snapshot is taken from the first on that lists all
+/// Rebuilds what sessions saw, and the worlds of each server, from the lines of a recording, in their
+/// order. Another map or run of the server, or a tick far behind the last one, begins another stay. A snapshot is taken from the first on that lists all
 /// items, once for each tick.
 class RecordedStays {
   public:
@@ -65,6 +65,7 @@ class RecordedStays {
         std::string client;
         std::string map;
         std::string crc;
+        std::int64_t run = 0;                       ///< of worlds
         std::shared_ptr<const RecordedItems> items; ///< null: not known
         std::optional<std::size_t> stay;
         snapshot::Tick tick = 0;
@@ -72,10 +73,14 @@ class RecordedStays {
 
     static void on_session(const boost::json::object& record, Session& session);
     static void on_map(const boost::json::object& record, Session& session);
+    static void on_world(const boost::json::object& record, Session& session);
     [[nodiscard]] std::optional<StaySnapshot> on_snapshot(const boost::json::object& record,
                                                           std::int64_t number, Session& session);
 
-    std::map<std::int64_t, Session> sessions_;
+    /// A session's number; of worlds 0, and the server's address.
+    using Number = std::pair<std::int64_t, std::string>;
+
+    std::map<Number, Session> sessions_;
     std::vector<Stay> stays_;
     std::uint64_t unusable_ = 0;
 };

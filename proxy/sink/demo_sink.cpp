@@ -15,6 +15,14 @@ namespace tw::sink {
 
 namespace {
 
+/// In a demo's name: whose it is. Of worlds, servers behind the first have a number.
+std::string owner_name(std::uint32_t session, bool of_server) {
+    if (!of_server) {
+        return fmt::format("s{}", session);
+    }
+    return session <= 1 ? "world" : fmt::format("world{}", session);
+}
+
 std::string time_text(record::Timestamp time, std::string_view form) {
     constexpr std::int64_t kSecond = 1'000'000'000;
     const auto seconds = static_cast<std::time_t>(time / kSecond);
@@ -185,7 +193,7 @@ snapshot::SnapshotView DemoSink::items_for(const Tape& tape, const record::Snaps
     return record.items;
 }
 
-void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) {
+void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) const {
     demo::Header header{
         .version = tape.seven ? demo::kSevenVersion : options_.version,
         .net_version = std::string{tape.seven ? demo::kSevenNetVersion : demo::kNetVersion},
@@ -198,10 +206,9 @@ void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) {
     if (header.version == demo::kSha256Version && !header.sha256) {
         header.version = demo::kStepsVersion; // there is no hash to tell
     }
-    std::string name =
-        fmt::format("{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
-                    options_.of_server ? "world" : fmt::format("s{}", record.head.session),
-                    safe_file_name(tape.map_name));
+    std::string name = fmt::format(
+        "{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
+        owner_name(record.head.session, options_.of_server), safe_file_name(tape.map_name));
     const auto dialect = tape.seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
     tape.recording.emplace(Recording{.encoder = DemoEncoder{header.version, dialect},
                                      .header = std::move(header),

@@ -103,7 +103,7 @@ class DemoSink final : public record::RecordSink {
     void take(const record::SnapshotRecord& record);
     void take(const record::FindingRecord& record);
 
-    void begin(Tape& tape, const record::SnapshotRecord& record);
+    void begin(Tape& tape, const record::SnapshotRecord& record) const;
     void add_message(Tape& tape, std::span<const std::byte> payload);
     void flush(Recording& recording);
     void end(Tape& tape);

@@ -54,7 +54,8 @@ void WorldDemo::on_record(const record::Record& record) {
 snapshot::SnapshotView WorldDemo::playable(const record::SnapshotRecord& world) {
     const auto is_foreign = [&](std::uint32_t key) {
         const auto* const object = world.types->object(snapshot::ItemKey::from_packed(key).type);
-        return object != nullptr && object->type != 0 && object->dialect != dialect_;
+        return object != nullptr && object->type != 0 &&
+               object->dialect != record::dialect_of(world);
     };
     if (std::ranges::none_of(world.items.keys(), is_foreign)) {
         return world.items;
@@ -102,6 +103,24 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
     return fitting_.view();
 }
 
+WorldDemo::Game& WorldDemo::game_of(const record::WorldRecord& world) {
+    auto known = games_.find(world.server);
+    if (known == games_.end()) {
+        if (games_.size() >= kMaxServers) {
+            const auto oldest = std::ranges::min_element(
+                games_, {}, [](const auto& each) { return each.second.shown; });
+            record::SessionRecord end{
+                .head = {.time = world.head.time, .session = oldest->second.number},
+                .event = record::SessionEvent::close};
+            demos_.on_record(&end);
+            games_.erase(oldest);
+        }
+        known = games_.emplace(world.server, Game{.number = ++numbers_}).first;
+    }
+    known->second.shown = ++shown_;
+    return known->second;
+}
+
 void WorldDemo::take(const record::WorldRecord& world) {
     // A tick that only some were sent, because they asked for more than others get.
     const bool partial = world.tick % 2 != 0 && !world.complete;
@@ -109,19 +128,22 @@ void WorldDemo::take(const record::WorldRecord& world) {
         return;
     }
     const snapshot::Dialect dialect = record::dialect_of(world.shown);
-    if (run_ != world.run || dialect_ != dialect) {
-        run_ = world.run;
-        dialect_ = dialect;
-        ordinal_ = 0;
+    Game& game = game_of(world);
+    if (game.run != world.run || game.dialect != dialect) {
+        game.run = world.run;
+        game.dialect = dialect;
+        game.ordinal = 0;
     }
-    if (ordinal_ == 0) {
+    if (game.ordinal == 0) {
         record::MapRecord map = *world.map;
         map.head = world.head;
+        map.head.session = game.number;
         demos_.on_record(&map);
     }
     record::SnapshotRecord shown = world.shown;
+    shown.head.session = game.number;
     shown.items = fit(world.shown);
-    shown.ordinal = ordinal_++;
+    shown.ordinal = game.ordinal++;
     demos_.on_record(&shown);
 }
 

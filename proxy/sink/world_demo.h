@@ -6,7 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace tw::sink {
@@ -19,7 +22,7 @@ struct WorldDemoLosses {
 };
 
 /// Writes worlds as demos of the kind that servers record: everybody is in them, and nobody's view.
-/// One for each run of the server and map. A snapshot holds at most kMaxItems items and
+/// One for each run of each server, and map. A snapshot holds at most kMaxItems items and
 /// kMaxSnapshotBytes bytes. Beyond that items are taken in this order, and by key within it:
 /// descriptors, what is said of the game, what is said of players, characters, flags, everything
 /// else, events. Of a world of 0.6 that clients of 0.7 are in, what only 0.7 has is left out.
@@ -34,15 +37,28 @@ class WorldDemo final : public record::RecordSink {
     [[nodiscard]] WorldDemoLosses losses() const;
 
   private:
+    /// A server's.
+    struct Game {
+        std::uint32_t number = 0; ///< that its demos have as session
+        std::uint64_t shown = 0;  ///< shown_ at its last world
+        std::optional<std::uint32_t> run{};
+        snapshot::Dialect dialect = snapshot::Dialect::six; ///< of its worlds
+        std::uint64_t ordinal = 0;                          ///< in the run
+    };
+
+    /// More servers at one time have no demo each: the one that was silent longest gives its place away.
+    static constexpr std::size_t kMaxServers = 64;
+
+    [[nodiscard]] Game& game_of(const record::WorldRecord& world);
     void take(const record::WorldRecord& world);
     /// The items that a player of the demo's kind knows.
     [[nodiscard]] snapshot::SnapshotView playable(const record::SnapshotRecord& world);
     [[nodiscard]] snapshot::SnapshotView fit(const record::SnapshotRecord& world);
 
     DemoSink demos_;
-    std::optional<std::uint32_t> run_;
-    snapshot::Dialect dialect_ = snapshot::Dialect::six; ///< of its worlds
-    std::uint64_t ordinal_ = 0;                          ///< in the run
+    std::map<std::string, Game, std::less<>> games_; ///< by server
+    std::uint32_t numbers_ = 0;
+    std::uint64_t shown_ = 0; ///< worlds
     snapshot::Snapshot playable_;
     snapshot::Snapshot fitting_;
     std::vector<std::size_t> order_; ///< of the items at hand: places in the world

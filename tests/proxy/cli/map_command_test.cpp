@@ -55,6 +55,27 @@ TEST_CASE("twscope map tells and draws what is there") {
     recording.save(capture);
     CHECK(twscope({"decode", capture, "-o", records}).status == 0);
     CHECK(drawn({"--path", records}) != all);
+
+    // Players of one name on two servers: whichever way their worlds alternate, each has its own way.
+    const auto worlds = [&](int first, int second) {
+        std::string lines;
+        for (int i = 0; i < 20; ++i) {
+            const int server = i % 2 == 0 ? first : second;
+            const int step = i / 2;
+            lines +=
+                R"({"v":1,"type":"world","session":0,"server":")" + std::to_string(server) +
+                R"(","run":1,"items":[{"type":"character","id":0,"player":"ann","fields":{"x":)" +
+                std::to_string(40 + server * 40 + step) + R"(,"y":)" +
+                std::to_string(50 + step * 2) + "}}]}\n";
+        }
+        return lines;
+    };
+    const std::string path = folder.file("worlds.jsonl");
+    write_text(path, worlds(1, 2));
+    const std::string two = drawn({"--path", path});
+    write_text(path, worlds(2, 1));
+    CHECK(drawn({"--path", path}) == two);
+    CHECK(two != all);
 }
 
 TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {

@@ -109,6 +109,35 @@ TEST_CASE("another map and a tick far back begin another stay, what was overtake
     CHECK(stays.stays()[2].begin == 4);
 }
 
+TEST_CASE("worlds of several servers are told apart, and so are the runs of each") {
+    RecordedStays stays;
+    const auto world = [](std::string_view server, int run, int tick, std::string_view rest) {
+        return line("world",
+                    fmt::format(R"("tick":{},"server":"{}","run":{},"num_items":1,{})", tick,
+                                server, run, rest),
+                    0);
+    };
+    const auto whole = [](int x) {
+        return fmt::format(R"("full":true,"items":[{}])", item(4, 1, x));
+    };
+    REQUIRE(stays.on_line(world("a:1", 1, 1000, whole(5))));
+    REQUIRE(stays.on_line(world("b:1", 1, 10, whole(6))));
+    const auto a = stays.on_line(world("a:1", 1, 1002, R"("items":[],"removed":[])"));
+    REQUIRE(a);
+    CHECK(a->stay == 0);
+    CHECK(show(*a->items) == R"(4/1={"x":5} )");
+    const auto b = stays.on_line(world("b:1", 1, 12, R"("items":[],"removed":[])"));
+    REQUIRE(b);
+    CHECK(b->stay == 1);
+    CHECK(show(*b->items) == R"(4/1={"x":6} )");
+    const auto next = stays.on_line(world("a:1", 2, 1010, whole(7)));
+    REQUIRE(next);
+    CHECK(next->stay == 2);
+    CHECK(stays.stays()[1].client == "b:1");
+    CHECK(stays.stays().size() == 3);
+    CHECK(stays.unusable() == 0);
+}
+
 TEST_CASE("hostile lines are no snapshots, and do no harm") {
     const std::vector<std::string> lines{
         "",

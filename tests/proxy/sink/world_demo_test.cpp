@@ -19,11 +19,12 @@ namespace {
 /// Worlds that go to demos in a folder.
 class Stage {
   public:
-    void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1,
-              bool complete = true) {
+    void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1, bool complete = true,
+              std::string_view server = "a:1") {
         const auto shown = test::to_snapshot(items);
         const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
-        record::WorldRecord world{.tick = tick, .run = run, .complete = complete, .map = &map};
+        record::WorldRecord world{
+            .tick = tick, .server = server, .run = run, .complete = complete, .map = &map};
         world.shown = {.tick = tick, .rebuilt = true, .items = shown.view(), .types = &types_};
         demos_.on_record(&world);
     }
@@ -74,6 +75,31 @@ TEST_CASE("each run of a server becomes a demo of all its worlds") {
     CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
     CHECK(demos.front().size() == 5);
     CHECK(stage.losses().items == 0);
+}
+
+TEST_CASE("servers whose worlds come in turn have a demo each") {
+    Stage stage;
+    const Items others{{{9, 2}, std::vector<std::int32_t>(22, 3)}};
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        stage.show(tick, kSome, 1, true, "a:1");
+        stage.show(tick + 5000, others, 1, true, "b:1");
+    }
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 2);
+    CHECK(demos[0].size() == 10);
+    CHECK(demos[1].size() == 10);
+    CHECK(stage.losses().demos.late == 0);
+    CHECK(stage.losses().demos.snapshots == 0);
+}
+
+TEST_CASE("no more servers are kept than there may be demos at one time") {
+    Stage stage;
+    for (int server = 0; server < 100; ++server) {
+        for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
+            stage.show(tick, kSome, 1, true, "server:" + std::to_string(server));
+        }
+    }
+    CHECK(stage.end().size() == 100);
 }
 
 TEST_CASE("what is more than a snapshot holds is left out in order, and counted") {
