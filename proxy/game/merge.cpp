@@ -35,6 +35,35 @@ std::size_t first_difference(const std::int32_t* left, const std::int32_t* right
     return at;
 }
 
+/// How many of the items from here on have the same keys and sizes in both. Blocks are looked at as a
+/// whole, so that it takes an instruction or two for each item.
+std::size_t same_run(const SnapshotView& left, std::size_t at, const SnapshotView& right,
+                     std::size_t item, std::uint32_t distance) {
+    constexpr std::size_t kBlock = 16;
+    const std::size_t most = std::min(left.size() - at, right.size() - item);
+    const std::uint32_t* const left_keys = left.keys().data() + at;
+    const std::uint32_t* const right_keys = right.keys().data() + item;
+    const std::uint32_t* const left_ends = left.ends().data() + at;
+    const std::uint32_t* const right_ends = right.ends().data() + item;
+    const auto difference = [&](std::size_t i) {
+        return (left_keys[i] ^ right_keys[i]) | ((left_ends[i] - right_ends[i]) ^ distance);
+    };
+    std::size_t count = 0;
+    for (; count + kBlock <= most; count += kBlock) {
+        std::uint32_t other = 0;
+        for (std::size_t i = 0; i < kBlock; ++i) {
+            other |= difference(count + i);
+        }
+        if (other != 0) {
+            break;
+        }
+    }
+    while (count < most && difference(count) == 0) {
+        ++count;
+    }
+    return count;
+}
+
 /// Where the ints of an item begin.
 std::uint32_t begin_of(const SnapshotView& items, std::size_t item) {
     return item == 0 ? 0 : items.ends()[item - 1];
@@ -55,8 +84,16 @@ void ViewMerge::see(std::uint64_t* seen, std::uint32_t view) const {
     seen[slots_[view] / kBits] |= std::uint64_t{1} << (slots_[view] % kBits);
 }
 
-void ViewMerge::unsee(std::uint64_t* seen, std::uint32_t view) const {
-    seen[slots_[view] / kBits] &= ~(std::uint64_t{1} << (slots_[view] % kBits));
+void ViewMerge::turn_seen(std::size_t base, std::size_t count, std::uint32_t view) {
+    const std::uint64_t bit = std::uint64_t{1} << (slots_[view] % kBits);
+    base_seen_[base * words_ + slots_[view] / kBits] ^= bit;
+    base_seen_[(base + count) * words_ + slots_[view] / kBits] ^= bit;
+}
+
+void ViewMerge::finish_seen() {
+    for (std::size_t i = words_; i < base_seen_.size(); ++i) {
+        base_seen_[i] ^= base_seen_[i - words_];
+    }
 }
 
 void ViewMerge::begin(std::span<const View> views, const record::TypeNames& types,
@@ -74,10 +111,8 @@ void ViewMerge::begin(std::span<const View> views, const record::TypeNames& type
             std::ranges::lower_bound(sessions_, view.session) - sessions_.begin()));
     }
     words_ = (views.size() + kBits - 1) / kBits;
-    base_seen_.assign(views.front().items.size() * words_, 0);
-    for (std::size_t i = 0; i < views.front().items.size(); ++i) {
-        see(&base_seen_[i * words_], 0);
-    }
+    base_seen_.assign((views.front().items.size() + 1) * words_, 0);
+    turn_seen(0, views.front().items.size(), 0);
     extras_.clear();
     pending_.clear();
     extra_seen_.clear();
@@ -89,6 +124,7 @@ void ViewMerge::merge(std::span<const View> views, const record::TypeNames& type
     for (std::uint32_t view = 1; view < views.size(); ++view) {
         add_view(view);
     }
+    finish_seen();
     gather();
     drop_lesser_forms();
     resolve_beams(beams);
@@ -114,21 +150,14 @@ void ViewMerge::add_view(std::uint32_t view) {
             continue;
         }
         const std::uint32_t distance = begin_of(base, at) - begin_of(items, i);
-        std::size_t count = 0;
-        while (at + count < base_keys.size() && i + count < keys.size() &&
-               base_keys[at + count] == keys[i + count] &&
-               base.ends()[at + count] - items.ends()[i + count] == distance) {
-            ++count;
-        }
-        for (std::size_t k = 0; k < std::max<std::size_t>(count, 1); ++k) {
-            see(&base_seen_[(at + k) * words_], view);
-        }
+        std::size_t count = same_run(base, at, items, i, distance);
         if (count == 0) { // of another size
-            if (!items_.differ(ref_of(0, at), ref_of(view, i))) {
-                unsee(&base_seen_[at * words_], view);
+            if (items_.differ(ref_of(0, at), ref_of(view, i))) {
+                turn_seen(at, 1, view);
             }
             count = 1;
         } else {
+            turn_seen(at, count, view);
             compare_run(at, view, i, count);
         }
         at += count;
@@ -156,7 +185,7 @@ void ViewMerge::compare_run(std::size_t base, std::uint32_t view, std::size_t it
             ++index;
         }
         if (!items_.differ(ref_of(0, base + index), ref_of(view, item + index))) {
-            unsee(&base_seen_[(base + index) * words_], view);
+            turn_seen(base + index, 1, view);
         }
         at = left.ends()[base + index] - begin;
     }

@@ -53,7 +53,9 @@ class ViewMerge {
     void add_extra(std::uint32_t view, std::size_t item, std::size_t& cursor);
     void take_pending();
     void see(std::uint64_t* seen, std::uint32_t view) const;
-    void unsee(std::uint64_t* seen, std::uint32_t view) const;
+    /// A view has these items of the base, or the other way round.
+    void turn_seen(std::size_t base, std::size_t count, std::uint32_t view);
+    void finish_seen();
     void gather();
     void drop_lesser_forms();
     void resolve_beams(Beams& beams);
@@ -65,6 +67,7 @@ class ViewMerge {
     std::span<const View> views_;
     std::size_t words_ = 0;
     ItemMerge items_;
+    /// Of each item of the base, and one behind: before finish_seen what turns there.
     std::vector<std::uint64_t> base_seen_;
     std::vector<Extra> extras_;  ///< by key
     std::vector<Extra> pending_; ///< of the view at hand, by key
