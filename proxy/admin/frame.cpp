@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,7 @@ void put_item(Text& out, const snapshot::ItemView& item, const ObjectPlaces& pla
     put(out, "]");
 }
 
+/// As a member of an object that has some before it.
 void put_bars(Text& out, std::span<const Bar> bars) {
     put(out, ",\"bars\":[");
     for (const Bar& bar : bars) {
@@ -74,22 +76,28 @@ std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotVi
 
 } // namespace
 
-void ObjectPlaces::learn(const snapshot::SnapshotView& items) {
+bool ObjectPlaces::learn(const snapshot::SnapshotView& items) {
+    bool other = false;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const snapshot::ItemView item = items[i];
         if (item.key.type != snapshot::kDescriptorType) {
-            return; // they come first
+            break; // they come first
         }
         const auto uuid = snapshot::descriptor_uuid(item.data);
         const snapshot::ObjectSpec* object = uuid ? objects_->find(*uuid) : nullptr;
-        const bool known = std::any_of(uuids_.begin(), uuids_.end(), [&](const Known& entry) {
+        const std::int32_t place = object == nullptr
+                                       ? -1 - item.key.id
+                                       : static_cast<std::int32_t>(objects_->index_of(*object));
+        const auto known = std::find_if(uuids_.begin(), uuids_.end(), [&](const Known& entry) {
             return entry.type == item.key.id;
         });
-        if (object != nullptr && !known && uuids_.size() < kMaxTypes) {
-            uuids_.push_back({.type = item.key.id,
-                              .place = static_cast<std::int32_t>(objects_->index_of(*object))});
+        if (known != uuids_.end()) {
+            other = std::exchange(known->place, place) != place || other;
+        } else if (uuids_.size() < kMaxTypes) {
+            uuids_.push_back({.type = item.key.id, .place = place});
         }
     }
+    return other;
 }
 
 std::int32_t ObjectPlaces::place(std::uint16_t type) const {
@@ -116,6 +124,14 @@ std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
         put_item(out, {key, {}}, places);
     }
     put(out, "]");
+    put_bars(out, bars);
+    put(out, "}");
+    return {out.data(), out.size()};
+}
+
+std::string bars_json(std::uint32_t session, std::span<const Bar> bars) {
+    Text out;
+    fmt::format_to(std::back_inserter(out), R"({{"k":"bars","session":{})", session);
     put_bars(out, bars);
     put(out, "}");
     return {out.data(), out.size()};

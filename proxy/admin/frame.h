@@ -38,8 +38,9 @@ class ObjectPlaces {
   public:
     explicit ObjectPlaces(const snapshot::ObjectSet& objects) : objects_{&objects} {}
 
-    /// Reads what a snapshot says of UUID types.
-    void learn(const snapshot::SnapshotView& items);
+    /// Reads what a snapshot says of UUID types. True: a number stands for another type than before, as
+    /// where a server was started again.
+    [[nodiscard]] bool learn(const snapshot::SnapshotView& items);
 
     [[nodiscard]] std::int32_t place(std::uint16_t type) const;
 
@@ -61,5 +62,8 @@ class ObjectPlaces {
 [[nodiscard]] std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                                      const std::optional<snapshot::SnapshotView>& before,
                                      std::span<const Bar> bars, const ObjectPlaces& places);
+
+/// Of snapshots that could not be rebuilt, while there is nothing new to show.
+[[nodiscard]] std::string bars_json(std::uint32_t session, std::span<const Bar> bars);
 
 } // namespace tw::admin

@@ -29,6 +29,14 @@ class LogRing {
         }
     }
 
+    [[nodiscard]] std::uint64_t size() const { return lines_.size(); }
+
+    /// How many behind that number made way before anybody could look.
+    [[nodiscard]] std::uint64_t gone_behind(std::uint64_t number) const {
+        const std::uint64_t first = last_ - lines_.size();
+        return number < first ? first - number : 0;
+    }
+
     /// Number of the newest; 0: none came yet.
     [[nodiscard]] std::uint64_t last() const { return last_; }
 

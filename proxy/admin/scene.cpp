@@ -52,23 +52,46 @@ void Scene::take(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
         }
     }
     if (!seen.rebuilt || (latest_ && seen.tick == latest_->tick)) {
+        for (Channel& channel : channels_) {
+            if (channel.take_turn(seen.time)) {
+                show_bars(channel, show);
+            }
+        }
         return;
     }
-    places_.learn(items);
+    if (places_.learn(items)) {
+        for (Channel& channel : channels_) {
+            channel.sent.reset(); // what was sent is named by what the numbers meant
+        }
+    }
     latest_ = seen;
+    ++taken_;
     now_.ints.resize(items.block_ints());
     items.write_block(now_.ints.data());
     now_.num_items = items.size();
     now_.num_ints = items.data().size();
     for (Channel& channel : channels_) {
-        const std::int64_t period = period_of(channel.pace);
-        const bool again = seen.time < channel.due - 2 * period; // time went back
-        if (again || seen.time >= channel.due - kEarly) {
-            // On average as many as asked for, however snapshots fall.
-            channel.due = again ? seen.time + period : std::max(channel.due + period, seen.time);
+        if (channel.take_turn(seen.time)) {
             show_frame(channel, show);
         }
     }
+}
+
+bool Scene::Channel::take_turn(std::int64_t time) {
+    const std::int64_t period = period_of(pace);
+    const bool again = time < due - 2 * period; // time went back
+    if (!again && time < due - kEarly) {
+        return false;
+    }
+    // On average as many as asked for, however snapshots fall.
+    due = again ? time + period : std::max(due + period, time);
+    return true;
+}
+
+void Scene::show_bars(Channel& channel, const std::function<void(const Frame&)>& show) const {
+    auto text = std::make_shared<const std::string>(bars_json(session_, channel.bars));
+    show({.pace = channel.pace, .delta = text, .full = [text] { return text; }, .bars_only = true});
+    channel.bars.clear();
 }
 
 void Scene::show_frame(Channel& channel, const std::function<void(const Frame&)>& show) {

@@ -22,6 +22,7 @@ struct Frame {
     int pace = kUsualPace;
     std::shared_ptr<const std::string> delta{};
     std::function<std::shared_ptr<const std::string>()> full{}; ///< for as long as the call lasts
+    bool bars_only = false; ///< nothing new to show: `delta` has the bars of what was not rebuilt
 };
 
 /// A snapshot as one block of ints.
@@ -49,11 +50,17 @@ class Scene {
 
     [[nodiscard]] snapshot::SnapshotView items() const { return view_of(now_); }
 
+    /// Counts those that were rebuilt.
+    [[nodiscard]] std::uint64_t taken() const { return taken_; }
+
   private:
     /// Snapshots between two frames: half a minute's, if none can be rebuilt.
     static constexpr std::size_t kMaxBars = 1500;
 
     struct Channel {
+        /// Whether a frame is to be made of what came at this time; then the next one is due later.
+        [[nodiscard]] bool take_turn(std::int64_t time);
+
         int pace = kUsualPace;
         std::uint64_t number = 0;
         std::int64_t due = 0; ///< when its next frame is
@@ -65,12 +72,14 @@ class Scene {
         return snapshot::SnapshotView::of_block(kept.ints, kept.num_items, kept.num_ints);
     }
 
+    void show_bars(Channel& channel, const std::function<void(const Frame&)>& show) const;
     void show_frame(Channel& channel, const std::function<void(const Frame&)>& show);
 
     std::uint32_t session_;
     ObjectPlaces places_;
     std::optional<SeenSnapshot> latest_;
     KeptSnapshot now_;
+    std::uint64_t taken_ = 0;
     std::vector<Channel> channels_;
 };
 

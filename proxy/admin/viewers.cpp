@@ -28,6 +28,21 @@ std::shared_ptr<const std::string> shared(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
 }
 
+/// Leaves the last so many lines, of so many bytes together. Returns how many had to go.
+std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
+                        std::size_t most_bytes) {
+    std::size_t kept = 0;
+    for (std::size_t bytes = 0; kept < std::min(lines.size(), most); ++kept) {
+        bytes += lines[lines.size() - 1 - kept].size() + 1;
+        if (bytes > most_bytes) {
+            break;
+        }
+    }
+    const std::size_t gone = lines.size() - kept;
+    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(gone));
+    return gone;
+}
+
 /// Adds up the accounts of the workers; the rows that cost the most, as [direction, group, name, bits].
 std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledgers) {
     record::Ledger all;
@@ -54,6 +69,7 @@ std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledger
 void Viewers::welcome(const std::shared_ptr<WebSocket>& socket) {
     const auto viewer = std::make_shared<Viewer>();
     viewer->socket = socket;
+    viewer->lost_way = frames_lost_on_the_way_;
     viewers_.push_back(viewer);
     socket->on_text = [this, known = std::weak_ptr{viewer}](std::string_view text) {
         if (const auto still = known.lock()) {
@@ -75,7 +91,9 @@ void Viewers::obey(Viewer& viewer, std::string_view text) {
     if (wishes->log_on) {
         viewer.log = *wishes->log_on;
         viewer.filter = {};
-        viewer.log_seen = 0;
+        viewer.log_seen = log_.last() - std::min(log_.last(), log_.size());
+        viewer.log_lost = 0;
+        viewer.lines_way = lines_lost_on_the_way_;
     }
     if (wishes->log && !wishes->log->empty()) {
         auto filter = sources_.make_filter(*wishes->log);
@@ -101,7 +119,6 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
     if (socket != nullptr && socket->send(std::move(text))) {
         return true;
     }
-    ++viewer.lost;
     ++lost_;
     return false;
 }
@@ -110,8 +127,13 @@ void Viewers::ask_snapshot(std::uint32_t session, Respond respond) {
     if (sources_.feed == nullptr || snapshots_.size() >= kMaxWaiting) {
         return respond({.status = 503, .body = "nothing is inspected, or too many ask\n"});
     }
-    snapshots_.push_back(
-        {.session = session, .until = Clock::now() + kPatience, .respond = std::move(respond)});
+    if (sources_.feed->watch.any()) {
+        fetch(); // what waits is older than the question
+    }
+    snapshots_.push_back({.session = session,
+                          .known = count_of(session),
+                          .until = Clock::now() + kPatience,
+                          .respond = std::move(respond)});
     look_at_what_is_wanted();
 }
 
@@ -187,7 +209,8 @@ void Viewers::fetch(std::size_t worker) {
     if (!sources_.feed->boxes[worker].take(batch_)) {
         return;
     }
-    lost_on_the_way_ += batch_.lost_snapshots + batch_.lost_lines;
+    frames_lost_on_the_way_ += batch_.lost_snapshots;
+    lines_lost_on_the_way_ += batch_.lost_lines;
     for (const SeenSnapshot& seen : batch_.snapshots) {
         if (const auto scene = scenes_.find(seen.session); scene != scenes_.end()) {
             scene->second.take(seen, batch_.items(seen),
@@ -197,6 +220,7 @@ void Viewers::fetch(std::size_t worker) {
     log_.add(batch_.lines);
     if (!batch_.world_line.empty() && sources_.feed->watch.world_line()) {
         std::swap(world_line_, batch_.world_line);
+        ++world_lines_;
     }
     if (!batch_.ledger.empty()) {
         std::swap(ledgers_[worker], batch_.ledger);
@@ -206,8 +230,11 @@ void Viewers::fetch(std::size_t worker) {
 void Viewers::show(std::uint32_t source, const Frame& frame) {
     for (const auto& viewer : viewers_) {
         if (viewer->watch == source && viewer->pace == frame.pace) {
+            const bool sent =
+                send(*viewer, viewer->whole && !frame.bars_only ? frame.full() : frame.delta);
+            viewer->lost += sent ? 0 : 1;
             // Whoever lost one needs all there is, or changes would be missing.
-            viewer->whole = !send(*viewer, viewer->whole ? frame.full() : frame.delta);
+            viewer->whole = frame.bars_only ? viewer->whole : !sent;
         }
     }
 }
@@ -221,23 +248,31 @@ void Viewers::show_log() {
 }
 
 void Viewers::show_log(Viewer& viewer) {
-    std::string text;
-    std::uint64_t lost = 0;
-    log_.for_each_behind(viewer.log_seen, [&](std::uint64_t /*number*/, std::string_view line) {
-        if (!viewer.filter || viewer.filter(line)) {
-            if (text.size() + line.size() > kMaxLogBytes) {
-                ++lost;
-            } else {
-                text += text.empty() ? "" : ",";
-                text += line;
-            }
+    viewer.log_lost +=
+        log_.gone_behind(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
+    viewer.lines_way = lines_lost_on_the_way_;
+    std::vector<std::string_view> lines = lines_behind(viewer.log_seen, viewer.filter);
+    viewer.log_seen = log_.last();
+    const std::size_t skipped = keep_newest(lines, lines.size(), kMaxLogBytes);
+    viewer.log_lost += skipped;
+    if (lines.empty() && viewer.log_lost == 0) {
+        return;
+    }
+    const bool sent = send(viewer, shared(fmt::format(R"({{"k":"log","lost":{},"lines":[{}]}})",
+                                                      viewer.log_lost, fmt::join(lines, ","))));
+    viewer.log_lost = sent ? 0 : viewer.log_lost + lines.size();
+}
+
+std::vector<std::string_view> Viewers::lines_behind(std::uint64_t number,
+                                                    const LineFilter& filter) const {
+    std::vector<std::string_view> lines;
+    log_.for_each_behind(number, [&](std::uint64_t /*number*/, std::string_view line) {
+        if (!filter || filter(line)) {
+            lines.push_back(line);
         }
         return true;
     });
-    viewer.log_seen = log_.last();
-    if (!text.empty()) {
-        send(viewer, shared(fmt::format(R"({{"k":"log","lost":{},"lines":[{}]}})", lost, text)));
-    }
+    return lines;
 }
 
 void Viewers::show_state() {
@@ -246,7 +281,7 @@ void Viewers::show_state() {
         text.pop_back();
     }
     for (const auto& viewer : viewers_) {
-        const std::uint64_t lost = viewer->lost + lost_on_the_way_;
+        const std::uint64_t lost = viewer->lost + frames_lost_on_the_way_ - viewer->lost_way;
         send(*viewer,
              shared(fmt::format(R"({{"k":"state","frames_lost":{},"state":{}}})", lost, text)));
     }
@@ -266,6 +301,14 @@ void Viewers::show_bytes() {
     }
 }
 
+std::uint64_t Viewers::count_of(std::uint32_t session) const {
+    if (session == 0) {
+        return world_lines_;
+    }
+    const auto scene = scenes_.find(session);
+    return scene == scenes_.end() ? 0 : scene->second.taken();
+}
+
 std::string Viewers::line_of(std::uint32_t session) const {
     if (session == 0) {
         return world_line_;
@@ -278,8 +321,8 @@ std::string Viewers::line_of(std::uint32_t session) const {
 
 void Viewers::answer_snapshots(Clock::time_point now) {
     std::erase_if(snapshots_, [&](const WaitingForSnapshot& waiting) {
-        if (auto line = line_of(waiting.session); !line.empty()) {
-            waiting.respond({.content_type = "application/json", .body = std::move(line)});
+        if (count_of(waiting.session) > waiting.known) {
+            waiting.respond({.content_type = "application/json", .body = line_of(waiting.session)});
             return true;
         }
         if (now < waiting.until) {
@@ -297,17 +340,11 @@ void Viewers::answer_records(Clock::time_point now) {
         if (now < waiting.until) {
             return false;
         }
-        std::vector<std::string_view> lines;
+        std::vector<std::string_view> lines = lines_behind(waiting.behind, waiting.filter);
+        std::ignore = keep_newest(lines, waiting.limit, kMaxAnswerBytes);
         std::string body;
-        log_.for_each_behind(waiting.behind, [&](std::uint64_t /*number*/, std::string_view line) {
-            if (!waiting.filter || waiting.filter(line)) {
-                lines.push_back(line);
-            }
-            return true;
-        });
-        const std::size_t skipped = lines.size() - std::min(lines.size(), waiting.limit);
-        for (std::size_t i = skipped; i < lines.size() && body.size() < kMaxAnswerBytes; ++i) {
-            body += lines[i];
+        for (const std::string_view line : lines) {
+            body += line;
             body += '\n';
         }
         waiting.respond({.content_type = "application/x-ndjson", .body = std::move(body)});

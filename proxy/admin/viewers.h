@@ -48,7 +48,7 @@ class Viewers {
     void welcome(const std::shared_ptr<WebSocket>& socket);
 
     /// Answers with the session's next snapshot, or with 0 the next world of all, as a line of records;
-    /// or that none came.
+    /// or that none came. What was there already is not the next one.
     void ask_snapshot(std::uint32_t session, Respond respond);
     /// Answers after `wait` with the records that passed by then and match, as lines.
     void ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
@@ -74,13 +74,16 @@ class Viewers {
         bool bytes = false;
         bool log = false;
         LineFilter filter{};
-        std::uint64_t log_seen = 0; ///< number of the last line looked at for it
-        std::uint64_t lost = 0;     ///< frames it was too slow for
-        std::uint64_t lost_told = 0;
+        std::uint64_t log_seen = 0;  ///< number of the last line looked at for it
+        std::uint64_t log_lost = 0;  ///< lines that it is to be told are missing
+        std::uint64_t lines_way = 0; ///< lines_lost_on_the_way_ as it was told of
+        std::uint64_t lost = 0;      ///< frames it was too slow for
+        std::uint64_t lost_way = 0;  ///< frames_lost_on_the_way_ when it came
     };
 
     struct WaitingForSnapshot {
         std::uint32_t session;
+        std::uint64_t known; ///< snapshots or worlds that were there when it asked
         Clock::time_point until;
         Respond respond;
     };
@@ -103,9 +106,13 @@ class Viewers {
     void show(std::uint32_t source, const Frame& frame);
     void show_log();
     void show_log(Viewer& viewer);
+    [[nodiscard]] std::vector<std::string_view> lines_behind(std::uint64_t number,
+                                                             const LineFilter& filter) const;
     void show_state();
     void show_bytes();
-    [[nodiscard]] std::string line_of(std::uint32_t session) const; ///< empty: it is not here yet
+    /// Counts what line_of would tell.
+    [[nodiscard]] std::uint64_t count_of(std::uint32_t session) const;
+    [[nodiscard]] std::string line_of(std::uint32_t session) const;
     void answer_snapshots(Clock::time_point now);
     void answer_records(Clock::time_point now);
 
@@ -116,10 +123,12 @@ class Viewers {
     std::map<std::uint32_t, Scene> scenes_; ///< by session
     LogRing log_;
     std::string world_line_; ///< the latest that came while somebody asked
+    std::uint64_t world_lines_ = 0;
     std::vector<std::vector<record::LedgerRow>> ledgers_; ///< by worker
     Batch batch_;
     std::uint64_t lost_ = 0;
-    std::uint64_t lost_on_the_way_ = 0; ///< by workers that found no room
+    std::uint64_t frames_lost_on_the_way_ = 0; ///< by workers that found no room
+    std::uint64_t lines_lost_on_the_way_ = 0;
     Clock::time_point stated_{};
     Clock::time_point logged_{};
 };

@@ -1,5 +1,6 @@
 #include "proxy/admin/web_socket_stream.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -37,9 +38,13 @@ class Stream final : public WebSocket, public std::enable_shared_from_this<Strea
         lowest.socket().set_option(asio::socket_base::send_buffer_size{kSendBuffer}, ignored);
         socket_.set_option(websocket::stream_base::timeout{
             .handshake_timeout = kHandshake, .idle_timeout = kIdle, .keep_alive_pings = true});
-        socket_.set_option(websocket::stream_base::decorator{[](websocket::response_type& reply) {
-            reply.set(beast::http::field::sec_websocket_protocol, kLiveProtocol);
-        }});
+        const auto asked = request_[beast::http::field::sec_websocket_protocol];
+        if (asks_for_protocol({asked.data(), asked.size()}, kLiveProtocol)) {
+            socket_.set_option(
+                websocket::stream_base::decorator{[](websocket::response_type& reply) {
+                    reply.set(beast::http::field::sec_websocket_protocol, kLiveProtocol);
+                }});
+        }
         socket_.read_message_max(kMaxMessageBytes);
         socket_.auto_fragment(false);
         socket_.text(true);
@@ -133,6 +138,18 @@ int hex_digit(char digit) {
 void accept_web_socket(HttpStream stream, HttpMessage request,
                        std::function<void(const std::shared_ptr<WebSocket>&)> on_open) {
     std::make_shared<Stream>(std::move(stream), std::move(request))->accept(std::move(on_open));
+}
+
+bool asks_for_protocol(std::string_view protocols, std::string_view name) {
+    constexpr std::string_view kBetween = ", \t";
+    while (!protocols.empty()) {
+        const std::size_t end = std::min(protocols.find_first_of(kBetween), protocols.size());
+        if (protocols.substr(0, end) == name) {
+            return true;
+        }
+        protocols.remove_prefix(std::min(end + 1, protocols.size()));
+    }
+    return false;
 }
 
 std::string token_in_protocols(std::string_view protocols) {

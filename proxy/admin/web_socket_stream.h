@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace tw::admin {
 
@@ -17,6 +18,10 @@ inline constexpr const char* kLiveProtocol = "twscope.live.1";
 /// the upgrade fails.
 void accept_web_socket(HttpStream stream, HttpMessage request,
                        std::function<void(const std::shared_ptr<WebSocket>&)> on_open);
+
+/// Whether one of the subprotocols that a request lists is this one. A peer that asked for none must not
+/// be answered with one.
+[[nodiscard]] bool asks_for_protocol(std::string_view protocols, std::string_view name);
 
 /// The token that a page sends as a subprotocol `bearer.HEX`, for want of another way; empty: none.
 [[nodiscard]] std::string token_in_protocols(std::string_view protocols);

@@ -79,8 +79,9 @@ void LiveFeed::Lines::write(std::string_view block) {
 }
 
 LiveFeed::LiveFeed(admin::Feed& feed, std::size_t worker, const snapshot::ObjectSet& objects)
-    : feed_{&feed}, worker_{worker},
-      json_{{.items = sink::ItemChoice::none, .objects = &objects}, lines_}, ledger_{feed.watch} {}
+    : feed_{&feed}, worker_{worker}, json_{{.items = sink::ItemChoice::none, .objects = &objects},
+                                           lines_},
+      ledger_{feed.watch}, items_{objects} {}
 
 void LiveFeed::on_record(const record::Record& record) {
     const admin::Watch& watch = feed_->watch;
@@ -98,9 +99,6 @@ void LiveFeed::on_record(const record::Record& record) {
 }
 
 void LiveFeed::gather(const record::SnapshotRecord& record) {
-    if (record.types != nullptr && record.types->dialect() == snapshot::Dialect::seven) {
-        return; // the page knows the objects of 0.6
-    }
     batch_.add({.session = record.head.session,
                 .time = record.head.time,
                 .tick = record.tick,
@@ -110,7 +108,7 @@ void LiveFeed::gather(const record::SnapshotRecord& record) {
                 .bytes = record.bytes,
                 .parts = record.parts,
                 .rebuilt = record.rebuilt},
-               record.rebuilt ? record.items : snapshot::SnapshotView{});
+               record.rebuilt ? items_.of(record) : snapshot::SnapshotView{});
 }
 
 void LiveFeed::gather_ledger(Clock::time_point now) {

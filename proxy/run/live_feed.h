@@ -4,6 +4,7 @@
 #include "proxy/inspect/attribution.h"
 #include "proxy/inspect/observer.h"
 #include "proxy/record/records.h"
+#include "proxy/run/page_items.h"
 #include "proxy/sink/json_lines.h"
 
 #include <chrono>
@@ -80,6 +81,7 @@ class LiveFeed final : public record::RecordSink {
     sink::JsonLines json_;
     bool has_lines_ = false; ///< in json_, not in batch_ yet
     WatchedLedger ledger_;
+    PageItems items_;
     Clock::time_point told_ledger_{};
 };
 

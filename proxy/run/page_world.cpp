@@ -1,6 +1,5 @@
 #include "proxy/run/page_world.h"
 
-#include "proxy/record/snapshot_names.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
 
@@ -50,17 +49,14 @@ void PageWorld::on_record(const record::Record& record) {
         return;
     }
     const record::WorldRecord& world = **found;
-    // The page knows the objects of 0.6.
-    if (record::dialect_of(world.shown) == snapshot::Dialect::six) {
-        batch_.add({.time = world.head.time,
-                    .tick = world.tick,
-                    .delta_tick = tick_,
-                    .bytes = world.shown.items.size_bytes(),
-                    .parts = static_cast<std::int32_t>(world.views),
-                    .rebuilt = true},
-                   world.shown.items);
-        tick_ = world.tick;
-    }
+    batch_.add({.time = world.head.time,
+                .tick = world.tick,
+                .delta_tick = tick_,
+                .bytes = world.shown.items.size_bytes(),
+                .parts = static_cast<std::int32_t>(world.views),
+                .rebuilt = true},
+               items_.of(world.shown));
+    tick_ = world.tick;
     if (feed_->watch.world_line() && world.head.time - lined_ >= kLineEvery) {
         lined_ = world.head.time;
         write_line(world);

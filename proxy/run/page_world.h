@@ -3,6 +3,7 @@
 #include "proxy/admin/feed.h"
 #include "proxy/game/input.h"
 #include "proxy/record/records.h"
+#include "proxy/run/page_items.h"
 #include "snapshot/object_set.h"
 
 #include <cstdint>
@@ -34,7 +35,7 @@ class PageWorld final : public record::RecordSink {
   public:
     /// Both have to outlive it.
     PageWorld(admin::Feed& feed, const snapshot::ObjectSet& objects)
-        : feed_{&feed}, objects_{&objects} {}
+        : feed_{&feed}, objects_{&objects}, items_{objects} {}
 
     void on_record(const record::Record& record) override;
 
@@ -47,6 +48,7 @@ class PageWorld final : public record::RecordSink {
 
     admin::Feed* feed_;
     const snapshot::ObjectSet* objects_;
+    PageItems items_;
     admin::Batch batch_;
     std::string server_; ///< whose world is shown
     std::uint32_t views_ = 0;

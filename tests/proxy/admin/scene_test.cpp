@@ -26,6 +26,10 @@ struct Page {
 
     void hear(const std::string& text) {
         const json::object frame = json::parse(text).as_object();
+        if (frame.at("k") == "bars") {
+            bars += frame.at("bars").as_array().size();
+            return;
+        }
         if (frame.at("full").as_bool()) {
             items.clear();
         }
@@ -119,17 +123,40 @@ TEST_CASE("each pace has its own frames, with the bars of all snapshots between 
 }
 
 TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
-    Session session{{admin::kEveryTick}};
+    Session session{{5, admin::kEveryTick}};
     session.snap(1, {{{4, 1}, {1, 2, 3, 4}}});
     session.snap(2, {}, false);
-    CHECK(session.frames[admin::kEveryTick].size() == 1);
+    const auto last = [&](int pace) {
+        return json::parse(session.frames[pace].back()).as_object();
+    };
+    CHECK(session.frames[5].size() == 1);
+    REQUIRE(session.frames[admin::kEveryTick].size() == 2);
+    const json::object red = last(admin::kEveryTick);
+    CHECK(red.at("k") == "bars");
+    CHECK(red.at("session") == 3);
+    CHECK(red.at("bars").as_array().size() == 1);
+    CHECK(red.at("bars").at(0).at(7) == 2); // another checksum
     session.snap(3, {{{4, 1}, {1, 2, 3, 5}}});
-    const json::object frame = json::parse(session.frames[admin::kEveryTick].back()).as_object();
-    const json::array& bars = frame.at("bars").as_array();
-    REQUIRE(bars.size() == 2);
-    CHECK(bars[0].as_array().at(7) == 2); // another checksum
-    CHECK(bars[1].as_array().at(7) == 0);
-    CHECK(frame.at("session") == 3);
+    CHECK(last(admin::kEveryTick).at("bars").as_array().size() == 1);
+    CHECK(last(admin::kEveryTick).at("bars").at(0).at(7) == 0);
+    CHECK(last(admin::kEveryTick).at("n") == 2); // no frame is missing
+    CHECK(session.scene.taken() == 2);
+}
+
+TEST_CASE("a game of which nothing can be rebuilt has bars all the same, at each pace") {
+    Session session{{20, admin::kEveryTick}};
+    for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
+        session.snap(tick, {}, false);
+    }
+    CHECK(session.frames[admin::kEveryTick].size() == 100);
+    CHECK(session.frames[20].size() >= 39);
+    CHECK(session.frames[20].size() <= 41);
+    Page page;
+    for (const std::string& frame : session.frames[20]) {
+        page.hear(frame);
+    }
+    CHECK(page.bars >= 97);
+    CHECK_FALSE(session.scene.latest());
 }
 
 TEST_CASE("types named by a UUID have their place among the objects, others say their number") {
@@ -147,16 +174,30 @@ TEST_CASE("types named by a UUID have their place among the objects, others say 
     };
     const auto& objects = snapshot::ObjectSet::standard();
     const snapshot::ObjectSpec* named = nullptr;
+    const snapshot::ObjectSpec* other = nullptr;
     for (const snapshot::ObjectSpec& spec : snapshot::object_table()) {
         if (spec.type == 0) {
+            other = named;
             named = &spec;
         }
     }
-    REQUIRE(named != nullptr);
+    REQUIRE(other != nullptr);
     session.snap(1, {{{0, 0x7fff}, uuid(*named)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
     const json::object frame = json::parse(session.frames[admin::kEveryTick].back()).as_object();
     const json::array& items = frame.at("items").as_array();
     REQUIRE(items.size() == 2);
     CHECK(items[0].as_array().at(0) == -1 - 0x7ffe);
     CHECK(items[1].as_array().at(0) == static_cast<std::int64_t>(objects.index_of(*named)));
+
+    // A server that was started again gives the number to another type: all is told anew.
+    session.snap(2, {{{0, 0x7fff}, uuid(*other)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
+    const json::object next = json::parse(session.frames[admin::kEveryTick].back()).as_object();
+    CHECK(next.at("full") == true);
+    REQUIRE(next.at("items").as_array().size() == 2);
+    CHECK(next.at("items").at(1).at(0) == static_cast<std::int64_t>(objects.index_of(*other)));
+    // One that nobody knows is known to be so, not taken for the one before.
+    session.snap(3, {{{0, 0x7fff}, {1, 2, 3, 4}}, {{0x7fff, 2}, {1}}});
+    const json::object last = json::parse(session.frames[admin::kEveryTick].back()).as_object();
+    CHECK(last.at("full") == true);
+    CHECK(last.at("items").at(0).at(0) == -1 - 0x7fff);
 }

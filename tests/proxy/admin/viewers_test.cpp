@@ -75,9 +75,9 @@ struct Hall {
     }
 
     /// Nobody fetches it.
-    void leave_snapshot() {
+    void leave_snapshot(std::uint32_t session = 1, snapshot::Tick at = 1) {
         admin::Batch batch;
-        batch.add({.session = 1, .tick = 1, .rebuilt = true},
+        batch.add({.session = session, .tick = at, .rebuilt = true},
                   test::to_snapshot({{{4, 1}, {1, 0, 0, 0}}}).view());
         CHECK(feed.boxes[0].try_put(batch));
     }
@@ -272,6 +272,96 @@ TEST_CASE("a request for a snapshot waits for the next one, and not for ever") {
     }
     REQUIRE(answers.size() == 2);
     CHECK(answers[1].starts_with("404"));
+}
+
+TEST_CASE("what was there when somebody asked is not the next snapshot, though others look at it") {
+    Hall hall;
+    const auto socket = hall.come();
+    socket->on_text(R"({"watch":7,"pace":50})");
+    hall.snap(7);
+    hall.leave_snapshot(7, 50); // on its way, and older than the question
+    std::vector<std::string> answers;
+    const auto keep = [&](const admin::Response& response) {
+        answers.push_back(std::to_string(response.status) + ' ' + response.body);
+    };
+    hall.viewers.ask_snapshot(7, keep);
+    hall.turn();
+    CHECK(answers.empty());
+    hall.snap(7);
+    CHECK(answers.size() == 1);
+}
+
+TEST_CASE(
+    "a log with too much at once gives the newest lines, and says how many there were before") {
+    Hall hall;
+    const auto socket = hall.come();
+    socket->on_text(R"({"log":""})");
+    const std::string filler(10000, 'x');
+    admin::Batch batch;
+    for (int i = 0; i < 60; ++i) {
+        batch.lines += R"({"line":)" + std::to_string(i) + R"(,"filler":")" + filler + "\"}\n";
+    }
+    batch.lost_lines = 5; // that the worker had no room for
+    CHECK(hall.feed.boxes[0].try_put(batch));
+    hall.turn();
+    REQUIRE(socket->of("log").size() == 1);
+    const json::object log = socket->of("log")[0];
+    const json::array& lines = log.at("lines").as_array();
+    CHECK(lines.size() > 20);
+    CHECK(lines.back().at("line") == 59);
+    CHECK(log.at("lost").to_number<std::size_t>() == 65 - lines.size());
+    // Neither is told twice, and who comes later has lost nothing.
+    hall.snap();
+    CHECK(socket->of("log").back().at("lost").as_int64() == 0);
+    const auto later = hall.come();
+    hall.turn();
+    hall.turn();
+    hall.turn();
+    CHECK(later->of("state").back().at("frames_lost").as_int64() == 0);
+    CHECK(socket->of("state").back().at("frames_lost").as_int64() == 0);
+}
+
+TEST_CASE("lines that a viewer was too slow for are told of with the next it gets") {
+    Hall hall;
+    const auto socket = hall.come();
+    socket->on_text(R"({"log":""})");
+    socket->stuck = true;
+    for (int i = 0; i < 3; ++i) {
+        hall.snap();
+    }
+    socket->stuck = false;
+    hall.snap();
+    REQUIRE(socket->of("log").size() == 1);
+    CHECK(socket->of("log")[0].at("lost").as_int64() == 3);
+    CHECK(socket->of("log")[0].at("lines").as_array().size() == 1);
+}
+
+TEST_CASE("records that are too much for an answer are the newest") {
+    Hall hall;
+    std::vector<std::string> bodies;
+    hall.viewers.ask_records(
+        {}, std::chrono::milliseconds{100}, 1000,
+        [&](const admin::Response& response) { bodies.push_back(response.body); });
+    const std::string filler(10000, 'x');
+    for (int part = 0; part < 3; ++part) {
+        admin::Batch batch;
+        for (int i = 0; i < 60; ++i) {
+            batch.lines +=
+                R"({"line":)" + std::to_string(part * 60 + i) + R"(,"filler":")" + filler + "\"}\n";
+        }
+        CHECK(hall.feed.boxes[0].try_put(batch));
+        if (part < 2) {
+            hall.viewers.turn(hall.now); // the time has not come
+        } else {
+            for (int i = 0; i < 100 && bodies.empty(); ++i) {
+                hall.turn();
+            }
+        }
+    }
+    REQUIRE(bodies.size() == 1);
+    CHECK(bodies[0].size() <= std::size_t{1} << 20U);
+    CHECK(bodies[0].find("\"line\":179,") != std::string::npos);
+    CHECK(bodies[0].find("\"line\":0,") == std::string::npos);
 }
 
 TEST_CASE("the world of all is watched like a session, and asked for as a line") {

@@ -195,6 +195,30 @@ TEST_CASE("the token comes as a subprotocol") {
     }
 }
 
+TEST_CASE("a subprotocol is answered only to who asks for it") {
+    for (const auto* const none : {"", "other", "twscope.live.10", "xtwscope.live.1", ","}) {
+        CAPTURE(none);
+        CHECK_FALSE(admin::asks_for_protocol(none, admin::kLiveProtocol));
+    }
+    CHECK(admin::asks_for_protocol("other,twscope.live.1", admin::kLiveProtocol));
+    CHECK(admin::asks_for_protocol("bearer.6162, \ttwscope.live.1 ", admin::kLiveProtocol));
+    const Page page;
+    const auto answer = [&](const std::string& headers) {
+        test::HttpClient client{page.port()};
+        client.send("GET /api/live HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+                    "Host: localhost:" +
+                    std::to_string(page.port()) + "\r\n" + headers + "\r\n");
+        client.end_sending();
+        return client.read_all();
+    };
+    CHECK(answer("").find("Sec-WebSocket-Protocol") == std::string::npos);
+    CHECK(answer("Sec-WebSocket-Protocol: other\r\n").find("Sec-WebSocket-Protocol") ==
+          std::string::npos);
+    CHECK(answer("Sec-WebSocket-Protocol: twscope.live.1\r\n")
+              .find("Sec-WebSocket-Protocol: twscope.live.1") != std::string::npos);
+}
+
 TEST_CASE("a viewer is shown what it asks for") {
     Page page;
     page.play();

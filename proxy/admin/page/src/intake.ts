@@ -36,10 +36,15 @@ export class Intake {
         if (forgotten > 0 && store.paused !== null) store.paused = Math.max(store.paused - forgotten, 0);
     }
 
+    /** Of snapshots that could not be rebuilt, while there is nothing new to show. */
+    bars(session: number, bars: readonly BarRow[]): void {
+        if (session === this.store.source) this.addBars(bars);
+    }
+
     private addBars(bars: readonly BarRow[]): void {
         const { store } = this;
         store.bars.push(...bars);
-        const oldest = store.latest.t - SPAN_MS;
+        const oldest = store.newest - SPAN_MS;
         if (store.bars.length > MAX_BARS || (store.bars[0]?.[1] ?? oldest) < oldest - 10_000) {
             store.bars = store.bars.slice(-MAX_BARS).filter((bar) => bar[1] >= oldest);
         }

@@ -50,6 +50,7 @@ let mapId: string | null | undefined;
 function hear(message: Message): void {
     switch (message.k) {
     case 'frame': return intake.frame(message);
+    case 'bars': return intake.bars(message.session, message.bars);
     case 'log': return log.add(message.lines, message.lost);
     case 'bytes': return numbers.bytes(message.rows);
     case 'error': return message.about === 'log' ? log.complain(message.message, message.offset) : console.warn(message.message);
@@ -91,7 +92,7 @@ async function loadMap(): Promise<void> {
 function showRoute(): void {
     const { state } = store;
     if (!state) return;
-    at('route').textContent = `${state.listen.join(', ')} → ${state.server}`;
+    at('route').textContent = state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `beside the path: ${state.server}`;
     at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
     at('empty').hidden = store.moment.tick >= 0;
     at('empty').textContent = state.inspecting ? 'Nobody plays here yet. Let a client join through twscope.' : 'Nothing is inspected.';

@@ -11,7 +11,7 @@ const offsets = new Map<string, number>();
 export async function loadObjects(): Promise<void> {
     specs = (await askJson<{ objects: ObjectSpec[] }>('/api/objects')).objects;
     specs.forEach((spec, index) => {
-        if (indexByName.has(spec.name)) return; // of 0.7, behind those of 0.6: no game of 0.7 is shown yet
+        if (indexByName.has(spec.name)) return; // of 0.7, behind those of 0.6, in whose objects games of 0.7 are told here
         indexByName.set(spec.name, index);
         for (const field of spec.fields) offsets.set(`${spec.name}.${field.name}`, field.offset);
     });

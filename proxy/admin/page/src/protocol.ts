@@ -45,6 +45,7 @@ export type LogLine = Record<string, unknown> & { t: string; type: string; sessi
 export type BytesRow = [dir: 'c2s' | 's2c', group: string, name: string, bits: number, count: number];
 
 export type Message = Frame
+    | { k: 'bars'; session: number; bars: BarRow[] }
     | { k: 'state'; frames_lost: number; state: State }
     | { k: 'log'; lost: number; lines: LogLine[] }
     | { k: 'bytes'; rows: BytesRow[] }

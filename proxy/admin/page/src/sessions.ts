@@ -81,9 +81,11 @@ export class Sessions {
     }
 
     private worldRow(): HTMLTableRowElement {
-        const rest = make('td', 'soft', 'what all sessions are shown, as one game');
-        rest.colSpan = COLUMNS.length - 2;
-        const made = row('∗', make('td', '', this.viewButton('the world of all', 'look at the world of all (W)', WORLD)), rest);
+        // Under the name: beside it, it would be cut off where the panel ends.
+        const name = make('td', '', this.viewButton('the world of all', 'look at the world of all (W)', WORLD),
+            make('p', 'soft', 'all sessions as one game'));
+        name.colSpan = COLUMNS.length - 1;
+        const made = row('∗', name);
         made.classList.toggle('chosen', this.store.source === WORLD);
         return made;
     }

@@ -42,6 +42,9 @@ export class Store {
         for (const act of this.listeners.get(topic) ?? []) act();
     }
 
+    /** When the last snapshot came, rebuilt or not. */
+    get newest(): number { return Math.max(this.latest.t, this.bars[this.bars.length - 1]?.[1] ?? 0); }
+
     get isLive(): boolean { return this.paused === null; }
 
     show(moment: Moment, previous: Moment): void {

@@ -37,13 +37,13 @@ export class Timeline {
     /** Right edge: now, or as it was when time was stopped. */
     private get endMs(): number {
         if (this.store.isLive) this.end = null;
-        else this.end ??= this.store.latest.t;
+        else this.end ??= this.store.newest;
         if (this.end !== null) { // keep the moment in view
             const from = this.end - this.spanMs;
             if (this.store.moment.t < from) this.end = this.store.moment.t + this.spanMs * 0.9;
             if (this.store.moment.t > this.end) this.end = this.store.moment.t;
         }
-        return this.end ?? this.store.latest.t;
+        return this.end ?? this.store.newest;
     }
 
     private timeAt(x: number): number { return this.endMs - this.spanMs * (1 - x / Math.max(this.canvas.clientWidth, 1)); }

@@ -10,7 +10,7 @@ import { WORLD, type Store } from './store';
 import { AIR, TILE } from './tiles';
 
 const TAP_RADIUS = 30; // world units, at least so many pixels
-const LONGEST_STEP_MS = 120;
+const LONGEST_STEP_MS = 60; // servers send every 40 ms at least; more would be the delay of what is drawn
 /** Half of what servers send around a player: 0.6 and DDNet. */
 const CLIP = { vanilla: { x: 1000, y: 800 }, ddnet: { x: 1200, y: 800 } };
 const AROUND = 300; // world units around those who play
@@ -26,6 +26,7 @@ export class View {
     private placed = false;
     /** Where tees were drawn last, in world units, by client. */
     readonly drawn = new Map<number, Place>();
+    private lookedFrom: Place | null = null;
     frames = 0;
 
     constructor(private readonly store: Store) {
@@ -35,7 +36,7 @@ export class View {
             twice: (x, y) => { this.pick(x, y); this.follow(); },
             moved: () => this.unfollow(),
         });
-        store.on('source', () => { this.placed = false; });
+        store.on('source', () => { this.placed = false; this.lookedFrom = null; });
         this.resize();
         const turn = (): void => {
             this.draw();
@@ -169,12 +170,21 @@ export class View {
         }
     }
 
+    /** From where a session looks: who watches says it, who is dead looks where the tee was. */
+    private viewPoint(moment: Moment): Place | null {
+        const [watching] = [...moment.all('spectator_info')];
+        const place = watching ? positionOf(watching) : this.drawn.get(moment.local) ?? null;
+        if (place) this.lookedFrom = place;
+        return this.lookedFrom;
+    }
+
     private drawClip(moment: Moment): void {
         const { context, store } = this;
-        const local = this.drawn.get(moment.local);
-        if (!context || !local || store.source === WORLD) return;
+        if (!context || store.source === WORLD || moment.tick < 0) return;
+        const local = this.viewPoint(moment);
+        if (!local) return;
         const session = store.state?.sessions.find((each) => each.number === store.source);
-        const { x, y } = session?.protocol === '0.6+ddnet' ? CLIP.ddnet : CLIP.vanilla;
+        const { x, y } = session?.protocol.endsWith('+ddnet') ? CLIP.ddnet : CLIP.vanilla;
         context.strokeStyle = 'rgb(255 255 255 / 30%)';
         context.lineWidth = 2 / this.camera.scale;
         context.setLineDash([12 / this.camera.scale, 10 / this.camera.scale]);
