@@ -9,8 +9,10 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
+import { LyingServer } from './lying_server.mjs';
 import { freePort, temporaryFolder, waitUntil } from './process.mjs';
-import { startProxy, TWSCOPE } from './proxy.mjs';
+import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { RawClient } from './raw_client.mjs';
 import { endSevenBots, SevenBot } from './seven_client.mjs';
 import { MAPS, startServer } from './server.mjs';
 
@@ -87,3 +89,41 @@ for (const [map, settings, sevens] of GAMES) {
         assert(existsSync(made[0]));
     });
 }
+
+test('a server that tells two clients different positions of one tee is found out: the field, both values and both sessions', async () => {
+    const folder = temporaryFolder();
+    const records = join(folder, 'lies.jsonl');
+    const capture = join(folder, 'lies.pcapng');
+    let lies = 0;
+    const server = await new LyingServer((client, tee, tick) => ({ x: 500 + tee * 100 + (client === 1 && tee === 0 ? lies : 0), y: tick % 400 }))
+        .start();
+    const proxy = await startProxy({ server: server.port, records, args: ['--view', 'both', '-w', capture, '--show-secrets'] });
+    const clients = [await new RawClient(proxy.port, 'ann').join(), await new RawClient(proxy.port, 'bob').join()];
+    const goOn = () => {
+        const goal = Math.min(...clients.map(({ ticks }) => ticks.size)) + 30;
+        return waitUntil('some more ticks', () => clients.every(({ ticks }) => ticks.size >= goal), WAIT_MS);
+    };
+    await goOn();
+    const found = () => readRecords(records).filter(({ type, id }) => type === 'finding' && id.startsWith('world.'));
+    assert.deepEqual(found(), [], 'what is told alike is no finding');
+    lies = 32;
+    await goOn();
+    for (const client of clients) await client.leave();
+    assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    for (const client of clients) client.vanish();
+    server.stop();
+
+    const findings = found();
+    assert.equal(findings.length, 1, JSON.stringify(findings));
+    const [{ id, field, item, value, expected, session, other_session: other }] = findings;
+    assert.deepEqual({ id, field, item, values: [value, expected].sort(), sessions: [session, other].sort() },
+        { id: 'world.views_differ', field: 'x', item: { type: 'character', type_id: 9, id: 0 }, values: [500, 532], sessions: [1, 2] });
+    assert.equal(value === 532, session === 2, 'the lie is the second client\'s');
+    assert.equal(readRecords(records).filter(({ type, ok }) => type === 'snapshot' && !ok).length, 0);
+
+    // The capture of it tells the same, and is a failure where that is asked for.
+    const again = spawnSync(TWSCOPE, ['decode', capture, '--view', 'world', '--fail-on', 'world.views_differ', '-o', join(folder, 'again.jsonl')]);
+    assert.equal(again.status, 1);
+    assert.deepEqual(lines(join(folder, 'again.jsonl'), 'finding').filter((line) => line.includes('"world.')),
+        lines(records, 'finding').filter((line) => line.includes('"world.')));
+});
