@@ -60,11 +60,21 @@ function compare(records, session, snapshots) {
     return own.length;
 }
 
+/** What the live page is given of each session. */
+async function pageOf(proxy) {
+    await proxy.child.waitFor(/live page on port \d+/, WAIT_MS);
+    const ask = async (path) => (await fetch(`http://127.0.0.1:${/live page on port (\d+)/.exec(proxy.child.log)[1]}${path}`)).json();
+    const { sessions } = await ask('/api/state');
+    const playing = sessions.filter(({ protocol, closed }) => protocol === '0.7' && !closed);
+    assert.equal(playing.length, 3);
+    return Promise.all(playing.map(({ number }) => ask(`/api/world?session=${number}`)));
+}
+
 test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rcon and another map', async () => {
     const folder = temporaryFolder();
     const server = await startTeeworlds({ folder, port: await freePort(), settings: ['sv_rcon_password hunter2', 'password hunter2'] });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'),
-        args: ['--items', 'all', '--raw', '--view', 'both', '--maps', SEVEN_MAPS, '--demo', folder] });
+        args: ['--items', 'all', '--raw', '--view', 'both', '--maps', SEVEN_MAPS, '--demo', folder, '--http', '0'] });
     assert.equal(spawnSync(TWSCOPE, ['health', `127.0.0.1:${proxy.port}`, '--timeout', '5']).status, 0, 'it answers in 0.7 alone');
     const bots = [];
     for (const [index, name] of ['anna', 'b\u00f6b', 'cleo'].entries()) {
@@ -72,6 +82,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     }
     const [anna, bob, cleo] = bots;
     await plays(anna);
+    const onPage = await pageOf(proxy);
     anna.say('hello, all');
     anna.whisper(anna.idOf('b\u00f6b'), 'psst, a whisper');
     anna.authenticate('hunter2');
@@ -120,6 +131,16 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     // Only a player's own view tells his health: who has just come may be in others' before it.
     const healthy = met.filter(({ fields }) => fields.health !== undefined);
     assert.ok(healthy.length > 0.9 * met.length, `${healthy.length} of ${met.length}`);
+
+    // The page was given the game as it gives one of 0.6: each tee where the record of that tick has it, with its name.
+    for (const shown of onPage) {
+        const recorded = of(records, 'snapshot').find(({ session, tick }) => session === shown.session && tick === shown.tick);
+        const places = ({ items }) => items.filter(({ type }) => type === 'character').map(({ id, player, fields }) =>
+            `${id} ${player} ${fields.x} ${fields.y}`);
+        assert.ok(places(shown).length > 0);
+        assert.deepEqual(places(shown), places(recorded));
+        assert.equal(shown.items.filter(({ type, fields }) => type === 'player_info' && fields.local).length, 1);
+    }
 
     // What is not for everybody is in no record.
     const text = readFileSync(proxy.file, 'utf8');
