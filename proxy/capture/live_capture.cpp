@@ -103,6 +103,7 @@ std::string live_filter(const std::vector<std::uint16_t>& ports) {
     std::string text = "not (tcp or arp or icmp or icmp6)";
     if (!ports.empty()) {
         std::vector<std::string> wanted;
+        wanted.reserve(ports.size());
         for (const std::uint16_t port : ports) {
             wanted.push_back(fmt::format("udp port {}", port));
         }
