@@ -1,8 +1,10 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/artifact_flags.h"
+#include "proxy/cli/bus_flags.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/conclude.h"
+#include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/recording_flags.h"
@@ -17,11 +19,13 @@
 #include "proxy/run/stopwatch.h"
 #include "proxy/run/view_choice.h"
 #include "proxy/sink/capture_sink.h"
+#include "proxy/sink/tee_output.h"
 #include "proxy/sink/wanted.h"
 #include "proxy/sink/world_demo.h"
 
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +42,7 @@ struct DecodeFlags {
     CaptureFlags captures;
     RecordFlags records;
     ArtifactFlags artifacts;
+    BusFlags bus;
 };
 
 /// Everything that a run of decode has open.
@@ -52,6 +57,7 @@ class Decoding {
   private:
     [[nodiscard]] record::SessionStats finish_worlds();
     [[nodiscard]] bool finish_records(const record::SessionStats& totals);
+    [[nodiscard]] sink::Output& open_outputs();
     void open_views();
     void open_files();
     [[nodiscard]] bool finish_capture();
@@ -67,6 +73,8 @@ class Decoding {
     std::optional<capture::CaptureRun> captures_;
     std::unique_ptr<snapshot::ObjectSet> objects_;
     std::unique_ptr<sink::RecordTarget> file_;
+    std::unique_ptr<sink::RecordTarget> bus_;
+    std::optional<sink::TeeOutput> both_;
     std::optional<sink::JsonLines> json_;
     report::FindingPrinter findings_{stderr};
     filter::Expectations expectations_;
@@ -108,19 +116,18 @@ Decoding::Decoding(const DecodeFlags& flags)
     open_views();
     asked_.add(expectations_);
     run::add_filtered(asked_, findings_, std::move(console_filter), filtered_findings_);
-    if (!records.output.empty()) {
-        file_ = open_records_output("--output", records.output);
-        json_.emplace(records.json(*objects_), *file_);
+    if (!records.output.empty() || flags.bus.on()) {
+        json_.emplace(records.json(*objects_), open_outputs());
         run::add_filtered(asked_, *json_, std::move(filter), filtered_json_);
     }
     open_files();
-    inspector_.emplace(
-        inspect::Options{.objects = objects_.get(),
-                         .messages = records.wants_messages(flags.artifacts.wants_demos()),
-                         .learn_sizes = records.learn_sizes,
-                         .memory = &memory_,
-                         .observers = &observers_},
-        maps_, sinks_, numbers_);
+    inspector_.emplace(inspect::Options{.objects = objects_.get(),
+                                        .messages = records.wants_messages(
+                                            flags.artifacts.wants_demos() || flags.bus.on()),
+                                        .learn_sizes = records.learn_sizes,
+                                        .memory = &memory_,
+                                        .observers = &observers_},
+                       maps_, sinks_, numbers_);
 }
 
 /// False: records are missing.
@@ -135,7 +142,23 @@ bool Decoding::finish_records(const record::SessionStats& totals) {
                                                           : std::nullopt};
     json_->on_record(&summary);
     json_->flush();
-    return cli::finish_records("--output", *file_);
+    const bool written = file_ == nullptr || cli::finish_records("--output", *file_, "records");
+    return (bus_ == nullptr || finish_publishing(*bus_)) && written;
+}
+
+/// Where lines go: to a file, onto a bus, or both.
+sink::Output& Decoding::open_outputs() {
+    const std::string& output = flags_->records.output;
+    file_ = output.empty() ? nullptr : open_records_output("--output", output);
+    if (flags_->bus.on()) {
+        open_log("warn"); // standard output may be where records go
+    }
+    bus_ = flags_->bus.open(std::filesystem::path{flags_->captures.paths.front()}.stem().string(),
+                            bus::kFilePatience);
+    if (file_ != nullptr && bus_ != nullptr) {
+        return both_.emplace(*file_, *bus_);
+    }
+    return file_ != nullptr ? *file_ : *bus_;
 }
 
 void Decoding::open_views() {
@@ -268,6 +291,7 @@ Action add_decode_command(CLI::App& app) {
     flags->captures.add_to(*command);
     flags->records.add_to(*command);
     flags->artifacts.add_to(*command);
+    flags->bus.add_to(*command);
     return [flags, settings] {
         settings->complete();
         return Decoding{*flags}.run();

@@ -38,8 +38,8 @@ run::ObserverOptions observer_options(const RunFlags& flags, const snapshot::Obj
             .map_folders = records.map_folders(),
             .map_cache = records.map_cache,
             .inspect = !flags.no_inspect,
-            .messages =
-                records.wants_messages(flags.artifacts.wants_demos() || flags.page_recordings()),
+            .messages = records.wants_messages(flags.artifacts.wants_demos() ||
+                                               flags.page_recordings() || flags.bus.on()),
             .learn_sizes = records.learn_sizes,
             .resync = flags.asks_again(),
             .memory_bytes = flags.memory_mib << 20U,
@@ -83,8 +83,11 @@ int conclude_run(const RunFlags& flags, const run::ObserverResult& result,
 /// Everything is open: the process that reads what strangers send needs little more.
 void confine_observer(const RunFlags& flags, std::uint32_t number) {
     constexpr std::uint64_t kMiB = 1U << 20U;
+    auto readable = flags.records.map_folders();
+    const auto of_bus = flags.bus.access.files();
+    readable.insert(readable.end(), of_bus.begin(), of_bus.end());
     const run::Confinement confinement =
-        run::confine({.readable = flags.records.map_folders(),
+        run::confine({.readable = std::move(readable),
                       .writable = flags.written_folders(),
                       .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
@@ -158,7 +161,9 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     const auto file = flags.recording.open(recorded_lines(), flags.records.output, begin);
     const auto capture = flags.recording.open(recorded_capture(), flags.artifacts.capture, begin);
     sink::PromptStream console{console_of(flags)};
+    const auto bus = flags.bus.open(flags.server_name(), bus::kLivePatience);
     run::ObserverOptions options = observer_options(flags, *objects, file.get(), console);
+    options.bus = bus.get();
     options.summary = summary ? &*summary : nullptr;
     options.capture = capture.get();
     const auto page = [&flags, &greeting] {
@@ -183,8 +188,8 @@ run::SupervisorOptions supervision(const std::string& command, const RunFlags& f
                                    const Settings& settings, const Invocation& invocation,
                                    const MakeFlags& make_flags) {
     run::SupervisorOptions options;
-    const bool reports = !flags.records.output.empty() || !flags.records.summary.empty() ||
-                         flags.http.on() || flags.stats;
+    const bool reports = !flags.records.output.empty() || flags.bus.on() ||
+                         !flags.records.summary.empty() || flags.http.on() || flags.stats;
     if (!flags.no_inspect || reports) {
         options.observer = [invocation](std::uint32_t number, bool waits) {
             return observer_command(invocation, number, waits);

@@ -23,6 +23,8 @@ struct ProxyFlags final : RunFlags {
     void add_to(CLI::App& command) override;
     void check() const override;
 
+    [[nodiscard]] std::string server_name() const override { return server; }
+
     [[nodiscard]] std::filesystem::path state_folder() const override {
         return relay.state_folder();
     }

@@ -27,6 +27,7 @@ void RunFlags::add_outputs(CLI::App& command) {
     records.add_to(command);
     artifacts.add_to(command);
     recording.add_to(command);
+    bus.add_to(command);
     flight.add_to(command);
 }
 
@@ -88,6 +89,7 @@ void RunFlags::check() const {
     std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
     std::ignore = records.expectations(*objects);
     std::ignore = http.where();
+    std::ignore = bus.options(server_name());
     if (page_recordings() && no_inspect) {
         throw UsageError{"--http-recordings needs what --no-inspect switches off"};
     }
@@ -113,6 +115,9 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
     std::vector<std::filesystem::path> folders = recording_folders();
     if (!records.map_cache.empty()) {
         folders.emplace_back(records.map_cache);
+    }
+    if (const auto folder = bus.spool_folder(); !folder.empty()) {
+        folders.push_back(folder);
     }
     for (const auto& folder : {recording.folder(recorded_lines(), records.output),
                                recording.folder(recorded_capture(), artifacts.capture)}) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/cli/artifact_flags.h"
+#include "proxy/cli/bus_flags.h"
 #include "proxy/cli/flight_flags.h"
 #include "proxy/cli/http_flags.h"
 #include "proxy/cli/record_flags.h"
@@ -26,6 +27,7 @@ struct RunFlags {
     RecordFlags records;
     ArtifactFlags artifacts;
     RecordingFlags recording;
+    BusFlags bus;
     FlightFlags flight;
     HttpFlags http;
     double idle_timeout = 60; ///< seconds
@@ -56,6 +58,8 @@ struct RunFlags {
     [[nodiscard]] std::vector<std::filesystem::path> recording_folders() const;
     /// The folders in which files are made while it runs. Errors: UsageError.
     [[nodiscard]] std::vector<std::filesystem::path> written_folders() const;
+    /// What the server is called where nobody gave it a name.
+    [[nodiscard]] virtual std::string server_name() const = 0;
     /// Where is kept what stays from run to run.
     [[nodiscard]] virtual std::filesystem::path state_folder() const = 0;
 

@@ -22,6 +22,8 @@ struct TapFlags final : RunFlags {
     void check() const override;
     [[nodiscard]] std::filesystem::path state_folder() const override;
 
+    [[nodiscard]] std::string server_name() const override { return interface; }
+
     /// Whose traffic counts. Errors: UsageError.
     [[nodiscard]] capture::ServerGuess guess() const;
     /// Their ports. Errors: UsageError.

@@ -40,7 +40,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
             shared_.block().numbered_sessions, i));
     }
     if (!waits_) {
-        impairment_.emplace(relay_, queue(), options_.json);
+        impairment_.emplace(relay_, outputs_.lines(), options_.json);
     }
     if (options_.page) {
         open_page();
@@ -54,6 +54,7 @@ void ObserverRun::open_outputs() {
         const unsigned merging = options_.makes_worlds() ? 1 : 0;
         records_.emplace(*options_.file, workers + merging, &shared_.block().progress);
     }
+    outputs_.open(options_.bus, records_ ? &*records_ : nullptr, shared_.block().progress);
     if (options_.capture != nullptr) {
         capture_.emplace(*options_.capture, workers, &shared_.block().progress);
     }
@@ -70,7 +71,7 @@ void ObserverRun::make_worlds() {
     if (options_.makes_worlds() || (feed_ && options_.inspect)) {
         worlds_.emplace(WorldOptions{.objects = options_.objects,
                                      .json = options_.json,
-                                     .records = queue(),
+                                     .records = outputs_.lines(),
                                      .filter = options_.filter,
                                      .expectations = options_.expectations,
                                      .demos = options_.demos,
@@ -88,7 +89,7 @@ PipelineOptions ObserverRun::pipeline() {
                         .memory = &memory_},
             .stats = options_.ledger,
             .json = options_.json,
-            .records = queue(),
+            .records = outputs_.lines(),
             .console = console_ ? &*console_ : nullptr,
             .filter = options_.filter,
             .console_filter = options_.console_filter,
@@ -164,7 +165,7 @@ void ObserverRun::look(const relay::UniqueFd& legacy) {
             (*output)->target().go_behind_last_unit();
         }
     }
-    impairment_.emplace(relay_, queue(), options_.json);
+    impairment_.emplace(relay_, outputs_.lines(), options_.json);
     for (const auto& worker : workers_) {
         worker->inherit(inherited_);
         worker->start();
@@ -272,6 +273,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show(false);
     check_disk();
+    outputs_.check();
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().segment());
     }
@@ -330,7 +332,7 @@ void ObserverRun::stop() {
 }
 
 void ObserverRun::write_summary(const ObserverResult& result) {
-    sink::JsonLines last{options_.json, *queue()};
+    sink::JsonLines last{options_.json, *outputs_.lines()};
     const record::SummaryRecord summary{
         .head = {.time = relay::now_utc()},
         .stats = &result.seen.totals,
@@ -361,11 +363,11 @@ ObserverResult ObserverRun::finish() {
         spdlog::warn("{} bytes of the console's lines were dropped: nobody read them in time",
                      options_.console->dropped_bytes());
     }
-    if (records_) {
+    if (outputs_.lines() != nullptr) {
         if (!waits_) {
             write_summary(result);
         }
-        result.lost_records = records_->finish();
+        result.lost_records = (records_ ? records_->finish() : 0) + outputs_.finish();
         if (result.lost_records != 0) {
             spdlog::error("{} records could not be written", result.lost_records);
         }

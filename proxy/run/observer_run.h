@@ -7,6 +7,7 @@
 #include "proxy/run/live_output.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/process_link.h"
+#include "proxy/run/record_outputs.h"
 #include "proxy/run/relay_window.h"
 #include "proxy/run/server_report.h"
 #include "proxy/run/shared_block.h"
@@ -51,6 +52,7 @@ struct ObserverOptions {
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes; ///< of sessions and maps
     bool ledger = false;                                             ///< book where every byte goes
     sink::RecordTarget* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run
+    sink::RecordTarget* bus = nullptr;  ///< the same, and besides that
     sink::FileOutput* summary =
         nullptr; ///< what else is open; null: nothing. Has to outlive the run
     sink::JsonOptions json{};
@@ -129,6 +131,7 @@ class ObserverRun {
     inspect::MemoryBudget memory_;
     MapFolders maps_;
     std::optional<LiveOutput> records_;
+    RecordOutputs outputs_; ///< of records: there, and on a bus
     std::optional<LiveOutput> capture_;
     WrittenFiles written_;
     std::optional<sink::Console> console_;

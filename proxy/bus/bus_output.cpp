@@ -1,0 +1,169 @@
+#include "proxy/bus/bus_output.h"
+
+#include "proxy/bus/memory_backlog.h"
+#include "proxy/bus/run_id.h"
+#include "proxy/bus/spool.h"
+#include "proxy/bus/subjects.h"
+#include "proxy/record/records.h"
+#include "proxy/sink/json_lines.h"
+
+#include <thread>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+namespace tw::bus {
+
+namespace {
+
+/// What stands again at the beginning of a segment stands in the stream already.
+constexpr std::string_view kAgain = R"("again":true})";
+constexpr std::chrono::milliseconds kLook{2};
+constexpr std::chrono::seconds kMend{1};
+
+std::int64_t utc_now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+class LineText final : public sink::Output {
+  public:
+    void write(std::string_view block) override { text.append(block); }
+
+    std::string text;
+};
+
+std::string path_of(const PublishOptions& options) {
+    return options.access.urls.empty() ? std::string{} : shown_url(options.access.urls.front());
+}
+
+/// Without what stands in the stream already. `kept`: room for it.
+std::string_view without_repetitions(std::string_view block, std::string& kept) {
+    if (block.find(kAgain) == std::string_view::npos) {
+        return block;
+    }
+    kept.clear();
+    while (!block.empty()) {
+        const std::size_t end = block.find('\n');
+        const std::string_view line = block.substr(0, end);
+        if (!line.ends_with(kAgain)) {
+            kept.append(line).push_back('\n');
+        }
+        block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
+    }
+    return kept;
+}
+
+} // namespace
+
+BusOutput::BusOutput(const PublishOptions& options, Patience patience)
+    : path_{path_of(options)}, patience_{patience}, lossless_until_{utc_now()} {
+    Publisher::Leftovers leftovers;
+    const std::string run = make_run_id();
+    if (options.spool.empty()) {
+        store_ = std::make_unique<MemoryBacklog>(run, options.server);
+    } else {
+        folder_.emplace(options.spool, options.spool_bytes);
+        store_ = std::make_unique<Spool>(*folder_, run, options.server);
+        leftovers = [this, run] { return Spool::next_leftover(*folder_, run); };
+    }
+    publisher_.emplace(options, *store_, std::move(leftovers));
+}
+
+BusOutput::~BusOutput() {
+    finish();
+}
+
+void BusOutput::write(std::string_view block) {
+    const std::string_view lines = without_repetitions(block, kept_);
+    const auto begun = Clock::now();
+    if (holds_) { // nobody who writes now can wait any longer
+        refused_ += sink::lines_in(lines);
+        return;
+    }
+    while (!store_->has_room() || !store_->append(lines)) {
+        publisher_->wake();
+        if (Clock::now() - begun >= patience_.full) {
+            held_ = lines; // until on_time finds room for it
+            holds_ = true;
+            return;
+        }
+        std::this_thread::sleep_for(kLook);
+        store_->mend();
+    }
+    publisher_->wake();
+}
+
+void BusOutput::on_time(Clock::time_point now) {
+    if (now - looked_ >= kMend) {
+        looked_ = now;
+        store_->mend();
+        if (holds_ && store_->append(held_)) {
+            holds_ = false;
+        }
+        if (!holds_) {
+            tell_of_loss();
+        }
+    }
+    publisher_->wake();
+}
+
+/// What had to make room is told of where the younger ones stand.
+void BusOutput::tell_of_loss() {
+    const std::uint64_t lost = store_->given_up();
+    if (lost == told_) {
+        lossless_until_ = utc_now();
+        return;
+    }
+    const record::LossRecord record{.head = {.time = utc_now()},
+                                    .lost = lost - told_,
+                                    .since = lossless_until_,
+                                    .cause = "disk_full"};
+    LineText text;
+    sink::JsonLines line{{}, text};
+    line.on_record(&record);
+    line.flush();
+    if (store_->append(text.text)) {
+        spdlog::error("the spool {} is full: the oldest {} records in it are lost",
+                      folder_->path().string(), lost - told_);
+        told_ = lost;
+    }
+}
+
+void BusOutput::go_on_in(int descriptor) {
+    if (descriptor >= 0) {
+        ::close(descriptor);
+    }
+}
+
+void BusOutput::finish() {
+    if (std::exchange(finished_, true)) {
+        return;
+    }
+    if (holds_ && !store_->append(held_)) {
+        refused_ += sink::lines_in(held_);
+    }
+    publisher_->finish(patience_.end);
+    const std::uint64_t waiting = store_->last() - store_->settled();
+    if (waiting == 0) {
+        return;
+    }
+    if (store_->lasting()) {
+        spdlog::warn("{} records wait in the spool {}: the next run there publishes them", waiting,
+                     folder_->path().string());
+    } else {
+        refused_ += waiting;
+    }
+}
+
+int BusOutput::error() const {
+    return store_->error();
+}
+
+std::uint64_t BusOutput::lost() const {
+    return refused_ + store_->given_up() + publisher_->totals().refused;
+}
+
+} // namespace tw::bus

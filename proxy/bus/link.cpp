@@ -1,0 +1,176 @@
+#include "proxy/bus/link.h"
+
+#include <array>
+#include <chrono>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace tw::bus {
+
+namespace {
+
+/// A server that does not answer for so long is as good as gone.
+constexpr std::int64_t kPatienceMs = 3000;
+constexpr std::int64_t kPingMs = 2000;
+constexpr int kPings = 2;
+constexpr int kBufferBytes = 1 << 18;
+
+std::int64_t nanoseconds(std::chrono::seconds time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+/// What the library says besides a status, of the last call of this thread.
+std::string last_words() {
+    natsStatus status = NATS_OK;
+    const char* const text = nats_GetLastError(&status);
+    return text == nullptr ? "" : text;
+}
+
+std::string words(natsStatus status, const std::string& more) {
+    return more.empty() ? natsStatus_GetText(status)
+                        : fmt::format("{}: {}", natsStatus_GetText(status), more);
+}
+
+bool wants_tls(const Access& access) {
+    bool secure = access.tls || !access.authorities.empty() || !access.certificate.empty();
+    for (const std::string& url : access.urls) {
+        secure = secure || url.starts_with("tls://");
+    }
+    return secure;
+}
+
+natsStatus set_secrets(natsOptions* options, const Access& access) {
+    natsStatus status = NATS_OK;
+    if (wants_tls(access)) {
+        status = natsOptions_SetSecure(options, true);
+    }
+    if (status == NATS_OK && !access.authorities.empty()) {
+        status = natsOptions_LoadCATrustedCertificates(options, access.authorities.c_str());
+    }
+    if (status == NATS_OK && !access.certificate.empty()) {
+        status = natsOptions_LoadCertificatesChain(options, access.certificate.c_str(),
+                                                   access.key.c_str());
+    }
+    if (status == NATS_OK && !access.credentials.empty()) {
+        status =
+            natsOptions_SetUserCredentialsFromFiles(options, access.credentials.c_str(), nullptr);
+    }
+    return status;
+}
+
+natsStatus set_course(natsOptions* options, const Access& access, const std::string& name) {
+    std::vector<const char*> urls;
+    for (const std::string& url : access.urls) {
+        urls.push_back(url.c_str());
+    }
+    const std::array results{
+        natsOptions_SetServers(options, urls.data(), static_cast<int>(urls.size())),
+        natsOptions_SetName(options, name.c_str()),
+        natsOptions_SetAllowReconnect(options, false),
+        natsOptions_SetTimeout(options, kPatienceMs),
+        natsOptions_SetPingInterval(options, kPingMs),
+        natsOptions_SetMaxPingsOut(options, kPings),
+        natsOptions_SetWriteDeadline(options, kPatienceMs),
+        natsOptions_SetIOBufSize(options, kBufferBytes)};
+    for (const natsStatus each : results) {
+        if (each != NATS_OK) {
+            return each;
+        }
+    }
+    return NATS_OK;
+}
+
+} // namespace
+
+Tried<std::unique_ptr<Link>> Link::open(const Access& access, const std::string& name) {
+    std::unique_ptr<Link> link{new Link};
+    natsOptions* options = nullptr;
+    natsStatus status = natsOptions_Create(&options);
+    link->options_.reset(options);
+    if (status == NATS_OK) {
+        status = set_course(options, access, name);
+    }
+    if (status == NATS_OK) {
+        status = set_secrets(options, access);
+    }
+    if (status == NATS_OK) {
+        natsConnection* connection = nullptr;
+        status = natsConnection_Connect(&connection, options);
+        link->connection_.reset(connection);
+    }
+    if (status == NATS_OK) {
+        jsOptions wishes;
+        jsOptions_Init(&wishes);
+        wishes.Wait = kPatienceMs;
+        jsCtx* stream_api = nullptr;
+        status = natsConnection_JetStream(&stream_api, link->connection_.get(), &wishes);
+        link->stream_api_.reset(stream_api);
+    }
+    if (status != NATS_OK) {
+        return tl::unexpected{words(status, last_words())};
+    }
+    return link;
+}
+
+std::string Link::complaint() const {
+    const char* text = nullptr;
+    const natsStatus status = natsConnection_GetLastError(connection_.get(), &text);
+    return status == NATS_OK || text == nullptr ? "" : text;
+}
+
+std::string Link::describe(natsStatus status) const {
+    const std::string said = complaint();
+    return words(status, said.empty() ? last_words() : said);
+}
+
+Tried<std::uint64_t> Link::need_stream(const std::string& stream,
+                                       const StreamLimits& limits) const {
+    jsErrCode code{};
+    jsStreamInfo* found = nullptr;
+    natsStatus status = js_GetStreamInfo(&found, stream_api_.get(), stream.c_str(), nullptr, &code);
+    if (status == NATS_NOT_FOUND && code == JSStreamNotFoundErr) {
+        if (auto made = make_stream(stream, limits); !made) {
+            return tl::unexpected{made.error()};
+        }
+        status = js_GetStreamInfo(&found, stream_api_.get(), stream.c_str(), nullptr, &code);
+    }
+    const JetStreamInfo info{found};
+    if (status == NATS_NO_RESPONDERS || code == JSNotEnabledErr ||
+        code == JSNotEnabledForAccountErr) {
+        return tl::unexpected{std::string{"this server has no JetStream: start it with -js"}};
+    }
+    if (status != NATS_OK) {
+        return tl::unexpected{fmt::format("the stream {}: {}", stream, describe(status))};
+    }
+    return info->State.LastSeq;
+}
+
+Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& limits) const {
+    const std::string subjects = stream + ".>";
+    const char* subject = subjects.c_str();
+    jsStreamConfig config;
+    jsStreamConfig_Init(&config);
+    config.Name = stream.c_str();
+    config.Description = "records of twscope";
+    config.Subjects = &subject;
+    config.SubjectsLen = 1;
+    config.Retention = js_LimitsPolicy;
+    config.Discard = js_DiscardOld;
+    config.Storage = js_FileStorage;
+    config.MaxAge = nanoseconds(limits.age);
+    config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
+    config.Duplicates = nanoseconds(limits.duplicates);
+    config.Replicas = limits.replicas;
+    jsErrCode code{};
+    jsStreamInfo* made = nullptr;
+    const natsStatus status = js_AddStream(&made, stream_api_.get(), &config, nullptr, &code);
+    const JetStreamInfo info{made};
+    if (status != NATS_OK && code != JSStreamNameExistErr) {
+        return tl::unexpected{
+            fmt::format("the stream {} cannot be made: {}", stream, describe(status))};
+    }
+    return {};
+}
+
+} // namespace tw::bus

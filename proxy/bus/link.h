@@ -1,0 +1,52 @@
+#pragma once
+
+#include "proxy/bus/nats_objects.h"
+#include "proxy/bus/options.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <tl/expected.hpp>
+
+namespace tw::bus {
+
+/// What went wrong, in one line for people.
+template <typename Value>
+using Tried = tl::expected<Value, std::string>;
+
+/// One connection to a bus. It does not mend itself: who has it knows at any time what was under way
+/// when it broke, and opens another one.
+class Link {
+  public:
+    /// Waits seconds at most. `name`: how the server lists us.
+    [[nodiscard]] static Tried<std::unique_ptr<Link>> open(const Access& access,
+                                                           const std::string& name);
+
+    [[nodiscard]] natsConnection* connection() const { return connection_.get(); }
+
+    [[nodiscard]] jsCtx* stream_api() const { return stream_api_.get(); }
+
+    [[nodiscard]] bool broken() const { return natsConnection_IsClosed(connection_.get()); }
+
+    /// What the server complained about last; empty: nothing.
+    [[nodiscard]] std::string complaint() const;
+
+    /// The status in words, with what the server complained about last.
+    [[nodiscard]] std::string describe(natsStatus status) const;
+
+    /// Makes the stream with these limits when it is not there. Returns the place of its last message.
+    [[nodiscard]] Tried<std::uint64_t> need_stream(const std::string& stream,
+                                                   const StreamLimits& limits) const;
+
+  private:
+    Link() = default;
+    [[nodiscard]] Tried<void> make_stream(const std::string& stream,
+                                          const StreamLimits& limits) const;
+
+    NatsOptions options_;
+    NatsConnection connection_;
+    JetStream stream_api_; ///< goes before the connection
+};
+
+} // namespace tw::bus

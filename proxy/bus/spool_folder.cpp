@@ -1,0 +1,144 @@
+#include "proxy/bus/spool_folder.h"
+
+#include "proxy/relay/unique_fd.h"
+#include "proxy/sink/output.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace tw::bus {
+
+namespace {
+
+constexpr std::size_t kReadBytes = std::size_t{256} << 10U;
+constexpr std::uint64_t kSegments = 16;
+constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
+
+/// Whether some process, or this one, has a run.
+bool is_somebodys(const std::filesystem::path& state) {
+    const relay::UniqueFd file{::open(state.c_str(), O_RDWR | O_CLOEXEC)};
+
+    struct flock whole {};
+
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    return file.valid() && ::fcntl(file.get(), F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
+
+/// The first line of a run that is not settled.
+std::uint64_t first_unsettled(const std::filesystem::path& state) {
+    std::ifstream file{state};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    const auto known = read_spool_state(text);
+    return known ? known->settled + 1 : 1;
+}
+
+} // namespace
+
+SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, sink::Disk& disk)
+    : path_{std::move(path)}, max_bytes_{max_bytes},
+      segment_bytes_{std::min(kLargestSegment, max_bytes / kSegments)}, disk_{&disk} {
+    std::filesystem::create_directory(path_);
+    for (const std::string& run : runs()) {
+        if (!is_somebodys(path_ / spool_state_name(run))) {
+            counted_.insert(run);
+        }
+    }
+    for (const Found& found : files()) {
+        bytes_ += counted_.contains(found.file.run) ? found.bytes : 0;
+    }
+}
+
+std::vector<std::string> SpoolFolder::runs() const {
+    std::vector<std::string> runs;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator{path_, error}) {
+        if (auto run = run_of_state_name(entry.path().filename().string())) {
+            runs.push_back(*std::move(run));
+        }
+    }
+    std::sort(runs.begin(), runs.end());
+    return runs;
+}
+
+std::vector<SpoolFolder::Found> SpoolFolder::files() const {
+    std::vector<Found> files;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator{path_, error}) {
+        if (auto file = read_spool_file_name(entry.path().filename().string())) {
+            std::error_code gone;
+            const auto bytes = entry.file_size(gone);
+            files.push_back({.file = *std::move(file), .bytes = gone ? 0 : bytes});
+        }
+    }
+    std::sort(files.begin(), files.end(), [](const Found& a, const Found& b) {
+        return std::tie(a.file.run, a.file.first) < std::tie(b.file.run, b.file.first);
+    });
+    return files;
+}
+
+void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
+                            const std::function<std::optional<std::uint64_t>()>& drop_own) {
+    while (bytes_ + bytes > max_bytes_ && drop_leftover(own_run)) {
+    }
+    while (bytes_ + bytes > max_bytes_) {
+        const auto gone = drop_own();
+        if (!gone) {
+            return; // one file is all there is
+        }
+        lost_ += *gone;
+    }
+}
+
+std::uint64_t SpoolFolder::whole_lines(const std::string& path) {
+    const relay::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    std::string block(kReadBytes, '\0');
+    std::uint64_t lines = 0;
+    ssize_t got = 1;
+    while (file.valid() && got > 0) {
+        got = ::read(file.get(), block.data(), block.size());
+        lines += sink::lines_in(
+            std::string_view{block.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
+    }
+    return lines;
+}
+
+bool SpoolFolder::drop_leftover(const std::string& own_run) {
+    return std::ranges::any_of(files(), [&](const Found& found) {
+        return found.file.run != own_run && counts(found.file.run) && drop(found);
+    });
+}
+
+/// False: somebody else was faster.
+bool SpoolFolder::drop(const Found& found) {
+    const auto& [run, first] = found.file;
+    const std::string path = (path_ / spool_file_name(run, first)).string();
+    const std::uint64_t end = first + whole_lines(path);
+    const std::uint64_t begin = std::max(first, first_unsettled(path_ / spool_state_name(run)));
+    if (!disk_->remove(path)) {
+        return false;
+    }
+    lost_ += end < begin ? 0 : end - begin;
+    bytes_ -= found.bytes;
+    return true;
+}
+
+bool SpoolFolder::counts(const std::string& run) {
+    const std::lock_guard lock{mutex_};
+    return counted_.contains(run);
+}
+
+void SpoolFolder::count(const std::string& run, std::uint64_t bytes) {
+    const std::lock_guard lock{mutex_};
+    bytes_ += counted_.insert(run).second ? bytes : 0;
+}
+
+} // namespace tw::bus

@@ -1,0 +1,82 @@
+#pragma once
+
+#include "proxy/bus/spool_state.h"
+#include "proxy/sink/disk.h"
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tw::bus {
+
+/// The folder in which runs keep what is not published yet, and how much of it there may be.
+class SpoolFolder {
+  public:
+    /// Less holds no second of a busy server.
+    static constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
+
+    struct Found {
+        SpoolFile file;
+        std::uint64_t bytes = 0;
+    };
+
+    /// Made when it is not there. Errors: throws std::system_error.
+    SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes,
+                sink::Disk& disk = sink::system_disk());
+
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+    [[nodiscard]] sink::Disk& disk() const { return *disk_; }
+
+    /// When the next file of a run begins.
+    [[nodiscard]] std::uint64_t segment_bytes() const { return segment_bytes_; }
+
+    /// Of this run, and of those that are nobody's.
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+    /// Lines that had to make room.
+    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+
+    /// Gives up the oldest lines until so many bytes fit: first of runs that are over, then of the one
+    /// that asks, by `drop_own`, which tells how many lines that cost; nothing: there are no more.
+    void make_room(const std::string& own_run, std::uint64_t bytes,
+                   const std::function<std::optional<std::uint64_t>()>& drop_own);
+
+    /// Those that have a state.
+    [[nodiscard]] std::vector<std::string> runs() const;
+
+    /// How many whole lines a file has.
+    [[nodiscard]] static std::uint64_t whole_lines(const std::string& path);
+
+    /// The files of lines, the oldest first.
+    [[nodiscard]] std::vector<Found> files() const;
+
+    /// A run is ours from now on.
+    void count(const std::string& run, std::uint64_t bytes);
+
+    void add(std::uint64_t bytes) { bytes_ += bytes; }
+
+    void subtract(std::uint64_t bytes) { bytes_ -= bytes; }
+
+  private:
+    [[nodiscard]] bool counts(const std::string& run);
+    [[nodiscard]] bool drop_leftover(const std::string& own_run);
+    [[nodiscard]] bool drop(const Found& found);
+
+    std::filesystem::path path_;
+    std::uint64_t max_bytes_;
+    std::uint64_t segment_bytes_;
+    sink::Disk* disk_;
+    std::mutex mutex_;
+    std::set<std::string> counted_; ///< runs that are over, and whose bytes count
+    std::atomic<std::uint64_t> bytes_{0};
+    std::atomic<std::uint64_t> lost_{0};
+};
+
+} // namespace tw::bus

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "proxy/bus/backlog.h"
+
+#include <cstdint>
+#include <string_view>
+
+namespace tw::bus {
+
+/// A backlog that takes lines.
+class Store : public Backlog {
+  public:
+    /// Whole lines. False: not now, and nothing of it is kept.
+    virtual bool append(std::string_view block) = 0;
+
+    [[nodiscard]] virtual bool has_room() const = 0;
+
+    /// errno of what keeps it from taking lines; 0: nothing does.
+    [[nodiscard]] virtual int error() const { return 0; }
+
+    /// Tries again what failed.
+    virtual void mend() {}
+
+    /// Lines that had to make room for younger ones.
+    [[nodiscard]] virtual std::uint64_t given_up() const { return 0; }
+
+    /// Whether what is not published yet is there for the next run.
+    [[nodiscard]] virtual bool lasting() const { return false; }
+
+    /// Bytes that wait.
+    [[nodiscard]] virtual std::uint64_t bytes() const = 0;
+};
+
+} // namespace tw::bus

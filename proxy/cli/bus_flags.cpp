@@ -1,0 +1,209 @@
+#include "proxy/cli/bus_flags.h"
+
+#include "proxy/bus/subjects.h"
+#include "proxy/cli/recording_flags.h"
+#include "proxy/cli/settings.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace tw::cli {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> kSchemes{"nats://", "tls://"};
+constexpr std::uint64_t kUsualSpool = std::uint64_t{1} << 30U;
+constexpr std::chrono::seconds kUsualAge = std::chrono::hours{7 * 24};
+
+void check_url(const std::string& url) {
+    for (const std::string_view scheme : kSchemes) {
+        if (url.starts_with(scheme) && url.size() > scheme.size() &&
+            url.find_first_of(" \t\r\n") == std::string::npos) {
+            return;
+        }
+    }
+    throw UsageError{fmt::format("--nats {}: expected nats://HOST:PORT or tls://HOST:PORT, for "
+                                 "example nats://127.0.0.1:4222",
+                                 bus::shown_url(url))};
+}
+
+void check_file(const char* flag, const std::string& path) {
+    if (!path.empty() && ::access(path.c_str(), R_OK) != 0) {
+        throw UsageError{fmt::format("{} {}: {}; name a file that may be read", flag, path,
+                                     std::generic_category().message(errno))};
+    }
+}
+
+} // namespace
+
+void BusAccessFlags::add_to(CLI::App& command, const std::string& about) {
+    command.add_option("--nats", urls, about)
+        ->type_name("URL,...")
+        ->delimiter(',')
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--nats-stream", stream,
+                    "The stream on the bus; subjects are STREAM.SERVER.TYPE")
+        ->type_name("NAME")
+        ->capture_default_str();
+    command
+        .add_option("--nats-creds", credentials,
+                    "Who we are on the bus: a credentials file (.creds), as nsc makes it")
+        ->type_name("FILE");
+    command.add_flag("--nats-tls", tls,
+                     "Encrypt the way to the bus even if it does not ask for it");
+    command
+        .add_option("--nats-tls-ca", authorities,
+                    "Certificates (PEM) that the bus has to prove itself by; the system's unless "
+                    "given")
+        ->type_name("FILE");
+    command
+        .add_option("--nats-tls-cert", certificate,
+                    "Our own certificate (PEM), for a bus that asks")
+        ->type_name("FILE");
+    command.add_option("--nats-tls-key", key, "The key of --nats-tls-cert (PEM)")
+        ->type_name("FILE");
+}
+
+bus::Access BusAccessFlags::access() const {
+    for (const std::string& url : urls) {
+        check_url(url);
+    }
+    if (!bus::is_subject_token(stream)) {
+        throw UsageError{
+            fmt::format("--nats-stream {}: expected letters, digits, - and _, at most {} of them",
+                        stream, bus::kMaxToken)};
+    }
+    if (certificate.empty() != key.empty()) {
+        throw UsageError{"--nats-tls-cert and --nats-tls-key belong together: give both"};
+    }
+    check_file("--nats-creds", credentials);
+    check_file("--nats-tls-ca", authorities);
+    check_file("--nats-tls-cert", certificate);
+    check_file("--nats-tls-key", key);
+    return {.urls = urls,
+            .credentials = credentials,
+            .tls = tls,
+            .authorities = authorities,
+            .certificate = certificate,
+            .key = key};
+}
+
+std::vector<std::filesystem::path> BusAccessFlags::files() const {
+    std::vector<std::filesystem::path> files;
+    if (!on()) {
+        return files;
+    }
+    // What a name is looked up in.
+    files.assign({"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf",
+                  "/etc/gai.conf", "/run/systemd/resolve"});
+    for (const std::string* const path : {&credentials, &authorities, &certificate, &key}) {
+        if (!path->empty()) {
+            files.emplace_back(*path);
+        }
+    }
+    return files;
+}
+
+void BusFlags::add_to(CLI::App& command) {
+    access.add_to(command, "Publish records on NATS JetStream (repeatable, for the servers of one "
+                           "cluster), for example nats://127.0.0.1:4222; docs/fleet.md tells more");
+    command
+        .add_option(
+            "--nats-name", name,
+            "What this server is called on the bus: SERVER of its subjects; its address, or "
+            "the file's name, unless given")
+        ->type_name("NAME");
+    command
+        .add_option("--nats-limits", limits,
+                    "How much a stream may keep that has to be made: the oldest goes first")
+        ->type_name("TIME,SIZE")
+        ->capture_default_str();
+    command
+        .add_option("--nats-replicas", replicas,
+                    "How many servers of a cluster keep a stream that has to be made")
+        ->check(CLI::Range(1, 5))
+        ->capture_default_str();
+    command
+        .add_option("--spool", spool,
+                    "Keep records in this folder until the bus has them, at most so much: 1GiB "
+                    "unless given. An hour without the bus then loses nothing, and when it is full "
+                    "the oldest go")
+        ->type_name("DIR,SIZE");
+}
+
+std::filesystem::path BusFlags::spool_folder() const {
+    return spool.substr(0, spool.rfind(','));
+}
+
+/// How large it may grow.
+std::uint64_t BusFlags::check_spool() const {
+    if (spool.empty()) {
+        return 0;
+    }
+    if (!on()) {
+        throw UsageError{"--spool keeps what --nats publishes: give both"};
+    }
+    const auto comma = spool.rfind(',');
+    const TimeAndSize size = comma == std::string::npos
+                                 ? TimeAndSize{.bytes = kUsualSpool}
+                                 : parse_time_and_size("--spool", spool.substr(comma + 1));
+    if (size.bytes < bus::SpoolFolder::kLeastBytes || size.time.count() != 0 || comma == 0) {
+        throw UsageError{fmt::format("--spool {}: expected a folder and a size of at least 1 MiB, "
+                                     "for example spool,1GiB",
+                                     spool)};
+    }
+    return size.bytes;
+}
+
+bus::PublishOptions BusFlags::options(const std::string& server) const {
+    if (!name.empty() && !bus::is_subject_token(name)) {
+        throw UsageError{
+            fmt::format("--nats-name {}: expected letters, digits, - and _, at most {} of them",
+                        name, bus::kMaxToken)};
+    }
+    const TimeAndSize kept = parse_time_and_size("--nats-limits", limits);
+    const std::uint64_t spool_bytes = check_spool();
+    return {.access = access.access(),
+            .stream = access.stream,
+            .server = name.empty() ? bus::subject_token(server) : name,
+            .limits = {.age = kept.time.count() == 0 ? kUsualAge : kept.time,
+                       .bytes = kept.bytes,
+                       .replicas = replicas},
+            .spool = spool_folder(),
+            .spool_bytes = spool_bytes};
+}
+
+std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server,
+                                               bus::Patience patience) const {
+    if (!on()) {
+        return nullptr;
+    }
+    try {
+        return std::make_unique<bus::BusOutput>(options(server), patience);
+    } catch (const std::system_error& error) {
+        throw UsageError{fmt::format("--spool {}: {}; name a folder that may be written to, in one "
+                                     "that exists",
+                                     spool, error.code().message())};
+    }
+}
+
+bool finish_publishing(sink::RecordTarget& bus) {
+    bus.finish();
+    if (bus.lost() != 0) {
+        fmt::print(stderr, "twscope: --nats {}: {} records could not be published\n", bus.path(),
+                   bus.lost());
+    }
+    return bus.lost() == 0;
+}
+
+} // namespace tw::cli

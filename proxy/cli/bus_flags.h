@@ -1,0 +1,63 @@
+#pragma once
+
+#include "proxy/bus/bus_output.h"
+#include "proxy/bus/options.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tw::cli {
+
+/// The flags about getting onto a bus, of who publishes and who collects.
+struct BusAccessFlags {
+    std::vector<std::string> urls; ///< empty: none
+    std::string stream = bus::kStream;
+    std::string credentials;
+    bool tls = false;
+    std::string authorities;
+    std::string certificate;
+    std::string key;
+
+    void add_to(CLI::App& command, const std::string& about);
+
+    [[nodiscard]] bool on() const { return !urls.empty(); }
+
+    /// Errors: UsageError, also for files that cannot be read.
+    [[nodiscard]] bus::Access access() const;
+    /// The files that have to be read whenever it connects.
+    [[nodiscard]] std::vector<std::filesystem::path> files() const;
+};
+
+/// The flags about publishing records.
+struct BusFlags {
+    BusAccessFlags access;
+    std::string name;
+    std::string limits = "7d,10GiB";
+    int replicas = 1;
+    std::string spool; ///< folder and size; empty: only memory
+
+    void add_to(CLI::App& command);
+
+    [[nodiscard]] bool on() const { return access.on(); }
+
+    /// The folder of --spool; empty: none. Errors: UsageError.
+    [[nodiscard]] std::filesystem::path spool_folder() const;
+    /// `server`: what it is called where no name was given. Errors: UsageError.
+    [[nodiscard]] bus::PublishOptions options(const std::string& server) const;
+    [[nodiscard]] std::uint64_t check_spool() const;
+    /// Null: nothing is published. Errors: UsageError.
+    [[nodiscard]] std::unique_ptr<bus::BusOutput> open(const std::string& server,
+                                                       bus::Patience patience) const;
+};
+
+/// Waits for what is not acknowledged, and says on standard error what is missing. Returns whether all
+/// is there.
+[[nodiscard]] bool finish_publishing(sink::RecordTarget& bus);
+
+} // namespace tw::cli

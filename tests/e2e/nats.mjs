@@ -1,0 +1,285 @@
+// Records on NATS JetStream: everything is in the stream, once, whatever is killed in between.
+//   node nats.mjs TWSCOPE
+// TW_NATS_KILLS: how often each program is killed (2).
+// Covers: proxy/bus/bus_output.cpp, proxy/bus/link.cpp, proxy/bus/publisher.cpp, proxy/bus/sending.cpp
+// Covers: proxy/cli/bus_flags.cpp, proxy/run/record_outputs.cpp
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Bot, endPeers } from './bot.mjs';
+import { NatsClient } from './nats_client.mjs';
+import { startNats } from './nats_server.mjs';
+import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { startProxy, TWSCOPE } from './proxy.mjs';
+import { startServer } from './server.mjs';
+
+const KILLS = Number(process.env.TW_NATS_KILLS ?? 2);
+const SNAPSHOTS = 25; // about one second of play
+const WAIT_MS = 20000;
+const CAPTURE = fileURLToPath(new URL('../data/golden/token-map-change.pcap', import.meta.url));
+
+after(endPeers);
+const folder = temporaryFolder();
+let files = 0;
+const newFile = () => join(folder, `records-${files += 1}.jsonl`);
+const linesOf = (file) => readFileSync(file, 'utf8').split('\n').slice(0, -1);
+
+async function plays(bot, count = SNAPSHOTS) {
+    const before = bot.snapshots.length;
+    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+}
+
+/** What a stream holds, read by a client of our own. */
+async function streamOf(nats, stream = 'twscope', login = {}) {
+    const client = await NatsClient.connect(nats.port, login);
+    try {
+        return await client.messages(stream);
+    } finally {
+        client.close();
+    }
+}
+
+/** Waits until the stream has as many records as the file. */
+async function caughtUp(nats, ...files) {
+    const client = await NatsClient.connect(nats.port);
+    const wanted = () => files.reduce((sum, file) => sum + linesOf(file).length, 0);
+    await waitUntil('the stream to have it all', async () => ((await client.info('twscope')).state?.messages ?? 0) >= wanted(), WAIT_MS);
+    client.close();
+}
+
+/** Each message has an id of its own, a subject of its type, and of each run no number is missing. */
+function checkIds(messages, server) {
+    const runs = new Map();
+    for (const { subject, id, data } of messages) {
+        assert.equal(subject, `twscope.${server}.${JSON.parse(data).type}`);
+        const [run, number] = id.split(':');
+        runs.set(run, [...runs.get(run) ?? [], Number(number)]);
+    }
+    for (const numbers of runs.values()) {
+        assert.deepEqual(numbers.sort((a, b) => a - b), numbers.map((_, index) => index + 1));
+    }
+    return runs.size;
+}
+
+const sorted = (texts) => [...texts].sort();
+
+/** Every line of the file is in the stream once, and nothing else is. */
+function checkSame(messages, file) {
+    assert.deepEqual(sorted(messages.map(({ data }) => data)), sorted(linesOf(file)));
+}
+
+async function withPlay(nats, args, body) {
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const file = newFile();
+    const proxy = await startProxy({ server: server.port, records: file, args: ['--nats', nats.url, '--nats-name', 'one', ...args] });
+    try {
+        await body({ server, proxy, file });
+    } finally {
+        await proxy.child.stop();
+        await server.stop();
+    }
+}
+
+function decode(nats, ...args) {
+    return spawnSync(TWSCOPE, ['decode', CAPTURE, '--nats', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
+}
+
+test('a game is in the stream as it is in the file, each record once', async () => {
+    const nats = await startNats({ folder });
+    await withPlay(nats, [], async ({ proxy, file }) => {
+        const bots = [];
+        for (const name of ['anna', 'bob']) bots.push((await new Bot(proxy.port, name, { keep: true }).join()).walk());
+        for (const bot of bots) await plays(bot, 2 * SNAPSHOTS);
+        for (const bot of bots) await bot.leave();
+        assert.equal(await proxy.drain(), 0, proxy.child.errors);
+        const messages = await streamOf(nats);
+        assert.equal(checkIds(messages, 'one'), 1);
+        checkSame(messages, file);
+        assert.deepEqual(messages.map(({ data }) => data), linesOf(file), 'and in the same order');
+    });
+    await nats.stop();
+});
+
+test('the stream is made with its limits, and one that is there is left as it is', async () => {
+    const nats = await startNats({ folder });
+    assert.equal(decode(nats, '--nats-limits', '1h,64MiB').status, 0);
+    const client = await NatsClient.connect(nats.port);
+    const { config } = await client.info('twscope');
+    assert.deepEqual(config.subjects, ['twscope.>']);
+    assert.equal(config.max_age, 3600e9);
+    assert.equal(config.max_bytes, 64 << 20);
+    assert.equal(config.discard, 'old');
+    assert.equal(config.duplicate_window, 120e9);
+    assert.equal(decode(nats, '--nats-limits', '2h,1MiB').status, 0);
+    assert.deepEqual((await client.info('twscope')).config, config);
+    client.close();
+    await nats.stop();
+});
+
+test('a capture is published under its own name', async () => {
+    const nats = await startNats({ folder });
+    const file = newFile();
+    const decoded = decode(nats, '-o', file, '--nats-stream', 'fleet');
+    assert.equal(decoded.status, 0, decoded.stderr);
+    const messages = await streamOf(nats, 'fleet');
+    checkSame(messages, file);
+    assert.ok(messages.every(({ subject }) => subject.startsWith('fleet.token-map-change.')));
+    await nats.stop();
+});
+
+test('nats-server is killed again and again: everything is there once', async () => {
+    let nats = await startNats({ folder });
+    await withPlay(nats, [], async ({ proxy, file }) => {
+        const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
+        for (let kill = 0; kill < KILLS; kill += 1) {
+            await plays(bot);
+            await nats.kill();
+            await plays(bot); // the game pays nothing
+            nats = await nats.again();
+        }
+        await plays(bot);
+        await bot.leave();
+        await caughtUp(nats, file);
+        assert.equal(await proxy.drain(), 0, proxy.child.errors);
+        const messages = await streamOf(nats);
+        checkIds(messages, 'one');
+        checkSame(messages, file);
+        assert.match(proxy.child.errors, /records cannot be published/);
+    });
+    await nats.stop();
+});
+
+test('a bus that stands still costs the game nothing, and nothing is missing when it goes on', async () => {
+    const nats = await startNats({ folder });
+    await withPlay(nats, [], async ({ proxy, file }) => {
+        const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
+        await plays(bot);
+        nats.child.signal('SIGSTOP');
+        await plays(bot, 8 * SNAPSHOTS);
+        nats.child.signal('SIGCONT');
+        await plays(bot);
+        await bot.leave();
+        await caughtUp(nats, file);
+        assert.equal(await proxy.drain(), 0, proxy.child.errors);
+        checkSame(await streamOf(nats), file);
+    });
+    await nats.stop();
+});
+
+test('no bus at all: the game goes on, and what is missing is told', async () => {
+    const nats = await startNats({ folder });
+    await nats.stop();
+    await withPlay(nats, [], async ({ proxy, file }) => {
+        const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
+        await plays(bot);
+        await bot.leave();
+        proxy.child.signal('SIGINT');
+        await waitUntil('the end', () => !proxy.child.running, WAIT_MS);
+        assert.equal(proxy.child.status, 3);
+        assert.match(proxy.child.errors, new RegExp(`${linesOf(file).length} records could not be written`));
+    });
+});
+
+test('an outage longer than the run: the next one publishes what the spool has, under its former ids', async () => {
+    const first = await startNats({ folder });
+    await first.stop();
+    const spool = join(folder, 'spool-outage');
+    const recorded = [];
+    const playOnce = (args = []) => withPlay(first, ['--spool', `${spool},64MiB`, ...args], async ({ proxy, file }) => {
+        const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
+        await plays(bot);
+        await bot.leave();
+        assert.equal(await proxy.drain(), 0, proxy.child.errors);
+        recorded.push(file);
+        return proxy;
+    });
+    await playOnce();
+    assert.equal(readdirSync(spool).length, 2);
+    await playOnce();
+    const nats = await first.again();
+    await playOnce();
+    const messages = await streamOf(nats);
+    assert.equal(checkIds(messages, 'one'), 3);
+    assert.deepEqual(sorted(messages.map(({ data }) => data)), sorted(recorded.flatMap(linesOf)));
+    assert.deepEqual(readdirSync(spool), []);
+    await nats.stop();
+});
+
+test('twscope is killed again and again: nothing that the spool had is missing, or twice', async () => {
+    const nats = await startNats({ folder });
+    const spool = join(folder, 'spool-killed');
+    const recorded = [];
+    for (let kill = 0; kill <= KILLS; kill += 1) {
+        await withPlay(nats, ['--spool', `${spool},64MiB`], async ({ proxy, file }) => {
+            recorded.push(file);
+            const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
+            await plays(bot);
+            if (kill === KILLS) {
+                await bot.leave();
+                await waitUntil('the spool to be empty', async () => {
+                    const client = await NatsClient.connect(nats.port);
+                    const { state } = await client.info('twscope');
+                    client.close();
+                    return state.messages >= recorded.reduce((sum, each) => sum + linesOf(each).length, 0) - 200;
+                }, WAIT_MS);
+                assert.equal(await proxy.drain(), 0, proxy.child.errors);
+                return;
+            }
+            const [, observer] = /inspecting in process (\d+)/.exec(proxy.child.errors);
+            process.kill(Number(observer), 'SIGKILL');
+            await proxy.child.stop('SIGKILL');
+            bot.vanish();
+        });
+    }
+    const messages = await streamOf(nats);
+    assert.equal(checkIds(messages, 'one'), KILLS + 1);
+    const published = new Set(messages.map(({ data }) => data));
+    assert.equal(published.size, messages.length, 'a record is there twice');
+    for (const file of recorded) {
+        // The file and the spool are written beside each other: at most what was between the two may differ.
+        const lines = linesOf(file);
+        const missing = lines.filter((line) => !published.has(line));
+        const late = Date.parse(JSON.parse(lines.at(-1)).t) - 500;
+        assert.deepEqual(missing.filter((line) => Date.parse(JSON.parse(line).t) < late), []);
+    }
+    assert.deepEqual(readdirSync(spool), []);
+    await nats.stop();
+});
+
+test('without JetStream, without rights, with a wrong password: it says so', async () => {
+    const rows = [
+        ['no JetStream', { jetstream: false }, '', /has no JetStream/],
+        ['a wrong password', { config: 'authorization { user: me, password: secret }' }, 'me:wrong@', /[Aa]uthorization/],
+        ['who may not publish', { config: `authorization { users: [ { user: me, password: secret,
+            permissions: { publish: ["$JS.API.>"], subscribe: ["_INBOX.>"] } } ] }` }, 'me:secret@', /[Pp]ermissions|acknowledged/],
+    ];
+    for (const [name, options, login, complaint] of rows) {
+        const nats = await startNats({ folder, ...options });
+        const child = new Child('twscope', TWSCOPE, ['decode', CAPTURE, '--nats', `nats://${login}127.0.0.1:${nats.port}`]);
+        await child.waitFor(complaint, WAIT_MS).catch((error) => { throw new Error(`${name}: ${error.message}\n${child.log}`); });
+        assert.doesNotMatch(child.log, /secret|wrong@/);
+        await child.stop();
+        await nats.stop();
+    }
+});
+
+test('a wrong flag is refused with one line', () => {
+    const rows = [
+        [['--nats', 'localhost:4222'], /nats:\/\/HOST:PORT/],
+        [['--nats', 'nats://x', '--nats-stream', 'a.b'], /--nats-stream a\.b/],
+        [['--nats', 'nats://x', '--nats-name', '*'], /--nats-name \*/],
+        [['--nats', 'nats://x', '--nats-creds', '/nowhere'], /--nats-creds \/nowhere: No such file/],
+        [['--nats', 'nats://x', '--nats-tls-cert', '/dev/null'], /belong together/],
+        [['--nats', 'nats://x', '--spool', 'dir,1KiB'], /--spool dir,1KiB: expected/],
+        [['--spool', 'dir'], /--spool keeps what --nats publishes/],
+    ];
+    for (const [args, complaint] of rows) {
+        const child = spawnSync(TWSCOPE, ['proxy', '-s', '127.0.0.1:9', ...args], { encoding: 'utf8' });
+        assert.equal(child.status, 2, child.stderr);
+        assert.match(child.stderr, complaint);
+        assert.match(child.stderr, /^[^\n]+\n$/);
+    }
+});

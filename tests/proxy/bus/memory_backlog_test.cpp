@@ -1,0 +1,55 @@
+#include "proxy/bus/memory_backlog.h"
+
+#include <doctest/doctest.h>
+
+using namespace tw::bus;
+
+TEST_CASE("lines are numbered from 1, and read from any number on") {
+    MemoryBacklog backlog{"run", "server"};
+    Lines lines;
+    CHECK_FALSE(backlog.read(1, lines));
+    backlog.append("a\nb\n");
+    backlog.append("");
+    backlog.append("c\n");
+    CHECK(backlog.last() == 3);
+    REQUIRE(backlog.read(1, lines));
+    CHECK(lines.first == 1);
+    CHECK(lines.text == "a\nb\n");
+    REQUIRE(backlog.read(2, lines));
+    CHECK(lines.first == 1);
+    REQUIRE(backlog.read(3, lines));
+    CHECK(lines.first == 3);
+    CHECK(lines.text == "c\n");
+    CHECK_FALSE(backlog.read(4, lines));
+}
+
+TEST_CASE("what is settled goes, by whole blocks") {
+    MemoryBacklog backlog{"run", "server"};
+    CHECK_FALSE(backlog.place());
+    backlog.append("a\nb\n");
+    backlog.append("c\n");
+    backlog.settle(1, 7);
+    CHECK(backlog.place() == 7);
+    CHECK(backlog.bytes() == 6);
+    backlog.settle(2, 8);
+    CHECK(backlog.bytes() == 2);
+    Lines lines;
+    REQUIRE(backlog.read(3, lines));
+    CHECK(lines.first == 3);
+    backlog.settle(3, 9);
+    CHECK(backlog.bytes() == 0);
+    CHECK(backlog.settled() == 3);
+    CHECK_FALSE(backlog.read(3, lines));
+    backlog.append("d\n");
+    REQUIRE(backlog.read(4, lines));
+    CHECK(lines.first == 4);
+}
+
+TEST_CASE("memory is limited: there is room again when something is settled") {
+    MemoryBacklog backlog{"run", "server", 8};
+    CHECK(backlog.has_room());
+    backlog.append("abcdefg\n");
+    CHECK_FALSE(backlog.has_room());
+    backlog.settle(1, 1);
+    CHECK(backlog.has_room());
+}

@@ -1,0 +1,44 @@
+#include "proxy/bus/publish_answer.h"
+
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace tw::bus;
+
+TEST_CASE("what a stream answers") {
+    struct Row {
+        std::string_view name;
+        std::string_view json;
+        std::uint64_t place;
+        bool duplicate;
+        bool too_long;
+        std::string_view complaint;
+    };
+
+    const Row rows[] = {
+        {"taken", R"({"stream":"twscope","seq":7})", 7, false, false, ""},
+        {"had it", R"({"stream":"twscope","seq":7,"duplicate": true})", 7, true, false, ""},
+        {"refused",
+         R"({"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"twscope","seq":0})",
+         0, false, false, "maximum bytes exceeded"},
+        {"too long",
+         R"({"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"},"stream":"t","seq":0})",
+         0, false, true, "message size exceeds maximum allowed"},
+        {"without a reason", R"({"error":{}})", 0, false, false, "it does not say why"},
+        {"an error of another kind", R"({"error":7})", 0, false, false, "it does not say why"},
+        {"no place", R"({"stream":"twscope"})", 0, false, false, "its answer has no place"},
+        {"a place that is none", R"({"seq":-1})", 0, false, false, "its answer has no place"},
+        {"a fraction", R"({"seq":1.5})", 0, false, false, "its answer has no place"},
+        {"a list", "[]", 0, false, false, "its answer cannot be read"},
+        {"cut", R"({"seq":)", 0, false, false, "its answer cannot be read"},
+        {"nothing", "", 0, false, false, "its answer cannot be read"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const PublishAnswer answer = read_publish_answer(row.json);
+        CHECK(answer.place == row.place);
+        CHECK(answer.duplicate == row.duplicate);
+        CHECK(answer.too_long == row.too_long);
+        CHECK(answer.complaint == row.complaint);
+    }
+}

@@ -1,0 +1,281 @@
+// Covers: proxy/bus/spool_folder.cpp
+#include "proxy/bus/run_id.h"
+#include "proxy/bus/spool.h"
+#include "proxy/bus/spool_folder.h"
+#include "tests/proxy/sink/faulty_disk.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+using namespace tw::bus;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint64_t kLimit = SpoolFolder::kLeastBytes;
+
+class Folder {
+  public:
+    Folder() : path{fs::temp_directory_path() / ("twscope-spool-" + make_run_id())} {}
+
+    ~Folder() { fs::remove_all(path); }
+
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    Folder(Folder&&) = delete;
+    Folder& operator=(Folder&&) = delete;
+
+    [[nodiscard]] std::size_t files() const {
+        return static_cast<std::size_t>(
+            std::distance(fs::directory_iterator{path}, fs::directory_iterator{}));
+    }
+
+    fs::path path;
+};
+
+/// A line of so many bytes that says its number.
+std::string line(std::uint64_t number, std::size_t size = 1000) {
+    std::string text = std::to_string(number) + ' ';
+    text.resize(size - 1, '.');
+    return text + '\n';
+}
+
+void append(Spool& spool, std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t number = from; number <= to; ++number) {
+        REQUIRE(spool.append(line(number)));
+    }
+}
+
+/// Reads from a line on to the end; returns the first and how many, each of which has to say its number.
+struct Reading {
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+};
+
+Reading read_all(Spool& spool, std::uint64_t from) {
+    Reading reading;
+    Lines lines;
+    std::uint64_t next = from;
+    while (spool.read(next, lines)) {
+        std::uint64_t number = lines.first;
+        for (std::size_t at = 0; at < lines.text.size(); at = lines.text.find('\n', at) + 1) {
+            REQUIRE(std::stoull(lines.text.substr(at, 20)) == number);
+            if (number >= from) {
+                reading.first = reading.count == 0 ? number : reading.first;
+                ++reading.count;
+            }
+            ++number;
+        }
+        next = number;
+    }
+    return reading;
+}
+
+} // namespace
+
+TEST_CASE("what is appended is read from any line on, over many files") {
+    const Folder place;
+    SpoolFolder folder{place.path, kLimit};
+    Spool spool{folder, make_run_id(), "one"};
+    CHECK(spool.server() == "one");
+    append(spool, 1, 500);
+    CHECK(place.files() > 5);
+    CHECK(folder.bytes() == 500'000);
+    for (const std::uint64_t from : {1U, 2U, 65U, 66U, 67U, 499U, 500U, 3U}) {
+        CAPTURE(from);
+        const Reading reading = read_all(spool, from);
+        CHECK(reading.first == from);
+        CHECK(reading.count == 501 - from);
+    }
+    Lines lines;
+    CHECK_FALSE(spool.read(501, lines));
+}
+
+TEST_CASE("one line may be longer than what is read at once") {
+    const Folder place;
+    SpoolFolder folder{place.path, std::uint64_t{64} << 20U};
+    Spool spool{folder, make_run_id(), "one"};
+    REQUIRE(spool.append(line(1, 3'000'000)));
+    REQUIRE(spool.append(line(2)));
+    const Reading reading = read_all(spool, 1);
+    CHECK(reading.count == 2);
+}
+
+TEST_CASE("what is settled goes, and with the last line all of it") {
+    const Folder place;
+    {
+        SpoolFolder folder{place.path, kLimit};
+        Spool spool{folder, make_run_id(), "one"};
+        append(spool, 1, 500);
+        const std::size_t before = place.files();
+        spool.settle(400, 9000);
+        CHECK(place.files() < before / 2);
+        CHECK(folder.bytes() < 200'000);
+        const Reading reading = read_all(spool, 401);
+        CHECK(reading.count == 100);
+        spool.settle(500, 9100);
+    }
+    CHECK(place.files() == 0);
+}
+
+TEST_CASE("what a run left is there for the next one, under its former numbers") {
+    const Folder place;
+    const std::string run = make_run_id();
+    {
+        SpoolFolder folder{place.path, kLimit};
+        Spool spool{folder, run, "one"};
+        append(spool, 1, 300);
+        spool.settle(100, 4711);
+    }
+    SpoolFolder folder{place.path, kLimit};
+    const Spool own{folder, make_run_id(), "two"};
+    {
+        const auto left = Spool::next_leftover(folder, own.run());
+        REQUIRE(left != nullptr);
+        CHECK(left->run() == run);
+        CHECK(left->server() == "one");
+        CHECK(left->settled() == 100);
+        CHECK(left->place() == 4711);
+        CHECK(left->last() == 300);
+        const Reading reading = read_all(*left, 101);
+        CHECK(reading.first == 101);
+        CHECK(reading.count == 200);
+        CHECK(Spool::next_leftover(folder, own.run()) == nullptr); // it is somebody's now
+        left->settle(300, 5000);
+    }
+    CHECK(Spool::next_leftover(folder, own.run()) == nullptr);
+    CHECK(folder.bytes() == 0);
+}
+
+TEST_CASE("a run whose process lives is left alone") {
+    const Folder place;
+    SpoolFolder folder{place.path, kLimit};
+    Spool alive{folder, make_run_id(), "one"};
+    append(alive, 1, 10);
+    SpoolFolder other{place.path, kLimit};
+    CHECK(other.bytes() == 0);
+    CHECK(Spool::next_leftover(other, "") == nullptr);
+    const Reading reading = read_all(alive, 1);
+    CHECK(reading.count == 10);
+}
+
+TEST_CASE("a line that was cut short by the end of the process is none") {
+    const Folder place;
+    const std::string run = make_run_id();
+    {
+        SpoolFolder folder{place.path, kLimit};
+        Spool spool{folder, run, "one"};
+        append(spool, 1, 3);
+    }
+    std::ofstream{place.path / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
+    SpoolFolder folder{place.path, kLimit};
+    const auto left = Spool::next_leftover(folder, "");
+    REQUIRE(left != nullptr);
+    CHECK(left->last() == 3);
+    const Reading reading = read_all(*left, 1);
+    CHECK(reading.count == 3);
+}
+
+TEST_CASE("what is no state is left where it is, and takes nothing") {
+    const Folder place;
+    fs::create_directory(place.path);
+    const std::string run = make_run_id();
+    std::ofstream{place.path / spool_state_name(run)} << "rubbish";
+    std::ofstream{place.path / spool_file_name(run, 1)} << "1 line\n";
+    std::ofstream{place.path / "notes.txt"} << "of somebody";
+    SpoolFolder folder{place.path, kLimit};
+    CHECK(Spool::next_leftover(folder, "") == nullptr);
+    CHECK(place.files() == 3);
+}
+
+TEST_CASE("a full spool gives up the oldest lines, counted, and never more than it has to") {
+    const Folder place;
+    SpoolFolder folder{place.path, kLimit};
+    Spool spool{folder, make_run_id(), "one"};
+    append(spool, 1, 3000);
+    CHECK(folder.bytes() <= kLimit);
+    CHECK(folder.bytes() > kLimit - kLimit / 8);
+    const Reading reading = read_all(spool, 1);
+    CHECK(reading.first == spool.given_up() + 1);
+    CHECK(reading.count == 3000 - spool.given_up());
+    CHECK(spool.error() == 0);
+}
+
+TEST_CASE("what is settled is not lost when it has to make room") {
+    const Folder place;
+    SpoolFolder folder{place.path, kLimit};
+    Spool spool{folder, make_run_id(), "one"};
+    append(spool, 1, 1000);
+    spool.settle(1000, 1);
+    append(spool, 1001, 1900);
+    CHECK(spool.given_up() == 0);
+}
+
+TEST_CASE("the first to make room are runs that are over") {
+    const Folder place;
+    {
+        SpoolFolder folder{place.path, kLimit};
+        Spool spool{folder, make_run_id(), "one"};
+        append(spool, 1, 900);
+        spool.settle(10, 1);
+    }
+    SpoolFolder folder{place.path, kLimit};
+    CHECK(folder.bytes() == 900'000);
+    Spool spool{folder, make_run_id(), "one"};
+    append(spool, 1, 500);
+    CHECK(folder.bytes() <= kLimit);
+    const Reading own = read_all(spool, 1);
+    CHECK(own.count == 500);
+    const auto left = Spool::next_leftover(folder, spool.run());
+    REQUIRE(left != nullptr);
+    const Reading reading = read_all(*left, 11);
+    CHECK(reading.count == 900 - 10 - folder.lost());
+    CHECK(reading.first == 11 + folder.lost());
+}
+
+TEST_CASE("lines that make room while they are read are lost, and the next ones are read") {
+    const Folder place;
+    SpoolFolder folder{place.path, kLimit};
+    Spool spool{folder, make_run_id(), "one"};
+    append(spool, 1, 900);
+    Lines lines;
+    REQUIRE(spool.read(1, lines));
+    append(spool, 901, 1800);
+    const Reading reading = read_all(spool, 67);
+    CHECK(reading.first == spool.given_up() + 1);
+    CHECK(reading.count == 1800 - spool.given_up());
+}
+
+TEST_CASE("a disk that is full takes nothing, keeps what it has, and goes on when there is room") {
+    const Folder place;
+    tw::test::FaultyDisk disk;
+    SpoolFolder folder{place.path, kLimit, disk};
+    Spool spool{folder, make_run_id(), "one"};
+    append(spool, 1, 10);
+    disk.room = 500;
+    CHECK_FALSE(spool.append(line(11)));
+    CHECK(spool.error() == ENOSPC);
+    CHECK_FALSE(spool.has_room());
+    CHECK(spool.last() == 10);
+    spool.mend();
+    CHECK_FALSE(spool.append(line(11)));
+    disk.truncates = false; // what was written in part stays, and does not count
+    CHECK_FALSE(spool.append(line(11)));
+    disk.truncates = true;
+    disk.room = UINT64_MAX;
+    disk.interrupted = 1;
+    append(spool, 11, 20);
+    CHECK(spool.error() == 0);
+    const Reading reading = read_all(spool, 1);
+    CHECK(reading.count == 20);
+}
+
+TEST_CASE("a spool in a folder that cannot be made says so") {
+    CHECK_THROWS_AS((SpoolFolder{"/nowhere/at/all", kLimit}), std::system_error);
+}

@@ -1,0 +1,32 @@
+#include "proxy/bus/stored_lines.h"
+
+#include <cstdint>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace tw::bus;
+
+TEST_CASE("the id of a message tells run and line, of this run only") {
+    CHECK(message_id("run", 7) == "run:7");
+
+    struct Row {
+        std::string_view id;
+        std::uint64_t line;
+    };
+
+    const Row rows[] = {{"run:7", 7},
+                        {"run:18446744073709551615", UINT64_MAX},
+                        {"run:18446744073709551616", 0},
+                        {"run:", 0},
+                        {"run", 0},
+                        {"run:7x", 0},
+                        {"run:-7", 0},
+                        {"runner:7", 0},
+                        {"other:7", 0},
+                        {"", 0}};
+    for (const Row& row : rows) {
+        CAPTURE(row.id);
+        CHECK(line_of_id(row.id, "run") == row.line);
+    }
+}

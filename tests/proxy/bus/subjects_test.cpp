@@ -1,0 +1,50 @@
+#include "proxy/bus/subjects.h"
+
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace tw::bus;
+
+TEST_CASE("a part of a subject has no dots, blanks or wildcards, whatever it is made of") {
+    struct Row {
+        std::string_view name;
+        std::string_view text;
+        std::string_view token;
+    };
+
+    const Row rows[] = {{"as it is", "eu-1_ctf", "eu-1_ctf"},
+                        {"an address", "127.0.0.1:8303", "127_0_0_1_8303"},
+                        {"of version 6", "[::1]:8303", "___1__8303"},
+                        {"wildcards", "a.*.>", "a____"},
+                        {"blanks and ends of lines", "a b\r\nPUB x", "a_b__PUB_x"},
+                        {"bytes beyond ASCII", "\xc3\xa9", "__"},
+                        {"nothing", "", "server"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(subject_token(row.text) == row.token);
+        CHECK(is_subject_token(subject_token(row.text)));
+        CHECK(is_subject_token(row.text) == (row.text == row.token));
+    }
+    CHECK(subject_token(std::string(1000, 'a')).size() == kMaxToken);
+    CHECK_FALSE(is_subject_token(std::string(kMaxToken + 1, 'a')));
+}
+
+TEST_CASE("a line's subject ends with its type") {
+    CHECK(subject_type(
+              R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"snapshot","session":1})") ==
+          "snapshot");
+    CHECK(subject_type(R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"a.>","session":1})") ==
+          "other");
+    CHECK(subject_type("no record") == "other");
+    CHECK(subject_type("") == "other");
+}
+
+TEST_CASE("who logs in is not shown") {
+    CHECK(shown_url("nats://127.0.0.1:4222") == "nats://127.0.0.1:4222");
+    CHECK(shown_url("tls://me:secret@bus:4222") == "tls://bus:4222");
+    CHECK(shown_url("tls://me:se@cret@bus:4222") == "tls://bus:4222");
+    CHECK(shown_url("me:secret@bus") == "bus");
+    CHECK(shown_url("nats://") == "nats://");
+}
