@@ -23,6 +23,7 @@ constexpr const char* kAbout =
     "  twscope tap -i eth0 -o game.jsonl                the same beside the path\n"
     "  twscope decode traffic.pcap -o -                 the same from a capture\n"
     "  twscope records game.jsonl.zst --session 3       read a recording back\n"
+    "  twscope collect --nats nats://bus:4222 -o fleet/ take records of many servers from a bus\n"
     "  twscope replay traffic.pcap -s 127.0.0.1:8304    play its clients again on a server\n"
     "  twscope map ctf1.map --at 1616,1040              what is at a position\n";
 
@@ -54,6 +55,7 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} 
                                                         {add_tap},
                                                         {add_decode_command},
                                                         {add_records_command},
+                                                        {add_collect_command},
                                                         {add_compare_command},
                                                         {add_replay_command},
                                                         {add_map_command},

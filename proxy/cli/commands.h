@@ -33,6 +33,7 @@ struct Invocation {
 [[nodiscard]] Action add_tap_command(CLI::App& app, Invocation invocation);
 [[nodiscard]] Action add_decode_command(CLI::App& app);
 [[nodiscard]] Action add_records_command(CLI::App& app);
+[[nodiscard]] Action add_collect_command(CLI::App& app);
 [[nodiscard]] Action add_compare_command(CLI::App& app);
 [[nodiscard]] Action add_replay_command(CLI::App& app);
 [[nodiscard]] Action add_extcap_command(CLI::App& app);

@@ -142,7 +142,7 @@ bool Decoding::finish_records(const record::SessionStats& totals) {
                                                           : std::nullopt};
     json_->on_record(&summary);
     json_->flush();
-    const bool written = file_ == nullptr || cli::finish_records("--output", *file_, "records");
+    const bool written = file_ == nullptr || cli::finish_records("--output", *file_);
     return (bus_ == nullptr || finish_publishing(*bus_)) && written;
 }
 

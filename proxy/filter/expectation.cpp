@@ -1,5 +1,6 @@
 #include "proxy/filter/expectation.h"
 
+#include "proxy/filter/line_record.h"
 #include "proxy/filter/tables.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/record/values.h"
@@ -64,6 +65,13 @@ std::string describe_record(const Record& record) {
         line += fmt::format(", {}", record::terminal_text((*message)->name));
     }
     return line;
+}
+
+std::string describe_line(std::string_view line) {
+    const auto head = read_head(line);
+    return head ? fmt::format("session {}, {} at {}", head->session,
+                              record::terminal_text(head->type), record::terminal_text(head->time))
+                : "no record";
 }
 
 } // namespace
@@ -163,6 +171,22 @@ void Expectation::look_at(const Record& record) {
     matched_ += matches ? 1U : 0U;
     if (offender_.empty() && mode_ != Mode::once && matches == (mode_ == Mode::never)) {
         note_offender(record);
+    }
+}
+
+void Expectation::look_at_line(std::string_view line) {
+    if (mode_ == Mode::always && !concerns_line(filter_, line)) {
+        return;
+    }
+    ++asked_;
+    Collector collector{observed_};
+    const bool matches = mode_ == Mode::once && matched_ == 0
+                             ? matches_line(filter_, line, collector)
+                             : matches_line(filter_, line);
+    matched_ += matches ? 1U : 0U;
+    if (offender_.empty() && mode_ != Mode::once && matches == (mode_ == Mode::never)) {
+        std::ignore = matches_line(filter_, line, collector); // known already
+        offender_ = describe_line(line);
     }
 }
 

@@ -57,6 +57,8 @@ class Expectation {
     parse(std::string_view text, const FilterOptions& options = {});
 
     void look_at(const record::Record& record);
+    /// The same of a record as it stands in a recording.
+    void look_at_line(std::string_view line);
     /// Adds what a copy of the same expectation saw elsewhere, for instance on another thread.
     void merge(const Expectation& other);
 

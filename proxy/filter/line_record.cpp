@@ -130,6 +130,17 @@ class Weighing final : public ValueVisitor {
     ValueVisitor* target_;
 };
 
+/// Whether there is any.
+class AnyValue final : public ValueVisitor {
+  public:
+    bool take(const Value& /*value*/) override {
+        found = true;
+        return true;
+    }
+
+    bool found = false;
+};
+
 /// A record as it stands in a line.
 class WrittenRecord {
   public:
@@ -206,6 +217,32 @@ std::optional<LineHead> read_head(std::string_view line) {
 bool matches_line(const Filter& filter, std::string_view line) {
     return Evaluation{filter.program(), WrittenRecord{line}, nullptr}.ask(filter.program().root,
                                                                           nullptr);
+}
+
+bool matches_line(const Filter& filter, std::string_view line, Observer& observer) {
+    return Evaluation{filter.program(), WrittenRecord{line}, &observer}.ask(filter.program().root,
+                                                                            nullptr);
+}
+
+bool concerns_line(const Filter& filter, std::string_view line) {
+    const WrittenRecord record{line};
+    Scratch scratch;
+    bool named = false;
+    for (const Comparison& comparison : filter.comparisons()) {
+        const Key& key = comparison.key;
+        if (key.scope == KeyScope::record && key.common) {
+            continue;
+        }
+        named = true;
+        AnyValue any;
+        if (key.scope == KeyScope::record) {
+            record.visit(key, scratch, any);
+        }
+        if (any.found || (key.scope == KeyScope::item && record.has_items())) {
+            return true;
+        }
+    }
+    return !named;
 }
 
 std::string_view key_of_no_line(const Filter& filter) {

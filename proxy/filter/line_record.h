@@ -22,6 +22,12 @@ struct LineHead {
 /// Whether a line of a recording fulfils the filter: as the record did when it was written, but for
 /// what the line does not hold, as the items that did not change.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);
+/// The same, telling the observer which values comparisons met.
+[[nodiscard]] bool matches_line(const Filter& filter, std::string_view line, Observer& observer);
+
+/// Whether the line has one of the keys the filter names, not counting those that every line has. True
+/// when the filter names none.
+[[nodiscard]] bool concerns_line(const Filter& filter, std::string_view line);
 
 /// A key that the filter names and no line has; empty: none. Such a filter would never match.
 [[nodiscard]] std::string_view key_of_no_line(const Filter& filter);

@@ -1,0 +1,241 @@
+#include "proxy/bus/collector.h"
+
+#include "proxy/bus/run_id.h"
+
+#include <chrono>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace tw::bus {
+
+namespace {
+
+/// What is written down at once, and how long is waited for it.
+constexpr int kBatch = 1000;
+constexpr std::int64_t kGatherMs = 500;
+/// What is handed to a collector that does not say it is done goes to another one after this time.
+constexpr std::chrono::seconds kHandOver{30};
+/// Under way to all collectors together.
+constexpr std::int64_t kUnderWay = 64LL * kBatch;
+constexpr std::chrono::milliseconds kPause{500};
+
+/// The second part of STREAM.SERVER.TYPE.
+std::string server_of(std::string_view subject) {
+    const auto first = subject.find('.');
+    if (first == std::string_view::npos) {
+        return {};
+    }
+    const auto second = subject.find('.', first + 1);
+    return std::string{subject.substr(first + 1, second - first - 1)};
+}
+
+/// The messages of a list, whatever becomes of it.
+class FetchedList {
+  public:
+    FetchedList() = default;
+
+    ~FetchedList() { natsMsgList_Destroy(&list); }
+
+    FetchedList(const FetchedList&) = delete;
+    FetchedList& operator=(const FetchedList&) = delete;
+    FetchedList(FetchedList&&) = delete;
+    FetchedList& operator=(FetchedList&&) = delete;
+
+    natsMsgList list{};
+};
+
+} // namespace
+
+void Collector::complain(const std::string& what) {
+    if (complaint_ != what) {
+        spdlog::warn("records cannot be collected: {}; trying again", what);
+        complaint_ = what;
+    }
+}
+
+void Collector::run(const std::function<bool()>& stopped) {
+    while (!stopped()) {
+        const auto served = serve(stopped);
+        if (served) {
+            return;
+        }
+        complain(served.error());
+        std::this_thread::sleep_for(kPause);
+    }
+}
+
+Tried<NatsSubscription> Collector::subscribe(const Link& link) const {
+    jsSubOptions wishes;
+    jsSubOptions_Init(&wishes);
+    wishes.Stream = options_.stream.c_str();
+    wishes.ManualAck = true;
+    wishes.Config.Durable = options_.consumer.c_str();
+    wishes.Config.AckPolicy = js_AckExplicit;
+    wishes.Config.AckWait = std::chrono::nanoseconds{kHandOver}.count();
+    wishes.Config.MaxAckPending = kUnderWay;
+    natsSubscription* made = nullptr;
+    jsErrCode code{};
+    const natsStatus status =
+        js_PullSubscribe(&made, link.stream_api(), (options_.stream + ".>").c_str(),
+                         options_.consumer.c_str(), nullptr, &wishes, &code);
+    if (status != NATS_OK) {
+        return tl::unexpected{
+            fmt::format("the consumer {}: {}", options_.consumer, link.describe(status))};
+    }
+    return NatsSubscription{made};
+}
+
+/// Of a batch whose end nobody knows: the log does.
+Tried<void> Collector::recover(CommitLog& log) {
+    const std::string batch = sink_->unfinished();
+    if (batch.empty()) {
+        return {};
+    }
+    if (auto fenced = log.fence(); !fenced) {
+        return fenced;
+    }
+    if (log.has_batch(batch)) {
+        sink_->keep();
+    } else {
+        sink_->take_back();
+    }
+    return {};
+}
+
+Tried<void> Collector::serve(const std::function<bool()>& stopped) {
+    const auto link = Link::open(options_.access, "twscope collect");
+    if (!link) {
+        return tl::unexpected{link.error()};
+    }
+    if (auto there = (*link)->need_stream(options_.stream, {}); !there) {
+        return tl::unexpected{there.error()};
+    }
+    auto log = CommitLog::open(**link, options_.stream, options_.consumer);
+    if (!log) {
+        return tl::unexpected{log.error()};
+    }
+    if (auto recovered = recover(*log); !recovered) {
+        return recovered;
+    }
+    const auto subscription = subscribe(**link);
+    if (!subscription) {
+        return tl::unexpected{subscription.error()};
+    }
+    spdlog::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
+    complaint_.clear();
+    while (!stopped()) {
+        auto batch = fetch(**link, subscription->get(), *log);
+        if (!batch) {
+            return tl::unexpected{batch.error()};
+        }
+        if (!batch->empty()) {
+            if (auto written = write_down(*log, *batch); !written) {
+                return written;
+            }
+            continue;
+        }
+        const auto end = at_end(**link, subscription->get(), *log);
+        if (!end) {
+            return tl::unexpected{end.error()};
+        }
+        if (*end && options_.until_end) {
+            break;
+        }
+    }
+    // What was acknowledged is on its way.
+    std::ignore = natsConnection_FlushTimeout((*link)->connection(), kGatherMs);
+    return {};
+}
+
+/// What is there and nobody has written down yet.
+Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* subscription,
+                                         const CommitLog& log) const {
+    Batch batch;
+    FetchedList fetched;
+    jsErrCode code{};
+    const natsStatus status =
+        natsSubscription_Fetch(&fetched.list, subscription, kBatch, kGatherMs, &code);
+    if (status == NATS_TIMEOUT && !link.broken()) {
+        return batch;
+    }
+    if (status != NATS_OK) {
+        return tl::unexpected{link.describe(status)};
+    }
+    for (int i = 0; i < fetched.list.Count; ++i) {
+        NatsMessage message{std::exchange(fetched.list.Msgs[i], nullptr)};
+        jsMsgMetaData* data = nullptr;
+        if (natsMsg_GetMetaData(&data, message.get()) != NATS_OK) {
+            continue;
+        }
+        const MessagePlace place{data};
+        if (log.contains(place->Sequence.Stream)) {
+            std::ignore = natsMsg_Ack(message.get(), nullptr); // whoever did it did not say so
+            continue;
+        }
+        Collected record{.server = server_of(natsMsg_GetSubject(message.get())),
+                         .line = {natsMsg_GetData(message.get()),
+                                  static_cast<std::size_t>(natsMsg_GetDataLength(message.get()))}};
+        batch.emplace(place->Sequence.Stream,
+                      Message{.message = std::move(message), .record = std::move(record)});
+    }
+    return batch;
+}
+
+Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
+    while (!batch.empty()) {
+        const std::string id = make_run_id();
+        NumberSet places;
+        std::vector<Collected> records;
+        for (const auto& [place, message] : batch) {
+            places.insert(place);
+            records.push_back(message.record);
+        }
+        if (const int error = sink_->write(id, records); error != 0) {
+            return tl::unexpected{std::generic_category().message(error)};
+        }
+        const auto added = log.add(id, places);
+        if (!added) {
+            return tl::unexpected{added.error()}; // whether it counts the next connection finds out
+        }
+        if (*added) {
+            sink_->keep();
+            taken_ += records.size();
+            break;
+        }
+        sink_->take_back();
+        for (auto each = batch.begin(); each != batch.end();) {
+            if (log.contains(each->first)) {
+                std::ignore = natsMsg_Ack(each->second.message.get(), nullptr);
+                each = batch.erase(each);
+            } else {
+                ++each;
+            }
+        }
+    }
+    for (const auto& [place, message] : batch) {
+        std::ignore = natsMsg_Ack(message.message.get(), nullptr);
+    }
+    return {};
+}
+
+/// Whether all that is there is written down, by whomever. Forgets what is asked for no more.
+Tried<bool> Collector::at_end(const Link& link, natsSubscription* subscription,
+                              CommitLog& log) const {
+    jsConsumerInfo* found = nullptr;
+    jsErrCode code{};
+    const natsStatus status =
+        natsSubscription_GetConsumerInfo(&found, subscription, nullptr, &code);
+    const ConsumerInfo info{found};
+    if (status != NATS_OK) {
+        return tl::unexpected{link.describe(status)};
+    }
+    log.forget_before(info->AckFloor.Stream);
+    return info->NumPending == 0 && info->NumAckPending == 0;
+}
+
+} // namespace tw::bus

@@ -1,0 +1,88 @@
+#pragma once
+
+#include "proxy/bus/commit_log.h"
+#include "proxy/bus/link.h"
+#include "proxy/bus/options.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tw::bus {
+
+/// One record from the bus.
+struct Collected {
+    std::string server; ///< as it stands in the subject
+    std::string line;
+};
+
+/// Where collected records go, a batch at a time: whole or not at all.
+class BatchSink {
+  public:
+    BatchSink() = default;
+    BatchSink(const BatchSink&) = delete;
+    BatchSink& operator=(const BatchSink&) = delete;
+    BatchSink(BatchSink&&) = delete;
+    BatchSink& operator=(BatchSink&&) = delete;
+    virtual ~BatchSink() = default;
+
+    /// The batch of which it is not known whether it counts; empty: none.
+    [[nodiscard]] virtual std::string unfinished() const = 0;
+    /// Writes a batch down. 0, or errno: then nothing of it is there.
+    [[nodiscard]] virtual int write(const std::string& batch,
+                                    const std::vector<Collected>& records) = 0;
+    /// It counts.
+    virtual void keep() = 0;
+    /// It does not.
+    virtual void take_back() = 0;
+};
+
+struct CollectOptions {
+    Access access{};
+    std::string stream = kStream;
+    std::string consumer{}; ///< durable, shared by all collectors of this name
+    bool until_end = false; ///< ends when all that is there is written down
+};
+
+/// Takes records from a stream and hands them to a sink, each once, whoever is killed in between: see
+/// CommitLog.
+class Collector {
+  public:
+    /// `sink` has to outlive it.
+    Collector(CollectOptions options, BatchSink& sink)
+        : options_{std::move(options)}, sink_{&sink} {}
+
+    /// Until `stopped`, or the end where that is asked for; tries again for ever, whatever happens to
+    /// the bus.
+    void run(const std::function<bool()>& stopped);
+
+    /// Records that count.
+    [[nodiscard]] std::uint64_t taken() const { return taken_; }
+
+  private:
+    struct Message {
+        NatsMessage message;
+        Collected record;
+    };
+
+    using Batch = std::map<std::uint64_t, Message>; ///< by place in the stream
+
+    [[nodiscard]] Tried<void> serve(const std::function<bool()>& stopped);
+    [[nodiscard]] Tried<void> recover(CommitLog& log);
+    [[nodiscard]] Tried<NatsSubscription> subscribe(const Link& link) const;
+    [[nodiscard]] Tried<Batch> fetch(const Link& link, natsSubscription* subscription,
+                                     const CommitLog& log) const;
+    [[nodiscard]] Tried<void> write_down(CommitLog& log, Batch& batch);
+    [[nodiscard]] Tried<bool> at_end(const Link& link, natsSubscription* subscription,
+                                     CommitLog& log) const;
+    void complain(const std::string& what);
+
+    CollectOptions options_;
+    BatchSink* sink_;
+    std::uint64_t taken_ = 0;
+    std::string complaint_; ///< the last one
+};
+
+} // namespace tw::bus

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "proxy/bus/collected_files.h"
+#include "proxy/bus/collector.h"
+#include "proxy/cli/line_checks.h"
+#include "proxy/filter/filter.h"
+#include "proxy/sink/file_output.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tw::cli {
+
+/// Where collected records go: to files of servers and hours in a folder, to one file, to standard
+/// output, and to what they are held against.
+class BatchOutput final : public bus::BatchSink {
+  public:
+    /// `output` empty: nowhere. `checks` has to outlive it. Errors: UsageError.
+    BatchOutput(const std::string& output, std::optional<filter::Filter> filter,
+                LineChecks& checks);
+
+    [[nodiscard]] std::string unfinished() const override;
+    [[nodiscard]] int write(const std::string& batch,
+                            const std::vector<bus::Collected>& records) override;
+    void keep() override;
+    void take_back() override;
+
+    /// What reads standard output is gone.
+    [[nodiscard]] bool failed() const { return stream_ && stream_->failed(); }
+
+  private:
+    [[nodiscard]] std::string name_of(const bus::Collected& record) const;
+
+    std::optional<filter::Filter> filter_;
+    LineChecks* checks_;
+    bool folder_ = false; ///< a file for each server and hour
+    std::string file_;    ///< the one file's name in its folder
+    bool compressed_ = false;
+    std::unique_ptr<bus::CollectedFiles> files_;
+    std::unique_ptr<sink::FileOutput> stream_;
+    std::vector<std::string> pending_; ///< lines of the batch that does not count yet
+};
+
+/// The file of a record in a folder: SERVER/2026-11-22T18Z.jsonl.zst, by its time. What has neither server
+/// nor time has "other" there.
+[[nodiscard]] std::string collected_file_name(const bus::Collected& record);
+
+} // namespace tw::cli

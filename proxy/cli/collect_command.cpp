@@ -1,0 +1,171 @@
+#include "proxy/bus/collector.h"
+#include "proxy/bus/subjects.h"
+#include "proxy/cli/batch_output.h"
+#include "proxy/cli/bus_flags.h"
+#include "proxy/cli/commands.h"
+#include "proxy/cli/conclude.h"
+#include "proxy/cli/line_checks.h"
+#include "proxy/cli/log.h"
+#include "proxy/cli/output_file.h"
+#include "proxy/cli/record_flags.h"
+#include "proxy/cli/run_flags.h"
+#include "proxy/cli/settings.h"
+#include "proxy/run/stopwatch.h"
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace tw::cli {
+
+namespace {
+
+volatile std::sig_atomic_t stop_wanted = 0;
+
+constexpr const char* kAbout =
+    "Collectors of the same --nats-consumer share the work: each record is handled by one of them, "
+    "once, also when one is killed. docs/fleet.md tells more.";
+
+struct CollectFlags {
+    BusAccessFlags access;
+    std::string consumer = "collect";
+    std::string output;
+    std::string filter;
+    std::string objects_file;
+    std::vector<std::string> expect;
+    std::vector<std::string> fail_on;
+    std::string summary;
+    double duration = 0;
+    bool until_end = false;
+    std::string log_level = "info";
+
+    void add_to(CLI::App& command);
+    void check() const;
+};
+
+void CollectFlags::add_to(CLI::App& command) {
+    access.add_to(command, "The bus to take records from (repeatable, for the servers of one "
+                           "cluster), for example nats://127.0.0.1:4222");
+    command
+        .add_option("--nats-consumer", consumer,
+                    "The name under which the bus remembers how far we are; another one begins at "
+                    "the oldest record")
+        ->type_name("NAME")
+        ->capture_default_str();
+    command
+        .add_option("-o,--output", output,
+                    "Where records go: a folder, in which each server has a file an hour, a file, "
+                    "or - for standard output; compressed in a folder, and where the name ends in "
+                    ".zst")
+        ->type_name("FILE");
+    command
+        .add_option("--filter", filter,
+                    "Only records that match, for example 'finding and severity >= error' "
+                    "(proxy/filter/FILTERS.md)")
+        ->type_name("EXPRESSION");
+    command
+        .add_option("--objects", objects_file,
+                    "A mod's snapshot objects, as JSON, whose fields filters name "
+                    "(snapshot/OBJECTS.md)")
+        ->type_name("FILE");
+    command
+        .add_option("--expect", expect,
+                    "Exit with 1 unless a record matches (repeatable); 'never ...' and 'always "
+                    "...' require that none or all do")
+        ->type_name("EXPRESSION")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--fail-on", fail_on,
+                    "Exit with 1 if one of these findings occurred: ids, or a severity (info, "
+                    "warning, error), which stands for worse ones, too")
+        ->type_name("ID,...")
+        ->delimiter(',');
+    command
+        .add_option("--summary", summary,
+                    "Write the result of each --expect and --fail-on: as JUnit XML if the name "
+                    "ends in .xml, otherwise as text")
+        ->type_name("FILE");
+    command.add_flag("--until-end", until_end, "End when all that is there has been handled");
+    command.add_option("--duration", duration, "Stop after this many seconds")
+        ->transform(seconds())
+        ->check(CLI::Range(0.001, 366 * 86400.0));
+    command
+        .add_option("--log-level", log_level,
+                    "How much twscope logs about itself on standard error")
+        ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
+        ->capture_default_str();
+}
+
+void CollectFlags::check() const {
+    if (!access.on()) {
+        throw UsageError{"collect needs the bus: --nats URL, for example --nats "
+                         "nats://127.0.0.1:4222"};
+    }
+    if (!bus::is_subject_token(consumer)) {
+        throw UsageError{
+            fmt::format("--nats-consumer {}: expected letters, digits, - and _, at most {} of them",
+                        consumer, bus::kMaxToken)};
+    }
+    if (output.empty() && expect.empty() && fail_on.empty()) {
+        throw UsageError{"collect has nothing to do: give -o FOLDER, --expect or --fail-on"};
+    }
+}
+
+int run_collect(const CollectFlags& flags) {
+    flags.check();
+    const bus::Access access = flags.access.access();
+    open_log(flags.log_level);
+    // What it shares with other commands is read as there.
+    RecordFlags records;
+    records.objects_file = flags.objects_file;
+    records.expect = flags.expect;
+    records.fail_on = flags.fail_on;
+    const auto objects = records.objects();
+    LineChecks checks{records.expectations(*objects)};
+    const report::FailOn fail_on = records.failing();
+    std::optional<sink::FileOutput> summary;
+    open_output_file("--summary", flags.summary, summary);
+    BatchOutput output{flags.output, records.parse_filter("--filter", flags.filter, *objects),
+                       checks};
+    bus::Collector collector{{.access = access,
+                              .stream = flags.access.stream,
+                              .consumer = flags.consumer,
+                              .until_end = flags.until_end},
+                             output};
+    for (const int signal : {SIGINT, SIGTERM}) {
+        std::signal(signal, [](int) { stop_wanted = 1; });
+    }
+    std::signal(SIGPIPE, SIG_IGN);
+    const run::Stopwatch running;
+    collector.run([&] {
+        return stop_wanted != 0 || output.failed() ||
+               (flags.duration > 0 && running.seconds() >= flags.duration);
+    });
+    const int code = conclude(checks.outcome(fail_on, running.seconds()), summary);
+    return code == 0 && output.failed() ? kExitFailed : code;
+}
+
+} // namespace
+
+Action add_collect_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "collect", "Take records of many servers from NATS JetStream: write and check them");
+    command->footer(kAbout);
+    auto flags = std::make_shared<CollectFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    flags->add_to(*command);
+    return [flags, settings] {
+        settings->complete();
+        return run_collect(*flags);
+    };
+}
+
+} // namespace tw::cli

@@ -1,0 +1,151 @@
+// Records taken from NATS JetStream: each is handled once, by one of several collectors, whoever is killed.
+//   node collect.mjs TWSCOPE
+// TW_NATS_KILLS: how often a collector is killed (2).
+// Covers: proxy/bus/collector.cpp, proxy/cli/collect_command.cpp
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { NatsClient } from './nats_client.mjs';
+import { startNats } from './nats_server.mjs';
+import { Child, temporaryFolder, waitUntil } from './process.mjs';
+
+const TWSCOPE = process.argv.at(-1);
+const KILLS = Number(process.env.TW_NATS_KILLS ?? 2);
+const WAIT_MS = 40000;
+const GOLDEN = fileURLToPath(new URL('../data/golden/', import.meta.url));
+const CAPTURE = join(GOLDEN, 'token-map-change.pcap');
+
+const folder = temporaryFolder();
+let made = 0;
+const newFolder = () => { const path = join(folder, `collected-${made += 1}`); mkdirSync(path); return path; };
+
+function run(...args) {
+    const child = spawnSync(TWSCOPE, args, { encoding: 'utf8', timeout: WAIT_MS, maxBuffer: 1 << 28 });
+    return { ...child, log: child.stdout + child.stderr };
+}
+
+/** Publishes a capture as these servers; returns its lines. */
+function publish(nats, ...names) {
+    const file = join(folder, `published-${made += 1}.jsonl`);
+    for (const name of names) {
+        const done = run('decode', CAPTURE, '--items', 'all', '--nats', nats.url, '--nats-name', name, '-o', file);
+        assert.equal(done.status, 0, done.log);
+    }
+    return readFileSync(file, 'utf8').split('\n').slice(0, -1);
+}
+
+const sorted = (lines) => [...lines].sort();
+const filesIn = (path) => readdirSync(path, { recursive: true }).filter((name) => name.endsWith('.jsonl.zst')).sort();
+
+/** All lines in a folder of a collector, file by file. */
+const linesIn = (path) => filesIn(path).flatMap((name) => {
+    const read = spawnSync('zstdcat', [join(path, name)], { encoding: 'utf8', maxBuffer: 1 << 28 });
+    assert.equal(read.status, 0, read.stderr);
+    return read.stdout.split('\n').slice(0, -1);
+});
+
+const collect = (nats, ...args) => run('collect', '--nats', nats.url, '--until-end', ...args);
+
+test('each server has its files, an hour each, and all records are in them once', async () => {
+    const nats = await startNats({ folder });
+    const lines = publish(nats, 'one', 'two');
+    const path = newFolder();
+    const done = collect(nats, '-o', `${path}/`);
+    assert.equal(done.status, 0, done.log);
+    const hour = `${JSON.parse(lines[0]).t.slice(0, 13)}Z.jsonl.zst`;
+    for (const server of ['one', 'two']) assert.ok(filesIn(path).includes(join(server, hour)), filesIn(path).join());
+    assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines]));
+    // A second time there is nothing left, and another consumer begins at the first record.
+    assert.equal(collect(nats, '-o', `${path}/`).status, 0);
+    assert.equal(linesIn(path).length, 2 * lines.length);
+    const other = join(folder, 'other.jsonl');
+    assert.equal(collect(nats, '--nats-consumer', 'other', '-o', other).status, 0);
+    assert.deepEqual(sorted(readFileSync(other, 'utf8').split('\n').slice(0, -1)), sorted([...lines, ...lines]));
+    await nats.stop();
+});
+
+test('checks of a whole fleet: the exit code says how they ended', async () => {
+    const nats = await startNats({ folder });
+    publish(nats, 'one', 'two');
+    const rows = [
+        [['--expect', 'never finding and severity >= error', '--fail-on', 'error'], 0],
+        [['--expect', 'snapshot and tick > 1000000000'], 1],
+        [['--expect', 'snapshot', '--expect', 'never message'], 1],
+        [['--filter', 'map', '-o', '-'], 0],
+    ];
+    for (const [index, [args, status]] of rows.entries()) {
+        const done = collect(nats, '--nats-consumer', `check-${index}`, ...args);
+        assert.equal(done.status, status, done.log);
+        if (args.includes('-o')) {
+            const types = done.stdout.trim().split('\n').map((line) => JSON.parse(line).type);
+            assert.deepEqual([...new Set(types)], ['map']);
+        }
+    }
+    await nats.stop();
+});
+
+test('collectors share the work and are killed again and again: each record is written once', async () => {
+    const nats = await startNats({ folder });
+    const folders = [newFolder(), newFolder()];
+    const start = (index) => new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${folders[index]}/`]);
+    const collectors = [start(0), start(1)];
+    for (const child of collectors) await child.waitFor(/collecting from the stream/, WAIT_MS);
+    const lines = [];
+    const names = Array.from({ length: 12 }, (_, index) => `server-${index}`);
+    for (let kill = 0; kill < KILLS; kill += 1) {
+        const published = publish(nats, ...names);
+        for (const _ of names) lines.push(...published);
+        const index = kill % 2;
+        await collectors[index].stop('SIGKILL');
+        collectors[index] = start(index);
+    }
+    // What a killed one had been handed goes to another one after half a minute.
+    const client = await NatsClient.connect(nats.port);
+    await waitUntil('all to be handled', async () => {
+        const info = await client.request('$JS.API.CONSUMER.INFO.twscope.collect');
+        return info.num_pending === 0 && info.num_ack_pending === 0;
+    }, WAIT_MS);
+    client.close();
+    for (const child of collectors) assert.equal(await child.stop(), 0, child.log);
+    assert.deepEqual(sorted(folders.flatMap(linesIn)), sorted(lines));
+    await nats.stop();
+});
+
+test('nats-server is killed while it is collected from: each record is written once', async () => {
+    let nats = await startNats({ folder });
+    const path = newFolder();
+    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${path}/`]);
+    const lines = [];
+    const names = ['one', 'two', 'three', 'four'];
+    for (let kill = 0; kill <= KILLS; kill += 1) {
+        const published = publish(nats, ...names);
+        for (const _ of names) lines.push(...published);
+        if (kill < KILLS) {
+            await nats.kill();
+            nats = await nats.again();
+        }
+    }
+    await waitUntil('all to be written', () => linesIn(path).length >= lines.length, WAIT_MS);
+    assert.equal(await child.stop(), 0, child.log);
+    assert.deepEqual(sorted(linesIn(path)), sorted(lines));
+    await nats.stop();
+});
+
+test('a wrong flag is refused with one line', () => {
+    const rows = [
+        [[], /collect needs the bus/],
+        [['--nats', 'nats://127.0.0.1:1'], /nothing to do/],
+        [['--nats', 'nats://127.0.0.1:1', '--nats-consumer', 'a.b', '-o', '-'], /--nats-consumer a\.b/],
+        [['--nats', 'nats://127.0.0.1:1', '-o', '-', '--filter', 'tick >'], /--filter/],
+        [['--nats', 'nats://127.0.0.1:1', '-o', '/nowhere/at/all/'], /--output \/nowhere/],
+    ];
+    for (const [args, complaint] of rows) {
+        const child = run('collect', ...args);
+        assert.equal(child.status, 2, child.log);
+        assert.match(child.stderr, complaint);
+        assert.match(child.stderr, /^[^\n]+\n$/);
+    }
+});

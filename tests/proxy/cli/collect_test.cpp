@@ -1,0 +1,82 @@
+// Covers: proxy/cli/batch_output.cpp, proxy/cli/line_checks.cpp
+#include "proxy/cli/batch_output.h"
+#include "proxy/cli/line_checks.h"
+
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::cli;
+
+namespace {
+
+std::string line(std::string_view type, std::string_view rest,
+                 std::string_view time = "2026-11-22T18:59:59.999999Z") {
+    return R"({"v":1,"t":")" + std::string{time} + R"(","type":")" + std::string{type} +
+           R"(","session":3)" + std::string{rest} + "}";
+}
+
+filter::Expectation expecting(std::string_view text) {
+    auto parsed = filter::Expectation::parse(text);
+    REQUIRE(parsed);
+    return *parsed;
+}
+
+} // namespace
+
+TEST_CASE("each server has a file an hour, and nothing from the bus leads out of the folder") {
+    CHECK(collected_file_name({.server = "eu-1", .line = line("map", "")}) ==
+          "eu-1/2026-11-22T18Z.jsonl.zst");
+    CHECK(collected_file_name({.server = "../etc", .line = line("map", "")}) ==
+          "other/2026-11-22T18Z.jsonl.zst");
+    CHECK(collected_file_name({.server = "eu-1", .line = line("map", "", "../../etc/passwd/x")}) ==
+          "eu-1/other.jsonl.zst");
+    CHECK(collected_file_name({.server = "", .line = "no record"}) == "other/other.jsonl.zst");
+}
+
+TEST_CASE("expectations are held against written records as against records") {
+    struct Row {
+        std::string_view text;
+        bool met;
+        std::string_view instead;
+    };
+
+    const Row rows[] = {
+        {"snapshot and tick > 500", true, ""},
+        {"snapshot and tick > 5000", false, "tick: 100 to 600"},
+        {"never finding", false,
+         "1 of 4 records matched; the first: session 3, finding at 2026-11-22T18:59:59.999999Z"},
+        {"never finding and id == map.not_found", true, ""},
+        {"always tick > 50", true, ""},
+        {"always ok", false, "1 of 2 records did not match"},
+        {"always num_items > 1", false, "no record has a key it names"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        auto expectation = expecting(row.text);
+        expectation.look_at_line(line("snapshot", R"(,"tick":100,"ok":true)"));
+        expectation.look_at_line(line("snapshot", R"(,"tick":600,"ok":false)"));
+        expectation.look_at_line(
+            line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
+        expectation.look_at_line(line("message", R"(,"name":"Sv_Chat")"));
+        CHECK(expectation.met() == row.met);
+        CHECK(expectation.instead().find(row.instead) != std::string::npos);
+    }
+}
+
+TEST_CASE("findings of written records are counted, those that were left out as well") {
+    LineChecks checks{{}};
+    checks.look_at(line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
+    checks.look_at(
+        line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error","left_out":7)"));
+    checks.look_at(line("finding", R"(,"id":"no.such_finding","severity":"error")"));
+    checks.look_at("no record");
+    const auto fails = report::FailOn::parse({"snapshot.crc_mismatch", "map.not_found"});
+    REQUIRE(fails);
+    const auto outcome = checks.outcome(*fails, 1);
+    REQUIRE(outcome.checks.size() == 2);
+    CHECK_FALSE(outcome.checks[0].passed);
+    CHECK(outcome.checks[0].instead == "snapshot.crc_mismatch occurred 9 times");
+    CHECK(outcome.checks[1].passed);
+}
