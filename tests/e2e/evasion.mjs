@@ -143,7 +143,9 @@ for (const [index, trick] of TRICKS.entries()) {
         const protocols = of(session, 'session').filter(({ event }) => event === 'established').map(({ protocol }) => protocol);
         assert.deepEqual(new Set(protocols), new Set(['0.6+ddnet']));
         const rebuilt = verified(session);
-        assert.ok(rebuilt >= ticks * SHARE_VERIFIED, `${rebuilt} snapshots verified, the client got ${ticks}`);
+        // What is under way when a client begins anew it still takes, and nobody can rebuild it.
+        const underWay = connections - 1;
+        assert.ok(rebuilt + underWay >= ticks * SHARE_VERIFIED, `${rebuilt} snapshots verified, the client got ${ticks}`);
     });
 }
 
