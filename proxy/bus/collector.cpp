@@ -154,7 +154,7 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
 
 /// What is there and nobody has written down yet.
 Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* subscription,
-                                         const CommitLog& log) const {
+                                         const CommitLog& log) {
     Batch batch;
     FetchedList fetched;
     jsErrCode code{};
@@ -224,8 +224,7 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
 }
 
 /// Whether all that is there is written down, by whomever. Forgets what is asked for no more.
-Tried<bool> Collector::at_end(const Link& link, natsSubscription* subscription,
-                              CommitLog& log) const {
+Tried<bool> Collector::at_end(const Link& link, natsSubscription* subscription, CommitLog& log) {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
     const natsStatus status =

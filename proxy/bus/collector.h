@@ -72,11 +72,11 @@ class Collector {
     [[nodiscard]] Tried<void> serve(const std::function<bool()>& stopped);
     [[nodiscard]] Tried<void> recover(CommitLog& log);
     [[nodiscard]] Tried<NatsSubscription> subscribe(const Link& link) const;
-    [[nodiscard]] Tried<Batch> fetch(const Link& link, natsSubscription* subscription,
-                                     const CommitLog& log) const;
+    [[nodiscard]] static Tried<Batch> fetch(const Link& link, natsSubscription* subscription,
+                                            const CommitLog& log);
     [[nodiscard]] Tried<void> write_down(CommitLog& log, Batch& batch);
-    [[nodiscard]] Tried<bool> at_end(const Link& link, natsSubscription* subscription,
-                                     CommitLog& log) const;
+    [[nodiscard]] static Tried<bool> at_end(const Link& link, natsSubscription* subscription,
+                                            CommitLog& log);
     void complain(const std::string& what);
 
     CollectOptions options_;
