@@ -208,7 +208,7 @@ test('a finding made on purpose appears, and explains itself; back in time and l
     const game = await play({ names: ['anna', 'bob'] });
     const page = await openPage(browser, game.address);
     await seesAll(page, 2);
-    await delay(1000);
+    await waitUntil('moments to go back to', () => inPage(page, () => window.twscope.store.history.length > 25), WAIT_MS);
     let passed = 0;
     game.line.change = (dir, bytes) => {
         const changed = Buffer.from(bytes);

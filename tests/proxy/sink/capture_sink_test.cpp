@@ -194,8 +194,9 @@ TEST_CASE("a capture that somebody empties begins anew") {
     const auto path = folder.path() / "a.pcapng";
     Recording target{capture_in(path), Recording::Begin::empty};
     CaptureSink capture{target};
+    const test::Bytes datagram = test::bytes_of({1, 2, 3}); // kept until its end
     const auto write = [&] {
-        capture.on_datagram({.time = 5, .session = 1}, test::bytes_of({1, 2, 3}));
+        capture.on_datagram({.time = 5, .session = 1}, datagram);
         capture.on_datagram_end();
         capture.flush();
     };
