@@ -237,8 +237,12 @@ test('a finding made on purpose appears, and explains itself; back in time and l
     assert.equal(await inPage(page, () => window.twscope.store.isLive), false);
     const then = await inPage(page, () => window.twscope.store.moment.tick);
     await page.focus('#world');
-    await page.keyboard.press('ArrowLeft');
-    const before = await inPage(page, () => window.twscope.store.moment.tick);
+    // A frame that was lost on the way is asked for again, as a whole: a moment may stand there twice.
+    let before = then;
+    for (let presses = 0; presses < 3 && before === then; presses += 1) {
+        await page.keyboard.press('ArrowLeft');
+        before = await inPage(page, () => window.twscope.store.moment.tick);
+    }
     assert.ok(before < then && then - before < 50, `${then} to ${before}`);
     await page.keyboard.press('ArrowRight');
     assert.equal(await inPage(page, () => window.twscope.store.moment.tick), then);
