@@ -10,7 +10,6 @@ import argparse
 import gzip
 import json
 import os
-import re
 import resource
 import shutil
 import subprocess
@@ -122,8 +121,8 @@ def decode_row(twscope, rounds, capture, values):
     """`decode --items none` as a whole process beside the library alone, on the capture of 64 players."""
     with gzip.open(CAPTURES[64]) as packed, open(capture, "wb") as plain:
         shutil.copyfileobj(packed, plain)
-    told = subprocess.run([twscope, "decode", capture, "--items", "none", "-o", "/dev/null"], check=True, capture_output=True, text=True)
-    snapshots = int(re.search(r"(\d+) snapshots", told.stdout + told.stderr).group(1))
+    told = subprocess.run([twscope, "stats", "--json", capture], check=True, capture_output=True, text=True)
+    snapshots = json.loads(told.stdout)["snapshots"]["total"]
     seconds = min(cpu_seconds([twscope, "decode", capture, "--items", "none", "-o", "/dev/null"]) for _ in range(2 * rounds + 1))
     ours, library = seconds / snapshots, min(values["snapshot_bench", "datagrams<Ours>/64", "per_snapshot"])
     yield {"what": "the process `decode --items none` beside the library, 64 players (bar: 1.6 x its time)", "unit": "us a snapshot",
