@@ -8,6 +8,7 @@
 #include "proxy/sink/json_lines.h"
 
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -59,17 +60,19 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
 } // namespace
 
 BusOutput::BusOutput(const PublishOptions& options, Patience patience)
-    : path_{path_of(options)}, patience_{patience}, lossless_until_{utc_now()} {
+    : path_{path_of(options)}, spool_{options.spool.string()}, patience_{patience},
+      lossless_until_{utc_now()}, work_{std::make_unique<Work>()} {
     Publisher::Leftovers leftovers;
     const std::string run = make_run_id();
     if (options.spool.empty()) {
-        store_ = std::make_unique<MemoryBacklog>(run, options.server);
+        work_->store = std::make_unique<MemoryBacklog>(run, options.server);
     } else {
-        folder_.emplace(options.spool, options.spool_bytes);
-        store_ = std::make_unique<Spool>(*folder_, run, options.server);
-        leftovers = [this, run] { return Spool::next_leftover(*folder_, run); };
+        SpoolFolder& folder = work_->folder.emplace(options.spool, options.spool_bytes);
+        work_->store = std::make_unique<Spool>(folder, run, options.server);
+        leftovers = [&folder, run] { return Spool::next_leftover(folder, run); };
     }
-    publisher_.emplace(options, *store_, std::move(leftovers));
+    store_ = work_->store.get();
+    publisher_ = &work_->publisher.emplace(options, *store_, std::move(leftovers));
 }
 
 BusOutput::~BusOutput() {
@@ -126,8 +129,8 @@ void BusOutput::tell_of_loss() {
     line.on_record(&record);
     line.flush();
     if (store_->append(text.text)) {
-        spdlog::error("the spool {} is full: the oldest {} records in it are lost",
-                      folder_->path().string(), lost - told_);
+        spdlog::error("the spool {} is full: the oldest {} records in it are lost", spool_,
+                      lost - told_);
         told_ = lost;
     }
 }
@@ -145,14 +148,16 @@ void BusOutput::finish() {
     if (holds_ && !store_->append(held_)) {
         refused_ += sink::lines_in(held_);
     }
-    publisher_->finish(patience_.end);
+    if (!publisher_->finish(patience_.end)) {
+        std::ignore = work_.release(); // its thread ends with the process
+    }
     const std::uint64_t waiting = store_->last() - store_->settled();
     if (waiting == 0) {
         return;
     }
     if (store_->lasting()) {
         spdlog::warn("{} records wait in the spool {}: the next run there publishes them", waiting,
-                     folder_->path().string());
+                     spool_);
     } else {
         refused_ += waiting;
     }

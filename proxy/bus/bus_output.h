@@ -21,9 +21,10 @@ struct Patience {
     std::chrono::milliseconds end;  ///< the end, for what is not acknowledged
 };
 
-/// Of a live run: who writes asks whether it is ready, and keeps what it has.
+/// Of a live run: who writes asks whether it is ready, and keeps what it has. A run ends within two
+/// seconds, whatever stands still.
 inline constexpr Patience kLivePatience{.full = std::chrono::milliseconds{0},
-                                        .end = std::chrono::seconds{3}};
+                                        .end = std::chrono::seconds{1}};
 /// Of a file that is read: it can wait, but not for ever.
 inline constexpr Patience kFilePatience{.full = std::chrono::seconds{30},
                                         .end = std::chrono::seconds{30}};
@@ -62,21 +63,29 @@ class BusOutput final : public sink::RecordTarget {
     [[nodiscard]] std::uint64_t lost() const override;
 
   private:
+    /// What the publisher's thread holds on to.
+    struct Work {
+        std::optional<SpoolFolder> folder;
+        std::unique_ptr<Store> store;
+        std::optional<Publisher> publisher;
+    };
+
     void tell_of_loss();
 
     std::string path_;
+    std::string spool_;
     Patience patience_;
     std::string kept_; ///< of a block; kept for its memory
     std::string held_; ///< what the store would not take
     std::atomic<bool> holds_{false};
     std::atomic<std::uint64_t> refused_{0};
-    std::optional<SpoolFolder> folder_;
-    std::unique_ptr<Store> store_;
     std::uint64_t told_ = 0; ///< lines that made room, and of which the records tell
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};
     bool finished_ = false;
-    std::optional<Publisher> publisher_;
+    std::unique_ptr<Work> work_; ///< given up where its thread does not end
+    Store* store_ = nullptr;
+    Publisher* publisher_ = nullptr;
 };
 
 } // namespace tw::bus

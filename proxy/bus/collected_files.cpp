@@ -1,5 +1,7 @@
 #include "proxy/bus/collected_files.h"
 
+#include "proxy/bus/file_lock.h"
+
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -20,21 +22,13 @@ constexpr mode_t kReadableByAll = 0644;
 constexpr std::string_view kEnd = "end\n";
 constexpr std::size_t kMaxJournal = std::size_t{1} << 20U;
 
-bool lock(int file) {
-    struct flock whole {};
-
-    whole.l_type = F_WRLCK;
-    whole.l_whence = SEEK_SET;
-    return ::fcntl(file, F_OFD_SETLK, &whole) == 0;
-}
-
 } // namespace
 
 CollectedFiles::CollectedFiles(std::filesystem::path folder, sink::Disk& disk)
     : folder_{std::move(folder)}, disk_{&disk} {
     std::filesystem::create_directory(folder_);
     journal_ = ::open((folder_ / kJournal).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadableByAll);
-    if (journal_ < 0 || !lock(journal_)) {
+    if (journal_ < 0 || !lock_file(journal_)) {
         const int error = journal_ < 0 ? errno : EBUSY;
         ::close(journal_);
         throw std::system_error{error, std::generic_category(), folder_.string()};

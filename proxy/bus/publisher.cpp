@@ -3,6 +3,7 @@
 #include "proxy/bus/subjects.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,8 @@ constexpr std::chrono::milliseconds kLongestPause{1600};
 constexpr std::chrono::milliseconds kAnswers{5};
 /// How often it is seen that a connection is gone.
 constexpr std::chrono::milliseconds kLook{250};
+/// What a thread whose time is over needs to see it.
+constexpr std::chrono::milliseconds kGrace{150};
 /// And that a run beside this one has ended, as one that was taken over from.
 constexpr std::chrono::seconds kLookForLeftovers{5};
 
@@ -36,7 +39,7 @@ Publisher::Publisher(PublishOptions options, Backlog& backlog, Leftovers leftove
       leftovers_{std::move(leftovers)} {}
 
 Publisher::~Publisher() {
-    finish(std::chrono::milliseconds{0});
+    std::ignore = finish(std::chrono::milliseconds{0});
 }
 
 void Publisher::wake() {
@@ -44,24 +47,34 @@ void Publisher::wake() {
         const std::lock_guard lock{mutex_};
         woken_ = true;
         if (!thread_.joinable() && !stop_) {
-            thread_ = std::thread{[this] { run(); }};
+            ended_ = false;
+            thread_ = std::thread{[this] {
+                run();
+                const std::lock_guard ending{mutex_};
+                ended_ = true;
+                end_.notify_one();
+            }};
         }
     }
     wake_.notify_one();
 }
 
-void Publisher::finish(std::chrono::milliseconds patience) {
-    {
-        const std::lock_guard lock{mutex_};
-        if (!stop_) {
-            stop_ = true;
-            deadline_ = Clock::now() + patience;
-        }
+bool Publisher::finish(std::chrono::milliseconds patience) {
+    std::unique_lock lock{mutex_};
+    if (!stop_) {
+        stop_ = true;
+        deadline_ = Clock::now() + patience;
     }
     wake_.notify_one();
+    if (!end_.wait_until(lock, deadline_ + kGrace, [this] { return ended_; })) {
+        thread_.detach();
+        return false;
+    }
+    lock.unlock();
     if (thread_.joinable()) {
         thread_.join();
     }
+    return true;
 }
 
 bool Publisher::stopping() {
@@ -115,11 +128,11 @@ Tried<void> Publisher::serve() {
     if (!link) {
         return tl::unexpected{link.error()};
     }
-    if (out_of_time()) {
-        return {};
-    }
     if (auto there = (*link)->need_stream(options_.stream, options_.limits); !there) {
         return tl::unexpected{there.error()};
+    }
+    if (out_of_time()) {
+        return {};
     }
     totals_.connected = true;
     if (!complaint_.empty() || totals_.published == 0) {

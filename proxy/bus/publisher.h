@@ -27,6 +27,7 @@ class Publisher {
     /// `backlog` has to outlive it. Starts nothing yet: threads of the NATS library are to begin behind
     /// whatever confines this process.
     Publisher(PublishOptions options, Backlog& backlog, Leftovers leftovers);
+    /// Not before finish() returned true.
     ~Publisher();
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
@@ -36,8 +37,10 @@ class Publisher {
     /// There are more lines. Starts the thread when it is called for the first time.
     void wake();
 
-    /// Waits until all that was appended is acknowledged, at most so long; then ends the thread.
-    void finish(std::chrono::milliseconds patience);
+    /// Waits until all that was appended is acknowledged, at most so long; then ends the thread. False:
+    /// it does not end, because the library waits for a bus that stands still. Then neither this nor
+    /// the backlog may go before the process does.
+    [[nodiscard]] bool finish(std::chrono::milliseconds patience);
 
     [[nodiscard]] const PublishTotals& totals() const { return totals_; }
 
@@ -65,6 +68,8 @@ class Publisher {
     std::condition_variable wake_;
     bool woken_ = false;
     bool stop_ = false;
+    bool ended_ = true; ///< the thread, or it never began
+    std::condition_variable end_;
     Clock::time_point deadline_{};
     std::thread thread_;
 };

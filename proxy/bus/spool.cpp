@@ -1,5 +1,6 @@
 #include "proxy/bus/spool.h"
 
+#include "proxy/bus/file_lock.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
@@ -21,14 +22,6 @@ constexpr std::size_t kReadBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxStateBytes = 256;
 constexpr mode_t kReadableByAll = 0644;
 
-bool lock(int file) {
-    struct flock whole {};
-
-    whole.l_type = F_WRLCK;
-    whole.l_whence = SEEK_SET;
-    return ::fcntl(file, F_OFD_SETLK, &whole) == 0;
-}
-
 } // namespace
 
 Spool::Spool(SpoolFolder& folder, std::string run, int state)
@@ -38,7 +31,7 @@ Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& ser
     : Spool{folder, run,
             ::open((folder.path() / spool_state_name(run)).c_str(),
                    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kReadableByAll)} {
-    if (!state_file_.valid() || !lock(state_file_.get())) {
+    if (!state_file_.valid() || !lock_file(state_file_.get())) {
         throw std::system_error{errno, std::generic_category(), folder.path().string()};
     }
     state_.server = server;
@@ -48,7 +41,7 @@ Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& ser
 std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run) {
     const auto path = folder.path() / spool_state_name(run);
     relay::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
-    if (!state.valid() || !lock(state.get())) {
+    if (!state.valid() || !lock_file(state.get())) {
         return nullptr;
     }
     std::array<char, kMaxStateBytes> text{};

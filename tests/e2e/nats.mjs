@@ -208,6 +208,33 @@ test('an outage longer than the run: the next one publishes what the spool has, 
     await nats.stop();
 });
 
+test('a bus that stands still does not hold up the end, and the next run publishes the rest, once', async () => {
+    const nats = await startNats({ folder });
+    const recorded = [];
+    const said = [];
+    const playOnce = (body) => withPlay(nats, ['--spool', `${join(folder, 'spool-frozen')},64MiB`], async ({ proxy, file }) => {
+        const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
+        await plays(bot);
+        await body(bot);
+        await bot.leave();
+        recorded.push(file);
+        assert.equal(await proxy.drain(), 0, proxy.child.errors);
+        said.push(proxy.child.errors);
+    });
+    await playOnce(async (bot) => {
+        nats.child.signal('SIGSTOP');
+        await plays(bot);
+    });
+    assert.match(said[0], /records wait in the spool/);
+    assert.doesNotMatch(said[0], /did not end in time/);
+    nats.child.signal('SIGCONT');
+    await playOnce(() => {});
+    const messages = await streamOf(nats);
+    assert.equal(checkIds(messages, 'one'), 2);
+    assert.deepEqual(sorted(messages.map(({ data }) => data)), sorted(recorded.flatMap(linesOf)));
+    await nats.stop();
+});
+
 test('twscope is killed again and again: nothing that the spool had is missing, or twice', async () => {
     const nats = await startNats({ folder });
     const spool = join(folder, 'spool-killed');
