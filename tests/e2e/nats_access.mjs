@@ -1,0 +1,75 @@
+// The way onto a bus that does not let everybody in: TLS, certificates of clients, credentials. Live and from a capture.
+//   node nats_access.mjs TWSCOPE
+// Covers: proxy/bus/link.cpp
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Bot, endPeers } from './bot.mjs';
+import { makeCertificates, makeCredentials } from './nats_identity.mjs';
+import { startNats } from './nats_server.mjs';
+import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { startProxy, TWSCOPE } from './proxy.mjs';
+import { startServer } from './server.mjs';
+
+const WAIT_MS = 20000;
+const CAPTURE = fileURLToPath(new URL('../data/golden/token-map-change.pcap', import.meta.url));
+
+after(endPeers);
+const folder = temporaryFolder();
+const ours = makeCertificates(folder, 'ours');
+const others = makeCertificates(folder, 'others');
+const credentials = makeCredentials(folder);
+
+const secured = (more = '') => `tls { cert_file: "${ours.server}", key_file: "${ours.serverKey}" ${more} }`;
+const asksForClients = secured(`, ca_file: "${ours.authority}", verify: true`);
+const trust = ['--nats-tls-ca', ours.authority];
+
+/** What is let in, and what it takes. */
+const WELCOME = [
+    ['TLS', secured(), trust],
+    ['TLS and a certificate of our own', asksForClients, [...trust, '--nats-tls-cert', ours.client, '--nats-tls-key', ours.clientKey]],
+    ['credentials', credentials.config, ['--nats-creds', credentials.known]],
+    ['TLS and credentials', `${secured()}\n${credentials.config}`, [...trust, '--nats-creds', credentials.known]],
+];
+
+const TURNED_AWAY = [
+    ['an authority that we do not know', secured(), ['--nats-tls-ca', others.authority], /certificate|SSL/],
+    ['no certificate of our own', asksForClients, trust, /a client's certificate/],
+    ['one of others', asksForClients, [...trust, '--nats-tls-cert', others.client, '--nats-tls-key', others.clientKey],
+        /a client's certificate/],
+    ['no credentials', credentials.config, [], /[Aa]uthorization/],
+    ['those of an account that the bus does not know', credentials.config, ['--nats-creds', credentials.unknown], /[Aa]uthorization/],
+    ['a bus without TLS', '', ['--nats-tls', ...trust], /[Ss]ecure|SSL|TLS/],
+];
+
+for (const [name, config, args] of WELCOME) {
+    test(`${name}: a capture is published, and so is a game`, async () => {
+        const nats = await startNats({ folder, config });
+        const decoded = spawnSync(TWSCOPE, ['decode', CAPTURE, '--nats', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
+        assert.equal(decoded.status, 0, decoded.stderr);
+        const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+        const records = join(folder, `${nats.port}.jsonl`);
+        const proxy = await startProxy({ server: server.port, records, args: ['--nats', nats.url, ...args] });
+        await proxy.child.waitFor(/publishing to/, WAIT_MS);
+        const bot = await new Bot(proxy.port, 'anna').join();
+        await bot.leave();
+        assert.equal(await proxy.drain(), 0, proxy.child.errors);
+        await server.stop();
+        await nats.stop();
+    });
+}
+
+for (const [name, config, args, complaint] of TURNED_AWAY) {
+    test(`${name}: it says so, and tries again`, async () => {
+        const nats = await startNats({ folder, config });
+        const child = new Child('twscope', TWSCOPE, ['decode', CAPTURE, '--nats', nats.url, ...args]);
+        await waitUntil('the complaint', () => /trying again/.test(child.log) || !child.running, WAIT_MS);
+        assert.match(child.log, /records cannot be published to nats:\/\/127\.0\.0\.1:\d+: .*; trying again/);
+        assert.match(child.log, complaint);
+        assert.doesNotMatch(child.log, /BEGIN|SEED/);
+        await child.stop();
+        await nats.stop();
+    });
+}
