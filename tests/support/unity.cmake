@@ -1,6 +1,6 @@
 # TW_UNITY: compiles the sources of each target in groups, as one translation unit each. Most of the time goes into what the
-# headers of libraries make of every file again: 25 files of the relay take 46 s one by one, and 12 s as one. Tests are left
-# alone: some of them compile a file of the product a second way. Only for builds
+# headers of libraries make of every file again: 25 files of the relay take 46 s one by one, and 12 s as one. Of tests only
+# what ends in _test.cpp is grouped: some of them compile a file of the product a second way. Only for builds
 # that nobody measures and that are not the only ones: that each file compiles by itself, the others show.
 
 # tw_targets_below(FOLDER RESULT)
@@ -18,7 +18,7 @@ endfunction()
 function(tw_group_sources)
     find_package(Python3 REQUIRED COMPONENTS Interpreter)
     set(targets "")
-    foreach(room snapshot map proxy)
+    foreach(room snapshot map proxy tests)
         tw_targets_below(${PROJECT_SOURCE_DIR}/${room} below)
         list(APPEND targets ${below})
     endforeach()
@@ -33,7 +33,7 @@ function(tw_group_sources)
         get_target_property(folder ${target} SOURCE_DIR)
         foreach(source ${sources})
             cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder} NORMALIZE)
-            if(source MATCHES "[.]cpp$")
+            if(source MATCHES "[.]cpp$" AND (source MATCHES "_test[.]cpp$" OR NOT folder MATCHES "^${PROJECT_SOURCE_DIR}/tests"))
                 string(APPEND lines "${target} ${source}\n")
                 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
             endif()
