@@ -13,7 +13,7 @@ namespace tw::capture {
 struct LinkForm;
 
 /// Takes UDP datagrams out of the frames of one link, of a file or live: Ethernet with or without
-/// VLAN tags, loopback, raw IP and Linux's cooked links; IPv4 and IPv6; fragments put together.
+/// VLAN tags, loopback, raw IP and Linux's cooked links; IPv4 and IPv6; fragments reassembled.
 class FrameReader {
   public:
     /// `link`: as libpcap numbers them. Precondition: knows(link).

@@ -14,7 +14,7 @@ namespace tw::capture {
 
 namespace {
 
-/// Whole frames, also those that hardware put together.
+/// Whole frames, also those that hardware merged.
 constexpr int kSnapLength = 262144;
 /// Frames wait so long to be handed over together.
 constexpr int kGatherMs = 10;

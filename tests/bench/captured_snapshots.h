@@ -10,7 +10,7 @@
 
 namespace tw::bench {
 
-/// One snapshot of a capture, its parts put together.
+/// One snapshot of a capture, its parts reassembled.
 struct CapturedSnapshot {
     std::size_t session = 0;
     snapshot::Tick tick = 0;

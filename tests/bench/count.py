@@ -23,7 +23,7 @@ STAGES = [
     ("huffman", "Huffman", ["huffman"], []),
     ("packet", "packet headers", ["packet"], ["huffman"]),
     ("chunks", "chunks, heads of messages", ["chunks"], []),
-    ("parts", "parts put together", ["parts"], []),
+    ("parts", "parts reassembled", ["parts"], []),
     ("varints", "varints", ["varints"], []),
     ("delta", "deltas taken apart (behind their varints)", ["delta"], ["varints"]),
     ("apply", "deltas applied", ["apply"], []),
