@@ -8,7 +8,6 @@
 #include "proxy/sink/json_lines.h"
 
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -61,7 +60,7 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
 
 BusOutput::BusOutput(const PublishOptions& options, Patience patience)
     : path_{path_of(options)}, spool_{options.spool.string()}, patience_{patience},
-      lossless_until_{utc_now()}, work_{std::make_unique<Work>()} {
+      lossless_until_{utc_now()}, work_{std::make_shared<Work>()} {
     Publisher::Leftovers leftovers;
     const std::string run = make_run_id();
     if (options.spool.empty()) {
@@ -87,7 +86,7 @@ void BusOutput::write(std::string_view block) {
         return;
     }
     while (!store_->has_room() || !store_->append(lines)) {
-        publisher_->wake();
+        publisher_->wake(work_);
         if (Clock::now() - begun >= patience_.full) {
             held_ = lines; // until on_time finds room for it
             holds_ = true;
@@ -96,7 +95,7 @@ void BusOutput::write(std::string_view block) {
         std::this_thread::sleep_for(kLook);
         store_->mend();
     }
-    publisher_->wake();
+    publisher_->wake(work_);
 }
 
 void BusOutput::on_time(Clock::time_point now) {
@@ -110,7 +109,7 @@ void BusOutput::on_time(Clock::time_point now) {
             tell_of_loss();
         }
     }
-    publisher_->wake();
+    publisher_->wake(work_);
 }
 
 /// What had to make room is told of where the younger ones stand.
@@ -148,9 +147,7 @@ void BusOutput::finish() {
     if (holds_ && !store_->append(held_)) {
         refused_ += sink::lines_in(held_);
     }
-    if (!publisher_->finish(patience_.end)) {
-        std::ignore = work_.release(); // its thread ends with the process
-    }
+    publisher_->finish(patience_.end);
     const std::uint64_t waiting = store_->last() - store_->settled();
     if (waiting == 0) {
         return;

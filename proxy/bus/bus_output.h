@@ -63,7 +63,6 @@ class BusOutput final : public sink::RecordTarget {
     [[nodiscard]] std::uint64_t lost() const override;
 
   private:
-    /// What the publisher's thread holds on to.
     struct Work {
         std::optional<SpoolFolder> folder;
         std::unique_ptr<Store> store;
@@ -83,7 +82,7 @@ class BusOutput final : public sink::RecordTarget {
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};
     bool finished_ = false;
-    std::unique_ptr<Work> work_; ///< given up where its thread does not end
+    std::shared_ptr<Work> work_; ///< shared with a thread that may not end in time
     Store* store_ = nullptr;
     Publisher* publisher_ = nullptr;
 };

@@ -3,7 +3,6 @@
 #include "proxy/bus/subjects.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,16 +38,16 @@ Publisher::Publisher(PublishOptions options, Backlog& backlog, Leftovers leftove
       leftovers_{std::move(leftovers)} {}
 
 Publisher::~Publisher() {
-    std::ignore = finish(std::chrono::milliseconds{0});
+    finish(std::chrono::milliseconds{0});
 }
 
-void Publisher::wake() {
+void Publisher::wake(const std::shared_ptr<void>& all) {
     {
         const std::lock_guard lock{mutex_};
         woken_ = true;
         if (!thread_.joinable() && !stop_) {
             ended_ = false;
-            thread_ = std::thread{[this] {
+            thread_ = std::thread{[this, all] {
                 run();
                 const std::lock_guard ending{mutex_};
                 ended_ = true;
@@ -59,7 +58,7 @@ void Publisher::wake() {
     wake_.notify_one();
 }
 
-bool Publisher::finish(std::chrono::milliseconds patience) {
+void Publisher::finish(std::chrono::milliseconds patience) {
     std::unique_lock lock{mutex_};
     if (!stop_) {
         stop_ = true;
@@ -68,13 +67,12 @@ bool Publisher::finish(std::chrono::milliseconds patience) {
     wake_.notify_one();
     if (!end_.wait_until(lock, deadline_ + kGrace, [this] { return ended_; })) {
         thread_.detach();
-        return false;
+        return;
     }
     lock.unlock();
     if (thread_.joinable()) {
         thread_.join();
     }
-    return true;
 }
 
 bool Publisher::stopping() {

@@ -27,20 +27,19 @@ class Publisher {
     /// `backlog` has to outlive it. Starts nothing yet: threads of the NATS library are to begin behind
     /// whatever confines this process.
     Publisher(PublishOptions options, Backlog& backlog, Leftovers leftovers);
-    /// Not before finish() returned true.
     ~Publisher();
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
     Publisher(Publisher&&) = delete;
     Publisher& operator=(Publisher&&) = delete;
 
-    /// There are more lines. Starts the thread when it is called for the first time.
-    void wake();
+    /// There are more lines. Starts the thread when it is called for the first time. `all`: this, the
+    /// backlog and the leftovers, which stay for as long as the thread runs.
+    void wake(const std::shared_ptr<void>& all);
 
-    /// Waits until all that was appended is acknowledged, at most so long; then ends the thread. False:
-    /// it does not end, because the library waits for a bus that stands still. Then neither this nor
-    /// the backlog may go before the process does.
-    [[nodiscard]] bool finish(std::chrono::milliseconds patience);
+    /// Waits until all that was appended is acknowledged, at most so long; then ends the thread. What the
+    /// library does not come back from, because the bus stands still, is left to itself.
+    void finish(std::chrono::milliseconds patience);
 
     [[nodiscard]] const PublishTotals& totals() const { return totals_; }
 
