@@ -27,8 +27,8 @@ void report_capture(const std::string& path, const CaptureCounts& counts,
     }
     if (counts.ended_early) {
         fmt::print(stderr,
-                   "twscope: {}: ends in the middle of a frame; what comes before it is read\n",
-                   path);
+                   "twscope: {}: ends in the middle of a frame; the {} before it are read\n", path,
+                   counts.frames);
     }
     if (counts.datagrams == 0) {
         fmt::print(stderr, "twscope: {}: no UDP datagrams in {} frames\n", path, counts.frames);

@@ -4,6 +4,7 @@
 #include "map/picture.h"
 #include "map/tiles.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/json_text.h"
 #include "proxy/report/map_json.h"
@@ -15,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -79,25 +81,33 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
     return UsageError{fmt::format("{}: {}{}", file, map::error_info(error.code).sentence, where)};
 }
 
-void draw(const map::Map& file, const MapFlags& flags) {
-    std::vector<map::Path> paths;
-    if (!flags.path.empty()) {
-        auto recorded = report::read_recorded_paths(flags.path);
-        if (!recorded) {
+/// The paths to draw. False: not all of the records could be read, as is said.
+bool read_paths(const std::string& file, std::vector<map::Path>& paths) {
+    try {
+        sink::LineReader records{file};
+        paths = report::read_recorded_paths(records);
+        if (paths.empty()) {
             throw UsageError{fmt::format(
-                "--path {}: {}", flags.path,
-                recorded.error() == report::PathsError::unreadable
-                    ? "cannot be read"
-                    : "holds no snapshot with characters; record with 'twscope proxy -o FILE' and "
-                      "--items changed or all")};
+                "--path {}: holds no snapshot with characters; record with 'twscope proxy "
+                "-o FILE' and --items changed or all",
+                file)};
         }
-        paths = *std::move(recorded);
+        return all_was_read(file, records);
+    } catch (const std::system_error& error) {
+        throw UsageError{fmt::format("--path {}: {}", file, error.code().message())};
     }
+}
+
+/// False: not all of the records could be read.
+bool draw(const map::Map& file, const MapFlags& flags) {
+    std::vector<map::Path> paths;
+    const bool whole = flags.path.empty() || read_paths(flags.path, paths);
     const map::PictureOptions options{
         .layers = parse_layers(flags.layers), .scale = flags.scale, .paths = paths};
     if (const auto drawn = map::draw_png(file, options, flags.png); !drawn) {
         throw complaint(flags.png, drawn.error());
     }
+    return whole;
 }
 
 void print_json(const map::Description& map, const std::string& file) {
@@ -124,10 +134,11 @@ int run_map(const MapFlags& flags) {
         }
         throw complaint(flags.file, file.error());
     }
+    int status = 0;
     if (!flags.png.empty()) {
-        draw(*file, flags);
+        status = draw(*file, flags) ? 0 : kExitFailed;
         if (!flags.json && points.empty()) {
-            return 0;
+            return status;
         }
     }
     const auto description = map::describe(*file, {.points = points, .boxes = boxes});
@@ -143,7 +154,7 @@ int run_map(const MapFlags& flags) {
     if (const auto physics = file->physics(); !physics) {
         throw complaint(flags.file, physics.error());
     }
-    return 0;
+    return status;
 }
 
 } // namespace

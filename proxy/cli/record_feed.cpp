@@ -10,13 +10,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace tw::cli {
 
@@ -58,20 +55,15 @@ bool read_capture(const RecordsOrigin& origin, bool quiet,
 bool read_recording(const RecordsOrigin& origin, bool quiet,
                     const std::function<void(std::string_view line)>& use) {
     bool whole = true;
+    std::string current;
     RecordsFiles files{{origin.path}};
-    files.read({.begin = [](const std::string& /*path*/) {},
+    files.read({.begin = [&](const std::string& path) { current = path; },
                 .line = use,
                 .end =
                     [&](const sink::LineReader& reader) {
-                        const auto end = reader.source().end();
-                        whole = whole && reader.skipped() == 0 &&
-                                (end == sink::FileEnd::whole || end == sink::FileEnd::within_frame);
+                        whole = (quiet || all_was_read(current, reader)) && whole;
                     },
                 .pause = [] {}});
-    if (!whole && !quiet) {
-        fmt::print(stderr, "twscope: {}: damaged; what can be read of it is compared\n",
-                   origin.path);
-    }
     return whole;
 }
 

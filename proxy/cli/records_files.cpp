@@ -49,18 +49,32 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
 } // namespace
 
 bool all_was_read(const std::string& path, const sink::LineReader& reader) {
-    std::string_view what;
-    if (reader.source().end() == sink::FileEnd::damaged) {
-        what = "damaged: what comes behind the records above cannot be unpacked";
-    } else if (reader.source().end() == sink::FileEnd::unreadable) {
-        what = "cannot be read to its end";
-    } else if (reader.skipped() != 0) {
-        what = "holds lines that are too long for records; they are left out";
+    const sink::FileEnd end = reader.source().end();
+    std::string what;
+    if (end == sink::FileEnd::damaged) {
+        what = "damaged: what comes behind its first {} lines cannot be unpacked";
+    } else if (end == sink::FileEnd::unreadable) {
+        what = "cannot be read any further than its first {} lines";
+    } else if (end == sink::FileEnd::within_frame) {
+        what = "ends in the middle of compressed data: it was cut short, or is still being "
+               "written; its first "
+               "{} lines are read";
+    } else if (!reader.rest().empty()) {
+        what = "ends in the middle of a line: it was cut short, or is still being written; the {} "
+               "lines before "
+               "it are read";
     }
     if (!what.empty()) {
-        fmt::print(stderr, "twscope: {}: {}\n", path, what);
+        fmt::print(stderr, "twscope: {}: {}\n", path,
+                   fmt::format(fmt::runtime(what), reader.lines()));
     }
-    return what.empty();
+    if (reader.skipped() != 0) {
+        fmt::print(stderr,
+                   "twscope: {}: holds lines that are too long for records; they are left out\n",
+                   path);
+    }
+    return end != sink::FileEnd::damaged && end != sink::FileEnd::unreadable &&
+           reader.skipped() == 0;
 }
 
 RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_view from) {

@@ -11,7 +11,8 @@
 
 namespace tw::cli {
 
-/// Says on standard error what of a file could not be read. Returns whether all could.
+/// Says on standard error what of a file could not be read, and how much could. Returns false for one that is
+/// damaged: one that is cut short, as by a crash, is as whole as it can be.
 [[nodiscard]] bool all_was_read(const std::string& path, const sink::LineReader& reader);
 
 /// The files that recordings are read from: as they are named, and of a folder its segments in the

@@ -1,13 +1,10 @@
 #include "proxy/report/recorded_paths.h"
 
-#include "proxy/sink/line_reader.h"
-
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <boost/json.hpp>
@@ -118,30 +115,21 @@ class Collector {
 
 } // namespace
 
-tl::expected<std::vector<map::Path>, PathsError> read_recorded_paths(const std::string& path) {
+std::vector<map::Path> read_recorded_paths(sink::LineReader& records) {
     Collector collector;
-    try {
-        sink::LineReader reader{path};
-        for (std::string_view line; reader.next(line);) {
-            // Cheap look first: most lines are no snapshots.
-            if (line.find(R"("type":"snapshot")") == std::string_view::npos &&
-                line.find(R"("type":"world")") == std::string_view::npos) {
-                continue;
-            }
-            boost::system::error_code error;
-            const json::value record = json::parse(line, error);
-            if (!error && record.is_object()) {
-                collector.add_snapshot(record.get_object());
-            }
+    for (std::string_view line; records.next(line);) {
+        // Cheap look first: most lines are no snapshots.
+        if (line.find(R"("type":"snapshot")") == std::string_view::npos &&
+            line.find(R"("type":"world")") == std::string_view::npos) {
+            continue;
         }
-    } catch (const std::system_error&) {
-        return tl::unexpected{PathsError::unreadable};
+        boost::system::error_code error;
+        const json::value record = json::parse(line, error);
+        if (!error && record.is_object()) {
+            collector.add_snapshot(record.get_object());
+        }
     }
-    auto paths = collector.take();
-    if (paths.empty()) {
-        return tl::unexpected{PathsError::no_characters};
-    }
-    return paths;
+    return collector.take();
 }
 
 } // namespace tw::report

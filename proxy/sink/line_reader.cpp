@@ -15,6 +15,7 @@ bool LineReader::next(std::string_view& line) {
             line = {room_.data() + at_, stop - at_};
             at_ = looked_ = stop + 1;
             if (!skipping_) {
+                ++lines_;
                 return true;
             }
             skipped_ += line.size() + 1;

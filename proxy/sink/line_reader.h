@@ -27,6 +27,9 @@ class LineReader {
         return std::string_view{room_.data(), held_}.substr(at_);
     }
 
+    /// How many next() gave.
+    [[nodiscard]] std::uint64_t lines() const { return lines_; }
+
     /// Bytes of lines that were too long, and left out.
     [[nodiscard]] std::uint64_t skipped() const { return skipped_; }
 
@@ -41,6 +44,7 @@ class LineReader {
     std::size_t held_ = 0;   ///< bytes in `room_`
     std::size_t looked_ = 0; ///< up to here there is no line's end behind `at_`
     bool skipping_ = false;  ///< within a line that is too long
+    std::uint64_t lines_ = 0;
     std::uint64_t skipped_ = 0;
 };
 

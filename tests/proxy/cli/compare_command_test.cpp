@@ -166,7 +166,8 @@ TEST_CASE("of a damaged recording is compared what can be read, and it is said")
     const Finished done = twscope({"compare", kMapChange, recording});
     CAPTURE(done.out);
     CHECK(done.status == 3);
-    CHECK(done.err == "twscope: " + recording + ": damaged; what can be read of it is compared\n");
+    CHECK(done.err.find(recording + ": damaged: what comes behind its first ") !=
+          std::string::npos);
     CHECK(last_line(done.out) ==
           "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
 }
