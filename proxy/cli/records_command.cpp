@@ -91,18 +91,18 @@ class Selection {
         return sessions_.empty() && from_.empty() && to_.empty() && !filter_;
     }
 
-    [[nodiscard]] bool wants(std::string_view line) const {
+    [[nodiscard]] bool wants(std::string_view line) {
         const auto head = filter::read_head(line);
         return head && (sessions_.empty() || sessions_.contains(head->session)) &&
                head->time >= from_ && (to_.empty() || head->time < to_) &&
-               (!filter_ || filter::matches_line(*filter_, line));
+               (!filter_ || filter_->matches(line));
     }
 
   private:
     std::set<std::int64_t> sessions_;
     std::string from_;
     std::string to_;
-    std::optional<filter::Filter> filter_;
+    std::optional<filter::LineFilter> filter_;
 };
 
 /// Of segments read one behind the other: what stands again at the beginning of one was there before.
@@ -188,7 +188,7 @@ int verify(RecordsFiles& files) {
 }
 
 int convert(const RecordsFlags& flags, RecordsFiles& files) {
-    const Selection selection{flags};
+    Selection selection{flags};
     Writer writer{flags};
     Repetitions repetitions;
     std::string current;

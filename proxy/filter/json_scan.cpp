@@ -1,6 +1,7 @@
 #include "proxy/filter/json_scan.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -9,14 +10,38 @@ namespace tw::filter {
 
 namespace {
 
-bool is_space(char character) {
+constexpr bool is_space(char character) {
     return character == ' ' || character == '\t' || character == '\r' || character == '\n';
 }
+
+/// What ends a number or a word.
+constexpr std::array<bool, 256> kEndsWord = [] {
+    std::array<bool, 256> ends{};
+    for (const char end : {',', '}', ']', ' ', '\t', '\r', '\n'}) {
+        ends[static_cast<unsigned char>(end)] = true;
+    }
+    return ends;
+}();
 
 void skip_space(std::string_view& text) {
     while (!text.empty() && is_space(text.front())) {
         text.remove_prefix(1);
     }
+}
+
+/// The next quote from `at` on; most are near.
+std::size_t find_quote(std::string_view text, std::size_t at) {
+    constexpr std::size_t kNear = 16;
+    const std::size_t near = std::min(text.size(), at + kNear);
+    for (; at < near; ++at) {
+        if (text[at] == '"') {
+            return at;
+        }
+    }
+    const void* const quote = std::memchr(text.data() + at, '"', text.size() - at);
+    return quote == nullptr
+               ? std::string_view::npos
+               : static_cast<std::size_t>(static_cast<const char*>(quote) - text.data());
 }
 
 /// Behind the quote that ends a string, which begins at `at` with one; npos: it does not end.
@@ -26,11 +51,13 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
         if (at >= text.size()) {
             return std::string_view::npos;
         }
-        const void* const quote = std::memchr(text.data() + at, '"', text.size() - at);
-        if (quote == nullptr) {
-            return std::string_view::npos;
+        const std::size_t end = find_quote(text, at);
+        if (end == std::string_view::npos) {
+            return end;
         }
-        const auto end = static_cast<std::size_t>(static_cast<const char*>(quote) - text.data());
+        if (end == at || text[end - 1] != '\\') {
+            return end + 1;
+        }
         std::size_t slashes = 0;
         while (end - slashes > at && text[end - slashes - 1] == '\\') {
             ++slashes;
@@ -73,9 +100,24 @@ std::size_t end_of_brackets(std::string_view text) {
 }
 
 std::size_t end_of_word(std::string_view text) {
-    const std::size_t end = text.find_first_of(",}] \t\r\n");
-    const std::size_t size = std::min(end, text.size());
+    std::size_t size = 0;
+    while (size < text.size() && !kEndsWord[static_cast<unsigned char>(text[size])]) {
+        ++size;
+    }
     return size == 0 ? std::string_view::npos : size;
+}
+
+/// Behind the value that the text begins with; npos: none ends there.
+std::size_t end_of_value(std::string_view text) {
+    switch (text.empty() ? '\0' : text.front()) {
+    case '"':
+        return end_of_string(text, 0);
+    case '{':
+    case '[':
+        return end_of_brackets(text);
+    default:
+        return end_of_word(text);
+    }
 }
 
 /// Appends a code point as UTF-8.
@@ -137,40 +179,20 @@ std::size_t append_escaped_point(std::string_view text, std::string& out) {
 } // namespace
 
 std::optional<std::string_view> first_value(std::string_view text) {
-    if (text.empty()) {
-        return std::nullopt;
-    }
-    std::size_t end = 0;
-    switch (text.front()) {
-    case '"':
-        end = end_of_string(text, 0);
-        break;
-    case '{':
-    case '[':
-        end = end_of_brackets(text);
-        break;
-    default:
-        end = end_of_word(text);
-        break;
-    }
+    const std::size_t end = end_of_value(text);
     return end == std::string_view::npos ? std::nullopt : std::optional{text.substr(0, end)};
 }
 
-JsonWalk::JsonWalk(std::string_view text) : rest_{text} {
-    if (text.starts_with('{') || text.starts_with('[')) {
-        close_ = text.front() == '{' ? '}' : ']';
+JsonWalk::JsonWalk(const JsonText& json) : rest_{json.text}, value_{json}, pair_{json.pair} {
+    if (rest_.starts_with('{') || rest_.starts_with('[')) {
+        close_ = rest_.front() == '{' ? '}' : ']';
         rest_.remove_prefix(1);
     }
 }
 
-bool JsonWalk::next() {
-    if (close_ == '\0') {
-        return false;
-    }
-    const char close = close_;
-    close_ = '\0'; // whatever ends it early ends it for good
+bool JsonWalk::step() {
     skip_space(rest_);
-    if (rest_.starts_with(close)) {
+    if (rest_.starts_with(close_)) {
         rest_.remove_prefix(1);
         whole_ = true;
         return false;
@@ -183,40 +205,110 @@ bool JsonWalk::next() {
         skip_space(rest_);
     }
     first_ = false;
-    if (close == '}') {
-        const auto key = rest_.starts_with('"') ? first_value(rest_) : std::nullopt;
-        if (!key) {
-            return false;
-        }
-        key_ = key->substr(1, key->size() - 2);
-        rest_.remove_prefix(key->size());
-        skip_space(rest_);
-        if (!rest_.starts_with(':')) {
-            return false;
-        }
-        rest_.remove_prefix(1);
-        skip_space(rest_);
-    }
-    const auto value = first_value(rest_);
-    if (!value) {
-        return false;
-    }
-    value_ = *value;
-    rest_.remove_prefix(value->size());
-    close_ = close;
     return true;
 }
 
-std::optional<std::string_view> find_member(std::string_view object, std::string_view key) {
-    if (!object.starts_with('{')) {
+bool JsonWalk::take_key() {
+    const std::size_t end =
+        rest_.starts_with('"') ? end_of_string(rest_, 0) : std::string_view::npos;
+    if (end == std::string_view::npos) {
+        return false;
+    }
+    key_ = rest_.substr(1, end - 2);
+    rest_.remove_prefix(end);
+    skip_space(rest_);
+    if (!rest_.starts_with(':')) {
+        return false;
+    }
+    rest_.remove_prefix(1);
+    skip_space(rest_);
+    return true;
+}
+
+bool JsonWalk::next_value() {
+    const bool brackets = rest_.starts_with('{') || rest_.starts_with('[');
+    const JsonBrackets::Pair* const pair = brackets && value_.brackets != nullptr
+                                               ? value_.brackets->find(rest_.data(), pair_)
+                                               : nullptr;
+    std::size_t size = 0;
+    if (pair == nullptr) {
+        size = end_of_value(rest_);
+    } else {
+        size = pair->close - pair->open + std::size_t{1};
+        value_.pair = pair_;
+        pair_ = pair->next;
+    }
+    if (size > rest_.size()) {
+        return false; // npos is, too
+    }
+    value_.text = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return true;
+}
+
+bool JsonWalk::next() {
+    if (close_ == '\0') {
+        return false;
+    }
+    const char close = close_;
+    const bool there = step() && (close == ']' || take_key()) && next_value();
+    close_ = there ? close : '\0'; // whatever ends it early ends it for good
+    return there;
+}
+
+bool JsonWalk::next_key() {
+    return close_ == '}' && step() && take_key();
+}
+
+std::optional<JsonText> JsonMembers::find(std::string_view key) {
+    for (const Member& member : known_) {
+        if (member.key == key) {
+            return member.value;
+        }
+    }
+    while (json_.text.starts_with('{') && walk_.next()) {
+        known_.push_back({walk_.key(), walk_.json()});
+        if (walk_.key() == key) {
+            return walk_.json();
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<JsonText> find_member(const JsonText& object, std::string_view key) {
+    if (!object.text.starts_with('{')) {
         return std::nullopt;
     }
     for (JsonWalk walk{object}; walk.next();) {
         if (walk.key() == key) {
-            return walk.value();
+            return walk.json();
         }
     }
     return std::nullopt;
+}
+
+std::optional<JsonText> find_member(std::string_view object, std::string_view key,
+                                    JsonBrackets& brackets) {
+    for (JsonWalk walk{object}; walk.next_key();) {
+        if (walk.key() == key) {
+            const std::string_view rest = walk.rest();
+            const bool some = rest.starts_with('{') || rest.starts_with('[');
+            if (const auto all = some ? brackets.read(rest) : std::nullopt) {
+                return JsonText{*all, brackets};
+            }
+            const auto value = first_value(rest);
+            return value ? std::optional<JsonText>{*value} : std::nullopt;
+        }
+        if (!walk.next_value()) {
+            break;
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string_view> find_member(std::string_view object, std::string_view key) {
+    const auto member = find_member(JsonText{object}, key);
+    return member ? std::optional{member->text} : std::nullopt;
 }
 
 std::string_view string_of(std::string_view value, std::string& room) {

@@ -4,6 +4,7 @@
 #include "proxy/filter/json_scan.h"
 #include "proxy/record/values.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 
@@ -58,27 +59,40 @@ class LineValues {
     LineValues(ValueVisitor& visitor) : visitor_{&visitor} {}
 
     // NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxDepth
-    bool visit(std::string_view value, std::string_view path, int depth) {
+    bool visit(const JsonText& value, std::string_view path, int depth) {
         if (depth == kMaxDepth) {
             return false;
         }
-        if (value.starts_with('[')) {
+        if (value.text.starts_with('[')) {
             return visit_elements(value, path, depth);
         }
         if (path.empty()) {
-            return !value.starts_with('{') && take(value);
+            return !value.text.starts_with('{') && take(value.text);
         }
-        const std::size_t dot = path.find('.');
-        const std::string_view name = path.substr(0, dot);
-        const auto member = find_member(value, name);
-        return member && visit(*member, dot == std::string_view::npos ? ""sv : path.substr(dot + 1),
-                               depth + 1);
+        return visit_member(find_member(value, first_of(path)), path, depth);
+    }
+
+    bool visit(JsonMembers& members, std::string_view path) {
+        if (path.empty() || !members.json().text.starts_with('{')) {
+            return visit(members.json(), path, 0);
+        }
+        return visit_member(members.find(first_of(path)), path, 0);
     }
 
   private:
+    [[nodiscard]] static std::string_view first_of(std::string_view path) {
+        return path.substr(0, path.find('.'));
+    }
+
+    // NOLINTNEXTLINE(misc-no-recursion): as visit
+    bool visit_member(const std::optional<JsonText>& member, std::string_view path, int depth) {
+        const std::size_t name = first_of(path).size();
+        return member && visit(*member, path.substr(std::min(path.size(), name + 1)), depth + 1);
+    }
+
     /// A pair has .x and .y; the elements of other lists count as what their list is.
     // NOLINTNEXTLINE(misc-no-recursion): as visit
-    bool visit_elements(std::string_view list, std::string_view path, int depth) {
+    bool visit_elements(const JsonText& list, std::string_view path, int depth) {
         std::size_t index = 0;
         for (JsonWalk walk{list}; walk.next(); ++index) {
             const bool object = walk.value().starts_with('{') || walk.value().starts_with('[');
@@ -86,7 +100,7 @@ class LineValues {
                 if (index == (path == "x" ? 0U : 1U) && take(walk.value())) {
                     return true;
                 }
-            } else if (visit(walk.value(), path, depth + 1)) {
+            } else if (visit(walk.json(), path, depth + 1)) {
                 return true;
             }
         }
@@ -144,9 +158,9 @@ class AnyValue final : public ValueVisitor {
 /// A record as it stands in a line.
 class WrittenRecord {
   public:
-    using Item = std::string_view;
+    using Item = JsonMembers;
 
-    explicit WrittenRecord(std::string_view line) : line_{line} {}
+    WrittenRecord(std::string_view line, LineRoom& room) : line_{line}, room_{&room} {}
 
     void visit(const Key& key, Scratch& /*scratch*/, ValueVisitor& visitor) const {
         constexpr std::string_view kFindings = "findings.";
@@ -165,24 +179,31 @@ class WrittenRecord {
         visit_line(item, key.name, visitor);
     }
 
-    [[nodiscard]] bool has_items() const { return find_member(line_, "items").has_value(); }
+    [[nodiscard]] bool has_items() { return items().has_value(); }
 
     template <typename Use>
     // NOLINTNEXTLINE(misc-no-recursion): as Evaluation::ask, which is what it calls
-    void each_item(const Use& use) const {
-        const auto items = find_member(line_, "items");
-        if (!items || !items->starts_with('[')) {
+    void each_item(const Use& use) {
+        if (!items() || !items()->text.starts_with('[')) {
             return;
         }
-        for (JsonWalk walk{*items}; walk.next();) {
-            std::string_view item = walk.value();
-            if (use(item)) {
+        for (JsonWalk walk{*items()}; walk.next();) {
+            room_->members.begin(walk.json());
+            if (use(room_->members)) {
                 return;
             }
         }
     }
 
   private:
+    [[nodiscard]] const std::optional<JsonText>& items() {
+        if (!looked_) {
+            looked_ = true;
+            items_ = find_member(line_, "items", room_->brackets);
+        }
+        return items_;
+    }
+
     /// Names of findings have dots of their own, and one that did not occur counts as zero.
     void visit_count(std::string_view finding, ValueVisitor& visitor) const {
         const auto findings = find_member(line_, "findings");
@@ -194,7 +215,15 @@ class WrittenRecord {
     }
 
     std::string_view line_;
+    LineRoom* room_;
+    bool looked_ = false; ///< for the items
+    std::optional<JsonText> items_;
 };
+
+bool fulfils(const Filter& filter, std::string_view line, LineRoom& room, Observer* observer) {
+    return Evaluation{filter.program(), WrittenRecord{line, room}, observer}.ask(
+        filter.program().root, nullptr);
+}
 
 } // namespace
 
@@ -215,17 +244,22 @@ std::optional<LineHead> read_head(std::string_view line) {
 }
 
 bool matches_line(const Filter& filter, std::string_view line) {
-    return Evaluation{filter.program(), WrittenRecord{line}, nullptr}.ask(filter.program().root,
-                                                                          nullptr);
+    LineRoom room;
+    return fulfils(filter, line, room, nullptr);
 }
 
 bool matches_line(const Filter& filter, std::string_view line, Observer& observer) {
-    return Evaluation{filter.program(), WrittenRecord{line}, &observer}.ask(filter.program().root,
-                                                                            nullptr);
+    LineRoom room;
+    return fulfils(filter, line, room, &observer);
+}
+
+bool LineFilter::matches(std::string_view line) {
+    return needles_.are_in(line) && fulfils(filter_, line, room_, nullptr);
 }
 
 bool concerns_line(const Filter& filter, std::string_view line) {
-    const WrittenRecord record{line};
+    LineRoom room;
+    WrittenRecord record{line, room};
     Scratch scratch;
     bool named = false;
     for (const Comparison& comparison : filter.comparisons()) {
@@ -256,6 +290,10 @@ std::string_view key_of_no_line(const Filter& filter) {
 
 bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor) {
     return LineValues{visitor}.visit(json, key, 0);
+}
+
+bool visit_line(JsonMembers& members, std::string_view key, ValueVisitor& visitor) {
+    return LineValues{visitor}.visit(members, key);
 }
 
 } // namespace tw::filter

@@ -1,10 +1,13 @@
 #pragma once
 
 #include "proxy/filter/filter.h"
+#include "proxy/filter/json_scan.h"
+#include "proxy/filter/needles.h"
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace tw::filter {
 
@@ -25,6 +28,25 @@ struct LineHead {
 /// The same, telling the observer which values comparisons met.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line, Observer& observer);
 
+/// Room to read a line in.
+struct LineRoom {
+    JsonBrackets brackets;
+    JsonMembers members; ///< of the line's item at hand
+};
+
+/// The same, asked of many lines, one after the other.
+class LineFilter {
+  public:
+    explicit LineFilter(Filter filter) : filter_{std::move(filter)}, needles_{filter_.program()} {}
+
+    [[nodiscard]] bool matches(std::string_view line);
+
+  private:
+    Filter filter_;
+    Needles needles_;
+    LineRoom room_;
+};
+
 /// Whether the line has one of the keys the filter names, not counting those that every line has. True
 /// when the filter names none.
 [[nodiscard]] bool concerns_line(const Filter& filter, std::string_view line);
@@ -35,5 +57,6 @@ struct LineHead {
 /// Hands on what stands under a dotted key of a line or of one of its items: several values where it
 /// is a list. True: the visitor had enough.
 bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor);
+bool visit_line(JsonMembers& members, std::string_view key, ValueVisitor& visitor);
 
 } // namespace tw::filter

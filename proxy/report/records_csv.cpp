@@ -1,11 +1,9 @@
 #include "proxy/report/records_csv.h"
 
-#include "proxy/filter/json_scan.h"
-#include "proxy/filter/line_record.h"
-
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,7 +16,10 @@ constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "
 
 /// Appends a cell; one that holds what separates cells is quoted.
 void append_cell(std::string_view text, std::string& out) {
-    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    const bool separates = std::any_of(text.begin(), text.end(), [](char each) {
+        return each == ',' || each == '"' || each == '\r' || each == '\n';
+    });
+    if (!separates) {
         out.append(text);
         return;
     }
@@ -42,7 +43,8 @@ class Joined final : public filter::ValueVisitor {
         if (value.number.index() == 0 || value.word) {
             text_->append(value.text);
         } else if (const auto* const integer = std::get_if<std::int64_t>(&value.number)) {
-            fmt::format_to(std::back_inserter(*text_), "{}", *integer);
+            const fmt::format_int digits{*integer};
+            text_->append(digits.data(), digits.size());
         } else {
             fmt::format_to(std::back_inserter(*text_), "{}", std::get<double>(value.number));
         }
@@ -68,6 +70,8 @@ RecordsCsv::RecordsCsv(const std::vector<std::string>& columns) {
              .common = std::find(kCommon.begin(), kCommon.end(), name) != kCommon.end()});
         items_ = items_ || item;
     }
+    common_ = std::all_of(columns_.begin(), columns_.end(),
+                          [](const Column& column) { return column.common; });
 }
 
 std::string RecordsCsv::header() const {
@@ -81,38 +85,52 @@ std::string RecordsCsv::header() const {
 
 void RecordsCsv::append(std::string_view line, std::string& out) {
     if (!items_) {
-        append_row(line, {}, out);
+        room_.members.begin(line);
+        if (make_cells(room_.members, false) || common_) {
+            append_row(out);
+        }
         return;
     }
-    const auto items = filter::find_member(line, "items");
-    if (!items || !items->starts_with('[')) {
+    const auto items = filter::find_member(line, "items", room_.brackets);
+    if (!items || !items->text.starts_with('[')) {
         return;
     }
+    bool of_line = false; ///< its own cells are there
     for (filter::JsonWalk walk{*items}; walk.next();) {
-        append_row(line, walk.value(), out);
+        room_.members.begin(walk.json());
+        if (!make_cells(room_.members, true)) {
+            continue;
+        }
+        if (!std::exchange(of_line, true)) {
+            filter::JsonMembers members{line};
+            static_cast<void>(make_cells(members, false));
+        }
+        append_row(out);
     }
 }
 
-void RecordsCsv::append_row(std::string_view line, std::string_view item, std::string& out) {
-    const std::size_t begin = out.size();
-    // A row of what every record has is wanted only where nothing else is asked for.
-    bool wanted = std::all_of(columns_.begin(), columns_.end(),
-                              [](const Column& column) { return column.common; });
+bool RecordsCsv::make_cells(filter::JsonMembers& json, bool item) {
+    bool wanted = false;
+    for (Column& column : columns_) {
+        if (column.item != item) {
+            continue;
+        }
+        column.cell.clear();
+        Joined joined{column.cell};
+        filter::visit_line(json, column.key, joined);
+        wanted = wanted || (joined.any() && !column.common);
+    }
+    return wanted;
+}
+
+void RecordsCsv::append_row(std::string& out) const {
     for (const Column& column : columns_) {
         if (&column != columns_.data()) {
             out.push_back(',');
         }
-        cell_.clear();
-        Joined joined{cell_};
-        filter::visit_line(column.item ? item : line, column.key, joined);
-        wanted = wanted || (joined.any() && (items_ ? column.item : !column.common));
-        append_cell(cell_, out);
+        append_cell(column.cell, out);
     }
-    if (wanted) {
-        out.append("\r\n");
-    } else {
-        out.resize(begin);
-    }
+    out.append("\r\n");
 }
 
 } // namespace tw::report

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/filter/line_record.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,13 +26,18 @@ class RecordsCsv {
         std::string key; ///< within its item, or as `name`
         bool item = false;
         bool common = false; ///< every record has it
+        std::string cell{};
     };
 
-    void append_row(std::string_view line, std::string_view item, std::string& out);
+    /// Makes the cells of the columns of a line, or of those of one of its items. Returns whether any of them is
+    /// what the row is made for.
+    [[nodiscard]] bool make_cells(filter::JsonMembers& json, bool item);
+    void append_row(std::string& out) const;
 
     std::vector<Column> columns_;
-    bool items_ = false; ///< there are columns of items
-    std::string cell_;
+    bool items_ = false;  ///< there are columns of items
+    bool common_ = false; ///< and none but those that every record has
+    filter::LineRoom room_;
 };
 
 } // namespace tw::report

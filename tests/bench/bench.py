@@ -129,6 +129,22 @@ def decode_row(twscope, rounds, capture, values):
            "ours": ours * 1e6, "peer": library * 1e6, "ratio": library / ours, "bar": 1 / 1.6}
 
 
+def records_rows(twscope, rounds, capture, recording):
+    """`records` of every change of 64 players' snapshots (a capture that decode_row has unpacked): whole processes, CPU time."""
+    subprocess.run([twscope, "decode", capture, "-o", recording], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    size = os.path.getsize(recording)
+    chosen = {
+        "by a key of items that few have": ["--filter", "items.player == 'bot 3' and items.fields.x > 5000"],
+        "by keys of items that all have": ["--filter", "items.type == character and items.fields.x > 50000"],
+        "as a table of items": ["--columns", "t,tick,items.player,items.at.x"],
+    }
+    for what, flags in chosen.items():
+        seconds = [cpu_seconds([twscope, "records", recording, *flags, "-o", "/dev/null"]) for _ in range(2 * rounds + 1)]
+        rate = size / min(seconds) / 1e9
+        yield {"what": f"records, {what} (bar: 1 GB/s of lines)", "unit": "GB/s", "ours": rate, "peer": 1, "ratio": rate, "bar": 1}
+    os.remove(recording)
+
+
 def offline_rows(twscope, rounds, capture):
     """twscope beside tshark, on the capture of 4 players (unpacked to `capture`): whole processes, CPU time."""
     if not shutil.which("tshark"):
@@ -230,6 +246,7 @@ def main():
     rows = list(library_rows(values))
     twscope = os.path.join(args.build, "proxy/twscope")
     rows += decode_row(twscope, rounds, os.path.join(args.build, "bench-64.pcap"), values)
+    rows += records_rows(twscope, rounds, os.path.join(args.build, "bench-64.pcap"), os.path.join(args.build, "bench-64.jsonl"))
     rows += offline_rows(twscope, 1 if args.quick else 3, os.path.join(args.build, "bench-4.pcap"))
     relay = os.path.join(args.build, "relay-bench.json")
     subprocess.run([sys.executable, os.path.join(HERE, "relay/relay_bench.py"), "--bin",

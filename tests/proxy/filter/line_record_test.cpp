@@ -5,6 +5,7 @@
 #include "tests/support/json_records.h"
 
 #include <fstream>
+#include <random>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -13,6 +14,7 @@
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
 
+using namespace std::string_view_literals;
 using namespace tw::filter;
 using tw::test::SampleRecords;
 using tw::test::TextOutput;
@@ -91,6 +93,7 @@ TEST_CASE("a line fulfils a filter exactly when the record did that it was writt
         if (!filter || !key_of_no_line(*filter).empty()) {
             continue; // a comparison that makes no sense, or an expectation
         }
+        LineFilter lines{*filter};
         for (const auto& record : sample.all()) {
             const std::string line = line_of(record);
             CAPTURE(text);
@@ -98,11 +101,47 @@ TEST_CASE("a line fulfils a filter exactly when the record did that it was writt
             ++asked;
             fulfilled += filter->matches(record) ? 1U : 0U;
             CHECK(matches_line(*filter, line) == filter->matches(record));
+            CHECK(lines.matches(line) == filter->matches(record));
         }
     }
     CHECK(asked > 20'000);
     CHECK(fulfilled > 2'000);
     MESSAGE(asked << " questions, " << fulfilled << " fulfilled");
+}
+
+TEST_CASE(
+    "a filter that is asked of many lines answers as it does of one, whatever the lines are") {
+    const SampleRecords sample;
+    std::vector<LineFilter> fast;
+    std::vector<Filter> slow;
+    for (const std::string& text : filters_of_page()) {
+        const auto filter = Filter::parse(text);
+        if (filter && key_of_no_line(*filter).empty()) {
+            slow.push_back(*filter);
+            fast.emplace_back(*filter);
+        }
+    }
+    std::mt19937 random{15}; // NOLINT(cert-msc32-c,cert-msc51-cpp): the same every time
+    constexpr std::string_view kOdd = R"({}[]",:\ 01ax)";
+    std::size_t fulfilled = 0;
+    for (const auto& record : sample.all()) {
+        const std::string whole = line_of(record);
+        for (int round = 0; round < 200; ++round) {
+            std::string line =
+                whole.substr(0, round % 4 == 0 ? random() % whole.size() : whole.size());
+            for (auto changes = line.empty() ? 0U : random() % 4; changes != 0; --changes) {
+                line[random() % line.size()] = kOdd[random() % kOdd.size()];
+            }
+            for (std::size_t i = 0; i < slow.size(); ++i) {
+                const bool fulfils = matches_line(slow[i], line);
+                fulfilled += fulfils ? 1U : 0U;
+                CAPTURE(slow[i].text());
+                CAPTURE(line);
+                CHECK(fast[i].matches(line) == fulfils);
+            }
+        }
+    }
+    CHECK(fulfilled > 1'000);
 }
 
 TEST_CASE("a filter for what stands in no line is told apart") {
@@ -180,9 +219,9 @@ TEST_CASE("what stands under a key is found, and damaged text has nothing") {
     CHECK(values(R"({"a":"\ud800x\udc00\u12"})", "a") == "\uFFFDx\uFFFD\uFFFD12");
     CHECK_FALSE(first_value(""));
     CHECK_FALSE(first_value("\"abc"));
-    JsonWalk trailing{"[1,]"};
+    JsonWalk trailing{"[1,]"sv};
     CHECK(trailing.next());
     CHECK_FALSE(trailing.next());
     CHECK_FALSE(trailing.whole());
-    CHECK_FALSE(find_member("[1]", "a"));
+    CHECK_FALSE(find_member("[1]"sv, "a"));
 }
