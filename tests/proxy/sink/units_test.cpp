@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace tw;
 using namespace tw::sink;
@@ -115,7 +116,8 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         recording.finish();
         CHECK(recording.lost() == 2);
         if (!packed) {
-            CHECK(test::read_text(folder.file(name)) == capture_units().head() + first + second);
+            CHECK(test::read_text(folder.file(name)) ==
+                  fmt::format("{}{}{}", capture_units().head(), first, second));
         }
     }
 }
