@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -68,7 +69,10 @@ class Admin {
   public:
     Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources);
 
-    void start() { server_.start(); }
+    void start() {
+        listen([this] { server_.wake(); });
+        server_.start();
+    }
 
     ~Admin() { stop(); }
 
@@ -78,6 +82,7 @@ class Admin {
     Admin& operator=(Admin&&) = delete;
 
     void stop() {
+        listen(nullptr);
         server_.stop();
         desk_.viewers.clear(); // before the server goes: some wait for its answers
     }
@@ -88,6 +93,13 @@ class Admin {
     [[nodiscard]] const HttpServer& server() const { return server_; }
 
   private:
+    /// To whom workers call that there is something to show.
+    void listen(std::function<void()> listener) {
+        if (Feed* const feed = desk_.sources.view.feed; feed != nullptr) {
+            feed->bell.set_listener(std::move(listener));
+        }
+    }
+
     void answer(const Request& request, const Respond& respond);
     [[nodiscard]] Upgrade upgrade(const Request& request);
 

@@ -71,6 +71,29 @@ void Batch::add(SeenSnapshot seen, const snapshot::SnapshotView& items) {
     snapshots.push_back(seen);
 }
 
+bool Batch::append(const Batch& later) {
+    if (ints.size() + later.ints.size() > kMaxInts ||
+        lines.size() + later.lines.size() > kMaxLineBytes ||
+        snapshots.size() + later.snapshots.size() > kMaxInts / sizeof(SeenSnapshot)) {
+        return false;
+    }
+    for (SeenSnapshot seen : later.snapshots) {
+        seen.block += ints.size();
+        snapshots.push_back(seen);
+    }
+    ints.insert(ints.end(), later.ints.begin(), later.ints.end());
+    lines += later.lines;
+    if (!later.world_line.empty()) {
+        world_line = later.world_line;
+    }
+    if (!later.ledger.empty()) {
+        ledger = later.ledger;
+    }
+    lost_snapshots += later.lost_snapshots;
+    lost_lines += later.lost_lines;
+    return true;
+}
+
 snapshot::SnapshotView Batch::items(const SeenSnapshot& seen) const {
     return snapshot::SnapshotView::of_block(std::span{ints}.subspan(seen.block), seen.num_items,
                                             seen.num_ints);
@@ -78,8 +101,11 @@ snapshot::SnapshotView Batch::items(const SeenSnapshot& seen) const {
 
 bool FeedBox::try_put(Batch& batch) {
     const std::unique_lock lock{mutex_, std::try_to_lock};
-    if (!lock.owns_lock() || !batch_.empty()) {
+    if (!lock.owns_lock()) {
         return false;
+    }
+    if (!batch_.empty()) {
+        return batch_.append(batch);
     }
     std::swap(batch_, batch);
     return true;
@@ -91,6 +117,31 @@ bool FeedBox::take(Batch& batch) {
         return false;
     }
     std::swap(batch_, batch);
+    return true;
+}
+
+void Bell::set_listener(std::function<void()> listener) {
+    const std::lock_guard lock{mutex_};
+    listener_ = std::move(listener);
+}
+
+void Bell::ring() {
+    if (!rung_.exchange(true)) {
+        const std::lock_guard lock{mutex_};
+        if (listener_) {
+            listener_();
+        }
+    }
+}
+
+bool Feed::try_put(std::size_t box, Batch& batch) {
+    const bool has_snapshots = !batch.snapshots.empty();
+    if (!boxes[box].try_put(batch)) {
+        return false;
+    }
+    if (has_snapshots) {
+        bell.ring();
+    }
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -107,14 +108,18 @@ struct Batch {
     /// Copies the items; counts it as lost where there is no room.
     void add(SeenSnapshot seen, const snapshot::SnapshotView& items);
 
+    /// Puts a later one behind this one. False: there is no room for all of it, and nothing happened.
+    [[nodiscard]] bool append(const Batch& later);
+
     [[nodiscard]] snapshot::SnapshotView items(const SeenSnapshot& seen) const;
 };
 
-/// What one worker hands over to the page. It never waits here: when the page is in the way, or has not
-/// fetched what is here, it comes again later with more.
+/// What one worker hands over to the page. It never waits here: when the page is in the way, or what was
+/// not fetched fills it, it comes again later with more.
 class FeedBox {
   public:
-    /// `batch` gets back the memory of one that was read. False: nothing happened.
+    /// `batch` gets back the memory of one that was read; what is in it then counts for nothing. False:
+    /// nothing happened.
     [[nodiscard]] bool try_put(Batch& batch);
 
     /// `batch` has to be empty. False: there is nothing.
@@ -125,14 +130,40 @@ class FeedBox {
     Batch batch_;
 };
 
+/// Wakes the page when there is something that it has to show at once.
+class Bell {
+  public:
+    /// Who hears it: called on the thread of who rings, and must not wait; none: nobody.
+    void set_listener(std::function<void()> listener);
+
+    /// Calls the listener, but not again before answer().
+    void ring();
+
+    /// By the page, before it fetches what there is.
+    void answer() noexcept { rung_.store(false); }
+
+  private:
+    std::atomic<bool> rung_{false};
+    std::mutex mutex_;
+    std::function<void()> listener_;
+};
+
 /// Between the workers of a run and the page.
-struct Feed {
+class Feed {
+  public:
     explicit Feed(std::size_t workers) : boxes(workers + 1) {}
 
-    [[nodiscard]] FeedBox& world() { return boxes.back(); }
+    /// As FeedBox::try_put, into one of the boxes; snapshots wake the page, all else waits for its turn.
+    [[nodiscard]] bool try_put(std::size_t box, Batch& batch);
+
+    /// Of who makes worlds.
+    [[nodiscard]] std::size_t world_box() const { return boxes.size() - 1; }
+
+    [[nodiscard]] FeedBox& world() { return boxes[world_box()]; }
 
     Watch watch;
     std::vector<FeedBox> boxes; ///< by worker; the last one: of who makes worlds
+    Bell bell;
 };
 
 } // namespace tw::admin

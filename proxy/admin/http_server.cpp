@@ -2,16 +2,17 @@
 
 #include "proxy/admin/gzip.h"
 #include "proxy/admin/http_file.h"
+#include "proxy/admin/http_peer.h"
 #include "proxy/admin/http_stream.h"
 #include "proxy/admin/seats.h"
 #include "proxy/admin/web_socket_stream.h"
-#include "proxy/relay/endpoint.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -84,21 +85,6 @@ std::optional<Response> complaint(const Error& error) {
     return std::nullopt;
 }
 
-/// Who is at the other end; all that come by a unix socket are one.
-relay::Source peer_of(const Socket& socket) {
-    Error ignored;
-    const auto peer = socket.remote_endpoint(ignored);
-    return relay::source_of(relay::endpoint_from(peer.data()));
-}
-
-/// For people.
-std::string name_of(const Socket& socket, Way way) {
-    Error ignored;
-    const auto peer = socket.remote_endpoint(ignored);
-    return way == Way::owner || ignored ? "the unix socket"
-                                        : relay::to_string(relay::endpoint_from(peer.data()));
-}
-
 /// What a connection needs of its server.
 struct Hall {
     Hosts hosts;
@@ -150,7 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         Request request = request_from(parser_.get());
         request.way = way_;
         request.spare = spare_;
-        request.from = name_of(stream_.socket(), way_);
+        request.from = peer_name(stream_.socket(), way_);
         request.upgrade = websocket::is_upgrade(parser_.get());
         if (request.upgrade && hall_->hosts.upgrade) {
             return upgrade(request);
@@ -293,6 +279,7 @@ struct HttpServer::Impl {
     }
 
     void welcome(Socket socket, Way way) {
+        send_at_once(socket);
         const Seats::Number number = ++last_number;
         const Seats::Place place = hall.seats.arrive(number, peer_of(socket));
         if (!place.seated || place.leaves) {
@@ -368,6 +355,14 @@ void HttpServer::start() {
         }
         impl->io.run();
     }};
+}
+
+void HttpServer::wake() {
+    asio::post(impl_->io, [impl = impl_.get()] {
+        if (impl->turning) {
+            std::ignore = impl->hall.hosts.turn(); // what comes of it, the next one by time says
+        }
+    });
 }
 
 void HttpServer::stop() {

@@ -70,12 +70,12 @@ struct Hosts {
     Handler handler{};
     /// Of requests that ask for a WebSocket; none: they are answered as all others.
     std::function<Upgrade(const Request&)> upgrade{};
-    /// Called every kTurn from each request on until it says false.
+    /// Called every kTurn from each request on until it says false, and when wake() was.
     std::function<bool()> turn{};
 };
 
-/// A tick of the game.
-inline constexpr std::chrono::milliseconds kTurn{20};
+/// What does not wake the server waits so long at most.
+inline constexpr std::chrono::milliseconds kTurn{50};
 
 /// A request has to be here, an answer to be taken, within so much time.
 struct Deadlines {
@@ -106,6 +106,10 @@ class HttpServer {
     HttpServer& operator=(HttpServer&&) = delete;
 
     void start();
+
+    /// From any thread, without waiting: a turn is due now, if turns are due at all.
+    void wake();
+
     /// Drops every connection and joins.
     void stop();
 

@@ -198,6 +198,7 @@ void Viewers::drop_what_waits() {
 }
 
 void Viewers::fetch() {
+    sources_.feed->bell.answer();
     ledgers_.resize(sources_.feed->boxes.size());
     for (std::size_t worker = 0; worker < sources_.feed->boxes.size(); ++worker) {
         fetch(worker);

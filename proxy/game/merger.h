@@ -28,8 +28,10 @@ class Merger final : public InputSink {
     static constexpr std::size_t kMaxBytes = std::size_t{96} << 20U;
 
     /// `objects`: what is known of items. Worlds, and what is found while making them, go to `sink`.
-    Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink)
-        : bench_{objects}, sink_{&sink} {}
+    /// `patience`: see Timeline.
+    Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink,
+           snapshot::Tick patience = Timeline::kPatience)
+        : bench_{objects, patience}, sink_{&sink} {}
 
     void on_input(const Input& input) override;
     /// Makes worlds of what is left.

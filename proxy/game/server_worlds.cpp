@@ -35,7 +35,8 @@ void WorldTotals::add_findings_to(record::SessionStats& stats) const {
 ServerWorlds::ServerWorlds(std::string server, Workbench& bench, record::RecordSink& sink,
                            std::uint32_t run)
     : server_{std::move(server)}, bench_{&bench}, sink_{&sink}, types_{*bench.objects},
-      timeline_{[this](const ClosedWorld& closed) { close(closed); }, bench.open_worlds, run},
+      timeline_{[this](const ClosedWorld& closed) { close(closed); }, bench.open_worlds, run,
+                bench.patience},
       run_{run} {}
 
 std::size_t ServerWorlds::bytes() const {

@@ -34,9 +34,11 @@ struct WorldTotals {
 
 /// What the servers' worlds are made with, one after the other: its memory is there once.
 struct Workbench {
-    explicit Workbench(const snapshot::ObjectSet& known) : objects{&known}, seven_as_six{known} {}
+    Workbench(const snapshot::ObjectSet& known, snapshot::Tick ticks)
+        : objects{&known}, patience{ticks}, seven_as_six{known} {}
 
     const snapshot::ObjectSet* objects;
+    snapshot::Tick patience; ///< see Timeline
     OpenWorlds open_worlds{};
     SevenAsSix seven_as_six;
     ViewMerge merge{};

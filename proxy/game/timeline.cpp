@@ -146,7 +146,7 @@ bool Timeline::may_close(Tick tick) const {
     if (*newest_ >= Wide{tick} + kLongest) {
         return true;
     }
-    return *newest_ >= Wide{tick} + kPatience &&
+    return *newest_ >= Wide{tick} + patience_ &&
            std::ranges::none_of(sessions_,
                                 [&](const auto& each) { return is_due(each.second, tick); });
 }

@@ -137,7 +137,7 @@ void LiveFeed::hand_over(Clock::time_point now) {
         return;
     }
     // What comes back from the box was read.
-    if (!feed_->watch.any() || feed_->boxes[worker_].try_put(batch_)) {
+    if (!feed_->watch.any() || feed_->try_put(worker_, batch_)) {
         batch_.clear();
     }
 }

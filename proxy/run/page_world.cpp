@@ -78,7 +78,7 @@ void PageWorld::hand_over() {
     if (!feed_->watch.world()) {
         batch_.clear();
         tick_ = snapshot::kNoBase;
-    } else if (feed_->world().try_put(batch_)) {
+    } else if (feed_->try_put(feed_->world_box(), batch_)) {
         batch_.clear(); // what came back was read
     }
 }

@@ -18,6 +18,9 @@ constexpr record::Timestamp kOnTheWay = 50'000'000;
 
 /// A tick is 20 ms, and worlds close 80 ms behind the newest at the earliest.
 constexpr std::chrono::milliseconds kPause{20};
+/// People who look see what comes late: for them alone a world is made as soon as all views are there.
+constexpr std::chrono::milliseconds kPauseOfPage{5};
+constexpr snapshot::Tick kPatienceOfPage = 0;
 constexpr std::chrono::milliseconds kFlushEvery{100};
 /// Sessions come and go while nobody looks: what is said of them is taken out now and then.
 constexpr std::chrono::milliseconds kIdle{1000};
@@ -29,7 +32,10 @@ const snapshot::ObjectSet& objects_of(const WorldOptions& options) {
 } // namespace
 
 WorldRun::WorldRun(const WorldOptions& options, unsigned workers)
-    : expectations_{options.expectations}, merger_{objects_of(options), sinks_} {
+    : expectations_{options.expectations}, merger_{objects_of(options), sinks_,
+                                                   options.for_page_only
+                                                       ? kPatienceOfPage
+                                                       : game::Timeline::kPatience} {
     if (options.page != nullptr) {
         sinks_.add(page_.emplace(*options.page, objects_of(options)));
     }
@@ -113,7 +119,7 @@ void WorldRun::run() {
     while (true) {
         const bool ending = ending_.load(std::memory_order_acquire);
         const bool any = fetch();
-        merge(false);
+        merge(wake_ != nullptr); // the page takes things as they come
         if (page_) {
             page_->hand_over();
         }
@@ -142,7 +148,7 @@ void WorldRun::rest() {
     if (wake_ != nullptr && !wake_->world()) {
         wake_->await_world(kIdle);
     } else {
-        std::this_thread::sleep_for(kPause);
+        std::this_thread::sleep_for(wake_ != nullptr ? kPauseOfPage : kPause);
     }
 }
 

@@ -44,3 +44,27 @@ export async function addressOf(proxy, state, ms = 10000) {
     const [, address] = /live page on port \d+: (http:[^#]+)/.exec(proxy.child.log);
     return state ? `${address}#token=${readFileSync(join(state, 'http.token'), 'utf8').trim()}` : address;
 }
+
+/**
+ * Of so many snapshots: milliseconds from its datagram, by one clock, until all tees stand on the canvas where it has them, or are on
+ * their way from there to where the next one has them.
+ */
+export const drawnAfter = (page, count) => page.evaluate((wanted) => new Promise((resolve) => {
+    const found = [];
+    let last = window.twscope.store.moment.t;
+    let seen = last;
+    const look = () => {
+        const { store, view } = window.twscope;
+        const { moment } = store;
+        const stands = (item) => {
+            const place = view.drawn.get(item.id);
+            return place && place.x === item.data[1] && place.y === item.data[2];
+        };
+        if (seen !== last && moment.t !== seen) found.push(Date.now() - (last = seen));
+        seen = moment.t;
+        if (seen !== last && [...moment.all('character')].every(stands)) found.push(Date.now() - (last = seen));
+        if (found.length < wanted) requestAnimationFrame(look);
+        else resolve(found);
+    };
+    look();
+}), count);

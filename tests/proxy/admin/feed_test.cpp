@@ -102,20 +102,79 @@ TEST_CASE("a batch that nobody fetches is full one day, and counts what is lost"
     CHECK(batch.empty());
 }
 
-TEST_CASE("a box takes a batch when the one before was fetched") {
+TEST_CASE("what a box takes before it is fetched comes in order") {
     admin::FeedBox box;
     Batch mine;
     Batch theirs;
     CHECK_FALSE(box.take(theirs));
     add(mine);
+    mine.lines = "1\n";
+    mine.world_line = "old";
+    mine.lost_lines = 1;
     CHECK(box.try_put(mine));
     CHECK(mine.empty());
     add(mine, 2);
-    CHECK_FALSE(box.try_put(mine));
-    REQUIRE(box.take(theirs));
-    CHECK(theirs.snapshots.front().session == 1);
+    mine.lines = "2\n";
+    mine.world_line = "new";
+    mine.ledger.emplace_back();
+    mine.lost_snapshots = 2;
     CHECK(box.try_put(mine));
-    theirs.clear();
     REQUIRE(box.take(theirs));
-    CHECK(theirs.snapshots.front().session == 2);
+    REQUIRE(theirs.snapshots.size() == 2);
+    CHECK(theirs.snapshots[0].session == 1);
+    CHECK(theirs.snapshots[1].session == 2);
+    for (const admin::SeenSnapshot& seen : theirs.snapshots) {
+        CHECK(theirs.items(seen)[0].data[2] == 3);
+    }
+    CHECK(theirs.lines == "1\n2\n");
+    CHECK(theirs.world_line == "new");
+    CHECK(theirs.ledger.size() == 1);
+    CHECK(theirs.lost_snapshots == 2);
+    CHECK(theirs.lost_lines == 1);
+    theirs.clear();
+    CHECK_FALSE(box.take(theirs));
+}
+
+TEST_CASE("a full box takes nothing, and loses nothing") {
+    admin::FeedBox box;
+    Batch full;
+    while (full.lost_snapshots == 0) {
+        add(full);
+    }
+    full.lost_snapshots = 0;
+    const std::size_t snapshots = full.snapshots.size();
+    CHECK(box.try_put(full));
+    Batch more;
+    add(more, 2);
+    CHECK_FALSE(box.try_put(more));
+    CHECK(more.snapshots.size() == 1);
+    Batch theirs;
+    REQUIRE(box.take(theirs));
+    CHECK(theirs.snapshots.size() == snapshots);
+    CHECK(box.try_put(more));
+}
+
+TEST_CASE("snapshots wake the page, once until it answers; lines do not") {
+    admin::Feed feed{1};
+    int rings = 0;
+    feed.bell.set_listener([&] { ++rings; });
+    Batch batch;
+    batch.lines = "1\n";
+    CHECK(feed.try_put(0, batch));
+    CHECK(rings == 0);
+    for (int i = 0; i < 3; ++i) {
+        batch.clear();
+        add(batch);
+        CHECK(feed.try_put(0, batch));
+        CHECK(rings == 1);
+    }
+    feed.bell.answer();
+    batch.clear();
+    add(batch);
+    CHECK(feed.try_put(feed.world_box(), batch));
+    CHECK(rings == 2);
+    feed.bell.set_listener(nullptr);
+    feed.bell.answer();
+    feed.bell.ring();
+    CHECK(rings == 2);
 }

@@ -157,3 +157,19 @@ test('the history gives back each moment, whatever came between, and forgets wha
     assert.equal(history.timeAt(history.indexAt(990_500)), 990_000);
     assert.equal(history.indexAt(0), -1);
 });
+
+test('a whole frame of the tick that came last takes its place, so that a step back is one', async () => {
+    const { History } = await load('history');
+    const { Moment } = await load('moment');
+    const history = new History();
+    const item = (x) => ({ object: 3, id: 1, data: [x] });
+    let moment = Moment.nothing;
+    for (const [t, tick, full, x] of [[10, 2, true, 1], [50, 4, false, 2], [90, 6, false, 3], [95, 6, true, 4], [130, 8, false, 5]]) {
+        moment = moment.next(t, tick, full, [item(x)], []);
+        history.add(moment, full, [item(x)], []);
+    }
+    const ticks = Array.from({ length: history.length }, (_, index) => history.momentAt(index).tick);
+    assert.deepEqual(ticks, [2, 4, 6, 8]);
+    assert.deepEqual([...history.momentAt(2).items.values()], [item(4)]);
+    assert.deepEqual([...history.momentAt(3).items.values()], [item(5)]);
+});

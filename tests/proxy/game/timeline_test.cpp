@@ -15,6 +15,9 @@ constexpr record::Timestamp kTick = 20'000'000;
 
 /// A timeline, and what it closed: "100:2!" is tick 100 with two views, and not complete.
 struct Script {
+    explicit Script(snapshot::Tick ticks = game::Timeline::kPatience) : patience{ticks} {}
+
+    snapshot::Tick patience;
     std::vector<std::string> closed;
     game::OpenWorlds memory;
     game::Timeline timeline{[this](const game::ClosedWorld& world) {
@@ -22,7 +25,7 @@ struct Script {
                                                              world.views->views(),
                                                              world.complete ? "" : "!"));
                             },
-                            memory};
+                            memory, 0, patience};
     snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
     record::Timestamp epoch = 1'000'000'000'000;
 
@@ -51,6 +54,19 @@ TEST_CASE("a tick closes when all who get every tick have reached it") {
     CHECK(script.closed == std::vector<std::string>{"100:2", "102:2", "104:2"});
     CHECK(script.finish().size() == 5);
     CHECK(script.timeline.lateness().late == 0);
+}
+
+TEST_CASE("without patience a tick closes with the last of those who were there before") {
+    Script script{0};
+    for (snapshot::Tick tick = 100; tick <= 104; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick); // too late for the tick with which both begin
+    }
+    CHECK(script.closed == std::vector<std::string>{"100:1", "102:2", "104:2"});
+    script.at(2, 106);
+    CHECK(script.closed.size() == 3);
+    script.at(1, 106);
+    CHECK(script.closed.size() == 4);
 }
 
 TEST_CASE("whoever is behind is waited for, but no longer than a second") {

@@ -41,23 +41,29 @@ export class History {
         this.bytes = 0;
     }
 
-    add(moment: Moment, full: boolean, changed: readonly Item[], gone: readonly number[]): void {
+    /** Returns how many of the oldest it forgot. A whole frame of the tick that is last takes its place: it was asked for again. */
+    add(moment: Moment, full: boolean, changed: readonly Item[], gone: readonly number[]): number {
+        if (full && this.entries[this.entries.length - 1]?.tick === moment.tick) this.drop(this.entries.pop());
         const key = full || this.entries.length === 0 || ++this.sinceFull >= KEYFRAME_EVERY;
         if (key) this.sinceFull = 0;
         const entry = { t: moment.t, tick: moment.tick, full: key, items: pack(key ? moment.items.values() : changed),
             gone: Float64Array.from(key ? [] : gone) };
         this.entries.push(entry);
         this.bytes += bytesOf(entry);
-        this.forget(moment.t);
+        return this.forget(moment.t);
+    }
+
+    private drop(entry: Entry | undefined): void {
+        if (entry) this.bytes -= bytesOf(entry);
     }
 
     /** The oldest go, up to a frame with all there was. */
-    private forget(now: number): void {
+    private forget(now: number): number {
         const first = this.entries[0];
-        if (!first || (now - first.t <= SPAN_MS && this.bytes <= MAX_BYTES)) return;
-        let drop = this.entries.findIndex((entry, index) => index > 0 && entry.full);
-        if (drop < 0) drop = 0;
-        for (const entry of this.entries.splice(0, drop)) this.bytes -= bytesOf(entry);
+        if (!first || (now - first.t <= SPAN_MS && this.bytes <= MAX_BYTES)) return 0;
+        const old = this.entries.splice(0, Math.max(this.entries.findIndex((entry, index) => index > 0 && entry.full), 0));
+        for (const entry of old) this.drop(entry);
+        return old.length;
     }
 
     /** Index of the last frame not behind this time; -1: there is none. */

@@ -23,11 +23,9 @@ export class Intake {
         const gone = goneKeys(frame.gone);
         const previous = store.latest;
         store.latest = previous.next(frame.t, frame.tick, frame.full, items, gone);
-        const dropped = store.history.length;
-        store.history.add(store.latest, frame.full, items, gone);
-        this.keepPlace(dropped + 1 - store.history.length);
+        this.keepPlace(store.history.add(store.latest, frame.full, items, gone));
         this.addBars(frame.bars);
-        if (store.isLive) store.show(store.latest, previous.tick < 0 ? store.latest : previous);
+        if (store.isLive) store.show(store.latest, previous.tick < 0 || previous.tick === frame.tick ? store.latest : previous);
     }
 
     /** The history forgot so many at its front. */

@@ -7,12 +7,14 @@ import { WORLD, type Store } from './store';
 const TOP = 18; // marks stand here
 const BOTTOM = 14; // the clock
 const FULL = 8; // pixels: a finding's mark can be hit so far away
+const LIVE_EVERY_MS = 60; // nobody sees bars move more smoothly, and the game on the canvas goes first
 const FATE_COLORS = ['--bar', '--bad', '--bad'];
 
 export class Timeline {
     private readonly canvas = at<HTMLCanvasElement>('timeline');
     private readonly context = this.canvas.getContext('2d');
     private dirty = true;
+    private drawnAt = 0;
     private hover: number | null = null;
     private dragging = false;
     /** End of what is shown while it stands still; null: it runs. */
@@ -23,8 +25,11 @@ export class Timeline {
         new ResizeObserver(() => { this.dirty = true; }).observe(this.canvas);
         at('span').addEventListener('change', () => { this.dirty = true; });
         this.listen();
-        const turn = (): void => {
-            if (this.dirty) this.draw();
+        const turn = (now: number): void => {
+            if (this.dirty && (now - this.drawnAt >= LIVE_EVERY_MS || this.hover !== null || !store.isLive)) {
+                this.drawnAt = now;
+                this.draw();
+            }
             requestAnimationFrame(turn);
         };
         requestAnimationFrame(turn);
@@ -92,7 +97,12 @@ export class Timeline {
         canvas.height = Math.round(canvas.clientHeight * ratio);
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         const style = getComputedStyle(canvas);
-        const color = (name: string): string => style.getPropertyValue(name).trim();
+        const colors = new Map<string, string>();
+        const color = (name: string): string => {
+            let value = colors.get(name);
+            if (value === undefined) colors.set(name, value = style.getPropertyValue(name).trim());
+            return value;
+        };
         const end = this.endMs;
         this.drawClock(context, end, color);
         this.drawBars(context, end, color);

@@ -10,7 +10,7 @@ import { WORLD, type Store } from './store';
 import { AIR, TILE } from './tiles';
 
 const TAP_RADIUS = 30; // world units, at least so many pixels
-const LONGEST_STEP_MS = 60; // servers send every 40 ms at least; more would be the delay of what is drawn
+const LONGEST_STEP_MS = 40; // what servers send every; more would only delay what is drawn
 /** Half of what servers send around a player: 0.6 and DDNet. */
 const CLIP = { vanilla: { x: 1000, y: 800 }, ddnet: { x: 1200, y: 800 } };
 const AROUND = 300; // world units around those who play

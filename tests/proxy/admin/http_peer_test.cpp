@@ -1,0 +1,43 @@
+// Who is at the other end of a connection, and that nothing waits on the way there.
+
+#include "proxy/admin/http_peer.h"
+
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/connect_pair.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw;
+namespace asio = boost::asio;
+using Socket = admin::HttpStream::socket_type;
+
+TEST_CASE("what is written to a port is sent at once, and its peer has an address") {
+    asio::io_context io;
+    asio::ip::tcp::acceptor acceptor{io, {asio::ip::address_v4::loopback(), 0}};
+    asio::ip::tcp::socket client{io};
+    client.connect(acceptor.local_endpoint());
+    auto accepted = acceptor.accept(io);
+    Socket socket{io.get_executor(), {AF_INET, 0}, accepted.release()};
+    admin::send_at_once(socket);
+    asio::ip::tcp::no_delay option;
+    socket.get_option(option);
+    CHECK(option.value());
+    CHECK(admin::peer_name(socket, admin::Way::loopback) ==
+          "127.0.0.1:" + std::to_string(client.local_endpoint().port()));
+    CHECK(admin::peer_of(socket) == admin::peer_of(socket));
+}
+
+TEST_CASE("all that come by a unix socket are one, and have no such option") {
+    asio::io_context io;
+    asio::local::stream_protocol::socket one{io};
+    asio::local::stream_protocol::socket other{io};
+    asio::local::connect_pair(one, other);
+    Socket left{io.get_executor(), {AF_UNIX, 0}, one.release()};
+    Socket right{io.get_executor(), {AF_UNIX, 0}, other.release()};
+    admin::send_at_once(left);
+    CHECK(admin::peer_name(left, admin::Way::owner) == "the unix socket");
+    CHECK(admin::peer_of(left) == admin::peer_of(right));
+}
