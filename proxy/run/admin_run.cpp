@@ -202,6 +202,7 @@ admin::State AdminRun::state() const {
     }
     state.recording.has_flight = static_cast<bool>(parts_.write_flight);
     if (parts_.recordings != nullptr) {
+        parts_.recordings->hear();
         state.recording.page = parts_.recordings->state();
     }
     state.http_turned_away = admin_.server().turned_away();

@@ -116,12 +116,17 @@ void PageRecordings::stop(std::string reason) {
     spdlog::error("recording from the page stopped: {}; forwarding goes on", stopped_);
 }
 
-void PageRecordings::look() {
+void PageRecordings::hear() {
     const std::lock_guard lock{mutex_};
     while (auto complaint = files_.take_complaint()) {
         spdlog::error("not written: {}; forwarding goes on", *complaint);
         stop(*std::move(complaint));
     }
+}
+
+void PageRecordings::look() {
+    hear();
+    const std::lock_guard lock{mutex_};
     if ((capture_since_ms_ || demos_since_ms_) &&
         recorded_bytes(options_.demos.folder) >= max_bytes_) {
         stop(fmt::format("the recordings in {} take {} MiB", options_.demos.folder.string(),

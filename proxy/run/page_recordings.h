@@ -46,7 +46,9 @@ class PageRecordings {
     [[nodiscard]] tl::expected<void, std::string> set(admin::RecordingKind kind, bool on);
     /// From any thread.
     [[nodiscard]] admin::PageRecordingState state() const;
-    /// Once a second: ends what cannot go on.
+    /// From any thread: ends what could not be written.
+    void hear();
+    /// Once a second: ends what cannot go on, because of that or for want of room.
     void look();
 
     /// By workers.

@@ -213,7 +213,7 @@ test('a finding made on purpose appears, and explains itself; back in time and l
     await delay(1000);
     await page.click('#tab-findings');
     const told = await inPage(page, `window.twscope.store.marks.findLast(${MARK}).text`);
-    await page.locator('#panel-findings button.link').filter({ hasText: told }).first().click();
+    await page.locator(`#panel-findings button.link[title=${JSON.stringify(told)}]`).first().click();
     const story = await waitUntil('its story', async () => {
         const text = await inPage(page, () => document.querySelector('.story').textContent);
         return /What came/.test(text) && text;

@@ -11,6 +11,12 @@ const CLASS: Record<Severity, string> = { error: 'bad', warning: 'warn', info: '
 const ORDER: Severity[] = ['error', 'warning', 'info'];
 const MAX_ROWS = 60;
 
+/** Its name, and what it is about; what it means stands beside its kind, and in its story. */
+function brief(mark: RecentFinding): { name: string; about: string } {
+    const [, name, about] = /^\w+ ([\w.]+): (.*?)(?:\. |$)/.exec(mark.text) ?? [];
+    return { name: name ?? mark.text, about: about ?? '' };
+}
+
 export class Findings {
     private readonly body = panel('findings', 'findings', 'D');
     private readonly told = make('section', 'story');
@@ -36,13 +42,15 @@ export class Findings {
     }
 
     private line(mark: RecentFinding): HTMLTableRowElement {
-        const go = make('button', `link ${CLASS[mark.severity]}`, mark.text);
+        const { name, about } = brief(mark);
+        const go = make('button', `link ${CLASS[mark.severity]}`, name);
         go.type = 'button';
+        go.title = mark.text;
         go.addEventListener('click', () => {
             this.store.goTo(this.store.history.indexAt(mark.time_ms + 1));
             void this.tell(mark);
         });
-        return row(make('td', 'soft', clock(mark.time_ms)), make('td', '', go));
+        return row(make('td', 'soft', clock(mark.time_ms)), make('td', '', go, make('p', 'soft', about)));
     }
 
     /** Everything that is known of a finding: cause, item, checksums, bytes, and what came before and after. */
@@ -53,7 +61,9 @@ export class Findings {
         close.addEventListener('click', () => { this.told.hidden = true; });
         const story = make('pre', '', 'looking …');
         const facts = make('div');
-        fill(this.told, [make('div', 'heading', make('h2', CLASS[mark.severity], mark.text), close), facts, story]);
+        const { name, about } = brief(mark);
+        fill(this.told, [make('div', 'heading', make('h2', CLASS[mark.severity], name), close,
+            make('p', 'soft', `${mark.severity} at ${clock(mark.time_ms)}${about ? `, ${about}` : ''}`)), facts, story]);
         this.told.scrollIntoView({ block: 'nearest' });
         const [text, records] = await Promise.all([
             mark.explained_at ? askText(mark.explained_at).catch((error: Error) => error.message)
@@ -76,7 +86,6 @@ export class Findings {
         const fact = (name: string, value: unknown): void => {
             if (value !== undefined && value !== null && value !== '') list.append(make('dt', '', name), make('dd', '', String(value)));
         };
-        fact('finding', record.id);
         fact('what', known?.sentence);
         fact('usually', known?.cause);
         fact('tick', record.tick);

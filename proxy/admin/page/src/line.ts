@@ -14,6 +14,12 @@ export class Line {
     private readonly said = make('p');
     private readonly now = make('p');
     private known: string | null = null;
+    private readonly presets = PRESETS.map((preset) => ({ text: textOf(preset.c2s, preset.s2c),
+        button: button(preset.title, `the line as: ${preset.title}`, () => {
+            this.text.value = textOf(preset.c2s, preset.s2c);
+            this.slide();
+            void this.apply();
+        }) }));
 
     constructor(private readonly store: Store) {
         this.text.id = 'impairment';
@@ -21,11 +27,7 @@ export class Line {
         this.text.autocomplete = 'off';
         this.text.setAttribute('aria-label', 'the line, as text');
         this.said.setAttribute('role', 'status');
-        const presets = make('div', 'presets', ...PRESETS.map((preset) => button(preset.title, `the line as: ${preset.title}`, () => {
-            this.text.value = textOf(preset.c2s, preset.s2c);
-            this.slide();
-            void this.apply();
-        })));
+        const presets = make('div', 'presets', ...this.presets.map((preset) => preset.button));
         const form = make('form', 'line', this.text);
         const act = make('button', 'primary', 'change the line');
         form.append(act);
@@ -86,6 +88,8 @@ export class Line {
         if (!state) return;
         const by = state.impaired_by;
         this.now.textContent = `now: ${state.impairment}${by ? `, set at ${clock(by.time_ms)} from ${by.from}` : ''}`;
+        const { c2s, s2c } = valuesOf(state.impairment);
+        for (const preset of this.presets) preset.button.setAttribute('aria-pressed', String(preset.text === textOf(c2s, s2c)));
         if (state.impairment === this.known || this.body.contains(document.activeElement)) return;
         this.known = state.impairment;
         this.text.value = state.impairment;

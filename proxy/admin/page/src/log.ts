@@ -78,12 +78,18 @@ export class Log {
 
     private line(line: LogLine): HTMLLIElement {
         const time = line.t.slice(11, 23);
-        const summary = make('summary', '', make('time', 'soft', time), ' ', make('span', 'session', `${line.session || ''}`), ' ', ...this.words(line));
+        const summary = make('summary', '', make('time', 'soft', time), ' ', this.session(line.session), ' ', ...this.words(line));
         const details = make('details', '', summary);
         details.addEventListener('toggle', () => {
             if (details.open && details.childElementCount === 1) details.append(make('pre', '', JSON.stringify(line, null, 2)));
         });
         return make('li', this.kind(line), details);
+    }
+
+    private session(number: number): HTMLElement {
+        const made = make('span', 'session', number ? `${number}` : '');
+        made.title = number ? `session ${number}` : '';
+        return made;
     }
 
     private kind(line: LogLine): string {
@@ -97,10 +103,10 @@ export class Log {
             const from = Number(fields['client_id']);
             return [make('b', '', from < 0 ? '∗∗∗' : this.store.latest.playerName(from) || `#${from}`), ' ', shown(String(fields['message']))];
         }
-        const name = String(line['name'] ?? line['id'] ?? line['event'] ?? '');
+        const name = [line['id'], line['name'] ?? line['event']].filter((each) => each !== undefined).join(' ');
         const rest = Object.fromEntries(Object.entries(line).filter(([key, value]) => !HIDDEN_KEYS.has(key) && key !== 'event' && value !== ''));
         const said = fields && Object.keys(fields).length > 0 ? compact(fields) : line.type === 'message' ? '' : compact(rest);
-        return [make('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : `${line.type} ${name}`), ' ',
+        return [make('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : line.type === 'finding' ? name : `${line.type} ${name}`), ' ',
             make('span', 'soft', said.length > 300 ? `${said.slice(0, 300)} …` : said)];
     }
 }

@@ -1,6 +1,6 @@
 // What goes over the line, as charts.
 import uPlot from 'uplot';
-import { make } from './dom';
+import { fill, make } from './dom';
 import { size } from './format';
 import { isOpen, onOpened, panel } from './panels';
 import type { BytesRow, State } from './protocol';
@@ -20,15 +20,23 @@ class Chart {
     private readonly host = make('div', 'chart');
     private labels = '';
 
-    constructor(parent: HTMLElement, title: string, private readonly show: (value: number) => string) {
+    constructor(parent: HTMLElement, title: string, private readonly show: (value: number) => string, private readonly hint: string) {
         parent.append(make('h3', '', title), this.host);
+    }
+
+    private clear(): void {
+        this.plot?.destroy();
+        this.plot = null;
+        this.labels = '';
+        fill(this.host, [make('p', 'soft', this.hint)]);
     }
 
     draw(times: readonly number[], series: readonly Series[]): void {
         const style = getComputedStyle(this.host);
         const labels = series.map((each) => each.label).join('\n') + style.getPropertyValue('--ink');
         const width = this.host.clientWidth;
-        if (width === 0 || times.length === 0) return;
+        if (width === 0) return;
+        if (times.length === 0) return this.clear();
         const data = [times, ...series.map((each) => each.values)] as uPlot.AlignedData;
         if (this.plot && this.labels === labels) {
             if (this.plot.width !== width) this.plot.setSize({ width, height: HEIGHT });
@@ -36,6 +44,7 @@ class Chart {
             return;
         }
         this.plot?.destroy();
+        fill(this.host, []);
         this.labels = labels;
         const soft = style.getPropertyValue('--soft');
         const axis = { stroke: soft, grid: { stroke: style.getPropertyValue('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
@@ -44,10 +53,15 @@ class Chart {
             scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
             axes: [{ ...axis, values: (_plot, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString('en-GB')), space: 90 },
                 { ...axis, size: 62, values: (_plot, ticks) => ticks.map(this.show) }],
-            series: [{ label: 'time', value: (_plot, t) => (t === null ? '' : new Date(t * 1000).toLocaleTimeString('en-GB')) },
+            series: [{ label: 'time' },
                 ...series.map((each, index) => ({
                     label: each.label, stroke: style.getPropertyValue(COLORS[index % COLORS.length] ?? '--bar'), width: 1.6,
-                    value: (_plot: uPlot, value: number | null) => (value === null ? '' : this.show(value)), points: { show: false },
+                    // Nothing is pointed at: the last one that is known.
+                    value: (plot: uPlot, value: number | null, line: number, at: number | null) => {
+                        const known = at === null ? [...plot.data[line] ?? []].reverse().find((each) => typeof each === 'number') : value;
+                        return typeof known === 'number' ? this.show(known) : '–';
+                    },
+                    points: { show: false },
                 }))],
         }, data, this.host);
     }
@@ -70,6 +84,11 @@ class Table {
         }
     }
 
+    /** Nothing was looked at up to now: lines are not drawn through there. */
+    interrupt(t: number): void {
+        if (this.times.length > 0) this.add(t, new Map());
+    }
+
     /** Those with most in the last minute. */
     largest(most: number): Series[] {
         const weight = (row: readonly (number | null)[]): number => row.slice(-120).reduce<number>((sum, value) => sum + (value ?? 0), 0);
@@ -90,11 +109,13 @@ export class Numbers {
 
     constructor(private readonly store: Store, private readonly onWatch: (on: boolean) => void) {
         const perSecond = (value: number): string => `${size(value)}/s`;
-        this.add('bytes to clients, by item and message', perSecond, (chart) => chart.draw(this.down.times, this.down.largest(MOST_ROWS)));
-        this.add('bytes to the server, by message', perSecond, (chart) => chart.draw(this.up.times, this.up.largest(MOST_ROWS)));
-        this.add('payload', perSecond, (chart) => chart.draw(this.line.times, this.line.largest(2)));
-        this.add('snapshots of this view: size (a session’s is at most 64 kB)', size, (chart) => chart.draw(this.sizes.times, this.sizes.largest(3)));
-        this.add('jitter, ack lag of this session', (value) => `${value.toFixed(1)} ms`, (chart) => chart.draw(this.session.times, this.session.largest(3)));
+        const adding = 'Being added up: a moment.';
+        this.add('bytes to clients, by item and message', perSecond, adding, (chart) => chart.draw(this.down.times, this.down.largest(MOST_ROWS)));
+        this.add('bytes to the server, by message', perSecond, adding, (chart) => chart.draw(this.up.times, this.up.largest(MOST_ROWS)));
+        this.add('payload', perSecond, adding, (chart) => chart.draw(this.line.times, this.line.largest(2)));
+        this.add('snapshots of this view: size (a session’s is at most 64 kB)', size, 'No snapshot has come yet.', (chart) => chart.draw(this.sizes.times, this.sizes.largest(3)));
+        this.add('jitter, ack lag of this session', (value) => `${value.toFixed(1)} ms`, 'The world of all has none: look through a session.',
+            (chart) => chart.draw(this.session.times, this.session.largest(3)));
         onOpened('numbers', () => { this.watch(true); this.draw(); });
         store.on('state', () => this.state());
         store.on('source', () => { this.session.times.length = this.sizes.times.length = 0; this.session.rows.clear(); this.sizes.rows.clear(); });
@@ -107,8 +128,8 @@ export class Numbers {
         this.onWatch(on);
     }
 
-    private add(title: string, show: (value: number) => string, draw: (chart: Chart) => void): void {
-        this.charts.push({ chart: new Chart(this.body, title, show), draw });
+    private add(title: string, show: (value: number) => string, hint: string, draw: (chart: Chart) => void): void {
+        this.charts.push({ chart: new Chart(this.body, title, show, hint), draw });
     }
 
     bytes(rows: readonly BytesRow[]): void {
@@ -119,6 +140,7 @@ export class Numbers {
             totals.set(key, (totals.get(key) ?? 0) + bits / 8);
         }
         const last = this.lastBytes;
+        if (!last) for (const table of [this.down, this.up]) table.interrupt(Date.now() / 1000);
         if (last && now - last.t < 900) return; // twscope adds up once a second
         this.lastBytes = { t: now, rows: totals };
         if (!last) return;

@@ -42,7 +42,7 @@ export class Sessions {
             make('div', 'card', make('b', className, value), make('span', '', text));
         const perSecond = (pick: (from: State) => number): number => rate(pick(state), before ? pick(before) : undefined, seconds);
         const total = state.snapshots['total'] ?? 0;
-        const bad = total - (state.snapshots['verified'] ?? 0);
+        const verified = state.snapshots['verified'] ?? 0;
         const serious = state.findings.filter(({ severity }) => severity !== 'info').reduce((sum, { count: n }) => sum + n, 0);
         const { c2s, s2c } = state.relay;
         const dropped = c2s.dropped + s2c.dropped + c2s.refused + s2c.refused;
@@ -54,8 +54,7 @@ export class Sessions {
         ];
         if (state.inspecting) {
             cards.push(card(count(Math.round(perSecond((from) => from.snapshots['total'] ?? 0))), 'snapshots/s'),
-                card(count(state.snapshots['verified'] ?? 0), 'verified', 'good'),
-                card(count(bad), 'not verified', bad ? 'bad' : ''),
+                card(total ? percent(verified / total) : '–', `verified, of ${count(total)}`, total === 0 ? '' : verified === total ? 'good' : 'bad'),
                 card(count(serious), 'warnings, errors', serious ? 'warn' : ''));
         }
         if (dropped) cards.push(card(count(dropped), 'datagrams not passed on', 'bad'));

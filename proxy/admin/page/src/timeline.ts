@@ -8,6 +8,7 @@ const TOP = 18; // marks stand here
 const BOTTOM = 14; // the clock
 const FULL = 8; // pixels: a finding's mark can be hit so far away
 const LIVE_EVERY_MS = 60; // nobody sees bars move more smoothly, and the game on the canvas goes first
+const EDGE = 28; // pixels: half a clock, which would be cut off
 const FATE_COLORS = ['--bar', '--bad', '--bad'];
 
 export class Timeline {
@@ -125,7 +126,7 @@ export class Timeline {
             context.moveTo(x, TOP);
             context.lineTo(x, height - BOTTOM);
             context.stroke();
-            context.fillText(clock(t), x, height - 3);
+            if (x > EDGE && x < this.canvas.clientWidth - EDGE) context.fillText(clock(t), x, height - 3);
         }
     }
 
@@ -149,9 +150,30 @@ export class Timeline {
             }
         }
         this.drawDistance(context, visible, end, color('--distance'), height);
-        context.fillStyle = color('--soft');
+        this.drawLegend(context, size(largest), color);
+    }
+
+    private drawLegend(context: CanvasRenderingContext2D, most: string, color: (name: string) => string): void {
+        const isWorld = this.store.source === WORLD;
+        const words = [[isWorld ? 'world' : 'delta', '--bar'], ...(isWorld ? [] : [['whole', '--full'], ['not rebuilt', '--bad']]),
+            [isWorld ? 'ticks between' : 'ticks to its base', '--distance']];
+        const head = `up to ${most}`;
+        const widths = [head, ...words.map(([word = '']) => word)].map((text) => context.measureText(text).width + 24);
+        context.globalAlpha = 0.8;
+        context.fillStyle = color('--card');
+        context.fillRect(0, TOP, widths.reduce((sum, width) => sum + width, -6), 16);
+        context.globalAlpha = 1;
         context.textAlign = 'left';
-        context.fillText(`${this.store.source === WORLD ? 'worlds' : 'deltas'} up to ${size(largest)}`, 6, TOP + 11);
+        context.fillStyle = color('--soft');
+        context.fillText(head, 6, TOP + 12);
+        let x = widths[0] ?? 0;
+        words.forEach(([word = '', name = ''], index) => {
+            context.fillStyle = color(name);
+            context.fillRect(x, name === '--distance' ? TOP + 7 : TOP + 4, 8, name === '--distance' ? 2 : 8);
+            context.fillStyle = color('--soft');
+            context.fillText(word, x + 12, TOP + 12);
+            x += widths[index + 1] ?? 0;
+        });
     }
 
     /** How many ticks the base of a delta lies back: a climbing line is a client that acknowledges nothing. */

@@ -2,7 +2,7 @@
 import { Camera } from './camera';
 import { at } from './dom';
 import { drawnAt, things } from './draw/things';
-import { namePlate, ring, tee, type Place } from './draw/tees';
+import { namePlate, ring, tee, type Place, type Plate } from './draw/tees';
 import { listen } from './gestures';
 import type { Moment } from './moment';
 import { keyOf, nameOf, objectNamed, positionOf, type Item } from './objects';
@@ -202,11 +202,14 @@ export class View {
         const { context, camera, store } = this;
         if (!context) return;
         context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-        for (const item of characters) {
+        const plates: Plate[] = [];
+        // The chosen one first: it stays at its tee.
+        const chosenFirst = [...characters].sort((a, b) => Number(keyOf(b.object, b.id) === store.selected) - Number(keyOf(a.object, a.id) === store.selected));
+        for (const item of chosenFirst) {
             const place = this.drawn.get(item.id);
             if (!place) continue;
             namePlate(context, moment.playerName(item.id) || `#${item.id}`, camera.toScreen(place.x, place.y),
-                keyOf(item.object, item.id) === store.selected, camera.scale);
+                keyOf(item.object, item.id) === store.selected, camera.scale, plates);
         }
     }
 }

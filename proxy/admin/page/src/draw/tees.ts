@@ -85,17 +85,33 @@ export function tee(context: Context, moment: Moment, item: Item, at: Place): vo
     if (isFrozen(moment, item.id)) frozen(context, at);
 }
 
-/** In pixels of the screen, so that they can be read from far away, too. */
-export function namePlate(context: Context, name: string, at: Place, chosen: boolean, scale: number): void {
+export interface Plate { left: number; right: number; top: number }
+
+const PLATE_HEIGHT = 17;
+const MOST_STEPS = 3;
+
+/** Above those that stand there, while there are few. */
+function freeTop(plates: readonly Plate[], left: number, right: number, top: number): number {
+    for (let step = 0; step < MOST_STEPS; ++step) {
+        const way = top - step * (PLATE_HEIGHT + 1);
+        if (!plates.some((each) => each.left < right && left < each.right && Math.abs(each.top - way) < PLATE_HEIGHT)) return way;
+    }
+    return top;
+}
+
+/** In pixels of the screen, so that they can be read from far away, too. `plates`: those that are drawn. */
+export function namePlate(context: Context, name: string, at: Place, chosen: boolean, scale: number, plates: Plate[]): void {
     const text = shown(name);
     context.font = `${chosen ? '600' : '500'} 12px system-ui, sans-serif`;
     context.direction = 'ltr';
     context.textAlign = 'center';
     const width = context.measureText(text).width + 10;
-    const top = at.y - Math.max(34 * scale, 12) - 18;
+    const left = at.x - width / 2;
+    const top = freeTop(plates, left, left + width, at.y - Math.max(34 * scale, 12) - 18);
+    plates.push({ left, right: left + width, top });
     context.fillStyle = chosen ? '#ffd54a' : 'rgb(10 14 20 / 78%)';
     context.beginPath();
-    context.roundRect(at.x - width / 2, top, width, 17, 5);
+    context.roundRect(left, top, width, PLATE_HEIGHT, 5);
     context.fill();
     context.fillStyle = chosen ? '#10141a' : '#ffffff';
     context.fillText(text, at.x, top + 12.5);
