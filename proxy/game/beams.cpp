@@ -85,8 +85,10 @@ void Beams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem
     }
     std::erase_if(items, is_one);
     for (const auto& [id, item] : resting_) {
-        taken.insert(id);
-        items.push_back(item);
+        // What the first view has there instead is no dragger: no honest server says so.
+        if (taken.insert(id).second) {
+            items.push_back(item);
+        }
     }
     std::erase_if(private_ids_, [&](const auto& each) { return !beams_.contains(each.first); });
     next_private_id_ = kFirstPrivateId;

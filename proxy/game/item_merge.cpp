@@ -82,6 +82,14 @@ std::uint32_t own_ints(const ObjectSpec& object) {
     return bits;
 }
 
+/// Whether some of it is the viewer's alone, and nobody's in a world.
+bool has_viewers_fields(const ObjectSpec& object) {
+    return std::ranges::any_of(object.fields, [](const FieldSpec& field) {
+        return field.merge == FieldMerge::viewer || field.merge == FieldMerge::watched_flag ||
+               field.merge == FieldMerge::race_flags;
+    });
+}
+
 } // namespace
 
 bool is_dragger(const ObjectSpec& object, Ints data) {
@@ -165,8 +173,15 @@ bool ItemMerge::differ(ItemRef first, ItemRef other) {
         return false;
     }
     if (!differ_as_whole(*spec, first, other)) {
+        const Ints left = item(first).data;
+        const Ints right = item(other).data;
+        const std::size_t both = std::min(left.size(), right.size());
         for (const FieldSpec& field : spec->fields) {
-            differ_in(field, *spec, first, other);
+            const bool is_same = field.count == 1 && field.offset < both &&
+                                 left[field.offset] == right[field.offset];
+            if (!is_same) {
+                differ_in(field, *spec, first, other);
+            }
         }
     }
     return true;
@@ -307,7 +322,12 @@ std::uint32_t ItemMerge::write(const MergedItem& merged, std::vector<std::int32_
     const auto data = item(ref).data;
     ints.assign(data.begin(), data.end());
     std::uint32_t nobody = untold(ref);
-    nobody |= merged.object == nullptr ? 0 : own_ints(*merged.object);
+    if (merged.object != written_) {
+        written_ = merged.object;
+        own_ints_ = written_ == nullptr ? 0 : own_ints(*written_);
+        is_viewers_ = written_ != nullptr && has_viewers_fields(*written_);
+    }
+    nobody |= own_ints_;
     std::optional<std::uint8_t> last;
     for (auto patch = std::ranges::lower_bound(patches_, key, {}, &Patch::key);
          patch != patches_.end() && patch->key == key; ++patch) {
@@ -317,7 +337,7 @@ std::uint32_t ItemMerge::write(const MergedItem& merged, std::vector<std::int32_
         }
         last = patch->offset;
     }
-    if (merged.object == nullptr) {
+    if (!is_viewers_) {
         return nobody;
     }
     for (const FieldSpec& field : merged.object->fields) {

@@ -18,7 +18,7 @@ namespace tw::game {
 /// An item of one of a tick's views.
 struct ItemRef {
     std::uint32_t view = 0; ///< place in the list of views
-    std::uint32_t item = 0; ///< place in its snapshot
+    std::uint32_t item = 0; ///< its place there (View::at)
 };
 
 /// An item on its way into a world.
@@ -52,7 +52,7 @@ class ItemMerge {
     void finish();
 
     [[nodiscard]] snapshot::ItemView item(ItemRef ref) const {
-        return views_[ref.view].items[ref.item];
+        return views_[ref.view].at(ref.item);
     }
 
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type);
@@ -106,6 +106,9 @@ class ItemMerge {
     std::vector<Difference>* differences_ = nullptr;
     std::optional<std::uint16_t> type_; ///< of `object_`
     const snapshot::ObjectSpec* object_ = nullptr;
+    const snapshot::ObjectSpec* written_ = nullptr; ///< the last one
+    std::uint32_t own_ints_ = 0;                    ///< of that, as are
+    bool is_viewers_ = false;                       ///< fields of the viewer
     std::vector<Patch> patches_;
     std::unordered_map<std::uint64_t, std::size_t> greatest_; ///< place in patches_
     std::vector<Replacement> replacements_;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 namespace tw::game {
 
@@ -19,55 +21,6 @@ using snapshot::SnapshotView;
 namespace {
 
 constexpr std::size_t kBits = 64;
-
-/// The first index at which the two differ; `count` where they do not. Whole blocks are compared as
-/// bytes, which is many times faster than int by int.
-std::size_t first_difference(const std::int32_t* left, const std::int32_t* right,
-                             std::size_t count) {
-    constexpr std::size_t kBlock = 64;
-    std::size_t at = 0;
-    while (at + kBlock <= count && std::memcmp(left + at, right + at, kBlock * sizeof *left) == 0) {
-        at += kBlock;
-    }
-    while (at < count && left[at] == right[at]) {
-        ++at;
-    }
-    return at;
-}
-
-/// How many of the items from here on have the same keys and sizes in both. Blocks are looked at as a
-/// whole, so that it takes an instruction or two for each item.
-std::size_t same_run(const SnapshotView& left, std::size_t at, const SnapshotView& right,
-                     std::size_t item, std::uint32_t distance) {
-    constexpr std::size_t kBlock = 16;
-    const std::size_t most = std::min(left.size() - at, right.size() - item);
-    const std::uint32_t* const left_keys = left.keys().data() + at;
-    const std::uint32_t* const right_keys = right.keys().data() + item;
-    const std::uint32_t* const left_ends = left.ends().data() + at;
-    const std::uint32_t* const right_ends = right.ends().data() + item;
-    const auto difference = [&](std::size_t i) {
-        return (left_keys[i] ^ right_keys[i]) | ((left_ends[i] - right_ends[i]) ^ distance);
-    };
-    std::size_t count = 0;
-    for (; count + kBlock <= most; count += kBlock) {
-        std::uint32_t other = 0;
-        for (std::size_t i = 0; i < kBlock; ++i) {
-            other |= difference(count + i);
-        }
-        if (other != 0) {
-            break;
-        }
-    }
-    while (count < most && difference(count) == 0) {
-        ++count;
-    }
-    return count;
-}
-
-/// Where the ints of an item begin.
-std::uint32_t begin_of(const SnapshotView& items, std::size_t item) {
-    return item == 0 ? 0 : items.ends()[item - 1];
-}
 
 bool equal(std::span<const std::int32_t> left, std::span<const std::int32_t> right) {
     return left.size() == right.size() &&
@@ -84,21 +37,35 @@ void ViewMerge::see(std::uint64_t* seen, std::uint32_t view) const {
     seen[slots_[view] / kBits] |= std::uint64_t{1} << (slots_[view] % kBits);
 }
 
-void ViewMerge::turn_seen(std::size_t base, std::size_t count, std::uint32_t view) {
-    const std::uint64_t bit = std::uint64_t{1} << (slots_[view] % kBits);
-    base_seen_[base * words_ + slots_[view] / kBits] ^= bit;
-    base_seen_[(base + count) * words_ + slots_[view] / kBits] ^= bit;
+bool ViewMerge::sees(const std::uint64_t* seen, std::uint32_t view) const {
+    return (seen[slots_[view] / kBits] >> (slots_[view] % kBits) & 1U) != 0;
 }
 
-void ViewMerge::finish_seen() {
-    for (std::size_t i = words_; i < base_seen_.size(); ++i) {
-        base_seen_[i] ^= base_seen_[i - words_];
+bool ViewMerge::has(const Variant& variant, std::uint32_t view) const {
+    return variant.seen == nullptr ? view == variant.view : sees(variant.seen, view);
+}
+
+std::optional<std::uint32_t> ViewMerge::first_view(const std::uint64_t* seen) const {
+    for (std::uint32_t view = 0; view < views_.size(); ++view) {
+        if (sees(seen, view)) {
+            return view;
+        }
     }
+    return std::nullopt;
+}
+
+bool ViewMerge::is_other_kind(std::uint32_t earlier, std::uint32_t later) const {
+    const View& left = views_[earlier];
+    const View& right = views_[later];
+    return left.translated != right.translated || left.scoreboard != right.scoreboard ||
+           left.dialect != right.dialect || !right.untold.empty() ||
+           version_class(left.version) != version_class(right.version);
 }
 
 void ViewMerge::begin(std::span<const View> views, const record::TypeNames& types,
                       std::vector<Difference>* differences) {
     views_ = views;
+    differences_ = differences;
     items_.begin(views, types, differences);
     sessions_.clear();
     for (const View& view : views) {
@@ -106,26 +73,41 @@ void ViewMerge::begin(std::span<const View> views, const record::TypeNames& type
     }
     std::ranges::sort(sessions_);
     slots_.clear();
-    for (const View& view : views) {
+    alike_ = views.front().untold.empty();
+    for (std::uint32_t view = 0; view < views.size(); ++view) {
         slots_.push_back(static_cast<std::size_t>(
-            std::ranges::lower_bound(sessions_, view.session) - sessions_.begin()));
+            std::ranges::lower_bound(sessions_, views[view].session) - sessions_.begin()));
+        alike_ = alike_ && !is_other_kind(0, view);
     }
     words_ = (views.size() + kBits - 1) / kBits;
-    base_seen_.assign((views.front().items.size() + 1) * words_, 0);
-    turn_seen(0, views.front().items.size(), 0);
-    extras_.clear();
-    pending_.clear();
-    extra_seen_.clear();
+    bases_.assign(1, views.front().items);
+    if (const auto sharing = std::ranges::find_if(views, &View::shares); sharing != views.end()) {
+        bases_.assign(sharing->bases.begin(), sharing->bases.end());
+    }
+    base_begins_.clear();
+    std::size_t begin = 0;
+    for (const SnapshotView& base : bases_) {
+        base_begins_.push_back(begin);
+        begin += (base.size() + 1) * words_;
+    }
+    base_seen_.assign(begin, 0);
+    variants_.clear();
+    runs_.resize(std::max(runs_.size(), views.size()));
 }
 
 void ViewMerge::merge(std::span<const View> views, const record::TypeNames& types, Beams& beams,
                       std::vector<Difference>* differences) {
     begin(views, types, differences);
-    for (std::uint32_t view = 1; view < views.size(); ++view) {
+    for (std::uint32_t view = 0; view < views.size(); ++view) {
         add_view(view);
     }
     finish_seen();
+    add_base_variants();
+    std::ranges::sort(variants_, {}, [](const Variant& variant) {
+        return std::pair{variant.key, variant.view};
+    });
     gather();
+    order_as_views();
     drop_lesser_forms();
     resolve_beams(beams);
     tell_own();
@@ -134,112 +116,183 @@ void ViewMerge::merge(std::span<const View> views, const record::TypeNames& type
 }
 
 void ViewMerge::add_view(std::uint32_t view) {
-    const SnapshotView& base = views_.front().items;
-    const SnapshotView& items = views_[view].items;
-    const auto base_keys = base.keys();
-    const auto keys = items.keys();
-    std::size_t at = 0; // in the base
-    std::size_t cursor = 0;
-    for (std::size_t i = 0; i < keys.size();) {
-        while (at < base_keys.size() && base_keys[at] < keys[i]) {
-            ++at;
+    const View& it = views_[view];
+    const auto keys = it.items.keys();
+    const auto add_variant = [&](std::uint32_t place) {
+        variants_.push_back({.key = keys[place], .view = view, .place = place});
+    };
+    if (it.shares()) {
+        for (std::uint32_t place = 0; place < keys.size(); ++place) {
+            add_variant(place);
         }
-        if (at == base_keys.size() || base_keys[at] != keys[i]) {
-            add_extra(view, i, cursor);
-            ++i;
-            continue;
-        }
-        const std::uint32_t distance = begin_of(base, at) - begin_of(items, i);
-        std::size_t count = same_run(base, at, items, i, distance);
-        if (count == 0) { // of another size
-            if (items_.differ(ref_of(0, at), ref_of(view, i))) {
-                turn_seen(at, 1, view);
+    } else {
+        finding_.find(bases_.front(), it.items);
+        std::ranges::for_each(finding_.others, add_variant);
+        std::swap(runs_[view], finding_.runs);
+    }
+    const std::uint64_t bit = std::uint64_t{1} << (slots_[view] % kBits);
+    for (const SharedRun& run : it.shares() ? it.shared : runs_[view]) {
+        std::uint64_t* const turns =
+            &base_seen_[base_begins_[BasePlace::base_of(run.base)] + slots_[view] / kBits];
+        const std::size_t first = BasePlace::index_of(run.base);
+        turns[first * words_] ^= bit;
+        turns[(first + run.count) * words_] ^= bit;
+    }
+}
+
+void ViewMerge::finish_seen() {
+    // Behind each base all have turned back.
+    for (std::size_t i = words_; i < base_seen_.size(); ++i) {
+        base_seen_[i] ^= base_seen_[i - words_];
+    }
+}
+
+void ViewMerge::add_base_variants() {
+    for (std::size_t base = 1; base < bases_.size(); ++base) {
+        const auto keys = bases_[base].keys();
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            const std::uint64_t* const seen = &base_seen_[base_begins_[base] + i * words_];
+            if (const auto view = first_view(seen)) {
+                variants_.push_back({keys[i], *view, BasePlace::make(base, i), seen});
             }
-            count = 1;
-        } else {
-            turn_seen(at, count, view);
-            compare_run(at, view, i, count);
         }
-        at += count;
-        i += count;
-    }
-    take_pending();
-}
-
-void ViewMerge::compare_run(std::size_t base, std::uint32_t view, std::size_t item,
-                            std::size_t count) {
-    const SnapshotView& left = views_.front().items;
-    const SnapshotView& right = views_[view].items;
-    const std::uint32_t begin = begin_of(left, base);
-    const std::size_t size = left.ends()[base + count - 1] - begin;
-    const std::int32_t* const left_ints = left.data().data() + begin;
-    const std::int32_t* const right_ints = right.data().data() + begin_of(right, item);
-    std::size_t index = 0; // of the item, in the run
-    std::size_t at = 0;
-    while (true) {
-        at += first_difference(left_ints + at, right_ints + at, size - at);
-        if (at == size) {
-            return;
-        }
-        while (left.ends()[base + index] - begin <= at) {
-            ++index;
-        }
-        if (!items_.differ(ref_of(0, base + index), ref_of(view, item + index))) {
-            turn_seen(base + index, 1, view);
-        }
-        at = left.ends()[base + index] - begin;
     }
 }
 
-void ViewMerge::add_extra(std::uint32_t view, std::size_t item, std::size_t& cursor) {
-    const std::uint32_t key = views_[view].items.keys()[item];
-    while (cursor < extras_.size() && extras_[cursor].key < key) {
-        ++cursor;
+ItemRef ViewMerge::ref(const Variant& variant, std::uint32_t view) const {
+    if (variant.seen == nullptr) {
+        return ref_of(view, variant.place);
     }
-    if (cursor < extras_.size() && extras_[cursor].key == key) {
-        const Extra& known = extras_[cursor];
-        const ItemRef ref = ref_of(view, item);
-        if (equal(items_.item(known.ref).data, items_.item(ref).data) ||
-            items_.differ(known.ref, ref)) {
-            see(&extra_seen_[known.seen], view);
+    if (views_[view].shares()) {
+        return ref_of(view, variant.place | View::kOfBase);
+    }
+    const auto run = std::ranges::upper_bound(runs_[view], variant.place, {}, &SharedRun::base) - 1;
+    return ref_of(view, run->item + variant.place - run->base);
+}
+
+void ViewMerge::add(ItemRef ref, std::uint64_t* seen) {
+    const ItemKey key = items_.item(ref).key;
+    merged_.push_back({.key = key, .ref = ref, .object = items_.object(key.type), .seen = seen});
+}
+
+template <typename Use>
+void ViewMerge::each_meant(const Question& question, const Use& use) const {
+    std::uint32_t last = question.view;
+    use(last);
+    for (std::uint32_t view = last + 1; view < views_.size(); ++view) {
+        if (has(*question.variant, view)) {
+            if (!alike_ && is_other_kind(last, view)) {
+                return; // there is another question about that
+            }
+            use(view);
+            last = view;
+        }
+    }
+}
+
+/// Most views that have an item otherwise have it in one way, and it is looked at once.
+void ViewMerge::ask(const Variant& variant) {
+    questions_.push_back({variant.view, &variant});
+    if (alike_ || variant.seen == nullptr) {
+        return;
+    }
+    for (std::uint32_t view = variant.view + 1, last = variant.view; view < views_.size(); ++view) {
+        if (has(variant, view)) {
+            if (is_other_kind(last, view)) {
+                questions_.push_back({view, &variant});
+            }
+            last = view;
+        }
+    }
+}
+
+void ViewMerge::answer(ItemRef first, const Question& question) {
+    const auto told = [this] { return differences_ == nullptr ? 0 : differences_->size(); };
+    const ItemRef asked = ref(*question.variant, question.view);
+    bool is_it = equal(items_.item(first).data, items_.item(asked).data);
+    bool is_clear = is_it;
+    if (!is_it) {
+        const std::size_t before = told();
+        is_it = items_.differ(first, asked);
+        is_clear = is_it && told() == before; // a difference is told of each session that has it
+    }
+    if (is_clear && alike_ && question.variant->seen != nullptr) {
+        for (std::size_t i = 0; i < words_; ++i) { // all that have it are meant
+            answers_[i] |= question.variant->seen[i];
         }
         return;
     }
-    pending_.push_back({.key = key, .ref = ref_of(view, item), .seen = extra_seen_.size()});
-    extra_seen_.resize(extra_seen_.size() + words_);
-    see(&extra_seen_[pending_.back().seen], view);
+    each_meant(question, [&](std::uint32_t view) {
+        const bool is_asked = view == question.view;
+        if (is_clear || (is_asked ? is_it : items_.differ(first, ref(*question.variant, view)))) {
+            see(answers_.data(), view);
+        }
+    });
 }
 
-void ViewMerge::take_pending() {
-    if (pending_.empty()) {
-        return;
+void ViewMerge::contest(Variants variants, std::uint64_t* seen) {
+    questions_.clear();
+    for (const Variant& variant : variants) {
+        ask(variant);
     }
-    const auto middle = static_cast<std::ptrdiff_t>(extras_.size());
-    extras_.insert(extras_.end(), pending_.begin(), pending_.end());
-    std::ranges::inplace_merge(extras_, extras_.begin() + middle, {}, &Extra::key);
-    pending_.clear();
+    std::ranges::sort(questions_, {}, &Question::view);
+    const Question& best = questions_.front();
+    const ItemRef first = ref(*best.variant, best.view);
+    answers_.assign(words_, 0);
+    for (const Question& question : questions_) {
+        answer(first, question);
+    }
+    std::ranges::copy(answers_, seen);
+    add(first, seen);
 }
 
 void ViewMerge::gather() {
     merged_.clear();
-    const auto add = [this](ItemRef ref, std::uint64_t* seen) {
-        const ItemKey key = items_.item(ref).key;
-        const ObjectSpec* const object = items_.object(key.type);
-        if (object == nullptr || !object->merge.per_session) {
-            merged_.push_back({.key = key, .ref = ref, .object = object, .seen = seen});
-        }
+    more_seen_.clear();
+    more_seen_.reserve(variants_.size() * words_); // what points there has to stay
+    const auto is_private = [this](std::uint32_t key) {
+        const ObjectSpec* const object = items_.object(ItemKey::from_packed(key).type);
+        return object != nullptr && object->merge.per_session;
     };
-    const auto keys = views_.front().items.keys();
-    std::size_t extra = 0;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-        for (; extra < extras_.size() && extras_[extra].key < keys[i]; ++extra) {
-            add(extras_[extra].ref, &extra_seen_[extras_[extra].seen]);
+    const auto keys = bases_.front().keys();
+    std::size_t at = 0; // in the first base
+    for (auto next = variants_.cbegin(); next != variants_.cend() || at < keys.size();) {
+        const bool is_base =
+            at < keys.size() && (next == variants_.cend() || keys[at] <= next->key);
+        const std::uint32_t key = is_base ? keys[at] : next->key;
+        std::uint64_t* seen = is_base ? &base_seen_[at * words_] : nullptr;
+        contested_.clear();
+        if (const auto view = is_base ? first_view(seen) : std::nullopt) {
+            contested_.push_back({key, *view, BasePlace::make(0, at), seen});
         }
-        add(ref_of(0, i), &base_seen_[i * words_]);
+        at += is_base ? 1 : 0;
+        for (; next != variants_.cend() && next->key == key; ++next) {
+            contested_.push_back(*next);
+        }
+        if (contested_.empty() || is_private(key)) {
+            continue;
+        }
+        if (seen == nullptr) {
+            seen = &*more_seen_.insert(more_seen_.end(), words_, 0);
+        }
+        if (contested_.size() > 1 || contested_.front().seen != seen) {
+            contest(contested_, seen);
+        } else {
+            add(ref(contested_.front(), contested_.front().view), seen);
+        }
     }
-    for (; extra < extras_.size(); ++extra) {
-        add(extras_[extra].ref, &extra_seen_[extras_[extra].seen]);
+}
+
+/// What was found item by item is told view by view.
+void ViewMerge::order_as_views() {
+    if (differences_ != nullptr) {
+        std::ranges::stable_sort(*differences_, {}, [this](const Difference& difference) {
+            return std::ranges::find(views_, difference.session, &View::session) - views_.begin();
+        });
     }
+    const auto beams = items_.differing_beams();
+    beams_.assign(beams.begin(), beams.end());
+    std::ranges::stable_sort(beams_, {}, &ItemRef::view);
 }
 
 void ViewMerge::drop_lesser_forms() {
@@ -285,8 +338,8 @@ void ViewMerge::drop_lesser_forms() {
 
 void ViewMerge::resolve_beams(Beams& beams) {
     differing_.clear();
-    beam_seen_.assign(items_.differing_beams().size() * words_, 0);
-    for (const ItemRef ref : items_.differing_beams()) {
+    beam_seen_.assign(beams_.size() * words_, 0);
+    for (const ItemRef ref : beams_) {
         std::uint64_t* const seen = &beam_seen_[differing_.size() * words_];
         see(seen, ref.view);
         const ItemKey key = items_.item(ref).key;
@@ -315,7 +368,7 @@ void ViewMerge::tell_own() {
 
 void ViewMerge::tell(const ObjectSpec& object, std::uint16_t type, std::uint32_t view,
                      std::optional<std::uint16_t> client, bool own) {
-    const auto at = client ? views_[view].items.find({type, *client}) : std::nullopt;
+    const auto at = client ? views_[view].find({type, *client}) : std::nullopt;
     if (at) {
         items_.tell_own(ref_of(view, *at), object, own);
     }

@@ -2,6 +2,7 @@
 
 #include "proxy/game/difference.h"
 #include "proxy/game/item_merge.h"
+#include "proxy/game/shared_items.h"
 #include "proxy/game/view.h"
 #include "proxy/record/records.h"
 #include "proxy/record/world.h"
@@ -21,8 +22,8 @@ class Beams;
 /// Makes one world of the views of a tick. Which view an item is of, and what of it another view
 /// says better, stands in the table of objects (snapshot::FieldMerge, snapshot::MergeSpec).
 ///
-/// Most views of a tick show the same items: the first one is compared with each other as a whole,
-/// and only what differs is looked at.
+/// Most views of a tick show the same items: what each has in common with a base is known from when it
+/// came (OpenWorld), or else found here, and only what differs is looked at.
 class ViewMerge {
   public:
     /// `views`: the one that says most first (says_more). `differences`: what must be the same and
@@ -38,25 +39,46 @@ class ViewMerge {
     [[nodiscard]] const record::Sightings& sightings() const { return sightings_; }
 
   private:
-    /// An item that the first view does not have.
-    struct Extra {
+    /// An item as some views have it, and others may have it otherwise.
+    struct Variant {
         std::uint32_t key = 0;
-        ItemRef ref{};
-        std::size_t seen = 0; ///< place in extra_seen_
+        std::uint32_t view = 0;              ///< the first that has it
+        std::uint32_t place = 0;             ///< View::at
+        const std::uint64_t* seen = nullptr; ///< who has it; null: that view alone
+    };
+
+    using Variants = std::span<const Variant>;
+
+    /// A variant is asked about for the views from this one on that are of its kind.
+    struct Question {
+        std::uint32_t view = 0;
+        const Variant* variant = nullptr;
     };
 
     void begin(std::span<const View> views, const record::TypeNames& types,
                std::vector<Difference>* differences);
+    /// What it has in common with the bases, and what not.
     void add_view(std::uint32_t view);
-    /// Compares `count` items that have the same keys and sizes.
-    void compare_run(std::size_t base, std::uint32_t view, std::size_t item, std::size_t count);
-    void add_extra(std::uint32_t view, std::size_t item, std::size_t& cursor);
-    void take_pending();
-    void see(std::uint64_t* seen, std::uint32_t view) const;
-    /// A view has these items of the base, or the other way round.
-    void turn_seen(std::size_t base, std::size_t count, std::uint32_t view);
+    void add_base_variants();
     void finish_seen();
+    void see(std::uint64_t* seen, std::uint32_t view) const;
+    [[nodiscard]] bool sees(const std::uint64_t* seen, std::uint32_t view) const;
+    [[nodiscard]] bool has(const Variant& variant, std::uint32_t view) const;
+    /// The first view that has an item of the bases; nothing where all have it otherwise.
+    [[nodiscard]] std::optional<std::uint32_t> first_view(const std::uint64_t* seen) const;
+    [[nodiscard]] ItemRef ref(const Variant& variant, std::uint32_t view) const;
     void gather();
+    void add(ItemRef ref, std::uint64_t* seen);
+    /// `seen`: who has the item is left there.
+    void contest(Variants variants, std::uint64_t* seen);
+    /// Whether what the later one says differently of an item may mean something else.
+    [[nodiscard]] bool is_other_kind(std::uint32_t earlier, std::uint32_t later) const;
+    void ask(const Variant& variant);
+    void answer(ItemRef first, const Question& question);
+    /// `use(view)` for each that a question is about.
+    template <typename Use>
+    void each_meant(const Question& question, const Use& use) const;
+    void order_as_views();
     void drop_lesser_forms();
     void resolve_beams(Beams& beams);
     void tell_own();
@@ -65,14 +87,23 @@ class ViewMerge {
     void write();
 
     std::span<const View> views_;
+    std::vector<snapshot::SnapshotView> bases_;
+    std::vector<std::size_t> base_begins_; ///< of each, in words of base_seen_
     std::size_t words_ = 0;
+    bool alike_ = false; ///< all views are of one kind
     ItemMerge items_;
-    /// Of each item of the base, and one behind: before finish_seen what turns there.
+    std::vector<Difference>* differences_ = nullptr;
+    /// Of each item of the bases, and one behind each: before finish_seen what turns there.
     std::vector<std::uint64_t> base_seen_;
-    std::vector<Extra> extras_;  ///< by key
-    std::vector<Extra> pending_; ///< of the view at hand, by key
-    std::vector<std::uint64_t> extra_seen_;
+    std::vector<Variant> variants_;            ///< of the first base none; by key, then view
+    std::vector<std::vector<SharedRun>> runs_; ///< of views that did not share anything
+    SharedItems finding_;
+    std::vector<Variant> contested_; ///< of one key
+    std::vector<Question> questions_;
+    std::vector<std::uint64_t> answers_;   ///< who has the item
+    std::vector<std::uint64_t> more_seen_; ///< of items that the first base does not have
     std::vector<MergedItem> merged_;
+    std::vector<ItemRef> beams_;        ///< those, by view
     std::vector<MergedItem> differing_; ///< draggers and beams under one id
     std::vector<std::uint64_t> beam_seen_;
     std::vector<std::int32_t> ints_; ///< of the item being written

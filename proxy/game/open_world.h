@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace tw::game {
 
-/// The views of one tick, until it is decided that there are no more.
+/// The views of one tick, until it is decided that there are no more. Most of them have most of their
+/// items alike: of those only what differs is kept.
 class OpenWorld {
   public:
     /// Begins anew, with the memory it has.
@@ -33,26 +35,47 @@ class OpenWorld {
 
     /// What it keeps, at most; the same roster counts with each view that has it.
     [[nodiscard]] std::size_t bytes() const {
-        return ints_.size() * sizeof(std::int32_t) + stored_.size() * sizeof(Stored) +
-               rosters_ * kRosterBytes;
+        return ints_.size() * sizeof(std::int32_t) + runs_.size() * sizeof(SharedRun) +
+               stored_.size() * sizeof(Stored) + rosters_ * kRosterBytes;
     }
 
     /// What it has room for without asking for more.
     [[nodiscard]] std::size_t room() const { return ints_.capacity() * sizeof(std::int32_t); }
 
-    /// The one that says most first. They live until something changes here.
+    /// The one that says most first. They live until something changes here, or it is called again.
     void read(std::vector<View>& views) const;
 
   private:
-    struct Stored {
-        std::uint32_t session = 0;
-        std::int32_t version = 0;
-        snapshot::Dialect dialect = snapshot::Dialect::six;
-        std::shared_ptr<const record::Roster> roster{};
-        std::size_t begin = 0; ///< in ints_
+    /// A snapshot, in ints_.
+    struct Block {
+        std::size_t begin = 0;
         std::size_t num_items = 0;
         std::size_t num_ints = 0;
     };
+
+    struct Stored {
+        View view{}; ///< but for what it points at
+        std::shared_ptr<const record::Roster> roster{};
+        bool shares = false; ///< those of the bases that are in its runs
+        Block items{};
+        std::size_t runs = 0; ///< in runs_
+        std::size_t num_runs = 0;
+    };
+
+    /// Fewer are not worth another base: each view that comes is compared with it.
+    static constexpr std::size_t kWorthBase = 6;
+    /// What the first base lacks is put into it so often: the first views see what the others will.
+    static constexpr int kMostWidenings = 4;
+
+    [[nodiscard]] snapshot::SnapshotView items_of(const Block& block) const;
+    [[nodiscard]] Block keep(const snapshot::SnapshotView& items);
+    void keep_shared(const snapshot::SnapshotView& items, Stored& stored);
+    void add_base(const snapshot::SnapshotView& items);
+    /// Notes what a view has of the bases; returns the rest, which lives until the next call.
+    [[nodiscard]] snapshot::SnapshotView share(const snapshot::SnapshotView& items);
+    [[nodiscard]] bool is_wide_enough(const snapshot::SnapshotView& rest) const;
+    void widen(const snapshot::SnapshotView& rest);
+    void move_runs();
 
     /// Entries of a roster, up to the highest client id.
     static constexpr std::size_t kRosterBytes =
@@ -63,6 +86,16 @@ class OpenWorld {
     std::size_t rosters_ = 0; ///< views with one
     std::vector<Stored> stored_;
     snapshot::RawVector<std::int32_t> ints_; ///< blocks as of SnapshotView, one behind the other
+    std::vector<Block> bases_;
+    int widenings_ = 0; ///< of the first one
+    std::vector<SharedRun> runs_;
+    // Kept for their memory:
+    mutable std::vector<snapshot::SnapshotView> read_bases_; ///< as they stand in ints_
+    SharedItems found_;
+    snapshot::Snapshot wide_;
+    std::vector<std::uint32_t> moved_;       ///< of each item of the first base: where it is now
+    snapshot::RawVector<std::int32_t> rest_; ///< of a view, what no base has; as a block
+    snapshot::RawVector<std::int32_t> former_rest_;
 };
 
 /// The memory of ticks that are over, for those that begin: of all servers together, and no more than

@@ -123,7 +123,13 @@ void ServerWorlds::read_views(const OpenWorld& views) {
     if (six && types_.dialect() == snapshot::Dialect::seven) {
         begin_dialect(snapshot::Dialect::six);
     }
+    bool learned = false; // the bases, which are the same for all that share them
     for (const View& view : bench_->views) {
+        if (view.shares() && !std::exchange(learned, true)) {
+            for (const snapshot::SnapshotView& base : view.bases) {
+                types_.learn(base);
+            }
+        }
         types_.learn(view.items);
     }
     if (types_.dialect() == snapshot::Dialect::six &&

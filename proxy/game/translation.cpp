@@ -39,14 +39,8 @@ void each_name(const View& view, const Use& use) {
         });
         return;
     }
-    const auto keys = view.items.keys();
-    auto at = std::ranges::lower_bound(
-        keys, ItemKey{.type = snapshot::kClientInfoType, .id = 0}.packed());
-    for (; at != keys.end(); ++at) {
-        const ItemView item = view.items[static_cast<std::size_t>(at - keys.begin())];
-        if (item.key.type != snapshot::kClientInfoType) {
-            return;
-        }
+    for (const std::uint32_t place : view.places_of(snapshot::kClientInfoType)) {
+        const ItemView item = view.at(place);
         use(item.key.id, text_of(record::name_in(item.data)));
     }
 }

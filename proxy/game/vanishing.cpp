@@ -32,19 +32,18 @@ struct Point {
     std::int64_t y = 0;
 };
 
-std::optional<Point> point_in(const SnapshotView& items, ItemKey key, std::size_t x) {
-    const auto at = items.find(key);
-    if (!at || items[*at].data.size() < x + 2) {
+std::optional<Point> point_in(const View& view, ItemKey key, std::size_t x) {
+    const auto place = view.find(key);
+    if (!place || view.at(*place).data.size() < x + 2) {
         return std::nullopt;
     }
-    return Point{items[*at].data[x], items[*at].data[x + 1]};
+    return Point{view.at(*place).data[x], view.at(*place).data[x + 1]};
 }
 
 /// Whether what is there cannot be outside of what the view's client is sent.
 bool is_well_inside(const View& view, std::uint16_t character, Point place) {
-    const auto eye = view.own && !view.watches
-                         ? point_in(view.items, {character, *view.own}, kCharacterX)
-                         : std::nullopt;
+    const auto eye = view.own && !view.watches ? point_in(view, {character, *view.own}, kCharacterX)
+                                               : std::nullopt;
     if (!eye) {
         return false;
     }
@@ -124,15 +123,22 @@ void Vanishing::note_tees(snapshot::Tick tick, const Whereabouts& world,
         player.y = tee.data[kCharacterY];
         player.told = false;
         player.witnesses.clear();
-        for (const View& view : views) {
+        for (const View& view : vanilla ? views : std::span<const View>{}) {
             const bool own = view.own == tee.key.id && !view.watches;
-            if (player.witnesses.size() < kMaxWitnesses && !view.translated &&
-                view.items.find(tee.key) &&
-                (own || (vanilla && is_well_inside(view, character, {player.x, player.y})))) {
+            if (player.witnesses.size() < kMaxWitnesses && !view.translated && view.find(tee.key) &&
+                (own || is_well_inside(view, character, {player.x, player.y}))) {
                 player.witnesses.push_back(view.session);
             }
         }
     });
+    for (const View& view : vanilla ? std::span<const View>{} : views) {
+        const auto player = view.own && !view.watches && !view.translated ? players_.find(*view.own)
+                                                                          : players_.end();
+        if (player != players_.end() && player->second.last == tick &&
+            player->second.witnesses.size() < kMaxWitnesses && view.find({character, *view.own})) {
+            player->second.witnesses.push_back(view.session);
+        }
+    }
 }
 
 std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const Whereabouts& world,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <tuple>
 
 namespace tw::game {
@@ -103,6 +104,51 @@ View read_seven_view(std::uint32_t session, std::int32_t version, const Snapshot
     view.scoreboard = view.own && has_bit(items, {snapshot::kSevenPlayerInfoType, *view.own}, 0,
                                           kSevenScoreboardBit);
     return view;
+}
+
+namespace {
+
+/// Whether this item of the bases is the view's, too.
+bool has(std::span<const SharedRun> shared, std::uint32_t place) {
+    const auto behind = std::ranges::upper_bound(shared, place, {}, &SharedRun::base);
+    return behind != shared.begin() && place - std::prev(behind)->base < std::prev(behind)->count;
+}
+
+} // namespace
+
+std::optional<std::uint32_t> View::find(ItemKey key) const {
+    for (std::size_t base = 0; base < bases.size(); ++base) {
+        if (const auto at = bases[base].find(key)) {
+            const std::uint32_t place = BasePlace::make(base, *at);
+            if (has(shared, place)) {
+                return place | kOfBase;
+            }
+        }
+    }
+    const auto at = items.find(key);
+    return at ? std::optional{static_cast<std::uint32_t>(*at)} : std::nullopt;
+}
+
+std::vector<std::uint32_t> View::places_of(std::uint16_t type) const {
+    std::vector<std::uint32_t> places;
+    const auto add = [&](const SnapshotView& from, std::uint32_t first, const auto& is_mine) {
+        const auto keys = from.keys();
+        const ItemKey begin{.type = type, .id = 0};
+        auto at = std::ranges::lower_bound(keys, begin.packed());
+        for (; at != keys.end() && ItemKey::from_packed(*at).type == type; ++at) {
+            const auto place = first + static_cast<std::uint32_t>(at - keys.begin());
+            if (is_mine(place)) {
+                places.push_back(place);
+            }
+        }
+    };
+    for (std::size_t base = 0; base < bases.size(); ++base) {
+        add(bases[base], kOfBase | BasePlace::make(base, 0),
+            [this](std::uint32_t place) { return has(shared, place & ~kOfBase); });
+    }
+    add(items, 0, [](std::uint32_t /*place*/) { return true; });
+    std::ranges::sort(places, {}, [this](std::uint32_t place) { return at(place).key.id; });
+    return places;
 }
 
 bool says_more(const View& left, const View& right) {

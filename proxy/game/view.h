@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/game/shared_items.h"
 #include "proxy/record/roster.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace tw::game {
 
@@ -14,7 +16,11 @@ namespace tw::game {
 struct View {
     std::uint32_t session = 0;
     std::int32_t version = 0; ///< of its client; 0: vanilla
+    /// All its items; of a view that shares those of bases, the others.
     snapshot::SnapshotView items{};
+    /// What views of a tick have in common; the first one is what most of them have.
+    std::span<const snapshot::SnapshotView> bases{};
+    std::span<const SharedRun> shared{};    ///< items of the bases that the view has, too; rising
     bool translated = false;                ///< its client ids are not the server's
     std::optional<std::uint16_t> own{};     ///< the client id it was made for
     std::optional<std::uint16_t> watched{}; ///< whom its client watches
@@ -25,6 +31,23 @@ struct View {
     const record::Roster* roster = nullptr;
     /// Of item i: bits of its ints that it does not tell, as in record::Sightings; empty: none.
     std::span<const std::uint32_t> untold{};
+
+    /// Place of an item: an index into `items`, or with this bit a BasePlace.
+    static constexpr std::uint32_t kOfBase = std::uint32_t{1} << 31U;
+
+    [[nodiscard]] bool shares() const { return !bases.empty(); }
+
+    /// Place of the item with this key.
+    [[nodiscard]] std::optional<std::uint32_t> find(snapshot::ItemKey key) const;
+
+    [[nodiscard]] snapshot::ItemView at(std::uint32_t place) const {
+        const std::uint32_t of_base = place & ~kOfBase;
+        return place == of_base ? items[place]
+                                : bases[BasePlace::base_of(of_base)][BasePlace::index_of(of_base)];
+    }
+
+    /// Places of the items of a type, by id.
+    [[nodiscard]] std::vector<std::uint32_t> places_of(std::uint16_t type) const;
 };
 
 /// Reads whom a snapshot was made for. The ids are those of the snapshot.

@@ -243,23 +243,39 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
     out.append('}');
 }
 
+/// Items of a world are seen by few different sets of sessions. `seen_` holds those that were written,
+/// each followed by where its text begins and how long it is.
 void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t index,
                                 JsonBuffer& out) {
+    constexpr std::size_t kMostSets = 128;
     const auto seen = sightings.of(index);
-    if (!std::ranges::equal(seen, seen_)) {
-        seen_.assign(seen.begin(), seen.end());
-        seen_text_.clear();
-        seen_text_.append(record::kItemSeenBy.key.json());
-        char separator = '[';
-        sightings.each(index, [&](std::uint32_t session) {
-            seen_text_.append(separator);
-            seen_text_.append_int(std::int64_t{session});
-            separator = ',';
-            return false;
-        });
-        seen_text_.append(separator == '[' ? std::string_view{"[]"} : std::string_view{"]"});
+    const std::size_t stride = seen.size() + 2;
+    for (std::size_t at = 0; at < seen_.size(); at += stride) {
+        if (std::equal(seen.begin(), seen.end(), seen_.data() + at)) {
+            const std::uint64_t* const where = seen_.data() + at + seen.size();
+            return out.append(seen_text_.view().substr(where[0], where[1]));
+        }
     }
-    out.append(seen_text_.view());
+    if (seen_.size() >= kMostSets * stride) {
+        seen_.clear();
+    }
+    if (seen_.empty()) {
+        seen_text_.clear();
+    }
+    const std::size_t begin = seen_text_.view().size();
+    seen_text_.append(record::kItemSeenBy.key.json());
+    char separator = '[';
+    sightings.each(index, [&](std::uint32_t session) {
+        seen_text_.append(separator);
+        seen_text_.append_int(std::int64_t{session});
+        separator = ',';
+        return false;
+    });
+    seen_text_.append(separator == '[' ? std::string_view{"[]"} : std::string_view{"]"});
+    const std::string_view text = seen_text_.view().substr(begin);
+    out.append(text);
+    seen_.insert(seen_.end(), seen.begin(), seen.end());
+    seen_.insert(seen_.end(), {begin, text.size()});
 }
 
 void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out) {

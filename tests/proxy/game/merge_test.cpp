@@ -201,6 +201,20 @@ TEST_CASE("of several forms of one entity the one that says most is in the world
     CHECK(world.seen_by.at({kDescribed, 40}) == std::vector<std::uint32_t>{1, 2});
 }
 
+TEST_CASE("a dragger under the id of another laser is left out") {
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
+    const auto laser = [](std::int32_t kind) {
+        return std::vector<std::int32_t>{1, 2, 3, 4, 100, -1, kind, 0, 0};
+    };
+    Views views;
+    views.add(1, 19000, {{number, uuid}, {{kDescribed, 7}, laser(0)}});
+    views.add(2, 19000, {{number, uuid}, {{kDescribed, 7}, laser(4)}});
+    Merging merging;
+    const Outcome world = merging(views);
+    CHECK(world.items.at({kDescribed, 7}) == laser(0));
+    CHECK(world.seen_by.at({kDescribed, 7}) == std::vector<std::uint32_t>{1});
+}
+
 TEST_CASE("a dragger's beam is one, whatever ids views have it under") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const auto laser = [](std::int32_t x, std::int32_t owner) {

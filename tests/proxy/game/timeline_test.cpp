@@ -1,4 +1,4 @@
-// Covers: proxy/game/timeline.cpp, proxy/game/open_world.cpp
+// Covers: proxy/game/timeline.cpp
 #include "proxy/game/timeline.h"
 #include "tests/proxy/game/views.h"
 
