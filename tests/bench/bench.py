@@ -220,6 +220,15 @@ def relay_rows(path):
                "ratio": bar / max(added, 0.1), "bar": 1}
 
 
+def world_rows(program, rounds):
+    """Worlds of what 64 players were shown; world_cost itself looks that there is one for each tick."""
+    found = json.loads(subprocess.run([program, str(rounds)], check=True, capture_output=True, text=True).stdout)
+    for what, ms, bar in (("worlds of 64 players, beside decoding alone", "worlds_ms", None),
+                          ("... and their JSON with every item (bar: 1.15 x the CPU of decoding alone)", "lines_ms", 1 / 1.15)):
+        yield {"what": what, "unit": "us a snapshot", "ours": 1e3 * found[ms] / found["snapshots"],
+               "peer": 1e3 * found["decode_ms"] / found["snapshots"], "ratio": found["decode_ms"] / found[ms], "bar": bar}
+
+
 def print_table(rows, speed):
     print(f"\nyardstick: crc32 {speed:.2f} GB/s (the bars' machine: 2.6)\n")
     print(f"{'what':<92}{'ours':>12}{'peer':>12} {'unit':<15}{'ratio':>7}{'DDNet':>11}{'bar':>7}")
@@ -247,6 +256,7 @@ def main():
     twscope = os.path.join(args.build, "proxy/twscope")
     rows += decode_row(twscope, rounds, os.path.join(args.build, "bench-64.pcap"), values)
     rows += records_rows(twscope, rounds, os.path.join(args.build, "bench-64.pcap"), os.path.join(args.build, "bench-64.jsonl"))
+    rows += world_rows(os.path.join(args.build, "tests/bench/world_cost"), rounds)
     rows += offline_rows(twscope, 1 if args.quick else 3, os.path.join(args.build, "bench-4.pcap"))
     relay = os.path.join(args.build, "relay-bench.json")
     subprocess.run([sys.executable, os.path.join(HERE, "relay/relay_bench.py"), "--bin",

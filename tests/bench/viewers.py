@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What viewers of the live page cost, with 64 clients playing: CPU and memory with nobody, one, twenty and one that reads nothing.
+"""What viewers of the live page cost, with 64 clients playing: CPU, memory and the relay's round trip with nobody, one, twenty and one
+that reads nothing. The round trip holds the load generator's rounds of 200 us; what viewers add to it is what counts.
 
 Captured sessions of 64 players at the speed they were played (session_load of the preset `bench`). A viewer asks for what the page
 asks for: every snapshot of one session (--watch all: the world of all), the log by its usual filter, where the bytes go.
@@ -13,6 +14,7 @@ import pathlib
 import re
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -33,6 +35,36 @@ def cpu_seconds(pid):
             fields = stat.read().rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+class Trips:
+    """Round trips of small datagrams through the proxy, in a process of its own, until it is asked for them."""
+
+    SCRIPT = """
+import socket, sys, time
+line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+line.connect(("127.0.0.1", int(sys.argv[1])))
+line.settimeout(0.5)
+trips, lost, end = [], 0, time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    begin = time.perf_counter()
+    line.send(b"\\xff" * 32)
+    try:
+        line.recv(2048)
+        trips.append(time.perf_counter() - begin)
+    except TimeoutError:
+        lost += 1
+    time.sleep(0.005)
+trips.sort()
+print(*(1e6 * trips[int(len(trips) * share)] for share in (0.5, 0.95)), lost)
+"""
+
+    def __init__(self, port, seconds):
+        self.process = subprocess.Popen([sys.executable, "-c", self.SCRIPT, str(port), str(seconds)], stdout=subprocess.PIPE, text=True)
+
+    def result(self):
+        median, most, lost = self.process.communicate()[0].split()
+        return float(median), float(most), int(lost)
 
 
 class Viewer:
@@ -89,11 +121,12 @@ def main():
                 viewers += [Viewer(port, watch, reads) for reads in more]
             time.sleep(2)
             seen, cpu, begin = sum(viewer.bytes for viewer in viewers), cpu_seconds(proxy.pid), time.monotonic()
-            time.sleep(options.seconds)
+            trips = Trips(proxy.listen, options.seconds).result()
             wall = time.monotonic() - begin
             share = (cpu_seconds(proxy.pid) - cpu) / wall
             rate = (sum(viewer.bytes for viewer in viewers) - seen) / wall
-            print(f"{name:28} {100 * share:6.1f} % of a core  {rss(proxy.pid) / MIB:7.1f} MiB  {rate / 1e3:9.1f} kB/s to viewers",
+            print(f"{name:28} {100 * share:6.1f} % of a core  {rss(proxy.pid) / MIB:7.1f} MiB  {rate / 1e3:9.1f} kB/s to viewers"
+                  f"  round trip {trips[0]:6.0f} us (95 %: {trips[1]:.0f}), {trips[2]} lost",
                   flush=True)
         load.kill()
         proxy.end()

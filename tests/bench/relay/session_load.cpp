@@ -3,7 +3,8 @@
 //
 // Session i is the captured session i modulo their number, from its handshake to its end, and then
 // again. Sessions are spread evenly over time. Until the handshake is over an end speaks only when
-// it has heard what the other said before. Reports one JSON object.
+// it has heard what the other said before. Whoever else sends gets back what it sent. Reports one JSON
+// object.
 
 #include "tests/bench/relay/load_support.h"
 #include "tests/bench/relay/session_script.h"
@@ -319,9 +320,12 @@ class Load {
                 const auto found = by_name_.find(name_key(batch_->names[i]));
                 if (found != by_name_.end()) {
                     ++sessions_[found->second].heard[1];
+                    ++total_.received;
+                } else { // somebody measures the way there and back
+                    ::sendto(server_, batch_->buffers[i].data(), batch_->messages[i].msg_len, 0,
+                             bench::as_sockaddr(&batch_->names[i]), sizeof batch_->names[i]);
                 }
             }
-            total_.received += count;
         }
         if (now < next_sweep_) {
             return;
