@@ -179,6 +179,12 @@ record::SessionStats Decoding::finish_worlds() {
     if (worlds_) {
         worlds_->finish();
         worlds_->totals().add_findings_to(totals);
+        if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
+            fmt::print(stderr,
+                       "twscope: {} snapshots are in no world: more than {} servers play at one "
+                       "time; name one with --server\n",
+                       dropped, game::Merger::kMaxServers);
+        }
     }
     return totals;
 }

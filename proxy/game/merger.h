@@ -28,9 +28,7 @@ class Merger final : public InputSink {
     static constexpr std::size_t kMaxBytes = std::size_t{96} << 20U;
 
     /// `objects`: what is known of items. Worlds, and what is found while making them, go to `sink`.
-    /// `patience`: see Timeline.
-    Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink,
-           snapshot::Tick patience = Timeline::kPatience)
+    Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink, Patience patience = {})
         : bench_{objects, patience}, sink_{&sink} {}
 
     void on_input(const Input& input) override;

@@ -34,11 +34,11 @@ struct WorldTotals {
 
 /// What the servers' worlds are made with, one after the other: its memory is there once.
 struct Workbench {
-    Workbench(const snapshot::ObjectSet& known, snapshot::Tick ticks)
+    Workbench(const snapshot::ObjectSet& known, Patience ticks)
         : objects{&known}, patience{ticks}, seven_as_six{known} {}
 
     const snapshot::ObjectSet* objects;
-    snapshot::Tick patience; ///< see Timeline
+    Patience patience;
     OpenWorlds open_worlds{};
     SevenAsSix seven_as_six;
     ViewMerge merge{};

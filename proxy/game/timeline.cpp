@@ -143,10 +143,10 @@ bool Timeline::is_due(const Session& session, Tick tick) const {
 }
 
 bool Timeline::may_close(Tick tick) const {
-    if (*newest_ >= Wide{tick} + kLongest) {
+    if (*newest_ >= Wide{tick} + patience_.most) {
         return true;
     }
-    return *newest_ >= Wide{tick} + patience_ &&
+    return *newest_ >= Wide{tick} + patience_.least &&
            std::ranges::none_of(sessions_,
                                 [&](const auto& each) { return is_due(each.second, tick); });
 }

@@ -29,9 +29,16 @@ struct Lateness {
     std::uint64_t stray = 0; ///< of another run of the server, or of none
 };
 
+/// How many ticks a world waits for views.
+struct Patience {
+    snapshot::Tick least =
+        4; ///< they come that much out of order; and who joins is not known before
+    snapshot::Tick most = 50; ///< where a session is behind
+};
+
 /// The ticks of one server: gathers the views of each, and decides when a tick has all it will get.
-/// A tick closes when the newest is `patience` ahead and each session at full rate has reached it; at
-/// the latest kLongest ticks later, or after kSilence without anything from the server. Ticks close
+/// A tick closes when the newest is Patience::least ahead and each session at full rate has reached it;
+/// at the latest Patience::most ticks later, or after kSilence without anything from the server. Ticks close
 /// in order, whatever order views come in.
 ///
 /// A run is one start of the server or map: its ticks count from 0, so that its views must not be
@@ -43,14 +50,11 @@ class Timeline {
   public:
     using Close = std::function<void(const ClosedWorld& world)>;
 
-    /// Views come this much out of order; and who joins is not waited for.
-    static constexpr snapshot::Tick kPatience = 4;
     static constexpr snapshot::Tick kLongest = 50;
     static constexpr record::Timestamp kSilence = 1'000'000'000;
 
     /// `memory`: shared with others; has to outlive it. `run`: the one before its first.
-    Timeline(Close close, OpenWorlds& memory, std::uint32_t run = 0,
-             snapshot::Tick patience = kPatience)
+    Timeline(Close close, OpenWorlds& memory, std::uint32_t run = 0, Patience patience = {})
         : close_{std::move(close)}, memory_{&memory}, run_{run}, patience_{patience} {}
 
     void enter(std::uint32_t session);
@@ -102,7 +106,7 @@ class Timeline {
     OpenWorlds* memory_;
     std::size_t bytes_ = 0; ///< of the open ones
     std::uint32_t run_;
-    snapshot::Tick patience_;
+    Patience patience_;
     std::uint64_t fitted_ = 0; ///< views of all sessions that were of the run at hand
     std::optional<snapshot::Tick> newest_;
     std::optional<snapshot::Tick> emitted_;

@@ -20,7 +20,8 @@ constexpr record::Timestamp kOnTheWay = 50'000'000;
 constexpr std::chrono::milliseconds kPause{20};
 /// People who look see what comes late: for them alone a world is made as soon as all views are there.
 constexpr std::chrono::milliseconds kPauseOfPage{5};
-constexpr snapshot::Tick kPatienceOfPage = 0;
+/// Who is behind is not waited for as long as for records: a tee may be missing for a moment.
+constexpr game::Patience kPatienceOfPage{.least = 0, .most = 6};
 constexpr std::chrono::milliseconds kFlushEvery{100};
 /// Sessions come and go while nobody looks: what is said of them is taken out now and then.
 constexpr std::chrono::milliseconds kIdle{1000};
@@ -33,9 +34,8 @@ const snapshot::ObjectSet& objects_of(const WorldOptions& options) {
 
 WorldRun::WorldRun(const WorldOptions& options, unsigned workers)
     : expectations_{options.expectations}, merger_{objects_of(options), sinks_,
-                                                   options.for_page_only
-                                                       ? kPatienceOfPage
-                                                       : game::Timeline::kPatience} {
+                                                   options.for_page_only ? kPatienceOfPage
+                                                                         : game::Patience{}} {
     if (options.page != nullptr) {
         sinks_.add(page_.emplace(*options.page, objects_of(options)));
     }
@@ -161,6 +161,11 @@ void WorldRun::finish() {
         thread_.join();
         if (demos_) {
             report_demos();
+        }
+        if (const auto dropped = totals().worlds.dropped; dropped != 0 && wake_ == nullptr) {
+            spdlog::warn("{} snapshots are in no world: there were too many servers at one time, "
+                         "or more came than could be made worlds of",
+                         dropped);
         }
     }
 }

@@ -15,9 +15,9 @@ constexpr record::Timestamp kTick = 20'000'000;
 
 /// A timeline, and what it closed: "100:2!" is tick 100 with two views, and not complete.
 struct Script {
-    explicit Script(snapshot::Tick ticks = game::Timeline::kPatience) : patience{ticks} {}
+    explicit Script(game::Patience ticks = {}) : patience{ticks} {}
 
-    snapshot::Tick patience;
+    game::Patience patience;
     std::vector<std::string> closed;
     game::OpenWorlds memory;
     game::Timeline timeline{[this](const game::ClosedWorld& world) {
@@ -57,7 +57,7 @@ TEST_CASE("a tick closes when all who get every tick have reached it") {
 }
 
 TEST_CASE("without patience a tick closes with the last of those who were there before") {
-    Script script{0};
+    Script script{{.least = 0, .most = 6}};
     for (snapshot::Tick tick = 100; tick <= 104; tick += 2) {
         script.at(1, tick);
         script.at(2, tick); // too late for the tick with which both begin
@@ -67,6 +67,11 @@ TEST_CASE("without patience a tick closes with the last of those who were there 
     CHECK(script.closed.size() == 3);
     script.at(1, 106);
     CHECK(script.closed.size() == 4);
+    script.at(1, 108); // and nothing of the other
+    script.at(1, 112);
+    CHECK(script.closed.size() == 4);
+    script.at(1, 114);
+    CHECK(script.closed.back() == "108:1!");
 }
 
 TEST_CASE("whoever is behind is waited for, but no longer than a second") {
