@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -51,8 +52,8 @@ Outcome merge(const std::vector<game::View>& views) {
     const auto items = merge.items();
     for (std::size_t i = 0; i < items.size(); ++i) {
         outcome.items[items[i].key] = {items[i].data.begin(), items[i].data.end()};
-        auto& [sessions, untold] = outcome.seen[items[i].key];
-        untold = merge.sightings().untold[i];
+        std::vector<std::uint32_t>& sessions = std::get<0>(outcome.seen[items[i].key]);
+        std::get<1>(outcome.seen[items[i].key]) = merge.sightings().untold[i];
         merge.sightings().each(i, [&](std::uint32_t session) {
             sessions.push_back(session);
             return false;
@@ -124,9 +125,7 @@ TEST_CASE("the world of what is kept of views is that of the views") {
         game::OpenWorld kept;
         kept.begin(100, 0);
         std::vector<std::uint16_t> order(20);
-        for (std::uint16_t i = 0; i < order.size(); ++i) {
-            order[i] = i;
-        }
+        std::iota(order.begin(), order.end(), std::uint16_t{0});
         std::shuffle(order.begin(), order.end(), std::mt19937{seed});
         std::vector<snapshot::Snapshot> snapshots;
         for (const std::uint16_t client : order) {
