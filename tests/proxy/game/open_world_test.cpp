@@ -32,8 +32,6 @@ struct Outcome {
     std::map<ItemKey, std::tuple<std::vector<std::uint32_t>, std::uint32_t>> seen;
     std::vector<std::tuple<ItemKey, std::string_view, std::int32_t, std::int32_t, std::uint32_t>>
         differences;
-
-    friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
 Outcome merge(const std::vector<game::View>& views) {
