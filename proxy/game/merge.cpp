@@ -286,8 +286,13 @@ void ViewMerge::gather() {
 /// What was found item by item is told view by view.
 void ViewMerge::order_as_views() {
     if (differences_ != nullptr) {
-        std::ranges::stable_sort(*differences_, {}, [this](const Difference& difference) {
-            return std::ranges::find(views_, difference.session, &View::session) - views_.begin();
+        std::vector<std::uint32_t> ranks(views_.size()); // by place in sessions_
+        for (std::uint32_t view = 0; view < views_.size(); ++view) {
+            ranks[slots_[view]] = view;
+        }
+        std::ranges::stable_sort(*differences_, {}, [&](const Difference& difference) {
+            const auto at = std::ranges::lower_bound(sessions_, difference.session);
+            return ranks[static_cast<std::size_t>(at - sessions_.begin())];
         });
     }
     const auto beams = items_.differing_beams();

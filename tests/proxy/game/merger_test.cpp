@@ -193,12 +193,13 @@ TEST_CASE("one server with very much in a tick keeps no more than the budget") {
         static_cast<std::uint32_t>(game::Merger::kMaxBytes / large.view().size_bytes() / 8);
     // No two views have anything in common: that would be kept once.
     Items different;
-    const auto make_different = [&](std::uint32_t session) {
+    std::vector<snapshot::Snapshot> shown;
+    for (std::uint32_t session = 0; session <= sessions; ++session) {
         for (std::uint16_t i = 0; i < 1000; ++i) {
             different[{9, i}] = std::vector<std::int32_t>(14, static_cast<std::int32_t>(session));
         }
-        return to_snapshot(different);
-    };
+        shown.push_back(to_snapshot(different));
+    }
     for (std::uint32_t session = 1; session <= sessions; ++session) {
         attack.open(session, "one:1");
     }
@@ -207,7 +208,7 @@ TEST_CASE("one server with very much in a tick keeps no more than the budget") {
     attack.show(9999, 100, large);
     for (snapshot::Tick tick = 100; tick < 140; tick += 2) {
         for (std::uint32_t session = 1; session <= sessions; ++session) {
-            attack.show(session, tick, make_different(session));
+            attack.show(session, tick, shown[session]);
         }
     }
     CHECK(attack.most > game::Merger::kMaxBytes / 2);
