@@ -206,7 +206,7 @@ TEST_CASE("one server with very much in a tick keeps no more than the budget") {
     attack.open(9999, "one:1");
     attack.show(9999, 98, large); // never gets further
     attack.show(9999, 100, large);
-    for (snapshot::Tick tick = 100; tick < 140; tick += 2) {
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         for (std::uint32_t session = 1; session <= sessions; ++session) {
             attack.show(session, tick, shown[session]);
         }
