@@ -22,6 +22,10 @@ void View::merge(const View& other) {
         findings.pop_front();
     }
     accounts.insert(accounts.end(), other.accounts.begin(), other.accounts.end());
+    for (const auto& [name, seen] : other.servers) {
+        servers[name].players += seen.players;
+        servers[name].findings += seen.findings;
+    }
     for (const auto& [type, count] : other.items) {
         items[type] += count;
     }

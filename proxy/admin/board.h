@@ -20,6 +20,7 @@ namespace tw::admin {
 struct SessionView {
     std::uint32_t number = 0;
     std::string client{};
+    std::string server_name{}; ///< of the configuration; empty: it has none
     std::string protocol{};
     std::string map{};
     std::optional<std::array<std::uint8_t, 32>> map_sha256{}; ///< nothing: the map is not here
@@ -56,6 +57,12 @@ struct Account {
     std::shared_ptr<const std::string> lines; ///< as JSON; the same for every reader
 };
 
+/// What was seen of a server that has a name.
+struct ServerView {
+    std::uint64_t players = 0;  ///< sessions that are connected
+    std::uint64_t findings = 0; ///< warnings and errors so far
+};
+
 /// What one worker saw, or all of them together.
 struct View {
     /// Sessions beyond this are only counted: nobody reads a longer table.
@@ -68,6 +75,7 @@ struct View {
     std::vector<SessionView> sessions{};
     std::deque<FindingLine> findings{}; ///< oldest first
     std::vector<Account> accounts{};
+    std::map<std::string, ServerView, std::less<>> servers{}; ///< by name
     std::map<std::string, std::uint64_t, std::less<>> items{}; ///< in rebuilt snapshots, by type
 
     void merge(const View& other);

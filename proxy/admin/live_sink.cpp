@@ -57,6 +57,8 @@ void LiveSink::see(const record::SessionRecord& record) {
     }
     known.view.client = record.client;
     known.view.protocol = record.protocol;
+    known.view.server_name = record.head.server_name;
+    known.connected = record.event == record::SessionEvent::established;
 }
 
 void LiveSink::see(const record::MapRecord& record) {
@@ -107,6 +109,9 @@ void LiveSink::see(const record::FindingRecord& record) {
     if (severity == record::Severity::info) {
         return;
     }
+    if (!record.head.server_name.empty()) {
+        ++server_findings_[std::string{record.head.server_name}];
+    }
     if (findings_.size() == View::kMaxFindings) {
         findings_.pop_front();
     }
@@ -127,6 +132,7 @@ void LiveSink::fill(View& view, const inspect::Inspector& inspector) {
         add_session(view, number, stats);
     });
     std::erase_if(sessions_, [&](const auto& known) { return !open.contains(known.first); });
+    count_players(view);
     for (std::size_t i = 0; i < items_.size(); ++i) {
         if (items_[i] != 0) {
             view.items[std::string{item_names_[i]}] += items_[i];
@@ -134,6 +140,17 @@ void LiveSink::fill(View& view, const inspect::Inspector& inspector) {
     }
     if (unknown_items_ != 0) {
         view.items["unknown"] += unknown_items_;
+    }
+}
+
+void LiveSink::count_players(View& view) const {
+    for (const auto& [unused, known] : sessions_) {
+        if (known.connected && !known.view.server_name.empty()) {
+            ++view.servers[known.view.server_name].players;
+        }
+    }
+    for (const auto& [name, count] : server_findings_) {
+        view.servers[name].findings += count;
     }
 }
 

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +31,7 @@ class LiveSink final : public record::RecordSink {
     /// What only records say of a session.
     struct Known {
         SessionView view{};
+        bool connected = false; ///< its last event was that
         record::Timestamp looked = 0; ///< when the tee was looked for
     };
 
@@ -38,10 +41,12 @@ class LiveSink final : public record::RecordSink {
     void see(const record::FindingRecord& record);
     void count_items(const record::SnapshotRecord& record);
     void add_session(View& view, std::uint32_t number, const record::SessionStats& stats) const;
+    void count_players(View& view) const;
 
     const snapshot::ObjectSet* objects_;
     std::unordered_map<std::uint32_t, Known> sessions_;
     std::deque<FindingLine> findings_;
+    std::map<std::string, std::uint64_t, std::less<>> server_findings_; ///< by its name
     std::vector<std::uint64_t> items_; ///< by ObjectSet::index_of
     std::vector<std::string_view> item_names_;
     std::uint64_t unknown_items_ = 0;

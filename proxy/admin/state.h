@@ -35,6 +35,15 @@ struct RelayState {
     std::uint64_t kernel_dropped = 0;
 };
 
+/// One of several servers.
+struct ServerState {
+    std::string name{}; ///< of the configuration
+    std::string address{};
+    std::vector<std::string> listen{};
+    bool silent = false; ///< it does not answer any session
+    RelayState relay{};
+};
+
 /// A server that does not answer any session.
 struct SilenceState {
     std::int64_t since_ms = 0;    ///< since 1970: the first datagram without an answer
@@ -73,8 +82,9 @@ struct State {
     std::int64_t now_ms = 0;     ///< since 1970
     std::int64_t started_ms = 0; ///< since 1970
     std::vector<std::string> listen{};
-    std::string server{};
-    std::optional<SilenceState> server_silent{}; ///< nothing: it answers, or nobody asks it
+    std::string server{}; ///< the first
+    std::optional<SilenceState> server_silent{}; ///< nothing: all answer, or nobody asks them
+    std::vector<ServerState> servers{};          ///< those with names
     std::string impairment{};                    ///< as relay::parse_impairment reads it
     std::optional<ImpairmentChange> impaired{};  ///< the last change from the page
     std::uint32_t observer = 1; ///< which one of the run this is: more than 1, it was started again

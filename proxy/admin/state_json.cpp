@@ -59,7 +59,7 @@ json::value map_id(const SessionView& session) {
 json::array sessions_json(const View& view) {
     json::array sessions;
     for (const SessionView& session : view.sessions) {
-        sessions.push_back(json::object{{"number", session.number},
+        json::object told{{"number", session.number},
                                         {"client", session.client},
                                         {"protocol", session.protocol},
                                         {"map", session.map},
@@ -76,9 +76,31 @@ json::array sessions_json(const View& view) {
                                         {"frozen_ms", session.frozen_ms},
                                         {"ack_lag_ticks", session.ack_lag_ticks},
                                         {"largest_snapshot", session.largest_snapshot},
-                                        {"findings", session.findings}});
+                                        {"findings", session.findings}};
+        if (!session.server_name.empty()) {
+            told["server_name"] = session.server_name;
+        }
+        sessions.push_back(std::move(told));
     }
     return sessions;
+}
+
+/// Servers with names, and what was seen of them.
+json::array servers_json(const State& state) {
+    json::array servers;
+    for (const ServerState& server : state.servers) {
+        const auto found = state.view.servers.find(server.name);
+        const ServerView seen = found == state.view.servers.end() ? ServerView{} : found->second;
+        servers.push_back(
+            json::object{{"name", server.name},
+                         {"server", server.address},
+                         {"listen", json::array(server.listen.begin(), server.listen.end())},
+                         {"silent", server.silent},
+                         {"players", seen.players},
+                         {"findings", seen.findings},
+                         {"relay", relay_json(server.relay)}});
+    }
+    return servers;
 }
 
 /// What became of the snapshots, and how many never came.
@@ -187,6 +209,7 @@ std::string state_json(const State& state) {
                         {"listen", json::array(state.listen.begin(), state.listen.end())},
                         {"server", state.server},
                         {"server_silent", state.server_silent.has_value()},
+                        {"servers", servers_json(state)},
                         {"impairment", state.impairment},
                         {"impaired_by", impaired_json(state)},
                         {"observer", state.observer},

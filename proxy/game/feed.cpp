@@ -7,7 +7,8 @@ namespace tw::game {
 namespace {
 
 Input begin(Input::Kind kind, const record::RecordHead& head) {
-    return {.kind = kind, .time = head.time, .session = head.session};
+    return {
+        .kind = kind, .time = head.time, .session = head.session, .server_name = head.server_name};
 }
 
 } // namespace

@@ -24,6 +24,7 @@ struct Input {
     record::Timestamp time = 0;
     std::uint32_t session = 0;
     std::string_view server{};
+    std::string_view server_name{}; ///< lives as long as the run; empty: it has none
     const record::MapRecord* map = nullptr;
     snapshot::Tick tick = 0;
     snapshot::SnapshotView items{};

@@ -52,16 +52,15 @@ bool Merger::evict_idle(record::Timestamp now) {
     return true;
 }
 
-ServerWorlds* Merger::find_server(std::string_view name, record::Timestamp now) {
-    if (const auto server = servers_.find(name); server != servers_.end()) {
-        return server->second.get();
+ServerWorlds* Merger::find_server(const ServerId& server, record::Timestamp now) {
+    if (const auto known = servers_.find(server); known != servers_.end()) {
+        return known->second.get();
     }
     if (servers_.size() >= kMaxServers && !evict_idle(now)) {
         return nullptr;
     }
-    std::string key{name};
-    auto worlds = std::make_unique<ServerWorlds>(key, bench_, *sink_, run_);
-    return servers_.emplace(std::move(key), std::move(worlds)).first->second.get();
+    auto worlds = std::make_unique<ServerWorlds>(server, bench_, *sink_, run_);
+    return servers_.emplace(server, std::move(worlds)).first->second.get();
 }
 
 ServerWorlds* Merger::worlds_of(std::uint32_t number, const Input& input) {
@@ -70,7 +69,10 @@ ServerWorlds* Merger::worlds_of(std::uint32_t number, const Input& input) {
         if (input.kind != Input::Kind::open) {
             return nullptr;
         }
-        known = sessions_.emplace(number, Session{.server = std::string{input.server}}).first;
+        known = sessions_
+                    .emplace(number, Session{.server = {.address = std::string{input.server},
+                                                        .name = input.server_name}})
+                    .first;
     }
     Session& session = known->second;
     if (session.worlds == nullptr && input.kind != Input::Kind::close) {

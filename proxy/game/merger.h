@@ -45,16 +45,17 @@ class Merger final : public InputSink {
 
   private:
     struct Session {
-        std::string server;
+        ServerId server;
         ServerWorlds* worlds = nullptr; ///< null: there was no room for its server
     };
 
-    using Servers = std::map<std::string, std::unique_ptr<ServerWorlds>, std::less<>>;
+    /// By address, and by the name that the configuration has for it.
+    using Servers = std::map<ServerId, std::unique_ptr<ServerWorlds>>;
 
     void pass_time(record::Timestamp now);
     /// The session's, where there is room for its server.
     [[nodiscard]] ServerWorlds* worlds_of(std::uint32_t number, const Input& input);
-    [[nodiscard]] ServerWorlds* find_server(std::string_view name, record::Timestamp now);
+    [[nodiscard]] ServerWorlds* find_server(const ServerId& server, record::Timestamp now);
     /// False: none is idle.
     [[nodiscard]] bool evict_idle(record::Timestamp now);
     void tell(ServerWorlds& worlds, const Input& input);

@@ -32,7 +32,7 @@ void WorldTotals::add_findings_to(record::SessionStats& stats) const {
     }
 }
 
-ServerWorlds::ServerWorlds(std::string server, Workbench& bench, record::RecordSink& sink,
+ServerWorlds::ServerWorlds(ServerId server, Workbench& bench, record::RecordSink& sink,
                            std::uint32_t run)
     : server_{std::move(server)}, bench_{&bench}, sink_{&sink}, types_{*bench.objects},
       timeline_{[this](const ClosedWorld& closed) { close(closed); }, bench.open_worlds, run,
@@ -171,6 +171,7 @@ void ServerWorlds::find_place() {
 }
 
 void ServerWorlds::tell(record::FindingRecord finding) {
+    finding.head.server_name = server_.name;
     ++totals_.findings[static_cast<std::size_t>(finding.id)];
     sink_->on_record(&finding);
 }
@@ -221,9 +222,9 @@ void ServerWorlds::close(const ClosedWorld& closed) {
     find_place();
     bench_->differences.clear();
     const snapshot::Tick tick = closed.views->tick();
-    record::WorldRecord world{.head = {.time = closed.views->time()},
+    record::WorldRecord world{.head = {.time = closed.views->time(), .server_name = server_.name},
                               .tick = tick,
-                              .server = server_,
+                              .server = server_.address,
                               .run = closed.run,
                               .views = static_cast<std::uint32_t>(bench_->views.size()),
                               .complete = closed.complete,

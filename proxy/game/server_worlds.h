@@ -12,6 +12,7 @@
 #include "proxy/record/stats.h"
 #include "snapshot/object_set.h"
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw::game {
@@ -46,11 +48,20 @@ struct Workbench {
     std::vector<Difference> differences{};
 };
 
+/// Which server it is: its address, and the name that the configuration has for it, which lives as
+/// long as the run; empty: none.
+struct ServerId {
+    std::string address;
+    std::string_view name{};
+
+    friend auto operator<=>(const ServerId&, const ServerId&) = default;
+};
+
 /// The worlds of one server: one record for each tick that any session was sent.
 class ServerWorlds {
   public:
     /// `bench`: has to outlive it. `run`: the one before its first.
-    ServerWorlds(std::string server, Workbench& bench, record::RecordSink& sink,
+    ServerWorlds(ServerId server, Workbench& bench, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
     void on_input(const Input& input);
@@ -94,7 +105,7 @@ class ServerWorlds {
     void tell_differences(const record::WorldRecord& world);
     void tell_vanished(const record::WorldRecord& world);
 
-    std::string server_;
+    ServerId server_;
     Workbench* bench_;
     record::RecordSink* sink_;
     record::TypeNames types_;

@@ -54,10 +54,12 @@ void Inspector::shed(record::Timestamp time) {
 }
 
 void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string client,
-                        std::string server, std::optional<Legacy> legacy) {
+                        std::string server, std::optional<Legacy> legacy,
+                        std::string_view server_name) {
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
                                              *maps_, *sink_);
+    session->name_server(server_name);
     session->open(time);
     if (legacy) {
         session->inherit(*std::move(legacy));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -32,9 +33,10 @@ class Inspector {
     Inspector& operator=(Inspector&&) = delete;
 
     /// `key` names the session for the calls that follow; it must not be in use. `legacy`: of the
-    /// observer that looked at it until now; sound.
+    /// observer that looked at it until now; sound. `server_name`: lives as long as the run; empty:
+    /// the server has none.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
-                 std::optional<Legacy> legacy = std::nullopt);
+                 std::optional<Legacy> legacy = std::nullopt, std::string_view server_name = {});
     /// What another observer needs to go on with it; nothing for one that is not known.
     [[nodiscard]] std::optional<Legacy> leave(std::uint64_t key) const;
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,

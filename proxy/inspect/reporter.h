@@ -4,6 +4,8 @@
 #include "proxy/record/stats.h"
 
 #include <bitset>
+#include <optional>
+#include <string_view>
 
 namespace tw::inspect {
 
@@ -13,6 +15,9 @@ class Reporter {
     Reporter(std::uint32_t session, record::RecordSink& sink) : sink_{&sink} {
         head_.session = session;
     }
+
+    /// Its server has a name; which lives as long as the run.
+    void name_server(std::string_view name) { head_.server_name = name; }
 
     /// The datagram at hand: every record from here on carries its time and direction.
     void begin(record::Timestamp time, std::optional<wire::Direction> direction) {
@@ -25,7 +30,10 @@ class Reporter {
 
     /// The head without a direction, for what concerns the session as a whole.
     [[nodiscard]] record::RecordHead session_head() const {
-        return {.time = head_.time, .session = head_.session, .direction = std::nullopt};
+        return {.time = head_.time,
+                .session = head_.session,
+                .direction = std::nullopt,
+                .server_name = head_.server_name};
     }
 
     template <typename T>

@@ -50,6 +50,9 @@ class Session {
     Session(std::uint32_t number, std::string client, std::string server, const Options& options,
             MapSource& maps, record::RecordSink& sink);
 
+    /// Its server has a name, which lives as long as the run. Before anything else.
+    void name_server(std::string_view name) { reporter_.name_server(name); }
+
     void open(record::Timestamp time);
     void on_datagram(record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, Workspace& workspace);

@@ -17,6 +17,11 @@ struct TypedHead {
     std::size_t type; ///< index in Record
 };
 
+/// A text that is absent when there is none.
+constexpr std::optional<std::string_view> some(std::string_view text) {
+    return text.empty() ? std::nullopt : std::optional{text};
+}
+
 /// What stands in front of every record.
 inline constexpr auto kHeadSchema =
     schema(key(
@@ -40,12 +45,11 @@ inline constexpr auto kHeadSchema =
                    return Word<kDirectionNames>{
                        kDirectionNames[static_cast<std::size_t>(*r.head->direction)]};
                },
-               "`c2s` or `s2c`; absent where the record is about the session."));
-
-/// A text that is absent when there is none.
-constexpr std::optional<std::string_view> some(std::string_view text) {
-    return text.empty() ? std::nullopt : std::optional{text};
-}
+               "`c2s` or `s2c`; absent where the record is about the session."),
+           key(
+               "server_name", [](const TypedHead& r) { return some(r.head->server_name); },
+               "The server's name in the configuration (`-s NAME=HOST:PORT`); absent where servers "
+               "have none."));
 
 template <typename Value>
 constexpr std::optional<Value> only_if(bool there, Value value) {
@@ -71,7 +75,7 @@ inline constexpr auto kSessionSchema = schema(
         [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },
         "Of a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
         "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
-        "`end of capture`, `end of demo`."),
+        "`removed` (its server was taken out), `end of capture`, `end of demo`."),
     key(
         "again", [](const SessionRecord& r) { return only_if(r.again, true); },
         "True of a session that is open while a segment begins: what was written of it before, as "

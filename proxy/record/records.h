@@ -28,6 +28,8 @@ struct RecordHead {
     Timestamp time = 0;
     std::uint32_t session = 0; ///< from 1 in order of appearance; 0: the run as a whole
     std::optional<wire::Direction> direction{};
+    /// Of the configuration, where it names servers; lives as long as the run.
+    std::string_view server_name{};
 };
 
 enum class SessionEvent : std::uint8_t { open, established, close };

@@ -10,50 +10,25 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kShortestTick{5};
-constexpr milliseconds kLongestTick{100};
-/// A session is closed at most this part of its time too late.
-constexpr int kLooksPerTimeout = 8;
-constexpr milliseconds kLongestBetweenLooks{1000};
-/// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
-constexpr std::size_t kLooksPerSweep = 32;
 /// A server that has said nothing for so long, and has another address by now, is not there any more.
 constexpr std::uint32_t kLeftBehindMs = 5000;
 /// A client that the server does not answer repeats itself at least this often.
 constexpr std::uint32_t kRepeatsWithinMs = 1000;
 
-milliseconds tick_for(const Shared& shared) {
-    const auto shortest =
-        std::min({shared.idle_timeout, shared.limits.unproven_time, shared.limits.connless_time});
-    return std::clamp(shortest / kLooksPerTimeout, kShortestTick, kLongestTick);
-}
-
-bool has_waiting_datagrams(const Session& session) {
-    return session.lines != nullptr && session.lines->waiting != 0;
-}
-
 } // namespace
 
-Door::Door(Shared& shared, std::span<const Listener> listeners, int ready_set, Tap& tap,
-           LiveCounters& counters, Time started)
+Door::Door(Shared& shared, const std::vector<Listener>& listeners, int ready_set, Tap& tap,
+           LiveCounters& counters, Rounds& rounds)
     : shared_{shared}, maker_{shared, listeners, ready_set}, tap_{&tap}, counters_{&counters},
-      gate_{shared.limits, shared.pools}, sessions_{shared.max_sessions}, started_{started},
-      tick_{tick_for(shared)} {}
+      gate_{shared.limits, shared.pools}, sessions_{shared.max_sessions}, rounds_{&rounds},
+      now_{&rounds.now()} {}
 
 Door::~Door() {
     sessions_.for_each([&](Session& session) {
-        shared_.upstreams.close(session.upstream);
+        close_upstream(session);
         shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
     });
-    free_left(true);
-}
-
-Timestamp Door::begin_batch(Time now) noexcept {
-    now_ = {.steady = now,
-            .ms = static_cast<std::uint32_t>(
-                std::chrono::duration_cast<milliseconds>(now - started_).count()),
-            .utc = now_utc()};
-    return now_.utc;
+    rounds_->free_left(true);
 }
 
 Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, ListenerIndex listener) {
@@ -62,11 +37,11 @@ Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, Listen
     if (known == nullptr) {
         return let_in(client, header, datagram, listener);
     }
-    if (!known->budget.take(now_.ms)) {
+    if (!known->budget.take(now_->ms)) {
         counters_->admission.rate.add(1);
         return nullptr;
     }
-    known->last_heard_ms = now_.ms;
+    known->last_heard_ms = now_->ms;
     return known;
 }
 
@@ -75,12 +50,12 @@ Session* Door::let_in(const Endpoint& client, msghdr& header, std::span<const st
     ProofMemory proof;
     Standing standing = Standing::proven;
     if (shared_.prove != nullptr) {
-        if (!gate_.may_knock(client, now_.ms)) {
+        if (!gate_.may_knock(client, now_->ms)) {
             counters_->admission.flood.add(1);
             return nullptr;
         }
         standing = shared_.prove(proof, Direction::c2s, datagram);
-        if (!gate_.may_enter(client, standing, datagram, now_.ms)) {
+        if (!gate_.may_enter(client, standing, datagram, now_->ms)) {
             counters_->admission.crowd.add(1);
             return nullptr;
         }
@@ -160,7 +135,7 @@ Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listen
                     Standing standing, const ProofMemory& proof) {
     std::unique_ptr<Session> made;
     try {
-        made = maker_.make(client, header, listener, now_);
+        made = maker_.make(client, header, listener, *now_);
         if (made != nullptr) {
             made->standing = standing;
             made->has_place = standing != Standing::connless;
@@ -168,7 +143,7 @@ Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listen
             return begin(std::move(made));
         }
     } catch (const std::bad_alloc&) {
-        shared_.session_error.store(ENOMEM, std::memory_order_relaxed);
+        shared_.numbers->session_error.store(ENOMEM, std::memory_order_relaxed);
         if (made != nullptr) {
             shared_.upstreams.close(made->upstream);
         }
@@ -184,8 +159,9 @@ Session* Door::begin(std::unique_ptr<Session>&& made) {
         made->held = std::make_unique<HeldCopies>();
     }
     Session& session = sessions_.insert(std::move(made));
+    session.door = this;
     set_budget(session);
-    wheel_.add(session, ticks_until_look(session));
+    rounds_->enter(session, timeout_of(session));
     if (session.is_told()) {
         tell(session);
         return &session;
@@ -201,7 +177,7 @@ void Door::set_budget(Session& session) const noexcept {
                                : session.is_told()      ? limits.session_rate
                                                         : limits.unproven_rate;
     session.budget = TokenBucket{rate, rate};
-    session.budget.refill(now_.ms);
+    session.budget.refill(now_->ms);
 }
 
 void Door::judge(Session& session, Direction direction, std::span<const std::byte> datagram) {
@@ -216,7 +192,7 @@ void Door::rise(Session& session, Standing standing) {
     try {
         try_rise(session, standing);
     } catch (const std::bad_alloc&) {
-        shared_.session_error.store(ENOMEM, std::memory_order_relaxed);
+        shared_.numbers->session_error.store(ENOMEM, std::memory_order_relaxed);
         counters_->sessions_failed.add(1);
     }
 }
@@ -228,8 +204,8 @@ void Door::try_rise(Session& session, Standing standing) {
             return;
         }
         session.has_place = true;
-        session.begun = now_.steady;
-        session.opened = now_.utc;
+        session.begun = now_->steady;
+        session.opened = now_->utc;
         session.held = std::move(held);
         counters_->admission.begun.add(1);
     }
@@ -255,7 +231,7 @@ void Door::try_rise(Session& session, Standing standing) {
 }
 
 void Door::tell(Session& session) {
-    session.tap.id = shared_.last_session.fetch_add(1) + 1;
+    session.tap.id = shared_.numbers->last_session.fetch_add(1) + 1;
     counters_->sessions_opened.add(1);
     tap_->open(session.tap, session.opened);
     if (session.held == nullptr) {
@@ -263,7 +239,7 @@ void Door::tell(Session& session) {
     }
     session.held->for_each(
         [&](Timestamp time, Direction direction, std::span<const std::byte> bytes) {
-            tap_->datagram(session.tap, time, direction, bytes);
+            copy(session, time, direction, bytes);
         });
     for (std::size_t i = 0; i < session.tap.lost.size(); ++i) {
         session.tap.lost[i] += session.held->lost()[i];
@@ -281,42 +257,27 @@ void Door::leave(Session& session, CloseReason reason) {
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     if (session.is_told()) {
-        tap_->close(session.tap, now_.utc, reason);
+        tap_->close(session.tap, now_->utc, reason);
         counters_->sessions_closed.add(1);
     }
     shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
     session.has_place = false;
     session.leaving = true;
-    wheel_.remove(session);
-    session.next_leaving = std::move(leaving_); // a list within, so that leaving takes no memory
-    leaving_ = sessions_.remove(session);
-}
-
-/// Frees those that left and that no datagram waits for, or all.
-void Door::free_left(bool all) {
-    for (auto* place = &leaving_; *place != nullptr;) {
-        Session& session = **place;
-        if (!all && has_waiting_datagrams(session)) {
-            place = &session.next_leaving;
-            continue;
-        }
-        shared_.upstreams.close(session.upstream);
-        *place = std::move(session.next_leaving);
-    }
+    rounds_->leave(sessions_.remove(session));
 }
 
 /// The server has moved, and where it was nobody answers any more: the client's next datagram is to
 /// begin a session with the one there is now.
 bool Door::is_left_behind(const Session& session) const noexcept {
     return session.upstream.generation != shared_.upstreams.generation() &&
-           now_.ms - session.last_answer_ms >= kLeftBehindMs;
+           now_->ms - session.last_answer_ms >= kLeftBehindMs;
 }
 
 /// A client that still repeats itself before a server that says nothing: the observer is to hear of
 /// that, and the client could not have proved anything.
 bool Door::waits_for_server(Session& session) {
     if (session.standing == Standing::unproven && !session.answered &&
-        now_.ms - session.last_heard_ms < kRepeatsWithinMs) {
+        now_->ms - session.last_heard_ms < kRepeatsWithinMs) {
         rise(session, Standing::weak);
     }
     return session.is_told();
@@ -342,50 +303,36 @@ void Door::look_after(Session& session, Time now) {
     }
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
-    wheel_.add(session, ticks_until_look(session));
+    rounds_->look_again(session, timeout_of(session));
 }
 
-std::uint64_t Door::ticks_at(Time time) const noexcept {
-    return static_cast<std::uint64_t>((time - started_) / tick_);
-}
-
-std::uint64_t Door::ticks_until_look(const Session& session) const noexcept {
-    const auto time = session.standing == Standing::connless ? shared_.limits.connless_time
-                      : session.is_told()
-                          ? shared_.idle_timeout
-                          : std::min(shared_.limits.unproven_time, shared_.idle_timeout);
-    return static_cast<std::uint64_t>(std::min(time / kLooksPerTimeout, kLongestBetweenLooks) /
-                                      tick_);
+milliseconds Door::timeout_of(const Session& session) const noexcept {
+    return session.standing == Standing::connless ? shared_.limits.connless_time
+           : session.is_told()                    ? shared_.idle_timeout
+                               : std::min(shared_.limits.unproven_time, shared_.idle_timeout);
 }
 
 void Door::take_over(const SessionState& state, UniqueFd socket) {
-    begin_batch();
+    rounds_->begin_batch();
     const auto listener = static_cast<ListenerIndex>(state.listener);
-    if (state.listener >= maker_.listeners() || sessions_.find(state.client, listener) != nullptr) {
+    if (sessions_.find(state.client, listener) != nullptr) {
         throw HandoverError{"the session of " + to_string(state.client) +
                             " was handed over twice, or belongs to no listening socket"};
     }
-    auto made = maker_.make_from(state, std::move(socket), now_);
+    auto made = maker_.make_from(state, std::move(socket), *now_);
     shared_.sessions.fetch_add(state.has_place ? 1 : 0);
     Session& session = sessions_.insert(std::move(made));
+    session.door = this;
     set_budget(session);
-    wheel_.add(session, ticks_until_look(session));
-}
-
-bool Door::sweep(Time now) {
-    begin_batch(now);
-    const bool all = wheel_.advance(ticks_at(now), kLooksPerSweep,
-                                    [&](Session& session) { look_after(session, now); });
-    end_batch();
-    return all;
+    rounds_->enter(session, timeout_of(session));
 }
 
 void Door::close_all(CloseReason reason) {
-    begin_batch();
+    rounds_->begin_batch();
     while (Session* const session = sessions_.any()) {
         leave(*session, reason);
     }
-    free_left(true);
+    rounds_->end_batch();
 }
 
 } // namespace tw::relay

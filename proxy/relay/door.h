@@ -3,17 +3,20 @@
 #include "proxy/relay/gate.h"
 #include "proxy/relay/handover.h"
 #include "proxy/relay/listener.h"
+#include "proxy/relay/rounds.h"
 #include "proxy/relay/session.h"
 #include "proxy/relay/session_maker.h"
 #include "proxy/relay/shared.h"
 
+#include <chrono>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace tw::relay {
 
-/// Where the sessions of one relay thread begin, rise and end: who gets a place, who has to leave
-/// for whom, and when. It allocates for a session, never for a datagram; where there is no memory
+/// Where the sessions of one server in one relay thread begin, rise and end: who gets a place, who
+/// has to leave for whom, and when. It allocates for a session, never for a datagram; where there is no memory
 /// for one, that one is lost and counted, and no other.
 ///
 /// - Who proves itself is never displaced. An unproven session leaves for the next one when there
@@ -25,18 +28,15 @@ class Door {
   public:
     using Time = Clock::time_point;
 
-    /// All have to outlive it. `ready_set`: the epoll instance that upstream sockets are added to.
-    /// `started`: no later than any time it is told.
-    Door(Shared& shared, std::span<const Listener> listeners, int ready_set, Tap& tap,
-         LiveCounters& counters, Time started = Clock::now());
+    /// All have to outlive it. `listeners`: all of the thread. `ready_set`: the epoll instance that
+    /// upstream sockets are added to.
+    Door(Shared& shared, const std::vector<Listener>& listeners, int ready_set, Tap& tap,
+         LiveCounters& counters, Rounds& rounds);
     ~Door();
     Door(const Door&) = delete;
     Door& operator=(const Door&) = delete;
     Door(Door&&) = delete;
     Door& operator=(Door&&) = delete;
-
-    /// Begins a batch: reads the clock. Returns the time of day.
-    Timestamp begin_batch(Time now = Clock::now()) noexcept;
 
     /// The session that a client's datagram belongs to or begins; null when it is to be dropped.
     /// `header` is the message it came in.
@@ -54,7 +54,7 @@ class Door {
     void note_answer(Session& session) const noexcept {
         session.active = true;
         session.answered = true;
-        session.last_answer_ms = now_.ms;
+        session.last_answer_ms = now_->ms;
     }
 
     /// Shows a datagram to the observer, or keeps a copy until it hears of the session.
@@ -64,28 +64,24 @@ class Door {
             return; // the observer has heard of its end
         }
         if (session.is_told()) {
-            tap_->datagram(session.tap, time, direction, datagram);
+            copy(session, time, direction, datagram);
         } else if (session.held != nullptr) {
             session.held->add(time, direction, datagram);
         }
     }
 
-    /// Ends a batch: frees what has left.
-    void end_batch() {
-        if (leaving_ != nullptr) {
-            free_left(false);
-        }
-    }
+    /// Its time has come to be looked after.
+    void look_after(Session& session, Time now);
 
-    /// Looks after sessions whose time has come, so many at once. Returns whether all were seen.
-    bool sweep(Time now);
+    /// Nothing is sent by it any more.
+    void close_upstream(Session& session) const { shared_.upstreams.close(session.upstream); }
 
     /// Closes all.
     void close_all(CloseReason reason);
 
     /// All of a session that makes it go on in another relay, as of the batch's time.
     [[nodiscard]] SessionState state_of(const Session& session) const {
-        return relay::state_of(session, now_);
+        return relay::state_of(session, *now_);
     }
 
     /// Goes on with another relay's session.
@@ -94,16 +90,10 @@ class Door {
 
     [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
 
-    /// The batch's time.
-    [[nodiscard]] std::uint32_t now_ms() const noexcept { return now_.ms; }
+    /// What was counted here.
+    [[nodiscard]] LiveCounters& counters() const noexcept { return *counters_; }
 
-    /// There is no session, and none whose datagrams still wait.
-    [[nodiscard]] bool empty() const noexcept {
-        return sessions_.size() == 0 && leaving_ == nullptr;
-    }
-
-    /// How often sweep() is to be called while there are sessions.
-    [[nodiscard]] std::chrono::milliseconds tick() const noexcept { return tick_; }
+    [[nodiscard]] const Shared& shared() const noexcept { return shared_; }
 
   private:
     [[nodiscard]] Session* let_in(const Endpoint& client, msghdr& header,
@@ -113,7 +103,7 @@ class Door {
     [[nodiscard]] bool take_place();
 
     [[nodiscard]] Session* silent_weak() const noexcept {
-        return sessions_.most_silent(Standing::weak, now_.ms);
+        return sessions_.most_silent(Standing::weak, now_->ms);
     }
 
     [[nodiscard]] Session* open(const Endpoint& client, msghdr& header, ListenerIndex listener,
@@ -126,12 +116,18 @@ class Door {
     void tell(Session& session);
     void set_budget(Session& session) const noexcept;
     [[nodiscard]] bool waits_for_server(Session& session);
-    void look_after(Session& session, Time now);
+    void copy(Session& session, Timestamp time, Direction direction,
+              std::span<const std::byte> datagram) {
+        const auto lost = tap_->lost();
+        tap_->datagram(session.tap, time, direction, datagram);
+        if (tap_->lost() != lost) [[unlikely]] {
+            counters_->directions[static_cast<std::size_t>(direction)].copies_lost.add(1);
+        }
+    }
+
     void displace(Session& session);
     void leave(Session& session, CloseReason reason);
-    void free_left(bool all);
-    [[nodiscard]] std::uint64_t ticks_at(Time time) const noexcept;
-    [[nodiscard]] std::uint64_t ticks_until_look(const Session& session) const noexcept;
+    [[nodiscard]] std::chrono::milliseconds timeout_of(const Session& session) const noexcept;
 
     Shared& shared_;
     SessionMaker maker_;
@@ -139,11 +135,8 @@ class Door {
     LiveCounters* counters_;
     Gate gate_;
     Sessions sessions_;
-    Time started_;
-    std::chrono::milliseconds tick_;
-    TimerWheel<Session> wheel_{0};
-    std::unique_ptr<Session> leaving_; ///< those that left, until nothing points at them
-    BatchTime now_{started_};
+    Rounds* rounds_;
+    const BatchTime* now_;
 };
 
 } // namespace tw::relay

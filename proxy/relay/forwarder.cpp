@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include <sys/epoll.h>
@@ -21,23 +22,64 @@ constexpr std::chrono::milliseconds kSettleTime{500};
 
 } // namespace
 
-Forwarder::Forwarder(Shared& shared, unsigned thread, std::span<const Listener> listeners,
-                     Ring* ring)
-    : listeners_{listeners.begin(), listeners.end()}, listener_drops_(listeners.size()),
-      ready_set_{::epoll_create1(EPOLL_CLOEXEC)}, tap_{ring, shared.max_sessions,
-                                                       shared.observation->observer},
-      counters_{shared.observation->counters[thread]}, door_{shared, listeners_, ready_set_.get(),
-                                                             tap_, counters_},
-      impaired_{listeners_, door_, tap_, counters_}, resync_{shared.resync} {
+Forwarder::Forwarder(Observation& observation, unsigned thread, const Resync& resync,
+                     std::chrono::milliseconds shortest, Ring* ring)
+    : ready_set_{::epoll_create1(EPOLL_CLOEXEC)}, tap_{ring, 0, observation.observer},
+      thread_{thread}, observation_{observation}, counters_{observation.of(0, thread)},
+      rounds_{shortest}, impaired_{listeners_, tap_, counters_}, resync_{resync} {
     if (resync_.rewrite != nullptr) {
         anew_.datagrams.resize(Batch::kDatagrams);
     }
     if (!ready_set_.valid()) {
         throw std::system_error{errno, std::system_category(), "epoll_create1"};
     }
-    for (std::size_t i = 0; i < listeners_.size(); ++i) {
-        wait_for(listeners_[i].socket, i);
+}
+
+void Forwarder::add_server(Shared& shared, std::span<const Listener> listeners) {
+    tap_.expect(shared.max_sessions);
+    doors_.push_back(std::make_unique<Door>(shared, listeners_, ready_set_.get(), tap_,
+                                            observation_.of(shared.index, thread_), rounds_));
+    for (Listener listener : listeners) {
+        listener.door = doors_.back().get();
+        add_listener(listener);
     }
+}
+
+void Forwarder::add_listener(const Listener& listener) {
+    auto place = std::ranges::find(listeners_, nullptr, &Listener::door);
+    const auto index = static_cast<std::size_t>(place - listeners_.begin());
+    if (index == kMaxListeningSockets) {
+        throw std::system_error{std::make_error_code(std::errc::too_many_files_open),
+                                "listening sockets of a thread"};
+    }
+    if (place == listeners_.end()) {
+        listeners_.emplace_back();
+        listener_drops_.emplace_back();
+    }
+    wait_for(listener.socket, index);
+    listeners_[index] = listener;
+    listener_drops_[index] = 0;
+}
+
+void Forwarder::remove_server(const Shared& shared) {
+    const auto place = std::ranges::find(doors_, &shared,
+                                         [](const auto& door) { return &door->shared(); });
+    if (place == doors_.end()) {
+        return;
+    }
+    if (impaired_.active()) { // nothing of it may wait
+        set_impairment(Impairment{impaired_.impairment()});
+    }
+    Door& door = **place;
+    door.close_all(CloseReason::removed);
+    tap_.commit();
+    for (Listener& listener : listeners_) {
+        if (listener.door == &door) {
+            ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
+            listener = {.socket = -1};
+        }
+    }
+    doors_.erase(place);
 }
 
 void Forwarder::wait_for(int descriptor, std::uint64_t tag) const {
@@ -76,16 +118,17 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     const int received =
         batch_.receive(listener.socket, 0, Batch::kDatagrams, true, listener.any_address);
     if (received <= 0) {
-        note_receive_error(-received);
+        note_receive_error(-received, listener.door->counters());
         return 0;
     }
     const auto count = static_cast<std::size_t>(received);
-    const Timestamp now = door_.begin_batch();
+    Door& door = *listener.door;
+    const Timestamp now = rounds_.begin_batch();
     forget_written_anew();
     std::array<Session*, Batch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        owner_[i] = door_.admit(batch_.message(i).msg_hdr, batch_.bytes(i), index);
+        owner_[i] = door.admit(batch_.message(i).msg_hdr, batch_.bytes(i), index);
         if (owner_[i] != nullptr) {
             if (owner_[i]->count == 0) {
                 touched[num_touched++] = owner_[i];
@@ -101,14 +144,14 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
             touched[i]->count = 0;
         }
         impair(count, Direction::c2s);
-        door_.end_batch();
+        rounds_.end_batch();
         return count;
     }
     for (std::size_t i = 0; i < num_touched; ++i) {
         send_upstream(*touched[i]);
     }
     offer(count, now, Direction::c2s);
-    door_.end_batch();
+    rounds_.end_batch();
     return count;
 }
 
@@ -116,17 +159,19 @@ void Forwarder::resync(std::uint32_t id) {
     if (resync_.rewrite == nullptr) {
         return;
     }
-    static_cast<void>(door_.begin_batch());
-    door_.sessions().for_each([&](Session& session) {
-        if (session.tap.id == id && session.is_told()) {
-            static_cast<void>(session.resync.ask(door_.now_ms(), session.last_heard_ms));
-        }
-    });
+    static_cast<void>(rounds_.begin_batch());
+    for (const auto& door : doors_) {
+        door->sessions().for_each([&](Session& session) {
+            if (session.tap.id == id && session.is_told()) {
+                static_cast<void>(session.resync.ask(rounds_.now().ms, session.last_heard_ms));
+            }
+        });
+    }
 }
 
 void Forwarder::write_anew(std::size_t i) noexcept {
     Session& session = *owner_[i];
-    const auto known = session.resync.turn(door_.now_ms());
+    const auto known = session.resync.turn(rounds_.now().ms);
     if (!known || impaired_.active() || session.tap.aside) { // nobody would hear of it
         return;
     }
@@ -138,7 +183,7 @@ void Forwarder::write_anew(std::size_t i) noexcept {
     anew.vector = {anew.bytes.data(), size};
     anew.first = session.resync.on_written();
     anew_.any = true;
-    counters_.rewritten.add(1);
+    session.door->counters().rewritten.add(1);
 }
 
 void Forwarder::forget_written_anew() noexcept {
@@ -154,7 +199,7 @@ void Forwarder::look_for_answer(Session& session, std::size_t begin,
                                 std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
         if (const auto number = resync_.find_answer(batch_.bytes(i))) {
-            session.resync.on_answer(door_.now_ms(), *number);
+            session.resync.on_answer(rounds_.now().ms, *number);
         }
     }
 }
@@ -179,9 +224,10 @@ void Forwarder::send_upstream(Session& session) noexcept {
         outgoing_[k].msg_hdr.msg_iovlen = 1;
         i = next_[i];
     }
-    auto& totals = counters_.directions[static_cast<std::size_t>(Direction::c2s)];
-    send_messages(session.upstream.socket.get(), outgoing_.data(), session.count, totals,
-                  counters_.icmp_refused);
+    LiveCounters& counters = session.door->counters();
+    send_messages(session.upstream.socket.get(), outgoing_.data(), session.count,
+                  counters.directions[static_cast<std::size_t>(Direction::c2s)],
+                  counters.icmp_refused);
     session.count = 0;
     session.active = true;
 }
@@ -189,7 +235,7 @@ void Forwarder::send_upstream(Session& session) noexcept {
 std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
     std::size_t total = 0;
     std::size_t held = 0;
-    static_cast<void>(door_.begin_batch());
+    static_cast<void>(rounds_.begin_batch());
     for (const epoll_event& event : ready) {
         if (event.data.u64 <= kWords) {
             continue;
@@ -198,10 +244,10 @@ std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
         const int received =
             batch_.receive(session->upstream.socket.get(), held, Batch::kDatagrams, false, false);
         if (received <= 0) {
-            note_receive_error(-received);
+            note_receive_error(-received, session->door->counters());
             continue;
         }
-        door_.note_answer(*session);
+        session->door->note_answer(*session);
         if (session->resync.wanted()) [[unlikely]] {
             look_for_answer(*session, held, held + static_cast<std::size_t>(received));
         }
@@ -217,7 +263,7 @@ std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
     if (held != 0) {
         send_to_clients(held);
     }
-    door_.end_batch();
+    rounds_.end_batch();
     return total;
 }
 
@@ -232,15 +278,16 @@ void Forwarder::send_to_clients(std::size_t count) {
         session.address_reply(batch_.message(i).msg_hdr);
         batch_.vector(i).iov_len = batch_.message(i).msg_len;
     }
-    auto& totals = counters_.directions[static_cast<std::size_t>(Direction::s2c)];
     for (std::size_t begin = 0; begin < count;) {
         const ListenerIndex listener = owner_[begin]->listener;
         std::size_t end = begin + 1;
         while (end < count && owner_[end]->listener == listener) {
             ++end;
         }
-        send_messages(listeners_[listener].socket, &batch_.message(begin), end - begin, totals,
-                      counters_.icmp_refused);
+        LiveCounters& counters = owner_[begin]->door->counters();
+        send_messages(listeners_[listener].socket, &batch_.message(begin), end - begin,
+                      counters.directions[static_cast<std::size_t>(Direction::s2c)],
+                      counters.icmp_refused);
         begin = end;
     }
     offer(count, now, Direction::s2c);
@@ -251,11 +298,12 @@ void Forwarder::impair(std::size_t count, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
-            door_.look(*owner_[i], direction, batch_.bytes(i));
+            Door& door = *owner_[i]->door;
+            door.look(*owner_[i], direction, batch_.bytes(i));
             try {
                 impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
             } catch (const std::bad_alloc&) { // it is lost, and no other
-                counters_.directions[static_cast<std::size_t>(direction)].dropped.add(1);
+                door.counters().directions[static_cast<std::size_t>(direction)].dropped.add(1);
             }
         }
     }
@@ -268,39 +316,40 @@ void Forwarder::note_truncated(std::size_t i) noexcept {
 }
 
 void Forwarder::offer(std::size_t count, Timestamp now, Direction direction) {
-    const auto lost = tap_.lost();
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
             const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
                                   batch_.vector(i).iov_len};
-            door_.look(*owner_[i], direction, bytes);
+            Door& door = *owner_[i]->door;
+            door.look(*owner_[i], direction, bytes);
             if (direction == Direction::c2s && is_written_anew(i) && anew_.datagrams[i].first) {
                 tap_.resync(owner_[i]->tap, now);
             }
-            door_.show(*owner_[i], now, direction, bytes);
+            door.show(*owner_[i], now, direction, bytes);
         }
     }
     tap_.commit();
-    counters_.directions[static_cast<std::size_t>(direction)].copies_lost.add(tap_.lost() - lost);
 }
 
-void Forwarder::note_receive_error(int error) noexcept {
+void Forwarder::note_receive_error(int error, LiveCounters& counters) noexcept {
     if (error == ECONNREFUSED) {
-        counters_.icmp_refused.add(1);
+        counters.icmp_refused.add(1);
     } else if (error != 0 && error != EAGAIN && error != EWOULDBLOCK && error != EINTR) {
-        counters_.receive_errors.add(1);
+        counters.receive_errors.add(1);
     }
 }
 
 bool Forwarder::sweep(Clock::time_point now) {
     counters_.turns.add(1);
-    const bool all = door_.sweep(now);
+    const bool all = rounds_.sweep(now);
     if (now - listeners_seen_ >= kListenerLooks) {
         listeners_seen_ = now;
         for (std::size_t i = 0; i < listeners_.size(); ++i) {
-            counters_.kernel_dropped.add(
-                new_kernel_drops(listeners_[i].socket, listener_drops_[i]));
+            if (const Door* const door = listeners_[i].door) {
+                door->counters().kernel_dropped.add(
+                    new_kernel_drops(listeners_[i].socket, listener_drops_[i]));
+            }
         }
     }
     static_cast<void>(tap_.settle(now_utc())); // what does not fit is tried again
@@ -308,19 +357,31 @@ bool Forwarder::sweep(Clock::time_point now) {
 }
 
 void Forwarder::settle() {
-    impaired_.set({}, door_.sessions());
-    door_.end_batch();
+    set_impairment({});
+    rounds_.end_batch();
 }
 
 void Forwarder::for_each_session(const std::function<void(const SessionState&, int)>& use) {
-    static_cast<void>(door_.begin_batch());
-    door_.sessions().for_each([&](const Session& session) {
-        use(door_.state_of(session), session.upstream.socket.get());
-    });
+    static_cast<void>(rounds_.begin_batch());
+    for (const auto& door : doors_) {
+        door->sessions().for_each([&](const Session& session) {
+            use(door->state_of(session), session.upstream.socket.get());
+        });
+    }
+}
+
+void Forwarder::take_over(const SessionState& state, UniqueFd socket) {
+    if (state.listener >= listeners_.size()) {
+        throw HandoverError{"the session of " + to_string(state.client) +
+                            " belongs to no listening socket"};
+    }
+    listeners_[state.listener].door->take_over(state, std::move(socket));
 }
 
 void Forwarder::close_all(CloseReason reason) {
-    door_.close_all(reason);
+    for (const auto& door : doors_) {
+        door->close_all(reason);
+    }
     const Timestamp utc = now_utc();
     const auto deadline = Clock::now() + kSettleTime;
     while (!tap_.settle(utc) && Clock::now() < deadline) {

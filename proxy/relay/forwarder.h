@@ -20,13 +20,22 @@ namespace tw::relay {
 /// then shown to the observer. One thread's; it never waits.
 class Forwarder {
   public:
-    /// `thread`: its number, from 0. `ring` may be null.
-    Forwarder(Shared& shared, unsigned thread, std::span<const Listener> listeners, Ring* ring);
+    /// `thread`: its number, from 0. `ring` may be null. `shortest`: the shortest time after which a
+    /// session of any server is closed.
+    Forwarder(Observation& observation, unsigned thread, const Resync& resync,
+              std::chrono::milliseconds shortest, Ring* ring);
     Forwarder(const Forwarder&) = delete;
     Forwarder& operator=(const Forwarder&) = delete;
     Forwarder(Forwarder&&) = delete;
     Forwarder& operator=(Forwarder&&) = delete;
     ~Forwarder() = default;
+
+    /// A server, whose clients send to these. Errors: std::system_error, std::bad_alloc; then
+    /// nothing of it is here but what remove_server takes out.
+    void add_server(Shared& shared, std::span<const Listener> listeners);
+
+    /// Closes the sessions of a server, and listens for it no more.
+    void remove_server(const Shared& shared);
 
     /// What a call of work() was woken by.
     struct Woken {
@@ -43,7 +52,10 @@ class Forwarder {
 
     /// Makes all lines as bad as this, from now on; what waits is sent on at once.
     void set_impairment(const Impairment& impairment) {
-        impaired_.set(impairment, door_.sessions());
+        impaired_.set(impairment);
+        for (const auto& door : doors_) {
+            ImpairedPath::begin_anew(door->sessions());
+        }
     }
 
     [[nodiscard]] bool impaired() const noexcept { return impaired_.active(); }
@@ -62,7 +74,8 @@ class Forwarder {
 
     /// How often sweep() is to be called.
     [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept {
-        return door_.empty() && tap_.settled() ? std::max(kRest, door_.tick()) : door_.tick();
+        return rounds_.empty() && tap_.settled() ? std::max(kRest, rounds_.tick())
+                                                 : rounds_.tick();
     }
 
     /// See Relay::resync.
@@ -77,10 +90,8 @@ class Forwarder {
     /// Shows each session, and its socket, for another relay to go on with.
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// See Door::take_over.
-    void take_over(const SessionState& state, UniqueFd socket) {
-        door_.take_over(state, std::move(socket));
-    }
+    /// See Door::take_over. `state.listener`: one of this thread's.
+    void take_over(const SessionState& state, UniqueFd socket);
 
     [[nodiscard]] std::span<const Listener> listeners() const noexcept { return listeners_; }
 
@@ -110,16 +121,20 @@ class Forwarder {
     }
 
     void forget_written_anew() noexcept;
+    void add_listener(const Listener& listener);
     void note_truncated(std::size_t i) noexcept;
-    void note_receive_error(int error) noexcept;
+    static void note_receive_error(int error, LiveCounters& counters) noexcept;
     void offer(std::size_t count, Timestamp now, Direction direction);
 
     std::vector<Listener> listeners_;
     std::vector<std::uint32_t> listener_drops_;
     UniqueFd ready_set_; ///< of listeners by their index, sessions by their address, and words
     Tap tap_;
-    LiveCounters& counters_;
-    Door door_;
+    unsigned thread_;
+    Observation& observation_;
+    LiveCounters& counters_; ///< of what is no server's
+    Rounds rounds_;
+    std::vector<std::unique_ptr<Door>> doors_; ///< one for each server
     ImpairedPath impaired_;
     Clock::time_point listeners_seen_;
 

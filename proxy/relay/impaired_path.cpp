@@ -4,11 +4,10 @@
 
 namespace tw::relay {
 
-void ImpairedPath::set(const Impairment& impairment, Sessions& sessions) {
+void ImpairedPath::set(const Impairment& impairment) {
     if (active()) {
         static_cast<void>(send_due(Time::max()));
     }
-    sessions.for_each([](Session& session) { session.lines.reset(); });
     impairer_ =
         impairment.active() ? std::make_unique<Impairer>(impairment, counters_->fates) : nullptr;
 }
@@ -42,14 +41,13 @@ void ImpairedPath::send(Session& session, Direction direction, std::span<const s
     message.msg_hdr.msg_iovlen = 1;
     int socket = session.upstream.socket.get();
     if (direction == Direction::s2c) {
-        socket = listeners_[session.listener].socket;
+        socket = (*listeners_)[session.listener].socket;
         session.address_reply(message.msg_hdr);
     }
-    auto& totals = counters_->directions[static_cast<std::size_t>(direction)];
-    send_messages(socket, &message, 1, totals, counters_->icmp_refused);
-    const auto lost = tap_->lost();
-    door_->show(session, now, direction, bytes);
-    totals.copies_lost.add(tap_->lost() - lost);
+    LiveCounters& counters = session.door->counters();
+    send_messages(socket, &message, 1, counters.directions[static_cast<std::size_t>(direction)],
+                  counters.icmp_refused);
+    session.door->show(session, now, direction, bytes);
 }
 
 } // namespace tw::relay

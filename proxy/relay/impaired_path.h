@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace tw::relay {
 
@@ -21,13 +22,22 @@ class ImpairedPath {
     using Time = Impairer::Time;
 
     /// All have to outlive it.
-    ImpairedPath(std::span<const Listener> listeners, Door& door, Tap& tap, LiveCounters& counters)
-        : listeners_{listeners}, door_{&door}, tap_{&tap}, counters_{&counters} {}
+    ImpairedPath(const std::vector<Listener>& listeners, Tap& tap, LiveCounters& counters)
+        : listeners_{&listeners}, tap_{&tap}, counters_{&counters} {}
 
     [[nodiscard]] bool active() const noexcept { return impairer_ != nullptr; }
 
-    /// Makes all lines as bad as this, from now on; what waits is sent on at once.
-    void set(const Impairment& impairment, Sessions& sessions);
+    /// As last set. Precondition: active.
+    [[nodiscard]] const Impairment& impairment() const noexcept { return impairer_->impairment(); }
+
+    /// Makes all lines as bad as this, from now on; what waits is sent on at once. The sessions are
+    /// to be shown to begin_anew after it.
+    void set(const Impairment& impairment);
+
+    static void begin_anew(Sessions& sessions) {
+        sessions.for_each([](Session& session) { session.lines.reset(); });
+    }
+
 
     /// Takes a datagram of the session, which has to live as long as anything of it waits.
     /// Precondition: active.
@@ -41,8 +51,7 @@ class ImpairedPath {
     void send(Session& session, Direction direction, std::span<const std::byte> bytes,
               Timestamp now);
 
-    std::span<const Listener> listeners_;
-    Door* door_;
+    const std::vector<Listener>* listeners_;
     Tap* tap_;
     LiveCounters* counters_;
     std::unique_ptr<Impairer> impairer_; ///< null unless lines are impaired

@@ -9,9 +9,12 @@
 
 namespace tw::relay {
 
+class Door;
+
 /// A socket clients send to; not owned.
 struct Listener {
     int socket = 0;
+    Door* door = nullptr;     ///< of its server; null: nobody listens here any more
     bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must name their address
     bool v6 = false;          ///< of that family; its clients may be of both
 };

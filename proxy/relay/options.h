@@ -26,15 +26,22 @@ enum class ClientAddress : std::uint8_t {
     automatic,   ///< loopback, where it is possible
 };
 
+/// A server, and where its clients connect.
+struct ServerOptions {
+    std::string host;
+    std::uint16_t port = 0;
+    std::vector<boost::asio::ip::udp::endpoint> listen{};
+};
+
 /// How the relay is set up; fixed for its life.
 struct Options {
-    /// Where clients connect; port 0 lets the system choose (see Relay::listen_endpoints).
+    /// Where clients of the first server connect; port 0 lets the system choose (see Relay::listen_endpoints).
     std::vector<boost::asio::ip::udp::endpoint> listen;
     /// Name or address; of several addresses the first IPv4 one is taken, as game servers have it.
     std::string server_host;
     std::uint16_t server_port = 0;
 
-    /// Over all threads. The default leaves room for a full server (128) eight times over.
+    /// Of each server, over all threads. The default leaves room for a full server (128) eight times over.
     std::size_t max_sessions = 1024;
     /// A session without a datagram in either direction for this long is closed.
     std::chrono::milliseconds idle_timeout{60'000};

@@ -2,6 +2,7 @@
 
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/shard.h"
+#include "proxy/relay/start_checks.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,83 +14,7 @@
 
 namespace tw::relay {
 
-namespace {
-
 using Udp = boost::asio::ip::udp;
-
-ClientAddress choose_mode(const Options& options, const Endpoint& server) {
-    const ClientAddress wanted = options.client_address;
-    const bool possible = !server.v6 && is_loopback(server);
-    const bool shared = wanted == ClientAddress::shared || wanted == ClientAddress::automatic;
-    if (possible) {
-        return wanted == ClientAddress::automatic ? ClientAddress::loopback : wanted;
-    }
-    if (wanted == ClientAddress::loopback) {
-        throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
-                         to_string(server) + "; use 'transparent'"};
-    }
-    if (shared && !options.insecure_shared) {
-        throw SharedAddressError{"the server " + to_string(server) +
-                                 " is not on 127.0.0.0/8, so all clients would have one address "
-                                 "there: one ban for all, one anti-spoofing token, and a stranger "
-                                 "could throw players out or speak as them"};
-    }
-    return shared ? ClientAddress::shared : wanted;
-}
-
-void check_transparent(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
-    const auto other = std::find_if(listen.begin(), listen.end(), [&](const Udp::endpoint& own) {
-        return own.protocol() != server.protocol();
-    });
-    if (other != listen.end()) {
-        throw StartError{"client address mode 'transparent' needs clients and server of one "
-                         "family: listen on an " +
-                         std::string{server.address().is_v6() ? "IPv6" : "IPv4"} +
-                         " address instead of " + to_string(*other) + ", as the server " +
-                         to_string(server) + " has one"};
-    }
-    const UniqueFd probe{::socket(server.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-    const int on = 1;
-    const int result = server.address().is_v6()
-                           ? ::setsockopt(probe.get(), SOL_IPV6, IPV6_TRANSPARENT, &on, sizeof on)
-                           : ::setsockopt(probe.get(), SOL_IP, IP_TRANSPARENT, &on, sizeof on);
-    if (result != 0) {
-        throw StartError{"client address mode 'transparent' needs CAP_NET_ADMIN (" +
-                         std::system_category().message(errno) +
-                         "); run as root, or: setcap cap_net_admin+ep twscope"};
-    }
-}
-
-/// A relay that is its own server would send each datagram in circles for ever.
-void check_not_own(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
-    for (const auto& own : listen) {
-        const bool reaches = own.address() == server.address() ||
-                             (own.address().is_unspecified() && server.address().is_loopback());
-        if (reaches && own.port() == server.port()) {
-            throw StartError{"the server's address " + to_string(server) +
-                             " is the one the proxy listens on"};
-        }
-    }
-}
-
-void check(const Options& options, std::span<Ring* const> rings) {
-    if (options.listen.empty() || options.listen.size() > kMaxListeners) {
-        throw StartError{"the number of addresses to listen on must be from 1 to " +
-                         std::to_string(kMaxListeners)};
-    }
-    if (options.threads == 0 || options.threads > kMaxThreads) {
-        throw StartError{"the number of relay threads must be from 1 to " +
-                         std::to_string(kMaxThreads)};
-    }
-    if (options.server_port == 0) {
-        throw StartError{"the server's port is missing"};
-    }
-    if (!rings.empty() && rings.size() != options.threads) {
-        throw StartError{"there must be one ring for each relay thread"};
-    }
-}
-
-} // namespace
 
 std::vector<Udp::endpoint> resolve_all(const std::string& host, std::uint16_t port) {
     boost::asio::io_context io;
@@ -116,64 +41,147 @@ bool is_own_address(const Udp::endpoint& endpoint) {
     return ::bind(probe.get(), any_port.data(), static_cast<socklen_t>(any_port.size())) == 0;
 }
 
-struct Relay::State {
-    State(const Udp::endpoint& server, ClientAddress mode, const Options& options,
-          Observation* observation)
-        : shared{.observation = observation != nullptr ? observation : &own,
+/// A server, and what its threads share.
+struct Server {
+    Server(SessionNumbers& numbers, ServerIndex index, const Udp::endpoint& server,
+           ClientAddress mode, const Options& options)
+        : shared{.numbers = &numbers,
                  .upstreams{server, mode, options.socket_buffer_bytes, options.address_key},
                  .max_sessions = options.max_sessions,
                  .idle_timeout = options.idle_timeout,
+                 .index = index,
                  .prove = options.prove,
                  .limits = options.admission,
-                 .resync = options.resync,
-                 .pools = AdmissionPools{options.max_sessions, options.threads}},
-          impairment{options.impairment} {}
+                 .pools = AdmissionPools{options.max_sessions, options.threads}} {}
 
-    /// Which thread has a listening socket, and as which of its own.
+    Shared shared;
+    std::vector<Udp::endpoint> listen{};
+    std::size_t sets = 0; ///< of listening sockets, one for each address
+    bool removed = false;
+};
+
+struct Relay::State {
+    State(const Options& given, Observation* shown)
+        : options{given}, observation{shown != nullptr ? shown : &own}, impairment{
+                                                                           given.impairment} {}
+
+    /// Which thread has a listening socket, and as which of its own; with one server.
     [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(std::size_t socket) const {
-        const std::size_t set = socket / listen.size();
-        return {set % shards.size(), set / shards.size() * listen.size() + socket % listen.size()};
+        const std::size_t addresses = first().listen.size();
+        const std::size_t set = socket / addresses;
+        return {set % shards.size(), set / shards.size() * addresses + socket % addresses};
     }
 
+    [[nodiscard]] Server& first() const { return *servers.front(); }
+
+    [[nodiscard]] std::size_t num_sockets() const { return first().sets * first().listen.size(); }
+
+    void check_not_own(const Server& added) const;
+    void add(const ServerOptions& wanted, std::vector<UniqueFd> listening);
+
+    Options options;
     Observation own{.observer{1}};
-    Shared shared;
+    Observation* observation;
+    SessionNumbers numbers;
+    std::vector<std::unique_ptr<Server>> servers; ///< by number; removed ones, too
     mutable std::mutex impairment_mutex;
     Impairment impairment;
-    std::vector<Udp::endpoint> listen;
-    std::size_t sets = 0;                         ///< of listening sockets, one for each address
     std::unordered_set<std::uint32_t> taken_over; ///< ids of sessions
     std::vector<std::unique_ptr<Shard>> shards;
     std::vector<std::thread> threads;
 };
 
-Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* observation,
-             std::vector<UniqueFd> listening) {
-    check(options, rings);
-    const Udp::endpoint server = resolve_server(options.server_host, options.server_port);
+void Relay::State::check_not_own(const Server& added) const {
+    const Udp::endpoint server = to_asio(added.shared.upstreams.server());
+    relay::check_not_own(server, added.listen);
+    for (const auto& other : servers) {
+        if (!other->removed) {
+            relay::check_not_own(server, other->listen);
+            relay::check_not_own(to_asio(other->shared.upstreams.server()), added.listen);
+        }
+    }
+}
+
+/// `listening`: sockets that are there already; none: it opens its own.
+void Relay::State::add(const ServerOptions& wanted, std::vector<UniqueFd> listening) {
+    const Udp::endpoint server = resolve_server(wanted.host, wanted.port);
     const ClientAddress mode = choose_mode(options, endpoint_from(server.data()));
     if (mode == ClientAddress::transparent) {
-        check_transparent(server, options.listen);
+        check_transparent(server, wanted.listen);
     }
-    state_ = std::make_unique<State>(server, mode, options, observation);
-    state_->listen = options.listen;
+    auto added = std::make_unique<Server>(numbers, static_cast<ServerIndex>(servers.size()), server,
+                                          mode, options);
+    added->listen = wanted.listen;
     if (listening.empty()) {
         for (unsigned i = 0; i < options.threads; ++i) {
-            std::ranges::move(open_listeners(options, state_->listen),
+            std::ranges::move(open_listeners(options, added->listen),
                               std::back_inserter(listening));
         }
     }
-    check_not_own(server, state_->listen);
-    state_->sets = check_listeners(listening, state_->listen);
+    check_not_own(*added);
+    added->sets = check_listeners(listening, added->listen);
     // Set by set, so that those of an earlier relay with more threads or fewer have a thread each.
-    std::vector<std::vector<UniqueFd>> shares(options.threads);
+    auto shares = std::make_shared<std::vector<std::vector<UniqueFd>>>(options.threads);
     for (std::size_t i = 0; i < listening.size(); ++i) {
-        const std::size_t set = i / state_->listen.size();
-        shares[set % options.threads].push_back(std::move(listening[i]));
+        const std::size_t set = i / added->listen.size();
+        (*shares)[set % options.threads].push_back(std::move(listening[i]));
     }
+    servers.push_back(std::move(added));
+    Server& kept = *servers.back();
+    observation->more_servers = static_cast<std::uint32_t>(servers.size() - 1);
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+        const auto add_it = [&shard = *shards[i], &kept, shares, i] {
+            shard.add_server(kept.shared, kept.listen, std::move((*shares)[i]));
+        };
+        if (threads.empty()) {
+            add_it();
+        } else {
+            shards[i]->call(add_it);
+        }
+    }
+}
+
+Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* observation,
+             std::vector<UniqueFd> listening) {
+    check(options, rings);
+    state_ = std::make_unique<State>(options, observation);
     for (unsigned i = 0; i < options.threads; ++i) {
         Ring* const ring = rings.empty() ? nullptr : rings[i];
-        state_->shards.push_back(std::make_unique<Shard>(
-            options, i, state_->listen, std::move(shares[i]), state_->shared, ring));
+        state_->shards.push_back(
+            std::make_unique<Shard>(options, i, *state_->observation, ring));
+    }
+    state_->add({.host = options.server_host, .port = options.server_port, .listen = options.listen},
+                std::move(listening));
+}
+
+ServerIndex Relay::add_server(const ServerOptions& options) {
+    if (state_->servers.size() == kMaxServers) {
+        throw StartError{"a relay has at most " + std::to_string(kMaxServers) +
+                         " servers in its life, also those that were removed; restart it"};
+    }
+    check_listen(options.listen);
+    const std::size_t before = state_->servers.size();
+    try {
+        state_->add(options, {});
+    } catch (const std::exception&) {
+        if (state_->servers.size() != before) {
+            remove_server(static_cast<ServerIndex>(before));
+        }
+        throw;
+    }
+    return static_cast<ServerIndex>(before);
+}
+
+void Relay::remove_server(ServerIndex server) {
+    Server& gone = *state_->servers.at(server);
+    gone.removed = true;
+    for (auto& shard : state_->shards) {
+        const auto remove_it = [&shard = *shard, &gone] { shard.remove_server(gone.shared); };
+        if (state_->threads.empty()) {
+            remove_it();
+        } else {
+            shard->call(remove_it);
+        }
     }
 }
 
@@ -229,7 +237,7 @@ void Relay::leave() {
 
 std::vector<int> Relay::listening_sockets() const {
     std::vector<int> sockets;
-    for (std::size_t i = 0; i < state_->sets * state_->listen.size(); ++i) {
+    for (std::size_t i = 0; i < state_->num_sockets(); ++i) {
         const auto [thread, index] = state_->place_of(i);
         sockets.push_back(state_->shards[thread]->listeners()[index].socket);
     }
@@ -237,7 +245,7 @@ std::vector<int> Relay::listening_sockets() const {
 }
 
 void Relay::for_each_session(const std::function<void(const SessionState&, int)>& use) {
-    const std::size_t addresses = state_->listen.size();
+    const std::size_t addresses = state_->first().listen.size();
     for (std::size_t thread = 0; thread < state_->shards.size(); ++thread) {
         state_->shards[thread]->forwarder().for_each_session([&](SessionState state, int socket) {
             const std::size_t set = state.listener / addresses * state_->shards.size() + thread;
@@ -250,11 +258,11 @@ void Relay::for_each_session(const std::function<void(const SessionState&, int)>
 
 RelayState Relay::handover_state() {
     RelayState state{.counters = counters(),
-                     .last_session = state_->shared.last_session.load(),
-                     .last_number = state_->shared.last_number.load(),
+                     .last_session = state_->numbers.last_session.load(),
+                     .last_number = state_->numbers.last_number.load(),
                      .impairment = impairment(),
                      .listener_drops = {}};
-    for (std::size_t i = 0; i < state_->sets * state_->listen.size(); ++i) {
+    for (std::size_t i = 0; i < state_->num_sockets(); ++i) {
         const auto [thread, index] = state_->place_of(i);
         state.listener_drops.push_back(state_->shards[thread]->forwarder().listener_drops()[index]);
     }
@@ -262,7 +270,7 @@ RelayState Relay::handover_state() {
 }
 
 void Relay::take_over(const SessionState& state, UniqueFd socket) {
-    const bool known = state.listener < state_->sets * state_->listen.size();
+    const bool known = state.listener < state_->num_sockets();
     if (!known || (state.id != 0 && !state_->taken_over.insert(state.id).second)) {
         throw HandoverError{"the session of " + to_string(state.client) +
                             " was handed over twice, or belongs to no listening socket"};
@@ -275,15 +283,15 @@ void Relay::take_over(const SessionState& state, UniqueFd socket) {
 
 void Relay::take_over(const RelayState& state) {
     const auto newest = std::ranges::max_element(state_->taken_over);
-    if (state.listener_drops.size() != state_->sets * state_->listen.size() ||
+    if (state.listener_drops.size() != state_->num_sockets() ||
         (newest != state_->taken_over.end() && *newest > state.last_session)) {
         throw HandoverError{"the totals that were handed over do not fit the sessions"};
     }
     state_->taken_over.clear();
-    state_->shared.last_session = state.last_session;
-    state_->shared.last_number = state.last_number;
+    state_->numbers.last_session = state.last_session;
+    state_->numbers.last_number = state.last_number;
     state_->impairment = state.impairment;
-    add(state_->shared.observation->counters[0], state.counters);
+    add(state_->observation->counters[0], state.counters);
     for (std::size_t i = 0; i < state.listener_drops.size(); ++i) {
         const auto [thread, index] = state_->place_of(i);
         state_->shards[thread]->forwarder().listener_drops()[index] = state.listener_drops[i];
@@ -293,16 +301,16 @@ void Relay::take_over(const RelayState& state) {
     }
 }
 
-const std::vector<Udp::endpoint>& Relay::listen_endpoints() const noexcept {
-    return state_->listen;
+const std::vector<Udp::endpoint>& Relay::listen_endpoints(ServerIndex server) const noexcept {
+    return state_->servers[server]->listen;
 }
 
-Endpoint Relay::server_endpoint() const {
-    return state_->shared.upstreams.server();
+Endpoint Relay::server_endpoint(ServerIndex server) const {
+    return state_->servers[server]->shared.upstreams.server();
 }
 
-void Relay::set_server(const Udp::endpoint& server) {
-    const ClientAddress mode = client_address();
+void Relay::set_server(const Udp::endpoint& server, ServerIndex index) {
+    const ClientAddress mode = client_address(index);
     const Endpoint endpoint = endpoint_from(server.data());
     if (mode == ClientAddress::loopback && (endpoint.v6 || !is_loopback(endpoint))) {
         throw StartError{"clients have loopback addresses of their own at the server, which needs "
@@ -310,26 +318,30 @@ void Relay::set_server(const Udp::endpoint& server) {
                          to_string(endpoint)};
     }
     if (mode == ClientAddress::transparent) {
-        check_transparent(server, state_->listen);
+        check_transparent(server, state_->servers[index]->listen);
     }
-    check_not_own(server, state_->listen);
-    state_->shared.upstreams.set_server(server);
+    for (const auto& each : state_->servers) {
+        if (!each->removed) {
+            check_not_own(server, each->listen);
+        }
+    }
+    state_->servers[index]->shared.upstreams.set_server(server);
 }
 
 std::vector<Endpoint> Relay::former_servers() const {
-    return state_->shared.upstreams.former_servers();
+    return state_->first().shared.upstreams.former_servers();
 }
 
 void Relay::set_former_servers(std::vector<Endpoint> former) {
-    state_->shared.upstreams.set_former_servers(std::move(former));
+    state_->first().shared.upstreams.set_former_servers(std::move(former));
 }
 
-ClientAddress Relay::client_address() const noexcept {
-    return state_->shared.upstreams.mode();
+ClientAddress Relay::client_address(ServerIndex server) const noexcept {
+    return state_->servers[server]->shared.upstreams.mode();
 }
 
 std::error_code Relay::last_session_error() const noexcept {
-    return {state_->shared.session_error.load(std::memory_order_relaxed), std::system_category()};
+    return {state_->numbers.session_error.load(std::memory_order_relaxed), std::system_category()};
 }
 
 void Relay::set_impairment(const Impairment& impairment) {
@@ -352,11 +364,15 @@ Impairment Relay::impairment() const {
 }
 
 std::size_t Relay::num_sessions() const noexcept {
-    return state_->shared.sessions.load(std::memory_order_relaxed);
+    std::size_t sum = 0;
+    for (const auto& server : state_->servers) {
+        sum += server->shared.sessions.load(std::memory_order_relaxed);
+    }
+    return sum;
 }
 
 Counters Relay::counters() const noexcept {
-    return totals(*state_->shared.observation);
+    return totals(*state_->observation);
 }
 
 } // namespace tw::relay

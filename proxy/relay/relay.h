@@ -28,8 +28,9 @@ namespace tw::relay {
 /// Whether the address is one of this host's.
 [[nodiscard]] bool is_own_address(const boost::asio::ip::udp::endpoint& endpoint);
 
-/// Passes UDP datagrams between clients and one server, each client by its own socket, and shows
-/// copies to observers. Knows nothing of what the datagrams say.
+/// Passes UDP datagrams between clients and servers, each client by its own socket, and shows copies
+/// to observers. It begins with one server; others have their own addresses to listen on, table of
+/// sessions and limits, but threads and rings are shared. Knows nothing of what the datagrams say.
 class Relay {
   public:
     /// Resolves the server and binds the listening sockets; datagrams wait there until start().
@@ -52,6 +53,13 @@ class Relay {
     Relay(Relay&&) = delete;
     Relay& operator=(Relay&&) = delete;
 
+    /// Begins to forward for another server, before start() or after. Returns its number.
+    /// Errors:  as the constructor's; StartError for one too many. Then nothing has changed.
+    [[nodiscard]] ServerIndex add_server(const ServerOptions& options);
+
+    /// Closes a server's sessions, and listens for it no more. Others do not notice.
+    void remove_server(ServerIndex server);
+
     /// Starts the threads; once.
     void start();
 
@@ -64,21 +72,21 @@ class Relay {
 
     /// The addresses in use, with the ports the system chose.
     [[nodiscard]] const std::vector<boost::asio::ip::udp::endpoint>&
-    listen_endpoints() const noexcept;
+    listen_endpoints(ServerIndex server = 0) const noexcept;
 
     /// Where sessions lead that begin now.
-    [[nodiscard]] Endpoint server_endpoint() const;
+    [[nodiscard]] Endpoint server_endpoint(ServerIndex server = 0) const;
 
     /// From now on sessions begin with the server at this address; those there are stay where they
     /// are for as long as they are answered there. From any thread.
     /// Errors: throws StartError for an address that the relay's mode does not allow.
-    void set_server(const boost::asio::ip::udp::endpoint& server);
+    void set_server(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
 
     /// Where the server was before it moved, as far as that is known.
     [[nodiscard]] std::vector<Endpoint> former_servers() const;
 
     /// The mode in use: never `automatic`.
-    [[nodiscard]] ClientAddress client_address() const noexcept;
+    [[nodiscard]] ClientAddress client_address(ServerIndex server = 0) const noexcept;
 
     /// Why the last client that found no socket towards the server found none.
     [[nodiscard]] std::error_code last_session_error() const noexcept;
@@ -95,6 +103,7 @@ class Relay {
     void resync(std::uint32_t session);
 
     // To hand over to another relay, of another process: hold(), tell it all, then leave() or resume().
+    // A relay with one server only.
 
     /// Makes all threads hold between two batches. False when one does not in time; then all go on.
     [[nodiscard]] bool hold(std::chrono::milliseconds patience);
@@ -125,7 +134,7 @@ class Relay {
     /// Sessions open now.
     [[nodiscard]] std::size_t num_sessions() const noexcept;
 
-    /// Totals over all threads; from any thread at any time.
+    /// Totals over all threads and servers; from any thread at any time.
     [[nodiscard]] Counters counters() const noexcept;
 
   private:

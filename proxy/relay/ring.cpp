@@ -12,6 +12,7 @@ struct OpenPayload {
     Endpoint client;
     Endpoint upstream;
     Endpoint server;
+    std::uint16_t server_index;
 };
 
 std::size_t capacity_of(std::size_t bytes) {
@@ -71,7 +72,7 @@ bool Ring::has_room(std::size_t bytes) noexcept {
 }
 
 bool Ring::try_push(const Event& event) noexcept {
-    const OpenPayload open{event.client, event.upstream, event.server};
+    const OpenPayload open{event.client, event.upstream, event.server, event.server_index};
     const bool is_open = event.kind == EventKind::open;
     const std::size_t length = is_open ? sizeof open : event.bytes.size();
     assert(length <= kMinBytes / 4);
@@ -116,6 +117,7 @@ Event Ring::to_event(const Record& record) noexcept {
         event.client = open.client;
         event.upstream = open.upstream;
         event.server = open.server;
+        event.server_index = open.server_index;
     } else {
         event.bytes = {record.payload, record.header.length};
     }

@@ -22,6 +22,7 @@ enum class CloseReason : std::uint8_t {
     idle,
     shutdown,
     handed_over, ///< it goes on in another relay
+    removed,     ///< its server was taken out
 };
 
 /// Why copies are missing.
@@ -53,6 +54,7 @@ struct Event {
     Endpoint client;                  ///< open: who
     Endpoint upstream;                ///< open: the relay's own address towards the server
     Endpoint server;                  ///< open: to whom
+    std::uint16_t server_index = 0;   ///< open: which of the relay's servers that is
     std::span<const std::byte> bytes; ///< datagram: valid only during the handler's call
 };
 

@@ -23,6 +23,7 @@
 namespace tw::relay {
 
 struct Session;
+class Door;
 
 /// A session's place in the list of those of its standing, oldest first.
 struct RankLink {
@@ -32,6 +33,7 @@ struct RankLink {
 
 /// A client, and the socket its datagrams reach the server by.
 struct Session {
+    Door* door = nullptr; ///< of its server and thread
     Upstream upstream;
     TapSession tap;
     SocketAddress client{}; ///< where replies go
@@ -79,6 +81,11 @@ struct Session {
         header.msg_controllen = control_length;
     }
 };
+
+/// Bad lines hold something of it back.
+[[nodiscard]] inline bool has_waiting_datagrams(const Session& session) noexcept {
+    return session.lines != nullptr && session.lines->waiting != 0;
+}
 
 /// Sessions of one standing, oldest first. Owns nothing.
 class RankList {

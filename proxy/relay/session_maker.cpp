@@ -51,10 +51,10 @@ std::unique_ptr<Session> SessionMaker::make(const Endpoint& client, msghdr& head
     std::memcpy(&made->client, header.msg_name, header.msg_namelen);
     made->client_length = header.msg_namelen;
     made->listener = listener;
-    if (listeners_[listener].any_address) {
+    if ((*listeners_)[listener].any_address) {
         made->control_length = static_cast<std::uint8_t>(make_reply_control(header, made->control));
     }
-    made->number = shared_.last_number.fetch_add(1) + 1;
+    made->number = shared_.numbers->last_number.fetch_add(1) + 1;
     made->opened = now.utc;
     made->begun = made->last_active = now.steady;
     made->last_heard_ms = made->last_answer_ms = now.ms;
@@ -70,15 +70,16 @@ std::unique_ptr<Session> SessionMaker::open(const Endpoint& client) {
         error = std::make_error_code(std::errc::not_enough_memory);
     }
     if (error) {
-        shared_.session_error.store(error.value(), std::memory_order_relaxed);
+        shared_.numbers->session_error.store(error.value(), std::memory_order_relaxed);
         return nullptr;
     }
     if (!await(*session)) {
-        shared_.session_error.store(errno, std::memory_order_relaxed);
+        shared_.numbers->session_error.store(errno, std::memory_order_relaxed);
         shared_.upstreams.close(session->upstream);
         return nullptr;
     }
     name_tap(*session, client);
+    session->tap.server_index = shared_.index;
     return session;
 }
 
@@ -100,9 +101,10 @@ std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, Uniq
         throw HandoverError{"a socket that was handed over cannot be waited for"};
     }
     name_tap(*made, state.client);
+    made->tap.server_index = shared_.index;
     made->tap.id = state.id;
     made->tap.opened = state.told;
-    made->client = to_socket_address(state.client, listeners_[listener].v6, made->client_length);
+    made->client = to_socket_address(state.client, (*listeners_)[listener].v6, made->client_length);
     made->listener = listener;
     made->control_length =
         static_cast<std::uint8_t>(std::min(state.reply.size(), made->control.size()));

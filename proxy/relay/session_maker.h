@@ -6,7 +6,7 @@
 #include "proxy/relay/shared.h"
 
 #include <memory>
-#include <span>
+#include <vector>
 
 namespace tw::relay {
 
@@ -22,11 +22,8 @@ struct BatchTime {
 class SessionMaker {
   public:
     /// All have to outlive it. `ready_set`: the epoll instance that upstream sockets are added to.
-    SessionMaker(Shared& shared, std::span<const Listener> listeners, int ready_set)
-        : shared_{shared}, listeners_{listeners}, ready_set_{ready_set} {}
-
-    /// How many listening sockets there are.
-    [[nodiscard]] std::size_t listeners() const noexcept { return listeners_.size(); }
+    SessionMaker(Shared& shared, const std::vector<Listener>& listeners, int ready_set)
+        : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set} {}
 
     /// `header` is the message its first datagram came in. Null where no socket is to be had:
     /// Shared::session_error says why. Errors: std::bad_alloc.
@@ -42,7 +39,7 @@ class SessionMaker {
     [[nodiscard]] bool await(Session& session) const noexcept;
 
     Shared& shared_;
-    std::span<const Listener> listeners_;
+    const std::vector<Listener>* listeners_;
     int ready_set_;
 };
 

@@ -1,7 +1,10 @@
 #include "proxy/relay/shard.h"
 
+#include "proxy/relay/start_error.h"
+
 #include <algorithm>
 #include <cerrno>
+#include <future>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -28,6 +31,9 @@ constexpr int kSpinsPerLook = 256;
 /// What has come before a stop is passed on, but a flood shall not keep us from ending.
 constexpr std::chrono::milliseconds kDrainTime{100};
 
+/// A thread turns in microseconds; one that another relay takes over from holds for longer.
+constexpr std::chrono::seconds kCallTime{2};
+
 /// When there was no memory, until it is asked for again.
 constexpr std::chrono::milliseconds kMemoryPause{1};
 
@@ -52,24 +58,45 @@ itimerspec at(Clock::time_point time) {
 
 } // namespace
 
-Shard::Shard(const Options& options, unsigned thread, std::span<const Udp::endpoint> listen,
-             std::vector<UniqueFd> sockets, Shared& shared, Ring* ring)
-    : sockets_{std::move(sockets)}, bell_{checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
-                                                  "eventfd")},
+Shard::Shard(const Options& options, unsigned thread, Observation& observation, Ring* ring)
+    : bell_{checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
       timer_{
           checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create")},
       busy_poll_{options.busy_poll} {
-    std::vector<Listener> listeners;
-    for (std::size_t i = 0; i < sockets_.size(); ++i) {
-        const Udp::endpoint& endpoint = listen[i % listen.size()];
-        listeners.push_back({.socket = sockets_[i].get(),
-                             .any_address = endpoint.address().is_unspecified(),
-                             .v6 = endpoint.address().is_v6()});
-    }
-    forwarder_ = std::make_unique<Forwarder>(shared, thread, listeners, ring);
+    const auto shortest = std::min({options.idle_timeout, options.admission.unproven_time,
+                                    options.admission.connless_time});
+    forwarder_ = std::make_unique<Forwarder>(observation, thread, options.resync, shortest, ring);
     forwarder_->wait_for_words(bell_.get());
     forwarder_->wait_for_words(timer_.get());
     forwarder_->set_impairment(options.impairment);
+}
+
+void Shard::add_server(Shared& shared, std::span<const Udp::endpoint> listen,
+                       std::vector<UniqueFd> sockets) {
+    std::vector<Listener> listeners;
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+        const Udp::endpoint& endpoint = listen[i % listen.size()];
+        listeners.push_back({.socket = sockets[i].get(),
+                             .any_address = endpoint.address().is_unspecified(),
+                             .v6 = endpoint.address().is_v6()});
+    }
+    sockets_[&shared] = std::move(sockets);
+    forwarder_->add_server(shared, listeners);
+}
+
+void Shard::remove_server(const Shared& shared) {
+    forwarder_->remove_server(shared);
+    sockets_.erase(&shared);
+}
+
+void Shard::call(std::function<void()> word) {
+    auto task = std::make_shared<std::packaged_task<void()>>(std::move(word));
+    auto done = task->get_future();
+    post([task] { (*task)(); });
+    if (done.wait_for(kCallTime) != std::future_status::ready) {
+        throw StartError{"a relay thread does not turn"};
+    }
+    done.get();
 }
 
 void Shard::post(std::function<void()> word) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,11 +24,22 @@ class Shard {
   public:
     using Udp = boost::asio::ip::udp;
 
-    /// `listen`: the addresses; `sockets`: sets of sockets bound to them, one set after the other, or
-    /// none where another thread has them all.
     /// Errors: throws std::system_error.
-    Shard(const Options& options, unsigned thread, std::span<const Udp::endpoint> listen,
-          std::vector<UniqueFd> sockets, Shared& shared, Ring* ring);
+    Shard(const Options& options, unsigned thread, Observation& observation, Ring* ring);
+
+    // Servers: before run(), or by call().
+
+    /// `listen`: where its clients connect; `sockets`: sets of sockets bound to that, one set after
+    /// the other, or none where another thread has them all.
+    /// Errors: throws std::system_error.
+    void add_server(Shared& shared, std::span<const Udp::endpoint> listen,
+                    std::vector<UniqueFd> sockets);
+    /// Closes its sessions and its sockets.
+    void remove_server(const Shared& shared);
+
+    /// While it runs: does this on its thread, and waits for it. Errors: what the word throws;
+    /// StartError when it does not come to it in time.
+    void call(std::function<void()> word);
 
     /// Works until stopped; then passes on what has already come and closes the sessions.
     void run();
@@ -74,7 +86,7 @@ class Shard {
     void hold();
     [[nodiscard]] bool leaves();
 
-    std::vector<UniqueFd> sockets_;
+    std::map<const Shared*, std::vector<UniqueFd>> sockets_; ///< that servers' clients send to
     UniqueFd bell_;  ///< rings when another thread says something
     UniqueFd timer_; ///< rings when something is due
     std::unique_ptr<Forwarder> forwarder_;

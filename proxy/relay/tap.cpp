@@ -21,6 +21,12 @@ Tap::Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>&
     }
 }
 
+void Tap::expect(std::size_t more_sessions) {
+    if (ring_ != nullptr) {
+        pending_.reserve(pending_.capacity() + more_sessions);
+    }
+}
+
 void Tap::commit() noexcept {
     if (ring_ != nullptr) {
         ring_->commit();
@@ -133,6 +139,7 @@ bool Tap::introduce(TapSession& session, Timestamp time) {
     open.client = session.client;
     open.upstream = session.upstream;
     open.server = session.server;
+    open.server_index = session.server_index;
     if (!ring_->try_push(open)) {
         return false;
     }

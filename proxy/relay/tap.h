@@ -35,6 +35,9 @@ class Tap {
     ///             Another thread changes it at any time. Has to outlive the tap.
     Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer);
 
+    /// So many more sessions may be there at one time. Errors: std::bad_alloc.
+    void expect(std::size_t more_sessions);
+
     void open(TapSession& session, Timestamp time);
     void datagram(TapSession& session, Timestamp time, Direction direction,
                   std::span<const std::byte> bytes);

@@ -15,6 +15,7 @@ struct TapSession {
     Endpoint client;
     Endpoint upstream;
     Endpoint server;
+    std::uint16_t server_index = 0;
     std::uint32_t opened_for = 0;        ///< the observer there was when it began; 0: none
     std::uint32_t announced_to = 0;      ///< the observer that knows it; 0: none
     std::array<std::uint64_t, 2> lost{}; ///< copies dropped since the last gap event, by direction

@@ -24,8 +24,7 @@ std::int64_t now_ms() {
     return relay::now_utc() / kNanoseconds;
 }
 
-admin::RelayState relay_state(const RelayWindow& relay) {
-    const relay::Counters counters = relay.counters();
+admin::RelayState relay_state(const relay::Counters& counters) {
     admin::RelayState state{.directions = {},
                             .sessions_open = open_sessions(counters),
                             .sessions_opened = counters.sessions_opened,
@@ -115,9 +114,14 @@ void AdminRun::set_token(const PageToken& token) {
     admin_.set_token(token.value);
 }
 
-void AdminRun::show_silence(const std::optional<admin::SilenceState>& silence) {
+void AdminRun::show_silence(relay::ServerIndex server,
+                            const std::optional<admin::SilenceState>& silence) {
     const std::scoped_lock lock{mutex_};
-    silence_ = silence;
+    if (silence) {
+        silence_[server] = *silence;
+    } else {
+        silence_.erase(server);
+    }
 }
 
 admin::Sources AdminRun::sources() {
@@ -190,16 +194,10 @@ admin::State AdminRun::state() const {
                        .impairment = parts_.impairment->settings(),
                        .observer = parts_.observer,
                        .inspecting = parts_.inspecting,
-                       .relay = relay_state(*parts_.relay),
+                       .relay = relay_state(parts_.relay->counters()),
                        .recording = {},
                        .view = parts_.board->read()};
-    for (const auto& endpoint : parts_.relay->listen_endpoints()) {
-        state.listen.push_back(relay::to_string(endpoint));
-    }
-    {
-        const std::scoped_lock lock{mutex_};
-        state.server_silent = silence_;
-    }
+    add_servers(state);
     state.recording.has_flight = static_cast<bool>(parts_.write_flight);
     if (parts_.recordings != nullptr) {
         parts_.recordings->hear();
@@ -212,6 +210,32 @@ admin::State AdminRun::state() const {
         state.recording.lost = parts_.file->lost() + parts_.queue->dropped();
     }
     return state;
+}
+
+void AdminRun::add_servers(admin::State& state) const {
+    const RelayWindow& relay = *parts_.relay;
+    const std::scoped_lock lock{mutex_};
+    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
+        if (relay.removed(i)) {
+            continue;
+        }
+        std::vector<std::string> listen;
+        for (const auto& endpoint : relay.listen_endpoints(i)) {
+            listen.push_back(relay::to_string(endpoint));
+        }
+        state.listen.insert(state.listen.end(), listen.begin(), listen.end());
+        const auto silence = silence_.find(i);
+        if (silence != silence_.end() && !state.server_silent) {
+            state.server_silent = silence->second;
+        }
+        if (const std::string_view name = relay.server_name(i); !name.empty()) {
+            state.servers.push_back({.name = std::string{name},
+                                     .address = relay.server(i),
+                                     .listen = std::move(listen),
+                                     .silent = silence != silence_.end(),
+                                     .relay = relay_state(relay.counters(i))});
+        }
+    }
 }
 
 admin::Health AdminRun::live() const {

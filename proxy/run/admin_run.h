@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -76,7 +77,7 @@ class AdminRun {
     void set_token(const PageToken& token);
 
     /// From any thread: the server does not answer; nothing: it does.
-    void show_silence(const std::optional<admin::SilenceState>& silence);
+    void show_silence(relay::ServerIndex server, const std::optional<admin::SilenceState>& silence);
 
   private:
     void tell_address(const admin::HttpAddress& where) const;
@@ -84,6 +85,7 @@ class AdminRun {
     [[nodiscard]] admin::Health live() const;
     void ask_ready(std::function<void(admin::Health)> done);
     void probe_server();
+    void add_servers(admin::State& state) const;
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
     [[nodiscard]] admin::Sources sources();
@@ -105,7 +107,7 @@ class AdminRun {
     RecordingFolders folders_; ///< used on the server's thread only
     std::string host_;         ///< a name it goes by; empty: none is known
     mutable std::mutex mutex_; ///< of what the server's thread reads and another one writes
-    std::optional<admin::SilenceState> silence_;
+    std::map<relay::ServerIndex, admin::SilenceState> silence_;
     RelayPulse pulse_;
     std::int64_t started_ms_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();

@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -112,6 +113,7 @@ class ObserverRun {
     void open_outputs();
     void make_worlds();
     void every_second(const boost::system::error_code& error);
+    void check_servers();
     void show(bool last);
     [[nodiscard]] sink::QueuedOutput* queue();
     void check_disk();
@@ -149,7 +151,7 @@ class ObserverRun {
     Stopwatch shown_;
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
-    ServerReport server_report_;
+    std::map<relay::ServerIndex, ServerReport> server_reports_;
 };
 
 } // namespace tw::run

@@ -1,5 +1,11 @@
 #include "proxy/run/relay_window.h"
 
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include <fmt/format.h>
+
 namespace tw::run {
 
 relay::Impairment RelayWindow::impairment() const {
@@ -7,14 +13,40 @@ relay::Impairment RelayWindow::impairment() const {
     return impairment_;
 }
 
-std::string RelayWindow::server() const {
-    const std::scoped_lock lock{mutex_};
-    return server_;
+relay::ServerIndex RelayWindow::num_servers() const noexcept {
+    return static_cast<relay::ServerIndex>(
+        std::min<std::size_t>(block_->facts.num_servers, relay::kMaxServers));
 }
 
-void RelayWindow::set_server(std::string_view server) {
+std::string RelayWindow::server(relay::ServerIndex server) const {
+    if (is_tap()) {
+        return block_->facts.tapped.data();
+    }
     const std::scoped_lock lock{mutex_};
-    server_ = server;
+    const auto moved = moved_.find(server);
+    return moved != moved_.end() ? moved->second
+                                 : relay::to_string(block_->facts.servers[server].server);
+}
+
+std::string RelayWindow::shown_server(relay::ServerIndex index) const {
+    const std::string_view name = server_name(index);
+    return name.empty() ? server(index) : fmt::format("{} ({})", name, server(index));
+}
+
+void RelayWindow::set_server(std::string_view moved) {
+    relay::ServerIndex server = 0;
+    const auto number = std::from_chars(moved.data(), moved.data() + moved.size(), server);
+    if (number.ec != std::errc{} || server >= relay::kMaxServers) {
+        return;
+    }
+    moved.remove_prefix(static_cast<std::size_t>(number.ptr - moved.data()));
+    moved.remove_prefix(std::min<std::size_t>(moved.size(), 1));
+    const std::scoped_lock lock{mutex_};
+    moved_[server] = moved;
+}
+
+std::string moved_server(relay::ServerIndex server, const std::string& where) {
+    return fmt::format("{} {}", server, where);
 }
 
 void RelayWindow::look_again() {

@@ -24,7 +24,7 @@ std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
 } // namespace
 
 void ServerReport::check(const relay::Counters& counters, const std::string& server,
-                         sink::Console* console, AdminRun* page) {
+                         sink::Console* console, const Show& show) {
     const auto now = std::chrono::steady_clock::now();
     const ServerWatch::Change change =
         watch_.on_second(now, {.to_server = counters.directions[0].datagrams,
@@ -34,12 +34,11 @@ void ServerReport::check(const relay::Counters& counters, const std::string& ser
     if (change == ServerWatch::Change::began) {
         since_ms_ = utc_ms(silence.since, now);
     }
-    if (page != nullptr && (watch_.silent() || change != ServerWatch::Change::none)) {
-        page->show_silence(watch_.silent()
-                               ? std::optional{admin::SilenceState{.since_ms = since_ms_,
-                                                                   .unanswered = silence.unanswered,
-                                                                   .refused = silence.refused}}
-                               : std::nullopt);
+    if (show && (watch_.silent() || change != ServerWatch::Change::none)) {
+        show(watch_.silent() ? std::optional{admin::SilenceState{.since_ms = since_ms_,
+                                                                 .unanswered = silence.unanswered,
+                                                                 .refused = silence.refused}}
+                             : std::nullopt);
     }
     if (change == ServerWatch::Change::none) {
         return;

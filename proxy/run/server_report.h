@@ -1,11 +1,13 @@
 #pragma once
 
+#include "proxy/admin/state.h"
 #include "proxy/relay/counters.h"
-#include "proxy/run/admin_run.h"
 #include "proxy/run/server_watch.h"
 #include "proxy/sink/console.h"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 namespace tw::run {
@@ -14,9 +16,12 @@ namespace tw::run {
 /// console and on the live page.
 class ServerReport {
   public:
-    /// To be called once a second with the relay's totals; `console` and `page` may be null.
+    /// Shows it on the page; nothing: the server answers.
+    using Show = std::function<void(const std::optional<admin::SilenceState>& silence)>;
+
+    /// To be called once a second with the server's totals; `console` may be null.
     void check(const relay::Counters& counters, const std::string& server, sink::Console* console,
-               AdminRun* page);
+               const Show& show);
 
   private:
     ServerWatch watch_;

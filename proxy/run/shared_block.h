@@ -11,16 +11,35 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <string_view>
 
 namespace tw::run {
 
-/// What the relay's process says of itself before it starts an observer.
-struct RelayFacts {
+/// What the relay's process says of a server.
+struct ServerFacts {
+    /// Longest name a server may have.
+    static constexpr std::size_t kMaxName = 64;
+
+    std::array<char, kMaxName + 1> name{}; ///< of the configuration, ending with 0; empty: none
     std::array<relay::Endpoint, relay::kMaxListeners> listen{};
     std::uint32_t num_listen = 0;
-    std::uint32_t threads = 0;
     relay::Endpoint server{};
+    std::atomic<bool> removed{false};
+
+    /// Lives as long as the shared memory.
+    [[nodiscard]] std::string_view shown_name() const noexcept {
+        return {name.data(), ::strnlen(name.data(), kMaxName)};
+    }
+};
+
+/// What the relay's process says of itself before it starts an observer.
+struct RelayFacts {
+    /// By number; what is there stays, but for `server` and `removed`.
+    std::array<ServerFacts, relay::kMaxServers> servers{};
+    std::atomic<std::uint32_t> num_servers{0};
+    std::uint32_t threads = 0;
     std::array<char, 256> tapped{}; ///< what a tap looks at, ending with 0; empty: it is a relay
     relay::Impairment impairment{}; ///< as it is now
 };

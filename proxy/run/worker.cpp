@@ -46,6 +46,8 @@ std::string_view reason_of(relay::CloseReason reason) {
         return "idle";
     case relay::CloseReason::handed_over:
         return "handed over";
+    case relay::CloseReason::removed:
+        return "removed";
     default:
         return "shutdown";
     }
@@ -55,7 +57,7 @@ std::string_view reason_of(relay::CloseReason reason) {
 
 Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const Post& post,
                std::atomic<std::uint32_t>& numbers, std::size_t index)
-    : ring_{post.ring}, observer_{post.observer}, pseudonym_key_{options.pseudonym_key},
+    : ring_{post.ring}, observer_{post.observer}, facts_{post.facts}, pseudonym_key_{options.pseudonym_key},
       expectations_{options.expectations}, board_{options.board}, index_{index},
       inspector_{inspect_options(options), maps, sinks_, numbers} {
     record::RecordSink& asked = options.views == ViewChoice::world
@@ -264,6 +266,12 @@ void Worker::publish() {
     to_publish_ = !board_->try_publish(index_, view_); // a reader in the way: next time
 }
 
+std::string_view Worker::server_name(const relay::Event& event) const {
+    return facts_ == nullptr || event.server_index >= facts_->servers.size()
+               ? std::string_view{}
+               : facts_->servers[event.server_index].shown_name();
+}
+
 void Worker::open(const relay::Event& event) {
     std::optional<inspect::Legacy> legacy;
     if (inherited_ != nullptr) {
@@ -274,7 +282,7 @@ void Worker::open(const relay::Event& event) {
     }
     inspector_.on_open(event.session, event.time,
                        record::shown_client(relay::to_string(event.client), pseudonym_key_),
-                       relay::to_string(event.server), std::move(legacy));
+                       relay::to_string(event.server), std::move(legacy), server_name(event));
 }
 
 void Worker::close(const relay::Event& event) {

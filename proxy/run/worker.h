@@ -13,6 +13,7 @@
 #include "proxy/run/live_feed.h"
 #include "proxy/run/page_recorder.h"
 #include "proxy/run/resync.h"
+#include "proxy/run/shared_block.h"
 #include "proxy/run/story_keeper.h"
 #include "proxy/run/view_choice.h"
 #include "proxy/run/worker_result.h"
@@ -73,6 +74,7 @@ struct PipelineOptions {
 struct Post {
     std::span<std::byte> ring;  ///< as relay::Ring takes it
     std::uint32_t observer = 1; ///< which observer of the run this is (see relay::Tap)
+    const RelayFacts* facts = nullptr; ///< with the servers' names; null: they have none
 };
 
 /// Looks at one relay thread's copies, on a thread of its own: ring, inspector, sinks.
@@ -121,11 +123,13 @@ class Worker {
     [[nodiscard]] relay::Clock::time_point next_due(relay::Clock::time_point now) const;
     void look_at(const relay::Event& event);
     void publish();
+    [[nodiscard]] std::string_view server_name(const relay::Event& event) const;
     void open(const relay::Event& event);
     void close(const relay::Event& event);
 
     relay::Ring ring_;
     std::uint32_t observer_;
+    const RelayFacts* facts_;
     bool greeted_ = false; ///< what the ring holds from now on is for this observer
     std::string pseudonym_key_;
     Fanout sinks_;

@@ -117,7 +117,7 @@ class Scene {
   public:
     Scene(std::uint8_t choice, Ring& ring)
         : limits_{limits_of(choice)}, max_sessions_{4 + choice % 13U}, ring_{&ring},
-          shared_{.observation = &observation_,
+          shared_{.numbers = &numbers_,
                   .upstreams{server(), ClientAddress::loopback, 0, SipKey{}},
                   .max_sessions = max_sessions_,
                   .idle_timeout = kIdle,
@@ -125,11 +125,11 @@ class Scene {
                   .limits = limits_,
                   .pools = AdmissionPools{max_sessions_, 1}},
           tap_{&ring, max_sessions_, observation_.observer},
-          door_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], now_} {}
+          door_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {}
 
     /// So many datagrams of clients in one batch.
     void clients(Input& in) {
-        door_.begin_batch(now_);
+        rounds_.begin_batch(now_);
         for (std::size_t left = 1 + in.below(8); left > 0; --left) {
             SocketAddress address = name_of(client(in.below(kClients)));
             const std::array letter{in.take<std::byte>()};
@@ -141,13 +141,13 @@ class Scene {
                 pass(*session, Direction::c2s, letter);
             }
         }
-        door_.end_batch();
+        rounds_.end_batch();
         settle();
     }
 
     /// The server says something to some of the clients.
     void server_speaks(Input& in) {
-        door_.begin_batch(now_);
+        rounds_.begin_batch(now_);
         const std::array letter{in.take<std::byte>()};
         for (std::size_t left = 1 + in.below(8); left > 0; --left) {
             if (Session* const session = door_.sessions().find(client(in.below(kClients)), 0)) {
@@ -155,13 +155,13 @@ class Scene {
                 pass(*session, Direction::s2c, letter);
             }
         }
-        door_.end_batch();
+        rounds_.end_batch();
         settle();
     }
 
     void wait(milliseconds time) {
         now_ += time;
-        while (!door_.sweep(now_)) {
+        while (!rounds_.sweep(now_)) {
         }
         settle();
     }
@@ -239,11 +239,13 @@ class Scene {
     std::size_t max_sessions_;
     Ring* ring_;
     Observation observation_{.observer{1}};
+    SessionNumbers numbers_;
     Shared shared_;
     Clock::time_point now_ = Clock::now();
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
-    std::array<Listener, 1> listeners_{};
+    std::vector<Listener> listeners_{1};
     Tap tap_;
+    Rounds rounds_{std::min({kIdle, limits_.unproven_time, limits_.connless_time}), now_};
     Door door_;
     Hearing heard_;
     std::map<std::uint32_t, Clock::time_point> proven_; ///< by number: when it last said something

@@ -21,10 +21,11 @@ class WorldLog final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
         if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
-            lines.push_back(fmt::format("{} run {} tick {} views {} items {}{}", (*world)->server,
-                                        (*world)->run, (*world)->tick, (*world)->views,
-                                        (*world)->shown.items.size(),
-                                        (*world)->shown.previous ? "" : " first"));
+            const std::string_view name = (*world)->head.server_name;
+            lines.push_back(fmt::format(
+                "{}{}{} run {} tick {} views {} items {}{}", name, name.empty() ? "" : " ",
+                (*world)->server, (*world)->run, (*world)->tick, (*world)->views,
+                (*world)->shown.items.size(), (*world)->shown.previous ? "" : " first"));
         } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
             lines.push_back(fmt::format(
                 "{} {} session {} other {} is {} not {}", record::finding_info((*found)->id).name,
@@ -41,8 +42,9 @@ struct Game {
     game::Merger merger{snapshot::ObjectSet::standard(), log};
     game::Feed feed{merger};
 
-    void open(std::uint32_t session, std::string_view server) {
-        const record::SessionRecord record{.head = {.session = session}, .server = server};
+    void open(std::uint32_t session, std::string_view server, std::string_view name = {}) {
+        const record::SessionRecord record{.head = {.session = session, .server_name = name},
+                                           .server = server};
         feed.on_record(&record);
     }
 
@@ -58,6 +60,20 @@ struct Game {
 };
 
 } // namespace
+
+TEST_CASE("servers with names are never taken for one, and worlds have their names") {
+    Game game;
+    game.open(1, "a:1", "ctf");
+    game.open(2, "a:1", "race"); // by two names that lead to one address
+    game.open(3, "a:1", "ctf");
+    for (std::uint32_t session = 1; session <= 3; ++session) {
+        game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
+    }
+    game.merger.finish();
+    CHECK(game.log.lines ==
+          std::vector<std::string>{"ctf a:1 run 1 tick 100 views 2 items 2 first",
+                                   "race a:1 run 1 tick 100 views 1 items 1 first"});
+}
 
 TEST_CASE("sessions of one server make one world, those of another make another") {
     Game game;

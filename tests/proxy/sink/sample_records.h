@@ -186,7 +186,10 @@ class SampleRecords {
     record::MessageRecord unknown_uuid{.head = head, .size = 17, .uuid = snapshot::Uuid{0xab, 1}};
     record::MessageRecord control{
         .head = head, .layer = record::MessageLayer::control, .name = "close", .size = 5};
-    record::MessageRecord connless{.head = head,
+    record::MessageRecord connless{.head = {.time = kTime,
+                                            .session = 3,
+                                            .direction = wire::Direction::s2c,
+                                            .server_name = "ctf-1"},
                                    .layer = record::MessageLayer::connless,
                                    .name = "info",
                                    .size = 200,
