@@ -25,7 +25,7 @@ Door::Door(Shared& shared, const std::vector<Listener>& listeners, int ready_set
 
 Door::~Door() {
     sessions_.for_each([&](Session& session) {
-        close_upstream(session);
+        shared_.upstreams.close(session.upstream);
         shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
     });
     rounds_->free_left(true);

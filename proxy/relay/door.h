@@ -73,9 +73,6 @@ class Door {
     /// Its time has come to be looked after.
     void look_after(Session& session, Time now);
 
-    /// Nothing is sent by it any more.
-    void close_upstream(Session& session) const { shared_.upstreams.close(session.upstream); }
-
     /// Closes all.
     void close_all(CloseReason reason);
 
@@ -116,6 +113,7 @@ class Door {
     void tell(Session& session);
     void set_budget(Session& session) const noexcept;
     [[nodiscard]] bool waits_for_server(Session& session);
+
     void copy(Session& session, Timestamp time, Direction direction,
               std::span<const std::byte> datagram) {
         const auto lost = tap_->lost();

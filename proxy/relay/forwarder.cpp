@@ -62,8 +62,8 @@ void Forwarder::add_listener(const Listener& listener) {
 }
 
 void Forwarder::remove_server(const Shared& shared) {
-    const auto place = std::ranges::find(doors_, &shared,
-                                         [](const auto& door) { return &door->shared(); });
+    const auto place =
+        std::ranges::find(doors_, &shared, [](const auto& door) { return &door->shared(); });
     if (place == doors_.end()) {
         return;
     }
@@ -342,7 +342,8 @@ void Forwarder::note_receive_error(int error, LiveCounters& counters) noexcept {
 
 bool Forwarder::sweep(Clock::time_point now) {
     counters_.turns.add(1);
-    const bool all = rounds_.sweep(now);
+    const bool all =
+        rounds_.sweep(now, [now](Session& session) { session.door->look_after(session, now); });
     if (now - listeners_seen_ >= kListenerLooks) {
         listeners_seen_ = now;
         for (std::size_t i = 0; i < listeners_.size(); ++i) {

@@ -74,8 +74,7 @@ class Forwarder {
 
     /// How often sweep() is to be called.
     [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept {
-        return rounds_.empty() && tap_.settled() ? std::max(kRest, rounds_.tick())
-                                                 : rounds_.tick();
+        return rounds_.empty() && tap_.settled() ? std::max(kRest, rounds_.tick()) : rounds_.tick();
     }
 
     /// See Relay::resync.

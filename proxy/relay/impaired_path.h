@@ -38,7 +38,6 @@ class ImpairedPath {
         sessions.for_each([](Session& session) { session.lines.reset(); });
     }
 
-
     /// Takes a datagram of the session, which has to live as long as anything of it waits.
     /// Precondition: active.
     void accept(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);

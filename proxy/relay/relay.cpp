@@ -63,7 +63,7 @@ struct Server {
 struct Relay::State {
     State(const Options& given, Observation* shown)
         : options{given}, observation{shown != nullptr ? shown : &own}, impairment{
-                                                                           given.impairment} {}
+                                                                            given.impairment} {}
 
     /// Which thread has a listening socket, and as which of its own; with one server.
     [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(std::size_t socket) const {
@@ -147,11 +147,11 @@ Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* 
     state_ = std::make_unique<State>(options, observation);
     for (unsigned i = 0; i < options.threads; ++i) {
         Ring* const ring = rings.empty() ? nullptr : rings[i];
-        state_->shards.push_back(
-            std::make_unique<Shard>(options, i, *state_->observation, ring));
+        state_->shards.push_back(std::make_unique<Shard>(options, i, *state_->observation, ring));
     }
-    state_->add({.host = options.server_host, .port = options.server_port, .listen = options.listen},
-                std::move(listening));
+    state_->add(
+        {.host = options.server_host, .port = options.server_port, .listen = options.listen},
+        std::move(listening));
 }
 
 ServerIndex Relay::add_server(const ServerOptions& options) {
@@ -170,6 +170,10 @@ ServerIndex Relay::add_server(const ServerOptions& options) {
         throw;
     }
     return static_cast<ServerIndex>(before);
+}
+
+ServerIndex Relay::next_server() const noexcept {
+    return static_cast<ServerIndex>(state_->servers.size());
 }
 
 void Relay::remove_server(ServerIndex server) {

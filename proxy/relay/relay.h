@@ -57,6 +57,9 @@ class Relay {
     /// Errors:  as the constructor's; StartError for one too many. Then nothing has changed.
     [[nodiscard]] ServerIndex add_server(const ServerOptions& options);
 
+    /// The number that add_server gives next.
+    [[nodiscard]] ServerIndex next_server() const noexcept;
+
     /// Closes a server's sessions, and listens for it no more. Others do not notice.
     void remove_server(ServerIndex server);
 

@@ -1,7 +1,5 @@
 #include "proxy/relay/rounds.h"
 
-#include "proxy/relay/door.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -16,8 +14,6 @@ constexpr milliseconds kLongestTick{100};
 /// A session is closed at most this part of its time too late.
 constexpr int kLooksPerTimeout = 8;
 constexpr milliseconds kLongestBetweenLooks{1000};
-/// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
-constexpr std::size_t kLooksPerSweep = 32;
 
 } // namespace
 
@@ -35,15 +31,6 @@ Timestamp Rounds::begin_batch(Time now) noexcept {
 
 std::uint64_t Rounds::ticks_at(Time time) const noexcept {
     return static_cast<std::uint64_t>((time - started_) / tick_);
-}
-
-bool Rounds::sweep(Time now) {
-    begin_batch(now);
-    const bool all = wheel_.advance(ticks_at(now), kLooksPerSweep, [&](Session& session) {
-        session.door->look_after(session, now);
-    });
-    end_batch();
-    return all;
 }
 
 void Rounds::enter(Session& session, milliseconds timeout) noexcept {
@@ -69,7 +56,7 @@ void Rounds::free_left(bool all) noexcept {
             place = &session.next_leaving;
             continue;
         }
-        session.door->close_upstream(session);
+        session.upstreams->close(session.upstream);
         *place = std::move(session.next_leaving);
         --sessions_;
     }

@@ -33,7 +33,8 @@ struct RankLink {
 
 /// A client, and the socket its datagrams reach the server by.
 struct Session {
-    Door* door = nullptr; ///< of its server and thread
+    Door* door = nullptr;                 ///< of its server and thread
+    UpstreamFactory* upstreams = nullptr; ///< of its server
     Upstream upstream;
     TapSession tap;
     SocketAddress client{}; ///< where replies go

@@ -63,6 +63,7 @@ std::unique_ptr<Session> SessionMaker::make(const Endpoint& client, msghdr& head
 
 std::unique_ptr<Session> SessionMaker::open(const Endpoint& client) {
     auto session = std::make_unique<Session>();
+    session->upstreams = &shared_.upstreams;
     std::error_code error;
     try {
         session->upstream = shared_.upstreams.open(client, error);
@@ -94,6 +95,7 @@ std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, Uniq
                                                  const BatchTime& now) {
     const auto listener = static_cast<ListenerIndex>(state.listener);
     auto made = std::make_unique<Session>();
+    made->upstreams = &shared_.upstreams;
     made->upstream =
         shared_.upstreams.take_over(std::move(socket), state.client, state.own_loopback);
     if (!await(*made)) {

@@ -63,8 +63,8 @@ Shard::Shard(const Options& options, unsigned thread, Observation& observation, 
       timer_{
           checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create")},
       busy_poll_{options.busy_poll} {
-    const auto shortest = std::min({options.idle_timeout, options.admission.unproven_time,
-                                    options.admission.connless_time});
+    const auto shortest = std::min(
+        {options.idle_timeout, options.admission.unproven_time, options.admission.connless_time});
     forwarder_ = std::make_unique<Forwarder>(observation, thread, options.resync, shortest, ring);
     forwarder_->wait_for_words(bell_.get());
     forwarder_->wait_for_words(timer_.get());

@@ -161,7 +161,8 @@ class Scene {
 
     void wait(milliseconds time) {
         now_ += time;
-        while (!rounds_.sweep(now_)) {
+        const auto look_after = [this](Session& session) { door_.look_after(session, now_); };
+        while (!rounds_.sweep(now_, look_after)) {
         }
         settle();
     }
