@@ -122,7 +122,8 @@ void Publisher::run() {
 }
 
 Tried<void> Publisher::serve() {
-    const auto link = Link::open(options_.access, fmt::format("twscope {}", options_.server));
+    const auto link =
+        Link::open(options_.access, fmt::format("twscope {}", subject_of_all(options_.server)));
     if (!link) {
         return tl::unexpected{link.error()};
     }
@@ -134,7 +135,8 @@ Tried<void> Publisher::serve() {
     }
     totals_.connected = true;
     if (!complaint_.empty() || totals_.published == 0) {
-        spdlog::info("publishing to {} as {}.{}", where_, options_.stream, options_.server);
+        spdlog::info("publishing to {} as {}.{}", where_, options_.stream,
+                     subject_of_all(options_.server));
         complaint_.clear();
     }
     while (true) {

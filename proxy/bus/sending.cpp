@@ -40,9 +40,9 @@ Tried<void> Sending::begin(std::uint64_t until) {
     }
     const auto place = backlog_->place();
     if (place) {
-        auto stored = find_stored_lines(*link_, *stream_,
-                                        fmt::format("{}.{}.>", *stream_, backlog_->server()),
-                                        backlog_->run(), *place, until);
+        auto stored = find_stored_lines(
+            *link_, *stream_, fmt::format("{}.{}.>", *stream_, subject_of_all(backlog_->server())),
+            backlog_->run(), *place, until);
         if (!stored) {
             return tl::unexpected{stored.error()};
         }
@@ -116,8 +116,8 @@ Tried<void> Sending::send_all() {
 
 Tried<void> Sending::send(std::string_view line) {
     const std::uint64_t number = window_.next();
-    const std::string subject =
-        fmt::format("{}.{}.{}", *stream_, backlog_->server(), subject_type(line));
+    const std::string subject = fmt::format(
+        "{}.{}.{}", *stream_, subject_server(backlog_->server(), line), subject_type(line));
     const std::string reply = fmt::format("{}.{}", inbox_.get(), number);
     natsMsg* made = nullptr;
     natsStatus status = natsMsg_Create(&made, subject.c_str(), reply.c_str(), line.data(),
@@ -176,7 +176,7 @@ Tried<void> Sending::take_answer(natsMsg* answer) {
     if (natsMsg_IsNoResponders(answer)) {
         return tl::unexpected{fmt::format(
             "no stream takes {}.{}.*: give {} these subjects, or publish to another stream",
-            *stream_, backlog_->server(), *stream_)};
+            *stream_, subject_of_all(backlog_->server()), *stream_)};
     }
     const PublishAnswer said = read_publish_answer(
         {natsMsg_GetData(answer), static_cast<std::size_t>(natsMsg_GetDataLength(answer))});

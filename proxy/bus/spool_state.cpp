@@ -70,7 +70,7 @@ std::optional<SpoolState> read_spool_state(std::string_view text) {
     }
     text.remove_suffix(1);
     state.server = text;
-    return is_subject_token(text) ? std::optional{state} : std::nullopt;
+    return is_subject_server(text) ? std::optional{state} : std::nullopt;
 }
 
 std::string spool_file_name(std::string_view run, std::uint64_t first) {

@@ -8,6 +8,9 @@ namespace tw::bus {
 
 namespace {
 
+/// In front of a name; no subject has it. Also what fits any part of a subject.
+constexpr std::string_view kMany = "*";
+
 bool may_stay(char character) {
     return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
            (character >= '0' && character <= '9') || character == '-' || character == '_';
@@ -30,6 +33,32 @@ bool is_subject_token(std::string_view text) {
 std::string_view subject_type(std::string_view line) {
     const auto head = filter::read_head(line);
     return head && is_subject_token(head->type) ? head->type : "other";
+}
+
+std::string many_servers(std::string_view otherwise) {
+    return std::string{kMany}.append(otherwise);
+}
+
+bool is_subject_server(std::string_view text) {
+    return is_subject_token(text.starts_with(kMany) ? text.substr(kMany.size()) : text);
+}
+
+std::string_view subject_server(std::string_view server, std::string_view line) {
+    if (!server.starts_with(kMany)) {
+        return server;
+    }
+    // In front of all that a peer has a say in.
+    constexpr std::size_t kHead = 256;
+    constexpr std::string_view kKey = R"(,"server_name":")";
+    const std::size_t at = line.substr(0, kHead).find(kKey);
+    const std::string_view rest =
+        at == std::string_view::npos ? std::string_view{} : line.substr(at + kKey.size());
+    const std::string_view name = rest.substr(0, rest.find('"'));
+    return is_subject_token(name) ? name : server.substr(kMany.size());
+}
+
+std::string_view subject_of_all(std::string_view server) {
+    return server.starts_with(kMany) ? kMany : server;
 }
 
 std::string shown_url(std::string_view url) {

@@ -18,6 +18,19 @@ inline constexpr std::size_t kMaxToken = 64;
 /// The last part of a line's subject: the type of its record.
 [[nodiscard]] std::string_view subject_type(std::string_view line);
 
+/// Servers that publish as one, each under the name that its lines have: what goes by no name goes by
+/// this one.
+[[nodiscard]] std::string many_servers(std::string_view otherwise);
+
+/// Whether it is that, or one part of a subject.
+[[nodiscard]] bool is_subject_server(std::string_view text);
+
+/// The part of a line's subject before that: the server's, or of many_servers the line's.
+[[nodiscard]] std::string_view subject_server(std::string_view server, std::string_view line);
+
+/// What fits all of those.
+[[nodiscard]] std::string_view subject_of_all(std::string_view server);
+
 /// "nats://host:4222" without who logs in.
 [[nodiscard]] std::string shown_url(std::string_view url);
 

@@ -41,6 +41,40 @@ TEST_CASE("a line's subject ends with its type") {
     CHECK(subject_type("") == "other");
 }
 
+TEST_CASE("of many servers a line's subject has its own server's name") {
+    const std::string many = many_servers("fleet");
+    CHECK(is_subject_server(many));
+    CHECK(is_subject_server("ctf"));
+    CHECK_FALSE(is_subject_token(many));
+    CHECK_FALSE(is_subject_server("*"));
+    CHECK_FALSE(is_subject_server("**a"));
+    CHECK(subject_of_all(many) == "*");
+    CHECK(subject_of_all("ctf") == "ctf");
+
+    struct Row {
+        std::string_view name;
+        std::string_view line;
+        std::string_view server;
+    };
+
+    const std::string far =
+        R"({"v":1,"name":")" + std::string(300, 'x') + R"(","server_name":"a"})";
+    const Row rows[] = {{"of a session",
+                         R"({"v":1,"type":"map","session":1,"server_name":"ctf","name":"x"})",
+                         "ctf"},
+                        {"of the run", R"({"v":1,"type":"summary","session":0})", "fleet"},
+                        {"no part of a subject", R"({"v":1,"server_name":"a.b"})", "fleet"},
+                        {"cut", R"({"v":1,"server_name":"ct)", "ct"},
+                        {"what a peer said", R"({"v":1,"name":"\",\"server_name\":\"a"})", "fleet"},
+                        {"too far behind", far, "fleet"},
+                        {"nothing", "", "fleet"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(subject_server(many, row.line) == row.server);
+        CHECK(subject_server("own", row.line) == "own");
+    }
+}
+
 TEST_CASE("who logs in is not shown") {
     CHECK(shown_url("nats://127.0.0.1:4222") == "nats://127.0.0.1:4222");
     CHECK(shown_url("tls://me:secret@bus:4222") == "tls://bus:4222");
