@@ -75,7 +75,7 @@ struct View {
     std::vector<SessionView> sessions{};
     std::deque<FindingLine> findings{}; ///< oldest first
     std::vector<Account> accounts{};
-    std::map<std::string, ServerView, std::less<>> servers{}; ///< by name
+    std::map<std::string, ServerView, std::less<>> servers{};  ///< by name
     std::map<std::string, std::uint64_t, std::less<>> items{}; ///< in rebuilt snapshots, by type
 
     void merge(const View& other);

@@ -31,7 +31,7 @@ class LiveSink final : public record::RecordSink {
     /// What only records say of a session.
     struct Known {
         SessionView view{};
-        bool connected = false; ///< its last event was that
+        bool connected = false;       ///< its last event was that
         record::Timestamp looked = 0; ///< when the tee was looked for
     };
 
@@ -47,7 +47,7 @@ class LiveSink final : public record::RecordSink {
     std::unordered_map<std::uint32_t, Known> sessions_;
     std::deque<FindingLine> findings_;
     std::map<std::string, std::uint64_t, std::less<>> server_findings_; ///< by its name
-    std::vector<std::uint64_t> items_; ///< by ObjectSet::index_of
+    std::vector<std::uint64_t> items_;                                  ///< by ObjectSet::index_of
     std::vector<std::string_view> item_names_;
     std::uint64_t unknown_items_ = 0;
 };

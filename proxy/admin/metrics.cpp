@@ -70,69 +70,153 @@ class Families {
     std::vector<MetricFamily> all_;
 };
 
-void add_admission(MetricFamily& family, const relay::AdmissionTotals<std::uint64_t>& totals,
-                   relay::AdmissionUnit unit) {
-    for (const relay::AdmissionRow& row : relay::admission_rows()) {
-        if (row.unit == unit) {
-            Families::count(family, {{.name = "result", .value = std::string{row.name}}},
-                            totals.*row.value);
-        }
-    }
-}
-
 ClientMetric::Label direction_label(std::size_t direction) {
     return {.name = "direction", .value = std::string{kDirections[direction]}};
 }
 
-void add_relay(Families& out, const State& state) {
-    const RelayState& relay = state.relay;
-    auto& datagrams = out.add("datagrams_total", MetricType::Counter,
-                              "Datagrams that arrived to be passed on, and what became of them.");
-    for (std::size_t i = 0; i < relay.directions.size(); ++i) {
-        const DirectionState& direction = relay.directions[i];
-        for (const auto& [result, value] :
-             {std::pair{"forwarded", direction.datagrams}, std::pair{"dropped", direction.dropped},
-              std::pair{"refused", direction.refused}}) {
-            Families::count(datagrams, {direction_label(i), {.name = "result", .value = result}},
-                            value);
+ClientMetric::Label result_label(std::string_view result) {
+    return {.name = "result", .value = std::string{result}};
+}
+
+/// The relay's families: of each server one by its name, or of the only one without.
+class RelayFamilies {
+  public:
+    RelayFamilies(Families& out, const State& state) : out_{&out} {
+        for (const ServerState& server : state.servers) {
+            parts_.push_back({{{.name = "server", .value = server.name}}, &server.relay});
+        }
+        if (parts_.empty()) {
+            parts_.push_back({{}, &state.relay});
         }
     }
-    auto& bytes =
-        out.add("forwarded_bytes_total", MetricType::Counter, "UDP payload that was passed on.");
-    for (std::size_t i = 0; i < relay.directions.size(); ++i) {
-        Families::count(bytes, {direction_label(i)}, relay.directions[i].bytes);
+
+    /// `each(count, relay)`, where count(labels, value) adds a line.
+    template <typename Each>
+    void add(std::string_view name, std::string_view help, Each&& each) {
+        MetricFamily& family = out_->add(name, MetricType::Counter, help);
+        for (const Part& part : parts_) {
+            each(
+                [&](Labels labels, std::uint64_t value) {
+                    labels.insert(labels.begin(), part.labels.begin(), part.labels.end());
+                    Families::count(family, std::move(labels), value);
+                },
+                *part.relay);
+        }
     }
-    auto& lost = out.add("copies_lost_total", MetricType::Counter,
-                         "Datagrams that were passed on but not looked at: decoding was behind.");
-    for (std::size_t i = 0; i < relay.directions.size(); ++i) {
-        Families::count(lost, {direction_label(i)}, relay.directions[i].copies_lost);
+
+    void counter(std::string_view name, std::string_view help, std::uint64_t RelayState::*value) {
+        add(name, help,
+            [value](const auto& count, const RelayState& relay) { count({}, relay.*value); });
     }
-    out.gauge("sessions", "Sessions that are open.", static_cast<double>(relay.sessions_open));
-    auto& sessions =
-        out.add("sessions_total", MetricType::Counter,
-                "Sessions that began and ended; datagrams of new clients that got none because the "
-                "table was full (refused) or no socket could be opened (failed).");
-    for (const auto& [result, value] :
-         {std::pair{"opened", relay.sessions_opened}, std::pair{"closed", relay.sessions_closed},
-          std::pair{"refused", relay.sessions_refused},
-          std::pair{"failed", relay.sessions_failed}}) {
-        Families::count(sessions, {{.name = "result", .value = result}}, value);
+
+    void directions(std::string_view name, std::string_view help,
+                    std::uint64_t DirectionState::*value) {
+        add(name, help, [value](const auto& count, const RelayState& relay) {
+            for (std::size_t i = 0; i < relay.directions.size(); ++i) {
+                count({direction_label(i)}, relay.directions[i].*value);
+            }
+        });
     }
-    add_admission(out.add("strangers_total", MetricType::Counter,
-                          "Clients that nobody knew, by what became of them."),
-                  relay.admission, relay::AdmissionUnit::sessions);
-    add_admission(out.add("turned_away_datagrams_total", MetricType::Counter,
-                          "Clients' datagrams that were not passed on, by why."),
-                  relay.admission, relay::AdmissionUnit::datagrams);
+
+    void admission(std::string_view name, std::string_view help, relay::AdmissionUnit unit) {
+        add(name, help, [unit](const auto& count, const RelayState& relay) {
+            for (const relay::AdmissionRow& row : relay::admission_rows()) {
+                if (row.unit == unit) {
+                    count({result_label(row.name)}, relay.admission.*row.value);
+                }
+            }
+        });
+    }
+
+    void gauge(std::string_view name, std::string_view help, std::uint64_t RelayState::*value) {
+        MetricFamily& family = out_->add(name, MetricType::Gauge, help);
+        for (const Part& part : parts_) {
+            ClientMetric metric;
+            metric.label = part.labels;
+            metric.gauge.value = static_cast<double>(part.relay->*value);
+            family.metric.push_back(std::move(metric));
+        }
+    }
+
+  private:
+    struct Part {
+        Labels labels;
+        const RelayState* relay;
+    };
+
+    Families* out_;
+    std::vector<Part> parts_;
+};
+
+void add_sessions(RelayFamilies& out) {
+    out.gauge("sessions", "Sessions that are open.", &RelayState::sessions_open);
+    out.add("sessions_total",
+            "Sessions that began and ended; datagrams of new clients that got none because the "
+            "table was full (refused) or no socket could be opened (failed).",
+            [](const auto& count, const RelayState& relay) {
+                count({result_label("opened")}, relay.sessions_opened);
+                count({result_label("closed")}, relay.sessions_closed);
+                count({result_label("refused")}, relay.sessions_refused);
+                count({result_label("failed")}, relay.sessions_failed);
+            });
+    out.admission("strangers_total", "Clients that nobody knew, by what became of them.",
+                  relay::AdmissionUnit::sessions);
+    out.admission("turned_away_datagrams_total",
+                  "Clients' datagrams that were not passed on, by why.",
+                  relay::AdmissionUnit::datagrams);
+}
+
+void add_relay(Families& families, const State& state) {
+    RelayFamilies out{families, state};
+    out.add("datagrams_total", "Datagrams that arrived to be passed on, and what became of them.",
+            [](const auto& count, const RelayState& relay) {
+                for (std::size_t i = 0; i < relay.directions.size(); ++i) {
+                    const DirectionState& direction = relay.directions[i];
+                    count({direction_label(i), result_label("forwarded")}, direction.datagrams);
+                    count({direction_label(i), result_label("dropped")}, direction.dropped);
+                    count({direction_label(i), result_label("refused")}, direction.refused);
+                }
+            });
+    out.directions("forwarded_bytes_total", "UDP payload that was passed on.",
+                   &DirectionState::bytes);
+    out.directions("copies_lost_total",
+                   "Datagrams that were passed on but not looked at: decoding was behind.",
+                   &DirectionState::copies_lost);
+    add_sessions(out);
     out.counter("icmp_refused_total", "Answers 'port unreachable' from either side.",
-                relay.icmp_refused);
-    out.counter("receive_errors_total", "Other errors while receiving.", relay.receive_errors);
-    out.counter("truncated_datagrams_total", "Datagrams longer than the buffer.", relay.truncated);
+                &RelayState::icmp_refused);
+    out.counter("receive_errors_total", "Other errors while receiving.",
+                &RelayState::receive_errors);
+    out.counter("truncated_datagrams_total", "Datagrams longer than the buffer.",
+                &RelayState::truncated);
     out.counter("rewritten_datagrams_total",
-                "Datagrams of clients written anew, to ask for a whole snapshot.", relay.rewritten);
+                "Datagrams of clients written anew, to ask for a whole snapshot.",
+                &RelayState::rewritten);
     out.counter("kernel_dropped_datagrams_total",
                 "Datagrams that came while a socket's receive buffer was full.",
-                relay.kernel_dropped);
+                &RelayState::kernel_dropped);
+}
+
+/// What only servers with names have.
+void add_servers(Families& out, const State& state) {
+    if (state.servers.empty()) {
+        return;
+    }
+    auto& silent = out.add("server_silent", MetricType::Gauge,
+                           "1 while the server answers none of its sessions.");
+    for (const ServerState& server : state.servers) {
+        ClientMetric metric;
+        metric.label = {{.name = "server", .value = server.name}};
+        metric.gauge.value = server.silent ? 1 : 0;
+        silent.metric.push_back(std::move(metric));
+    }
+    auto& findings = out.add("server_findings_total", MetricType::Counter,
+                             "Warnings and errors that were reported of the server's sessions.");
+    for (const ServerState& server : state.servers) {
+        const auto seen = state.view.servers.find(server.name);
+        Families::count(findings, {{.name = "server", .value = server.name}},
+                        seen == state.view.servers.end() ? 0 : seen->second.findings);
+    }
 }
 
 void add_traffic(Families& out, const record::SessionStats& totals) {
@@ -188,6 +272,7 @@ std::string metrics_text(const State& state) {
     families.gauge("start_time_seconds", "When twscope started, since 1970.",
                    static_cast<double>(state.started_ms) / kMsPerSecond);
     add_relay(families, state);
+    add_servers(families, state);
     families.gauge("recording_failed", "1 once records can no longer be written.",
                    state.recording.failed ? 1 : 0);
     families.counter("http_turned_away_total",

@@ -82,7 +82,7 @@ struct State {
     std::int64_t now_ms = 0;     ///< since 1970
     std::int64_t started_ms = 0; ///< since 1970
     std::vector<std::string> listen{};
-    std::string server{}; ///< the first
+    std::string server{};                        ///< the first
     std::optional<SilenceState> server_silent{}; ///< nothing: all answer, or nobody asks them
     std::vector<ServerState> servers{};          ///< those with names
     std::string impairment{};                    ///< as relay::parse_impairment reads it

@@ -60,23 +60,23 @@ json::array sessions_json(const View& view) {
     json::array sessions;
     for (const SessionView& session : view.sessions) {
         json::object told{{"number", session.number},
-                                        {"client", session.client},
-                                        {"protocol", session.protocol},
-                                        {"map", session.map},
-                                        {"map_id", map_id(session)},
-                                        {"name", session.name},
-                                        {"place", session.place},
-                                        {"closed", session.closed},
-                                        {"opened_ms", session.opened_ms},
-                                        {"c2s", direction_json(session, 0)},
-                                        {"s2c", direction_json(session, 1)},
-                                        {"snapshots", session.snapshots},
-                                        {"verified", session.verified},
-                                        {"missed", session.missed},
-                                        {"frozen_ms", session.frozen_ms},
-                                        {"ack_lag_ticks", session.ack_lag_ticks},
-                                        {"largest_snapshot", session.largest_snapshot},
-                                        {"findings", session.findings}};
+                          {"client", session.client},
+                          {"protocol", session.protocol},
+                          {"map", session.map},
+                          {"map_id", map_id(session)},
+                          {"name", session.name},
+                          {"place", session.place},
+                          {"closed", session.closed},
+                          {"opened_ms", session.opened_ms},
+                          {"c2s", direction_json(session, 0)},
+                          {"s2c", direction_json(session, 1)},
+                          {"snapshots", session.snapshots},
+                          {"verified", session.verified},
+                          {"missed", session.missed},
+                          {"frozen_ms", session.frozen_ms},
+                          {"ack_lag_ticks", session.ack_lag_ticks},
+                          {"largest_snapshot", session.largest_snapshot},
+                          {"findings", session.findings}};
         if (!session.server_name.empty()) {
             told["server_name"] = session.server_name;
         }

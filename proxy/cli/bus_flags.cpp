@@ -165,17 +165,18 @@ std::uint64_t BusFlags::check_spool() const {
     return size.bytes;
 }
 
-bus::PublishOptions BusFlags::options(const std::string& server) const {
+bus::PublishOptions BusFlags::options(const std::string& server, bool many) const {
     if (!name.empty() && !bus::is_subject_token(name)) {
         throw UsageError{
             fmt::format("--nats-name {}: expected letters, digits, - and _, at most {} of them",
                         name, bus::kMaxToken)};
     }
+    const std::string own = name.empty() ? bus::subject_token(server) : name;
     const TimeAndSize kept = parse_time_and_size("--nats-limits", limits);
     const std::uint64_t spool_bytes = check_spool();
     return {.access = access.access(),
             .stream = access.stream,
-            .server = name.empty() ? bus::subject_token(server) : name,
+            .server = many ? bus::many_servers(own) : own,
             .limits = {.age = kept.time.count() == 0 ? kUsualAge : kept.time,
                        .bytes = kept.bytes,
                        .replicas = replicas},
@@ -183,13 +184,13 @@ bus::PublishOptions BusFlags::options(const std::string& server) const {
             .spool_bytes = spool_bytes};
 }
 
-std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server,
-                                               bus::Patience patience) const {
+std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::Patience patience,
+                                               bool many) const {
     if (!on()) {
         return nullptr;
     }
     try {
-        return std::make_unique<bus::BusOutput>(options(server), patience);
+        return std::make_unique<bus::BusOutput>(options(server, many), patience);
     } catch (const std::system_error& error) {
         throw UsageError{fmt::format("--spool {}: {}; name a folder that may be written to, in one "
                                      "that exists",

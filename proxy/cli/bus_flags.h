@@ -48,12 +48,13 @@ struct BusFlags {
 
     /// The folder of --spool; empty: none. Errors: UsageError.
     [[nodiscard]] std::filesystem::path spool_folder() const;
-    /// `server`: what it is called where no name was given. Errors: UsageError.
-    [[nodiscard]] bus::PublishOptions options(const std::string& server) const;
+    /// `server`: what it is called where no name was given; `many`: servers have names of their own.
+    /// Errors: UsageError.
+    [[nodiscard]] bus::PublishOptions options(const std::string& server, bool many = false) const;
     [[nodiscard]] std::uint64_t check_spool() const;
     /// Null: nothing is published. Errors: UsageError.
-    [[nodiscard]] std::unique_ptr<bus::BusOutput> open(const std::string& server,
-                                                       bus::Patience patience) const;
+    [[nodiscard]] std::unique_ptr<bus::BusOutput>
+    open(const std::string& server, bus::Patience patience, bool many = false) const;
 };
 
 /// Waits for what is not acknowledged, and says on standard error what is missing. Returns whether all

@@ -161,7 +161,8 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     const auto file = flags.recording.open(recorded_lines(), flags.records.output, begin);
     const auto capture = flags.recording.open(recorded_capture(), flags.artifacts.capture, begin);
     sink::PromptStream console{console_of(flags)};
-    const auto bus = flags.bus.open(flags.server_name(), bus::kLivePatience);
+    const auto bus =
+        flags.bus.open(flags.server_name(), bus::kLivePatience, !flags.servers().empty());
     run::ObserverOptions options = observer_options(flags, *objects, file.get(), console);
     options.bus = bus.get();
     options.summary = summary ? &*summary : nullptr;

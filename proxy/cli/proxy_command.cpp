@@ -27,7 +27,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -46,27 +45,11 @@ run::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
                                  .admission = !flags.relay.no_admission,
                                  .inspected = !flags.no_inspect,
                                  .ring_bytes = flags.ring_mib * kMiB};
+    options.servers = flags.servers();
     if (flags.relay.resync) {
         options.relay.resync = run::game_resync();
     }
     return options;
-}
-
-/// Each session and each address to listen on takes a descriptor of this process.
-void raise_descriptor_limit(const relay::Options& options) {
-    constexpr std::size_t kOthers = 64;
-    const std::size_t needed =
-        options.max_sessions + options.listen.size() * options.threads + kOthers;
-    rlimit limit{};
-    ::getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_max < needed) {
-        throw UsageError{fmt::format("--max-sessions {} needs {} descriptors, and this process may "
-                                     "have {}; raise the limit (ulimit -Hn, LimitNOFILE=) or ask "
-                                     "for fewer sessions",
-                                     options.max_sessions, needed, limit.rlim_max)};
-    }
-    limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, needed);
-    ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /// Binds, and tries again as long as it may for what may come yet. Null: that never came, and it is
@@ -119,8 +102,10 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     };
     const run::KeptKey key = run::keep_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
-    options.takeover_file = takeover_file(flags, options.relay);
-    raise_descriptor_limit(options.relay);
+    if (options.servers.empty()) {
+        options.takeover_file = takeover_file(flags, options.relay);
+    }
+    flags.prepare_servers(std::max<std::size_t>(options.servers.size(), 1));
     std::optional<run::HandoverTaker> taker;
     if (flags.takeover) {
         options.taker = &taker.emplace(options.takeover_file);
@@ -164,6 +149,9 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
 }
 
 int print_routes(const ProxyFlags& flags) {
+    if (flags.servers().size() > 1) {
+        throw UsageError{"--print-routes: name one server at a time"};
+    }
     const relay::Options options = flags.relay_options();
     try {
         const auto server = relay::resolve_server(options.server_host, options.server_port);

@@ -1,14 +1,20 @@
 #include "proxy/cli/proxy_flags.h"
 
+#include "proxy/bus/subjects.h"
 #include "proxy/cli/settings.h"
+#include "proxy/relay/endpoint.h"
+#include "proxy/run/shared_block.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <tuple>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/ip/udp.hpp>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 namespace tw::cli {
 
@@ -27,14 +33,66 @@ asio::ip::udp::endpoint listen_endpoint(const std::string& text) {
     return {address, where.port};
 }
 
+relay::ServerOptions server_options(const std::string& text) {
+    const HostPort where = parse_host_port(text, "--server");
+    if (where.host.empty() || where.port == 0) {
+        throw UsageError{
+            fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8304", text)};
+    }
+    return {.host = where.host, .port = where.port};
+}
+
+run::ServedServer named_server(const std::string& text, const std::string& listen) {
+    const auto equals = text.find('=');
+    const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
+    static_assert(bus::kMaxToken <= run::ServerFacts::kMaxName);
+    if (!bus::is_subject_token(name)) {
+        throw UsageError{fmt::format("--server {}: of several servers each has a name of letters, "
+                                     "digits, - and _, at most {}: NAME=HOST:PORT, for example "
+                                     "ctf=127.0.0.1:8304",
+                                     text, bus::kMaxToken)};
+    }
+    run::ServedServer served{.name = name, .where = server_options(text.substr(equals + 1))};
+    served.where.listen.push_back(listen_endpoint(listen));
+    return served;
+}
+
+/// The last one against those before it.
+void check_other(const std::vector<run::ServedServer>& servers) {
+    const run::ServedServer& last = servers.back();
+    for (const run::ServedServer& each : std::span{servers}.first(servers.size() - 1)) {
+        const auto& own = last.where.listen.front();
+        if (each.name == last.name) {
+            throw UsageError{fmt::format("--server {0}: two servers have this name; give each its "
+                                         "own",
+                                         each.name)};
+        }
+        if (own.port() != 0 && each.where.listen.front() == own) {
+            throw UsageError{fmt::format("--listen {}: clients of {} and {} cannot share an "
+                                         "address; give each its own port",
+                                         relay::to_string(own), each.name, last.name)};
+        }
+        if (each.where.host == last.where.host && each.where.port == last.where.port) {
+            throw UsageError{fmt::format("--server: {} and {} are both {}:{}; one server has one "
+                                         "name",
+                                         each.name, last.name, each.where.host, each.where.port)};
+        }
+    }
+}
+
 } // namespace
 
 void ProxyFlags::add_to(CLI::App& command) {
-    command.add_option("-s,--server", server, "The game server behind the proxy")
-        ->type_name("HOST:PORT");
+    command
+        .add_option("-s,--server", server,
+                    "The game server behind the proxy; of several each has a name (repeatable)")
+        ->type_name("[NAME=]HOST:PORT")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("-l,--listen", listen,
-                    "Where clients connect (repeatable); port 0 lets the system choose")
+                    "Where clients connect (repeatable); port 0 lets the system choose. With "
+                    "names of servers one for each, in their order")
         ->type_name("ADDR:PORT")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -67,6 +125,54 @@ void ProxyFlags::add_to(CLI::App& command) {
 void ProxyFlags::check() const {
     RunFlags::check();
     std::ignore = relay_options();
+    if (takeover && !servers().empty()) {
+        throw UsageError{"--takeover: not with names of servers yet; servers are added and taken "
+                         "out by SIGHUP, and an upgrade needs a restart"};
+    }
+}
+
+std::string ProxyFlags::server_name() const {
+    const auto named = servers();
+    return !named.empty() ? "fleet" : server.empty() ? "" : server.front();
+}
+
+std::vector<run::ServedServer> ProxyFlags::servers() const {
+    const auto has_name = [](const std::string& each) {
+        return each.find('=') != std::string::npos;
+    };
+    if (server.size() <= 1 && !std::ranges::any_of(server, has_name)) {
+        return {};
+    }
+    if (server.size() != listen.size()) {
+        throw UsageError{fmt::format("--server: {} with names and {} times --listen: give each "
+                                     "server its own, in their order",
+                                     server.size(), listen.size())};
+    }
+    std::vector<run::ServedServer> servers;
+    for (std::size_t i = 0; i < server.size(); ++i) {
+        servers.push_back(named_server(server[i], listen[i]));
+        check_other(servers);
+    }
+    return servers;
+}
+
+/// Each session and each address to listen on takes a descriptor of this process.
+void ProxyFlags::prepare_servers(std::size_t count) const {
+    constexpr std::size_t kOthers = 64;
+    const std::size_t addresses = servers().empty() ? listen.size() : count;
+    const std::size_t needed = count * max_sessions + addresses * threads + kOthers;
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < needed) {
+        throw UsageError{fmt::format(
+            "--max-sessions {}{} needs {} descriptors, and this process "
+            "may have {}; raise the limit (ulimit -Hn, LimitNOFILE=) or "
+            "ask for fewer sessions",
+            max_sessions, count == 1 ? "" : fmt::format(" for each of {} servers", count), needed,
+            limit.rlim_max)};
+    }
+    limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, needed);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 relay::Options ProxyFlags::relay_options() const {
@@ -74,13 +180,14 @@ relay::Options ProxyFlags::relay_options() const {
     for (const std::string& where : listen) {
         options.listen.push_back(listen_endpoint(where));
     }
-    const HostPort upstream = parse_host_port(server, "--server");
-    if (upstream.host.empty() || upstream.port == 0) {
-        throw UsageError{
-            fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8304", server)};
+    const auto named = servers();
+    const relay::ServerOptions first =
+        named.empty() ? server_options(server.empty() ? "" : server.front()) : named.front().where;
+    options.server_host = first.host;
+    options.server_port = first.port;
+    if (!named.empty()) {
+        options.listen = first.listen;
     }
-    options.server_host = upstream.host;
-    options.server_port = upstream.port;
     options.max_sessions = max_sessions;
     options.idle_timeout =
         std::chrono::milliseconds{static_cast<std::int64_t>(idle_timeout * 1000)};

@@ -4,6 +4,7 @@
 #include "proxy/cli/run_flags.h"
 #include "proxy/relay/options.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@ namespace tw::cli {
 
 /// The flags of `proxy`.
 struct ProxyFlags final : RunFlags {
-    std::string server;
+    std::vector<std::string> server; ///< one, or several with names
     std::vector<std::string> listen{"127.0.0.1:8303"};
     RelayFlags relay;
     unsigned threads = 1;
@@ -23,7 +24,12 @@ struct ProxyFlags final : RunFlags {
     void add_to(CLI::App& command) override;
     void check() const override;
 
-    [[nodiscard]] std::string server_name() const override { return server; }
+    /// What belongs to no server of several goes by "fleet".
+    [[nodiscard]] std::string server_name() const override;
+
+    [[nodiscard]] std::vector<run::ServedServer> servers() const override;
+
+    void prepare_servers(std::size_t count) const override;
 
     [[nodiscard]] std::filesystem::path state_folder() const override {
         return relay.state_folder();

@@ -49,7 +49,8 @@ Reloading::Reloading(std::string command, Invocation invocation, MakeFlags make_
                  !flags.recording.folder(recorded_lines(), flags.records.output).empty()},
                 {run::Word::capture, flags.artifacts.capture,
                  !flags.recording.folder(recorded_capture(), flags.artifacts.capture).empty()}},
-      summary_{flags.records.summary}, values_{settings.values()} {}
+      summary_{flags.records.summary}, named_{!flags.servers().empty()}, values_{
+                                                                             settings.values()} {}
 
 run::Reload Reloading::operator()() {
     run::Reload reload;
@@ -76,6 +77,7 @@ void Reloading::reread(run::Reload& reload) {
     if (flags.http.on()) {
         reload.token = flags.http.token(flags.state_folder());
     }
+    reload.servers = servers_of(flags);
     std::vector<std::string> waiting;
     for (const auto& [name, value] : settings.values()) {
         if (value == values_[name]) {
@@ -83,11 +85,12 @@ void Reloading::reread(run::Reload& reload) {
         }
         const auto* const live =
             std::ranges::find(kLiveFlags, std::string_view{name}, &LiveFlag::name);
-        if (live == kLiveFlags.end()) {
+        if (live != kLiveFlags.end()) {
+            live->apply(flags, reload);
+        } else if (!reload.servers || (name != "server" && name != "listen")) {
             waiting.push_back(name);
             continue;
         }
-        live->apply(flags, reload);
         values_[name] = value;
         spdlog::info("{} changed", name);
     }
@@ -95,6 +98,16 @@ void Reloading::reread(run::Reload& reload) {
         spdlog::warn("changed, but only after a restart: {}", fmt::join(waiting, ", "));
     }
     spdlog::info("the configuration was read again");
+}
+
+/// Those there are to be; nothing where servers had no names, or have none now: that takes a restart.
+std::optional<std::vector<run::ServedServer>> Reloading::servers_of(const RunFlags& flags) const {
+    auto servers = flags.servers();
+    if (!named_ || servers.empty()) {
+        return std::nullopt;
+    }
+    flags.prepare_servers(servers.size());
+    return servers;
 }
 
 void Reloading::reopen(run::Reload& reload) const {

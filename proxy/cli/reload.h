@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class Reloading {
     using Values = std::map<std::string, std::vector<std::string>>;
 
     void reread(run::Reload& reload);
+    [[nodiscard]] std::optional<std::vector<run::ServedServer>>
+    servers_of(const RunFlags& flags) const;
     void reopen(run::Reload& reload) const;
 
     std::string command_;
@@ -51,6 +54,7 @@ class Reloading {
     std::function<relay::UniqueFd(run::Word)> open_again_;
     std::vector<Recorded> recorded_;
     std::string summary_;
+    bool named_;    ///< the servers have names
     Values values_; ///< in force
 };
 

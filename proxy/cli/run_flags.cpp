@@ -89,7 +89,7 @@ void RunFlags::check() const {
     std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
     std::ignore = records.expectations(*objects);
     std::ignore = http.where();
-    std::ignore = bus.options(server_name());
+    std::ignore = bus.options(server_name(), !servers().empty());
     if (page_recordings() && no_inspect) {
         throw UsageError{"--http-recordings needs what --no-inspect switches off"};
     }

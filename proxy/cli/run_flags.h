@@ -8,6 +8,7 @@
 #include "proxy/cli/recording_flags.h"
 #include "proxy/inspect/memory_budget.h"
 #include "proxy/relay/impairment.h"
+#include "proxy/run/followed_server.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -65,6 +66,12 @@ struct RunFlags {
 
     /// How bad the line is to be. Errors: UsageError.
     [[nodiscard]] virtual relay::Impairment impairment() const { return {}; }
+
+    /// Servers that have names; none: there is one, without. Errors: UsageError.
+    [[nodiscard]] virtual std::vector<run::ServedServer> servers() const { return {}; }
+
+    /// So many are to be forwarded for. Errors: UsageError where the system does not allow that.
+    virtual void prepare_servers(std::size_t /*count*/) const {}
 
     /// Whether the server is to be asked for what is missing.
     [[nodiscard]] virtual bool asks_again() const { return false; }

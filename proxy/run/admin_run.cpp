@@ -57,18 +57,13 @@ AdminRun::AdminRun(PageOptions options, Parts parts)
       host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()},
       started_ms_{now_ms()}, admin_{std::move(options.admin), options.listening, sources()} {
     admin_.set_token(token_.value);
-    if (!parts_.relay->is_tap()) {
-        probe_.emplace(*parts_.io,
-                       reachable(relay::to_asio(parts_.relay->listen_endpoints().front())),
-                       kProbeDeadline);
-    }
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape): where a lock or a join fails there is no way on
 AdminRun::~AdminRun() {
     admin_.stop();
-    if (probe_) {
-        probe_->stop();
+    for (auto& [unused, probe] : probes_) {
+        probe.stop();
     }
     const std::scoped_lock lock{waiting_->mutex};
     waiting_->done.clear();
@@ -246,7 +241,7 @@ admin::Health AdminRun::live() const {
 }
 
 void AdminRun::ask_ready(std::function<void(admin::Health)> done) {
-    if (!probe_) { // it forwards nothing, and asks nobody anything
+    if (parts_.relay->is_tap()) { // it forwards nothing, and asks nobody anything
         done(live());
         return;
     }
@@ -256,31 +251,53 @@ void AdminRun::ask_ready(std::function<void(admin::Health)> done) {
     }
     boost::asio::post(*parts_.io, [this, waiting = std::weak_ptr{waiting_}] {
         if (!waiting.expired()) {
-            probe_server();
+            probe_servers();
         }
     });
 }
 
-void AdminRun::probe_server() {
-    const std::uint64_t before = parts_.relay->counters().directions[0].datagrams;
-    probe_->ask([this, before](bool answered) {
-        const bool passed = parts_.relay->counters().directions[0].datagrams != before;
-        admin::Health health = live();
-        if (health.ok && !answered) {
-            health = {.ok = false,
-                      .text = passed
-                                  ? "the relay passes datagrams on, but the server does not answer"
-                                  : "the relay passes no datagrams on"};
+/// Through the relay: one server that answers proves that it passes datagrams on.
+void AdminRun::probe_servers() {
+    const RelayWindow& relay = *parts_.relay;
+    const std::uint64_t before = relay.counters().directions[0].datagrams;
+    std::vector<ServerProbe*> asked;
+    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
+        if (!relay.removed(i)) {
+            const auto where = reachable(relay::to_asio(relay.listen_endpoints(i).front()));
+            asked.push_back(
+                &probes_.try_emplace(i, *parts_.io, where, kProbeDeadline).first->second);
         }
-        std::vector<std::function<void(admin::Health)>> all;
-        {
-            const std::scoped_lock lock{waiting_->mutex};
-            all.swap(waiting_->done);
-        }
-        for (const auto& done : all) {
-            done(health);
-        }
-    });
+    }
+    if (asked.empty()) {
+        return answer_waiting(false, before);
+    }
+    const auto silent = std::make_shared<std::size_t>(0);
+    for (ServerProbe* const probe : asked) {
+        probe->ask([this, before, silent, all = asked.size()](bool answered) {
+            *silent += answered ? 0 : 1;
+            if (answered || *silent == all) {
+                answer_waiting(answered, before);
+            }
+        });
+    }
+}
+
+void AdminRun::answer_waiting(bool answered, std::uint64_t datagrams_before) {
+    const bool passed = parts_.relay->counters().directions[0].datagrams != datagrams_before;
+    admin::Health health = live();
+    if (health.ok && !answered) {
+        health = {.ok = false,
+                  .text = passed ? "the relay passes datagrams on, but the server does not answer"
+                                 : "the relay passes no datagrams on"};
+    }
+    std::vector<std::function<void(admin::Health)>> all;
+    {
+        const std::scoped_lock lock{waiting_->mutex};
+        all.swap(waiting_->done);
+    }
+    for (const auto& done : all) {
+        done(health);
+    }
 }
 
 } // namespace tw::run

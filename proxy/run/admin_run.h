@@ -84,7 +84,8 @@ class AdminRun {
     [[nodiscard]] admin::State state() const;
     [[nodiscard]] admin::Health live() const;
     void ask_ready(std::function<void(admin::Health)> done);
-    void probe_server();
+    void probe_servers();
+    void answer_waiting(bool answered, std::uint64_t datagrams_before);
     void add_servers(admin::State& state) const;
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
@@ -111,7 +112,8 @@ class AdminRun {
     RelayPulse pulse_;
     std::int64_t started_ms_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
-    std::optional<ServerProbe> probe_; ///< used on the io_context's thread only; a tap has none
+    /// Used on the io_context's thread only; a tap has none. Those of servers that were taken out stay.
+    std::map<relay::ServerIndex, ServerProbe> probes_;
     admin::Admin admin_;
 };
 

@@ -35,11 +35,9 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
     make_worlds();
     const PipelineOptions common = pipeline();
     for (unsigned i = 0; i < threads && options_.inspect; ++i) {
-        workers_.push_back(std::make_unique<Worker>(
-            common, maps_, Post{.ring = shared_.ring(i),
-                               .observer = number_,
-                               .facts = &shared_.block().facts},
-            shared_.block().numbered_sessions, i));
+        const Post own{shared_.ring(i), number_, &shared_.block().facts};
+        workers_.push_back(
+            std::make_unique<Worker>(common, maps_, own, shared_.block().numbered_sessions, i));
     }
     if (!waits_) {
         impairment_.emplace(relay_, outputs_.lines(), options_.json);
@@ -283,25 +281,9 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     if (page_) {
         page_->look();
     }
-    check_servers();
+    server_reports_.check(relay_, console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
-}
-
-void ObserverRun::check_servers() {
-    for (relay::ServerIndex i = 0; i < relay_.num_servers(); ++i) {
-        if (!relay_.removed(i)) {
-            server_reports_[i].check(relay_.counters(i), relay_.shown_server(i),
-                                     console_ ? &*console_ : nullptr,
-                                     [this, i](const auto& silence) {
-                                         if (page_) {
-                                             page_->show_silence(i, silence);
-                                         }
-                                     });
-        } else if (server_reports_.erase(i) != 0 && page_) {
-            page_->show_silence(i, std::nullopt);
-        }
-    }
 }
 
 void ObserverRun::show(bool last) {

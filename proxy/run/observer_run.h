@@ -28,7 +28,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -113,7 +112,6 @@ class ObserverRun {
     void open_outputs();
     void make_worlds();
     void every_second(const boost::system::error_code& error);
-    void check_servers();
     void show(bool last);
     [[nodiscard]] sink::QueuedOutput* queue();
     void check_disk();
@@ -151,7 +149,7 @@ class ObserverRun {
     Stopwatch shown_;
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
-    std::map<relay::ServerIndex, ServerReport> server_reports_;
+    ServerReports server_reports_;
 };
 
 } // namespace tw::run

@@ -22,6 +22,29 @@ namespace {
 /// For the relay before this one to write what is left, where this one ends meanwhile.
 constexpr std::chrono::milliseconds kLastWord{500};
 
+bool same(const ServedServer& a, const ServedServer& b) {
+    return a.name == b.name && a.where.host == b.where.host && a.where.port == b.where.port &&
+           a.where.listen == b.where.listen;
+}
+
+bool contains(const std::vector<ServedServer>& servers, const ServedServer& wanted) {
+    return std::ranges::any_of(servers, [&](const auto& each) { return same(each, wanted); });
+}
+
+/// The first one is the relay's own.
+void complete(RelayRunOptions& options) {
+    relay::Options& relay = options.relay;
+    if (options.servers.empty()) {
+        options.servers.push_back({.where = {.host = relay.server_host,
+                                             .port = relay.server_port,
+                                             .listen = relay.listen}});
+    }
+    const relay::ServerOptions& first = options.servers.front().where;
+    relay.server_host = first.host;
+    relay.server_port = first.port;
+    relay.listen = first.listen;
+}
+
 } // namespace
 
 RelayRun::RelayRun(RelayRunOptions options)
@@ -32,6 +55,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
         rings.push_back(&rings_.emplace_back(shared_.ring(i)));
     }
+    complete(options_);
     options_.relay.prove = options_.admission ? prove_address : nullptr;
     std::vector<relay::UniqueFd> listening;
     if (options_.taker != nullptr) {
@@ -39,12 +63,12 @@ RelayRun::RelayRun(RelayRunOptions options)
         listening = options_.taker->take_listening_sockets();
     }
     relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
-    RelayFacts& facts = shared_.block().facts;
-    for (const auto& endpoint : relay_->listen_endpoints()) {
-        facts.listen.at(facts.num_listen++) = relay::endpoint_from(endpoint.data());
+    name_server(0, options_.servers.front().name);
+    note_server(0);
+    for (std::size_t i = 1; i < options_.servers.size(); ++i) {
+        std::ignore = add_server(options_.servers[i]);
     }
-    facts.server = relay_->server_endpoint();
-    facts.impairment = relay_->impairment();
+    shared_.block().facts.impairment = relay_->impairment();
     supervisor_.emplace(
         options_.supervision,
         Supervisor::Parts{
@@ -53,6 +77,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .impair =
                 [this](const relay::Impairment& impairment) { change_impairment(impairment); },
             .on_second = [this] { on_second(); },
+            .serve = [this](const std::vector<ServedServer>& wanted) { serve(wanted); },
             .resync =
                 [this](const std::string& wish) {
                     if (const auto session = resyncs_.grant(wish)) {
@@ -68,35 +93,60 @@ std::optional<Ending> RelayRun::open() {
     if (auto ending = supervisor_->open()) {
         return ending;
     }
-    for (const auto& endpoint : relay_->listen_endpoints()) {
-        spdlog::info("listening on {}, forwarding to {}", relay::to_string(endpoint),
-                     relay::to_string(relay_->server_endpoint()));
+    for (relay::ServerIndex i = 0; i < relay_->next_server(); ++i) {
+        tell_of(i);
     }
     return std::nullopt;
 }
 
-std::string RelayRun::server_name() const {
-    boost::system::error_code is_name;
-    static_cast<void>(boost::asio::ip::make_address(options_.relay.server_host, is_name));
-    return is_name ? fmt::format("{}:{}", options_.relay.server_host, options_.relay.server_port)
-                   : std::string{};
+void RelayRun::tell_of(relay::ServerIndex index) const {
+    const std::string_view name = shared_.block().facts.servers.at(index).shown_name();
+    for (const auto& endpoint : relay_->listen_endpoints(index)) {
+        spdlog::info("listening on {}, forwarding to {}{}", relay::to_string(endpoint),
+                     name.empty() ? std::string{} : fmt::format("{}, ", name),
+                     relay::to_string(relay_->server_endpoint(index)));
+    }
+}
+
+/// Before its first session, so that the observer knows it.
+void RelayRun::name_server(relay::ServerIndex index, const std::string& name) {
+    ServerFacts& server = shared_.block().facts.servers.at(index);
+    server.name.fill(0);
+    std::copy_n(name.begin(), std::min(name.size(), ServerFacts::kMaxName), server.name.begin());
+    server.removed = true; // until it is there
+}
+
+relay::ServerIndex RelayRun::add_server(const ServedServer& added) {
+    if (relay_->next_server() < relay::kMaxServers) {
+        name_server(relay_->next_server(), added.name);
+    }
+    const relay::ServerIndex index = relay_->add_server(added.where);
+    note_server(index);
+    return index;
+}
+
+void RelayRun::note_server(relay::ServerIndex index) {
+    RelayFacts& facts = shared_.block().facts;
+    ServerFacts& server = facts.servers.at(index);
+    for (const auto& endpoint : relay_->listen_endpoints(index)) {
+        server.listen.at(server.num_listen++) = relay::endpoint_from(endpoint.data());
+    }
+    server.server = relay_->server_endpoint(index);
+    server.removed = false;
+    facts.num_servers = std::uint32_t{index} + 1;
 }
 
 void RelayRun::begin_forwarding() {
     relay_->start();
-    if (!server_name().empty()) {
-        server_name_.emplace(
-            [host = options_.relay.server_host, port = options_.relay.server_port] {
-                return relay::resolve_all(host, port);
-            },
-            relay::to_asio(relay_->server_endpoint()), std::chrono::steady_clock::now());
+    for (std::size_t i = 0; i < options_.servers.size(); ++i) {
+        servers_.emplace_back(*relay_, static_cast<relay::ServerIndex>(i), options_.servers[i]);
     }
     started_ = std::chrono::steady_clock::now();
 }
 
 void RelayRun::take_over() {
     HandoverTaker& taker = *options_.taker;
-    const TakeoverRest rest = taker.take(*relay_, server_name());
+    const TakeoverRest rest = taker.take(*relay_, host_name(options_.servers.front().where));
     begin_forwarding();
     const auto held = relay::Clock::now().time_since_epoch() - relay::Clock::duration{rest.held_at};
     if (options_.started) {
@@ -149,7 +199,7 @@ void RelayRun::open_takeover_door() {
             HandoverGiver::Parts{
                 .io = &supervisor_->io(),
                 .relay = &*relay_,
-                .server_name = server_name(),
+                .server_name = host_name(options_.servers.front().where),
                 .observer =
                     [this] {
                         return supervisor_->keeper() != nullptr ? supervisor_->keeper()->number()
@@ -194,11 +244,7 @@ void RelayRun::begin_observing() {
 void RelayRun::on_second() {
     resyncs_.refill();
     check_sessions();
-    follow_server();
-    if (supervisor_->keeper() == nullptr) {
-        server_report_.check(relay_->counters(), relay::to_string(relay_->server_endpoint()),
-                             nullptr, nullptr);
-    }
+    follow_servers();
 }
 
 void RelayRun::check_sessions() {
@@ -215,31 +261,55 @@ void RelayRun::check_sessions() {
     }
 }
 
-void RelayRun::follow_server() {
-    if (!server_name_) {
-        return;
+void RelayRun::follow_servers() {
+    for (FollowedServer& server : servers_) {
+        const relay::Counters counters =
+            relay::totals_of(shared_.block().observation, server.index());
+        if (const auto moved = server.follow(counters)) {
+            shared_.block().facts.servers.at(server.index()).server = *moved;
+            supervisor_->tell(Word::server, moved_server(server.index(), relay::to_string(*moved)));
+        }
+        if (supervisor_->keeper() == nullptr) {
+            server.report(counters);
+        }
     }
-    const auto now = std::chrono::steady_clock::now();
-    const relay::Counters counters = relay_->counters();
-    static_cast<void>(server_watch_.on_second(now, {.to_server = counters.directions[0].datagrams,
-                                                    .from_server = counters.directions[1].datagrams,
-                                                    .refused = counters.icmp_refused}));
-    const auto moved = server_name_->on_second(now, server_watch_.silent());
-    if (!moved) {
-        return;
+}
+
+void RelayRun::take_out(const std::vector<ServedServer>& wanted) {
+    for (auto server = servers_.begin(); server != servers_.end();) {
+        if (contains(wanted, server->served())) {
+            ++server;
+            continue;
+        }
+        relay_->remove_server(server->index());
+        shared_.block().facts.servers.at(server->index()).removed = true;
+        spdlog::info("the server {} is taken out", server->served().name);
+        server = servers_.erase(server);
     }
-    const std::string where = relay::to_string(*moved);
+}
+
+void RelayRun::serve(const std::vector<ServedServer>& wanted) {
     try {
-        relay_->set_server(*moved);
-    } catch (const relay::StartError& error) {
-        spdlog::warn("the name {} leads to {} now, which cannot be used: {}",
-                     options_.relay.server_host, where, error.what());
+        take_out(wanted);
+    } catch (const std::exception& error) {
+        spdlog::error("the servers stay as they are: {}", error.what());
         return;
     }
-    spdlog::info("the server {} is at {} now; new sessions lead there", options_.relay.server_host,
-                 where);
-    shared_.block().facts.server = relay_->server_endpoint();
-    supervisor_->tell(Word::server, where);
+    for (const ServedServer& each : wanted) {
+        const bool is_there = std::ranges::any_of(
+            servers_, [&](const auto& server) { return same(server.served(), each); });
+        if (is_there) {
+            continue;
+        }
+        try {
+            const relay::ServerIndex index = add_server(each);
+            servers_.emplace_back(*relay_, index, each);
+            tell_of(index);
+        } catch (const std::exception& error) {
+            spdlog::error("the server {} is not there: {}; it is tried again with the next SIGHUP",
+                          each.name, error.what());
+        }
+    }
 }
 
 void RelayRun::change_impairment(const relay::Impairment& impairment) {

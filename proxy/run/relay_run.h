@@ -2,12 +2,10 @@
 
 #include "proxy/relay/relay.h"
 #include "proxy/run/admission_report.h"
+#include "proxy/run/followed_server.h"
 #include "proxy/run/handover_giver.h"
 #include "proxy/run/handover_taker.h"
 #include "proxy/run/resync.h"
-#include "proxy/run/server_name.h"
-#include "proxy/run/server_report.h"
-#include "proxy/run/server_watch.h"
 #include "proxy/run/shared_block.h"
 #include "proxy/run/supervisor.h"
 
@@ -26,7 +24,9 @@ namespace tw::run {
 
 /// What a run of the relay is to do.
 struct RelayRunOptions {
-    relay::Options relay;       ///< `prove` is filled in
+    relay::Options relay; ///< `prove` is filled in; the server, where there are `servers`
+    /// Each with a name of its own. None: the one that `relay` names, without a name.
+    std::vector<ServedServer> servers{};
     bool admission = true;      ///< false: everyone gets a place at once
     bool inspected = true;      ///< false: there are no rings
     std::size_t ring_bytes = 0; ///< copies that may wait, for each thread
@@ -64,12 +64,17 @@ class RelayRun {
     void change_impairment(const relay::Impairment& impairment);
     void on_second();
     void check_sessions();
-    void follow_server();
+    void follow_servers();
+    /// The servers are to be these: adds and takes out, and leaves others alone.
+    void serve(const std::vector<ServedServer>& wanted);
+    void take_out(const std::vector<ServedServer>& wanted);
+    [[nodiscard]] relay::ServerIndex add_server(const ServedServer& added);
+    void name_server(relay::ServerIndex index, const std::string& name);
+    void note_server(relay::ServerIndex index);
     void open_takeover_door();
     void await_end_of_other();
     void begin_observing();
-    /// "game.test:8303"; empty where the server goes by an address.
-    [[nodiscard]] std::string server_name() const;
+    void tell_of(relay::ServerIndex index) const;
     void begin_forwarding();
     [[nodiscard]] LiveRunResult finish();
 
@@ -85,9 +90,7 @@ class RelayRun {
     std::uint64_t failed_sessions_reported_ = 0;
     ResyncGrants resyncs_;
     AdmissionReport admission_report_;
-    ServerReport server_report_;            ///< where there is no observer to say it
-    std::optional<ServerName> server_name_; ///< nothing: it is an address
-    ServerWatch server_watch_;
+    std::vector<FollowedServer> servers_;
 };
 
 } // namespace tw::run

@@ -51,7 +51,7 @@ class RelayWindow {
     [[nodiscard]] std::string server(relay::ServerIndex server = 0) const;
 
     /// What people call a server: its name and address.
-    [[nodiscard]] std::string shown_server(relay::ServerIndex server) const;
+    [[nodiscard]] std::string shown_server(relay::ServerIndex index) const;
 
     /// One has moved: its number and address.
     void set_server(std::string_view moved);

@@ -52,6 +52,21 @@ void ServerReport::check(const relay::Counters& counters, const std::string& ser
     }
 }
 
+void ServerReports::check(const RelayWindow& relay, sink::Console* console, AdminRun* page) {
+    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
+        const auto show = [page, i](const std::optional<admin::SilenceState>& silence) {
+            if (page != nullptr) {
+                page->show_silence(i, silence);
+            }
+        };
+        if (!relay.removed(i)) {
+            reports_[i].check(relay.counters(i), relay.shown_server(i), console, show);
+        } else if (reports_.erase(i) != 0) {
+            show(std::nullopt);
+        }
+    }
+}
+
 std::string describe_silence(const std::string& server, const ServerWatch::Silence& silence,
                              ServerWatch::Time now) {
     std::string line =

@@ -2,11 +2,14 @@
 
 #include "proxy/admin/state.h"
 #include "proxy/relay/counters.h"
+#include "proxy/run/admin_run.h"
+#include "proxy/run/relay_window.h"
 #include "proxy/run/server_watch.h"
 #include "proxy/sink/console.h"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -26,6 +29,16 @@ class ServerReport {
   private:
     ServerWatch watch_;
     std::int64_t since_ms_ = 0; ///< of the silence, since 1970
+};
+
+/// The same of each server there is.
+class ServerReports {
+  public:
+    /// To be called once a second; `console` and `page` may be null.
+    void check(const RelayWindow& relay, sink::Console* console, AdminRun* page);
+
+  private:
+    std::map<relay::ServerIndex, ServerReport> reports_;
 };
 
 /// "the server 127.0.0.1:8303 does not answer: …"

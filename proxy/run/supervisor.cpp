@@ -97,6 +97,9 @@ void Supervisor::reload() {
             send_token(*keeper_->link(), *changes.token);
         }
     }
+    if (changes.servers && parts_.serve) {
+        parts_.serve(*changes.servers);
+    }
     // Who looks writes down how bad the line is: it is to ask for it.
     if (changes.impairment && parts_.impair &&
         !tell(Word::impair, relay::to_string(*changes.impairment))) {

@@ -2,6 +2,7 @@
 
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/ring.h"
+#include "proxy/run/followed_server.h"
 #include "proxy/run/greeting.h"
 #include "proxy/run/observer_keeper.h"
 #include "proxy/run/shared_block.h"
@@ -35,6 +36,7 @@ struct Reload {
     std::optional<relay::Impairment> impairment{};
     std::optional<std::string> log_level{}; ///< as spdlog names it
     std::optional<PageToken> token{};
+    std::optional<std::vector<ServedServer>> servers{}; ///< those there are to be
     /// Word::records, Word::capture and Word::summary, and what to go on in.
     std::vector<std::pair<Word, relay::UniqueFd>> files{};
 };
@@ -71,6 +73,8 @@ class Supervisor {
         /// The line is to be as bad as this. None: there is no line that could be.
         std::function<void(const relay::Impairment& impairment)> impair{};
         std::function<void()> on_second{};
+        /// The servers are to be these. None: there are none to choose.
+        std::function<void(const std::vector<ServedServer>& servers)> serve{};
         /// See ObserverKeeper.
         std::function<void(const std::string& session)> resync{};
         std::optional<std::uint32_t> follows{};

@@ -46,6 +46,7 @@ TapRun::TapRun(TapRunOptions options)
       ring_{shared_.ring(0)}, bell_{make_bell()} {
     give_up_rights();
     RelayFacts& facts = shared_.block().facts;
+    facts.num_servers = 1; // they count as one
     const std::size_t size = std::min(options_.shown.size(), facts.tapped.size() - 1);
     std::copy_n(options_.shown.begin(), size, facts.tapped.begin());
     supervisor_.emplace(options_.supervision,

@@ -57,9 +57,10 @@ std::string_view reason_of(relay::CloseReason reason) {
 
 Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const Post& post,
                std::atomic<std::uint32_t>& numbers, std::size_t index)
-    : ring_{post.ring}, observer_{post.observer}, facts_{post.facts}, pseudonym_key_{options.pseudonym_key},
-      expectations_{options.expectations}, board_{options.board}, index_{index},
-      inspector_{inspect_options(options), maps, sinks_, numbers} {
+    : ring_{post.ring}, observer_{post.observer}, facts_{post.facts},
+      pseudonym_key_{options.pseudonym_key}, expectations_{options.expectations},
+      board_{options.board}, index_{index}, inspector_{inspect_options(options), maps, sinks_,
+                                                       numbers} {
     record::RecordSink& asked = options.views == ViewChoice::world
                                     ? static_cast<record::RecordSink&>(without_snapshots_)
                                     : asked_;

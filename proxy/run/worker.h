@@ -72,8 +72,8 @@ struct PipelineOptions {
 
 /// Where a worker finds the copies.
 struct Post {
-    std::span<std::byte> ring;  ///< as relay::Ring takes it
-    std::uint32_t observer = 1; ///< which observer of the run this is (see relay::Tap)
+    std::span<std::byte> ring;         ///< as relay::Ring takes it
+    std::uint32_t observer = 1;        ///< which observer of the run this is (see relay::Tap)
     const RelayFacts* facts = nullptr; ///< with the servers' names; null: they have none
 };
 

@@ -137,7 +137,7 @@ let lastProxy = null;
 /** Starts twscope as the command says; one that a failed test has left there ends first. */
 async function startProxy(command, folder) {
     await lastProxy?.stop('SIGKILL');
-    await serverAt(/ -s (\S+):8304/.exec(plain(command))?.[1] ?? '127.0.0.1');
+    await serverAt(/ -s (?:[\w-]+=)?([^\s=]+):8304/.exec(plain(command))?.[1] ?? '127.0.0.1');
     const proxy = start(command, folder);
     lastProxy = proxy;
     await waitUntil('twscope to listen', () => isBound(PROXY_PORT) || !proxy.running, WAIT_MS);

@@ -38,6 +38,31 @@ TEST_CASE("no label but the four that no peer can fill") {
     CHECK(text.labels.size() == allowed.size());
 }
 
+TEST_CASE("servers with names have a label of their own, and nothing is counted twice") {
+    tw::admin::State state = tw::test::sample_state();
+    state.servers = {{.name = "ctf", .address = "127.0.0.1:8304", .relay = state.relay},
+                     {.name = "race", .address = "127.0.0.1:8305", .silent = true}};
+    state.servers[1].relay.sessions_open = 7;
+    state.view.servers["race"] = {.players = 3, .findings = 2};
+    const auto text = read(state);
+    CHECK(text.complaints.empty());
+    const auto value = [&](const char* name) {
+        const auto found = text.samples.find(name);
+        return found == text.samples.end() ? -1 : found->second;
+    };
+    CHECK(value(R"(twscope_sessions{server="ctf"})") == 2);
+    CHECK(value(R"(twscope_sessions{server="race"})") == 7);
+    CHECK(value("twscope_sessions") == -1);
+    CHECK(value(R"(twscope_datagrams_total{server="ctf",direction="s2c",result="forwarded"})") ==
+          100);
+    CHECK(value(R"(twscope_forwarded_bytes_total{server="race",direction="s2c"})") == 0);
+    CHECK(value(R"(twscope_server_silent{server="ctf"})") == 0);
+    CHECK(value(R"(twscope_server_silent{server="race"})") == 1);
+    CHECK(value(R"(twscope_server_findings_total{server="ctf"})") == 0);
+    CHECK(value(R"(twscope_server_findings_total{server="race"})") == 2);
+    CHECK(value(R"(twscope_findings_total{finding="snapshot.crc_mismatch"})") == 1);
+}
+
 TEST_CASE("metrics say what was counted, in base units") {
     struct Row {
         std::string name;

@@ -2,9 +2,12 @@
 #include "proxy/run/relay_window.h"
 #include "proxy/run/shared_block.h"
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -27,11 +30,11 @@ UniqueFd copy_of(int descriptor) {
 
 TEST_CASE("what the relay writes into block and rings, the observer reads") {
     const SharedRun relay_side{2, relay::Ring::kMinBytes};
-    relay_side.block().facts.server.port = 8304;
+    relay_side.block().facts.servers[0].server.port = 8304;
     relay_side.block().observation.counters[1].sessions_opened.add(3);
     const SharedRun observer_side{copy_of(relay_side.descriptor())};
     CHECK(observer_side.threads() == 2);
-    CHECK(observer_side.block().facts.server.port == 8304);
+    CHECK(observer_side.block().facts.servers[0].server.port == 8304);
     CHECK(relay::totals(observer_side.block().observation).sessions_opened == 3);
     for (unsigned thread = 0; thread < 2; ++thread) {
         CAPTURE(thread);
@@ -84,6 +87,39 @@ TEST_CASE("a consumer gone mad makes the producer write nowhere but into the rin
     }
 }
 
+TEST_CASE("the window shows each server, and where it is now") {
+    auto block = std::make_unique<run::SharedBlock>();
+    run::RelayWindow window{*block, [](const std::string&) { return true; }};
+    CHECK(window.num_servers() == 0);
+    for (const std::size_t i : {0U, 1U}) {
+        run::ServerFacts& server = block->facts.servers[i];
+        std::ranges::copy(std::string_view{i == 0 ? "ctf" : "race"}, server.name.begin());
+        server.server.port = static_cast<std::uint16_t>(8304 + i);
+    }
+    block->facts.num_servers = 2;
+    block->observation.more_servers = 1;
+    block->observation.of(1, 3).sessions_opened.add(2);
+    CHECK(window.num_servers() == 2);
+    CHECK(window.server_name(1) == "race");
+    CHECK(window.server(1) == "0.0.0.0:8305");
+    CHECK(window.shown_server(0) == "ctf (0.0.0.0:8304)");
+    CHECK(window.counters(0).sessions_opened == 0);
+    CHECK(window.counters(1).sessions_opened == 2);
+    CHECK(window.counters().sessions_opened == 2);
+    window.set_server(run::moved_server(1, "10.0.0.1:1"));
+    for (const char* wrong : {"", "x", "128 a", "-1 a", "99999999999 a"}) {
+        window.set_server(wrong);
+    }
+    CHECK(window.server(0) == "0.0.0.0:8304");
+    CHECK(window.server(1) == "10.0.0.1:1");
+    block->facts.servers[1].removed = true;
+    CHECK(window.removed(1));
+    block->facts.num_servers = 1'000'000; // a relay gone mad
+    CHECK(window.num_servers() == relay::kMaxServers);
+    block->facts.servers[0].name.fill('x');
+    CHECK(window.server_name(0).size() == run::ServerFacts::kMaxName);
+}
+
 TEST_CASE("the window shows the relay's totals and carries wishes to it") {
     run::SharedBlock block;
     std::string asked;
@@ -92,8 +128,8 @@ TEST_CASE("the window shows the relay's totals and carries wishes to it") {
                                 return true;
                             }};
     CHECK(window.listen_endpoints().empty());
-    block.facts.listen[0].port = 8303;
-    block.facts.num_listen = 1;
+    block.facts.servers[0].listen[0].port = 8303;
+    block.facts.servers[0].num_listen = 1;
     REQUIRE(window.listen_endpoints().size() == 1);
     CHECK(window.listen_endpoints()[0].port == 8303);
     block.observation.counters[0].sessions_opened.add(5);
