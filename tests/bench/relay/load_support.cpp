@@ -1,6 +1,7 @@
 #include "tests/bench/relay/load_support.h"
 
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 #include <dirent.h>
@@ -27,6 +28,15 @@ int udp_socket() {
     const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
     ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
     ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
+    return fd;
+}
+
+int server_socket(std::uint16_t port) {
+    const int fd = udp_socket();
+    auto name = loopback(port);
+    if (::bind(fd, as_sockaddr(&name), sizeof name) != 0) {
+        throw std::runtime_error{"cannot bind a server's port"};
+    }
     return fd;
 }
 

@@ -21,6 +21,9 @@ inline constexpr int kSocketBuffer = 4 * 1024 * 1024;
 /// Does not block; with large buffers.
 [[nodiscard]] int udp_socket();
 
+/// The same, bound to a port of loopback. Errors: std::runtime_error.
+[[nodiscard]] int server_socket(std::uint16_t port);
+
 /// The same, bound to an address of 127.0.0.0/8 of its own: players come from all over the world.
 [[nodiscard]] int client_socket(std::size_t index);
 

@@ -1,10 +1,9 @@
 // Plays captured sessions through a running proxy, many at a time: client and server are both this
 // program. What it sends decodes, so that the proxy has to do everything it does for players.
 //
-// Session i is the captured session i modulo their number, from its handshake to its end, and then
-// again. Sessions are spread evenly over time. Until the handshake is over an end speaks only when
-// it has heard what the other said before. Whoever else sends gets back what it sent. Reports one JSON
-// object.
+// Session i is the captured session i modulo their number, from its handshake to its end, and then again; of several
+// servers it plays on one after the other. Sessions are spread evenly over time. Until the handshake is over an end speaks only
+// when it has heard what the other said before. Whoever else sends gets back what it sent. Reports one JSON object.
 
 #include "tests/bench/relay/load_support.h"
 #include "tests/bench/relay/session_script.h"
@@ -49,8 +48,8 @@ constexpr std::int64_t kSweepPerClient = 50'000;
 constexpr std::int64_t kShortestSweep = 1'000'000;
 
 struct Settings {
-    std::uint16_t server_port = 0;
-    std::uint16_t target_port = 0;
+    std::vector<std::uint16_t> server_ports;
+    std::vector<std::uint16_t> target_ports; ///< of the proxy, one for each server
     std::string capture = "bench-4.pcap.gz";
     unsigned sessions = 64;
     double speed = 1;
@@ -72,12 +71,18 @@ struct Counts {
 struct Session {
     const Script* script = nullptr;
     int fd = -1;
+    std::size_t server = 0;
     sockaddr_in at_server{}; ///< what the server knows this client as
     std::size_t next = 0;    ///< step
     std::int64_t due = 0;
     std::array<std::size_t, 2> heard{}; ///< in this loop: by the client, by the server
     std::int64_t waiting_since = 0;
     unsigned loops = 0;
+};
+
+struct Server {
+    int fd = -1;
+    std::map<std::uint64_t, std::size_t> by_name{}; ///< sessions
 };
 
 /// Buffers and headers for recvmmsg and sendmmsg.
@@ -136,13 +141,13 @@ std::int64_t own_cpu_time() {
 class Load {
   public:
     Load(const Settings& settings, const std::vector<Script>& scripts)
-        : settings_{settings}, sessions_(settings.sessions), server_{bench::udp_socket()} {
-        auto name = bench::loopback(settings.server_port);
-        if (::bind(server_, bench::as_sockaddr(&name), sizeof name) != 0) {
-            throw std::runtime_error{"cannot bind the server's port"};
+        : settings_{settings}, sessions_(settings.sessions) {
+        for (const std::uint16_t port : settings.server_ports) {
+            servers_.push_back({.fd = bench::server_socket(port)});
         }
         for (std::size_t i = 0; i < sessions_.size(); ++i) {
             sessions_[i].script = &scripts[i % scripts.size()];
+            sessions_[i].server = i % servers_.size();
             introduce(i);
         }
     }
@@ -190,7 +195,7 @@ class Load {
     /// The server learns who comes by letting in one after the other.
     void introduce(std::size_t index) {
         Session& session = sessions_[index];
-        auto name = bench::loopback(settings_.target_port);
+        auto name = bench::loopback(settings_.target_ports.at(session.server));
         session.fd = bench::client_socket(index);
         if (::connect(session.fd, bench::as_sockaddr(&name), sizeof name) != 0) {
             throw std::runtime_error{"cannot make a client's socket"};
@@ -198,9 +203,10 @@ class Load {
         send(session);
         const auto give_up = now_ns() + 4 * kGiveUp;
         while (session.heard[1] == 0) {
-            if (batch_->receive(server_) != 0) {
+            Server& server = servers_[session.server];
+            if (batch_->receive(server.fd) != 0) {
                 session.at_server = batch_->names[0];
-                by_name_[name_key(session.at_server)] = index;
+                server.by_name[name_key(session.at_server)] = index;
                 session.heard[1] = 1;
                 ++total_.received;
             } else if (now_ns() > give_up) {
@@ -233,8 +239,9 @@ class Load {
         if (step.direction == wire::Direction::c2s) {
             ::send(session.fd, step.bytes.data(), step.bytes.size(), 0);
         } else {
-            if (sends_->used == kBatch) {
-                sends_->flush(server_);
+            if (sends_->used == kBatch || sending_ != session.server) {
+                sends_->flush(servers_[sending_].fd);
+                sending_ = session.server;
             }
             sends_->add(session.at_server, step.bytes);
         }
@@ -288,7 +295,7 @@ class Load {
                 }
                 queue_.emplace(session.due, index);
             }
-            sends_->flush(server_);
+            sends_->flush(servers_[sending_].fd);
             receive(now);
             if (sent < kMostAtOnce) {
                 std::this_thread::sleep_for(kRound);
@@ -314,18 +321,8 @@ class Load {
     }
 
     void receive(std::int64_t now) {
-        for (std::size_t count = kBatch; count == kBatch;) {
-            count = batch_->receive(server_);
-            for (std::size_t i = 0; i < count; ++i) {
-                const auto found = by_name_.find(name_key(batch_->names[i]));
-                if (found != by_name_.end()) {
-                    ++sessions_[found->second].heard[1];
-                    ++total_.received;
-                } else { // somebody measures the way there and back
-                    ::sendto(server_, batch_->buffers[i].data(), batch_->messages[i].msg_len, 0,
-                             bench::as_sockaddr(&batch_->names[i]), sizeof batch_->names[i]);
-                }
-            }
+        for (const Server& server : servers_) {
+            receive_at(server);
         }
         if (now < next_sweep_) {
             return;
@@ -340,10 +337,26 @@ class Load {
         }
     }
 
+    void receive_at(const Server& server) {
+        for (std::size_t count = kBatch; count == kBatch;) {
+            count = batch_->receive(server.fd);
+            for (std::size_t i = 0; i < count; ++i) {
+                const auto found = server.by_name.find(name_key(batch_->names[i]));
+                if (found != server.by_name.end()) {
+                    ++sessions_[found->second].heard[1];
+                    ++total_.received;
+                } else { // somebody measures the way there and back
+                    ::sendto(server.fd, batch_->buffers[i].data(), batch_->messages[i].msg_len, 0,
+                             bench::as_sockaddr(&batch_->names[i]), sizeof batch_->names[i]);
+                }
+            }
+        }
+    }
+
     const Settings& settings_;
     std::vector<Session> sessions_;
-    std::map<std::uint64_t, std::size_t> by_name_;
-    int server_;
+    std::vector<Server> servers_;
+    std::size_t sending_ = 0; ///< whose sends are gathered
     std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();
     std::unique_ptr<Batch> sends_ = std::make_unique<Batch>();
     using Due = std::pair<std::int64_t, std::size_t>;
@@ -360,8 +373,8 @@ class Load {
 int main(int argc, char** argv) try {
     Settings settings;
     CLI::App app{"Plays captured sessions through a proxy"};
-    app.add_option("--server-port", settings.server_port, "where the server listens")->required();
-    app.add_option("--target-port", settings.target_port, "where the clients send")->required();
+    app.add_option("--server-port", settings.server_ports, "where servers listen")->required();
+    app.add_option("--target-port", settings.target_ports, "where their clients send")->required();
     app.add_option("--capture", settings.capture, "a file of tests/data/captures");
     app.add_option("--sessions", settings.sessions)->check(CLI::Range(1, 20'000));
     app.add_option("--speed", settings.speed, "times as fast as it was captured");

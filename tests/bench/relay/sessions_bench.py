@@ -49,11 +49,15 @@ def proxy_flags(program):
 class Proxy:
     """A running `twscope proxy`, and what it said when it ended."""
 
-    def __init__(self, program, *flags):
-        self.listen, self.server = free_port(), free_port()
+    def __init__(self, program, *flags, servers=0):
+        self.listen, self.server = ([str(free_port()) for _ in range(max(servers, 1))] for _ in range(2))
+        pairs = []
+        for index, (listen, server) in enumerate(zip(self.listen, self.server)):
+            name = f"server-{index}=" if servers else ""
+            pairs += ["-l", f"127.0.0.1:{listen}", "-s", f"{name}127.0.0.1:{server}"]
         self.process = subprocess.Popen(
-            [program, "proxy", "-l", f"127.0.0.1:{self.listen}", "-s", f"127.0.0.1:{self.server}", "-q", "--max-sessions", "4096",
-             *proxy_flags(program), *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            [program, "proxy", *pairs, "-q", "--max-sessions", "4096", *proxy_flags(program), *flags],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.said = ""
         while "the server sees" not in self.said:  # the last line of its start, in every version
             line = self.process.stderr.readline()
@@ -64,7 +68,9 @@ class Proxy:
         self.pid = self.process.pid
 
     def load(self, program, **options):
-        command = [program, "--server-port", str(self.server), "--target-port", str(self.listen)]
+        command = [program]
+        for listen, server in zip(self.listen, self.server):
+            command += ["--server-port", server, "--target-port", listen]
         for pid in family_of(self.pid):
             command += ["--pid", str(pid)]
         for key, value in options.items():
@@ -88,10 +94,10 @@ def finished(load):
     return json.loads(output)
 
 
-def play(tools, flags, watch=None, generator="session_load", **options):
-    """One run: what the generator measured, what the proxy told, its memory at the end."""
+def play(tools, flags, watch=None, generator="session_load", servers=0, **options):
+    """One run: what the generator measured, what the proxy told, its memory at the end. `servers`: with names; 0: one without."""
     drops = kernel_drops()
-    proxy = Proxy(tools["twscope"], *flags)
+    proxy = Proxy(tools["twscope"], *flags, servers=servers)
     at_rest = rss(proxy.pid)
     load = proxy.load(tools[generator], **options)
     while watch is not None and load.poll() is None:
@@ -195,6 +201,21 @@ def growth_rows(tools, work):
             yield row(f"CPU a datagram, {mode}, {sessions} sessions beside 1", "us", many, one, one / many, bar)
 
 
+def servers_rows(tools, work, quick):
+    """1,000 sessions on 50 servers of one process, beside the same on one: CPU a datagram, in turn, the least of each."""
+    for mode, flags, speed in (("forwarding alone", ["--no-inspect"], 0.5), ("decoding and recording", ["-o", os.path.join(work, "servers.jsonl")], 0.5)):
+        costs = {}
+        for _ in range(2 if quick else 5):
+            for servers in (0, 50):
+                done = play(tools, flags, servers=servers, sessions=1000, speed=speed, join=2, warm_up=3, seconds=3)
+                if done["lost"] + done["lost_before"]:
+                    print(f"  {mode}, {servers or 1} servers: {done['lost'] + done['lost_before']} datagrams lost", file=sys.stderr)
+                costs.setdefault(servers, []).append(done["cpu_us_per_datagram"])
+        one, many = min(costs[0]), min(costs[50])
+        yield {**row(f"CPU a datagram, {mode}, 1,000 sessions on 50 servers beside one (bar: 1.1 x)", "us", many, one, one / many, 1 / 1.1),
+               "range": [min(costs[50]), max(costs[50])], "peer_range": [min(costs[0]), max(costs[0])]}
+
+
 def read_gaps(path):
     """Copies that the ring had no room for, by the records' totals; and how many sessions they were of."""
     lost, sessions = 0, set()
@@ -239,7 +260,7 @@ def main():
     parser.add_argument("--build", required=True, help="the preset `bench`'s folder")
     parser.add_argument("--twscope", help="another program to measure than the build's")
     parser.add_argument("--quick", action="store_true", help="about half a minute")
-    parser.add_argument("--only", default="", help="some of idle, live, memory, growth, full; default: all, with --quick no growth")
+    parser.add_argument("--only", default="", help="some of idle, live, memory, growth, servers, full; default: all, with --quick no growth or servers")
     parser.add_argument("--json", help="write the rows to this file")
     args = parser.parse_args()
     tools = {name: os.path.join(args.build, path) for name, path in (
@@ -255,8 +276,9 @@ def main():
         parts = {"idle": lambda: idle_rows(tools, work, args.quick),
                  "live": lambda: live_rows(tools, work, args.quick),
                  "memory": lambda: memory_rows(tools, args.quick), "growth": lambda: growth_rows(tools, work),
+                 "servers": lambda: servers_rows(tools, work, args.quick),
                  "full": lambda: full_rows(tools, work, args.quick)}
-        for name in (args.only or ("idle,live,memory,full" if args.quick else "idle,live,memory,growth,full")).split(","):
+        for name in (args.only or ("idle,live,memory,full" if args.quick else "idle,live,memory,growth,servers,full")).split(","):
             for each in parts[name]():
                 rows.append(each)
                 print("  " + ", ".join(f"{key}: {value:.2f}" if isinstance(value, float) else f"{key}: {value}"
