@@ -92,7 +92,7 @@ async function loadMap(): Promise<void> {
 function showRoute(): void {
     const { state } = store;
     if (!state) return;
-    at('route').textContent = state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `beside the path: ${state.server}`;
+    at('route').textContent = state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `beside the path: ${state.server}`;
     at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
     at('empty').hidden = store.moment.tick >= 0;
     at('empty').textContent = state.inspecting ? 'Nobody plays here yet. Let a client join through twscope.' : 'Nothing is inspected.';

@@ -3,12 +3,18 @@
 export interface Traffic { datagrams: number; bytes: number; recovered: number; jitter_us: number; jitter_count: number }
 
 export interface SessionState {
-    number: number; client: string; protocol: string; map: string; map_id: string | null; name: string; place: string;
+    number: number; client: string; server_name?: string; protocol: string; map: string; map_id: string | null; name: string; place: string;
     closed: boolean; opened_ms: number; c2s: Traffic; s2c: Traffic; snapshots: number; verified: number; missed: number;
     frozen_ms: number; ack_lag_ticks: number; largest_snapshot: number; findings: number;
 }
 
 export interface RelayTraffic { datagrams: number; bytes: number; dropped: number; refused: number; copies_lost: number }
+
+/** One of several servers. */
+export interface ServerState {
+    name: string; server: string; listen: string[]; silent: boolean; players: number; findings: number;
+    relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
+}
 
 export interface FindingCount { id: string; severity: Severity; sentence: string; cause: string; count: number }
 export type Severity = 'info' | 'warning' | 'error';
@@ -25,7 +31,7 @@ export interface State {
     version: string; now_ms: number; started_ms: number; listen: string[]; server: string; server_silent: boolean;
     server_silent_since_ms?: number; server_unanswered?: number; server_refused?: number;
     impairment: string; impaired_by: { time_ms: number; from: string } | null; observer: number; viewers: number; viewers_lost: number;
-    inspecting: boolean;
+    inspecting: boolean; servers: ServerState[];
     relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
     recording: { output: string; failed: boolean; lost: number; flight: boolean; page: PageRecording | null };
     snapshots: Record<string, number>;

@@ -4,6 +4,7 @@ import { count, percent, size } from './format';
 import { panel } from './panels';
 import type { SessionState, State } from './protocol';
 import { rate } from './rates';
+import { Servers } from './servers';
 import { WORLD, type Store } from './store';
 
 const COLUMNS = ['#', 'player', 'where', 'verified', 'missed', 'frozen', 'resent', 'ack lag', 'to client', 'to server', 'findings',
@@ -12,11 +13,12 @@ const COLUMNS = ['#', 'player', 'where', 'verified', 'missed', 'frozen', 'resent
 export class Sessions {
     private readonly body = panel('sessions', 'sessions', 'S');
     private readonly cards = make('div', 'cards');
+    private readonly servers = new Servers((name) => this.lookAt(name));
     private readonly rows = make('tbody');
     private readonly source = at<HTMLSelectElement>('source');
 
     constructor(private readonly store: Store, private readonly onSource: (source: number) => void) {
-        this.body.append(this.cards, make('div', 'scroll', make('table', 'wide',
+        this.body.append(this.cards, this.servers.table, make('div', 'scroll', make('table', 'wide',
             make('thead', '', make('tr', '', ...COLUMNS.map((title) => make('th', '', title)))), this.rows)));
         this.source.addEventListener('change', () => onSource(Number(this.source.value)));
         store.on('state', () => this.show());
@@ -27,14 +29,26 @@ export class Sessions {
         if (!state) return;
         const seconds = before ? (state.now_ms - before.now_ms) / 1000 : 0;
         this.showCards(state, before, seconds);
+        this.servers.show(state, before, seconds);
         this.showSources(state);
         const then = new Map((before?.sessions ?? []).map((session) => [session.number, session]));
-        const rows = state.sessions.map((session) => this.row(session, then.get(session.number), seconds));
+        const rows = state.sessions.filter((session) => this.isShown(session)).map((session) => this.row(session, then.get(session.number), seconds));
         const hidden = state.sessions_seen_by_inspection - state.sessions.length;
         if (rows.length === 0) rows.push(row(make('td', 'soft', 'nobody is here')));
         else if (state.inspecting) rows.unshift(this.worldRow());
         if (hidden > 0) rows.push(row(make('td', 'soft', `and ${hidden} more`)));
         fill(this.rows, rows);
+    }
+
+    private isShown(session: SessionState): boolean {
+        return this.servers.chosen === null || session.server_name === this.servers.chosen;
+    }
+
+    /** Through the eyes of the first who plays there. */
+    private lookAt(server: string | null): void {
+        this.show();
+        const first = server === null ? undefined : this.store.state?.sessions.find((session) => this.isShown(session) && !session.closed);
+        if (first) this.onSource(first.number);
     }
 
     private showCards(state: State, before: State | null, seconds: number): void {
@@ -74,7 +88,8 @@ export class Sessions {
             number(`${session.ack_lag_ticks.toFixed(1)} ticks`),
             number(`${size(rate(session.s2c.bytes, old?.s2c.bytes, seconds))}/s`),
             number(`${size(rate(session.c2s.bytes, old?.c2s.bytes, seconds))}/s`),
-            number(count(session.findings), session.findings ? 'warn' : 'soft'), session.client, session.protocol || '–', session.map || '–');
+            number(count(session.findings), session.findings ? 'warn' : 'soft'), session.client, session.protocol || '–',
+            `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}`);
         made.classList.toggle('chosen', session.number === this.store.source);
         return made;
     }

@@ -1,0 +1,42 @@
+// The servers of one twscope, where it has several: how each is, and whose sessions are shown.
+import { button, fill, make, number, row } from './dom';
+import { count, size } from './format';
+import type { ServerState, State } from './protocol';
+import { rate } from './rates';
+
+const COLUMNS = ['server', 'state', 'players', 'sessions', 'findings', 'to clients', 'to the server', 'clients at', 'address'];
+
+export class Servers {
+    /** Whose sessions are shown; nothing: those of all. */
+    chosen: string | null = null;
+    private readonly rows = make('tbody');
+    readonly table = make('div', 'scroll', make('table', 'wide servers',
+        make('thead', '', make('tr', '', ...COLUMNS.map((title) => make('th', '', title)))), this.rows));
+
+    constructor(private readonly onChosen: (name: string | null) => void) {
+        this.table.hidden = true;
+    }
+
+    show(state: State, before: State | null, seconds: number): void {
+        this.table.hidden = state.servers.length === 0;
+        if (!state.servers.some(({ name }) => name === this.chosen)) this.chosen = null;
+        const then = new Map((before?.servers ?? []).map((server) => [server.name, server]));
+        fill(this.rows, state.servers.map((server) => this.row(server, then.get(server.name), seconds)));
+    }
+
+    private row(server: ServerState, old: ServerState | undefined, seconds: number): HTMLTableRowElement {
+        const chosen = server.name === this.chosen;
+        const name = button(server.name, chosen ? 'sessions of all servers' : 'look at this server',
+            () => { this.onChosen(this.chosen = chosen ? null : server.name); });
+        name.className = 'link';
+        name.setAttribute('aria-pressed', String(chosen));
+        const { sessions, c2s, s2c } = server.relay;
+        const made = row(make('td', '', name),
+            make('td', server.silent ? 'bad' : sessions ? 'good' : 'soft', server.silent ? 'does not answer' : sessions ? 'answers' : 'nobody asks'),
+            number(count(server.players)), number(count(sessions)), number(count(server.findings), server.findings ? 'warn' : 'soft'),
+            number(`${size(rate(s2c.bytes, old?.relay.s2c.bytes, seconds))}/s`),
+            number(`${size(rate(c2s.bytes, old?.relay.c2s.bytes, seconds))}/s`), server.listen.join(', '), server.server);
+        made.classList.toggle('chosen', chosen);
+        return made;
+    }
+}
