@@ -77,7 +77,7 @@ struct DeltaWarnings {
 ///          of them where what they say is wrong.
 /// Source:  protocol sheet, sections 6.3 and 6.4.
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
-                                        const AgreedSizes& sizes = kAgreedSizes);
+                                        const AgreedSizes& sizes);
 
 /// Ints of room that applying this delta takes at most.
 [[nodiscard]] std::size_t room_for(const SnapshotView& base, const Delta& delta);
@@ -104,7 +104,7 @@ struct DeltaWarnings {
 /// out, deletions and updates stand in key order.
 /// Precondition: items have their size in `sizes`, and the same in both; deltas cannot say more.
 [[nodiscard]] std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to,
-                                                  const AgreedSizes& sizes = kAgreedSizes);
+                                                  const AgreedSizes& sizes);
 
 /// Finds the bytes behind the ints of a delta body, front to back.
 class IntOffsets {

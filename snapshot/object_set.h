@@ -46,10 +46,10 @@ class ObjectSet {
     /// that everybody agreed on gives way. Types are those of 0.6; of 0.7 where the object says so.
     [[nodiscard]] bool add(const CustomObject& object);
 
-    [[nodiscard]] const ObjectSpec* find(std::uint16_t type, Dialect dialect = Dialect::six) const;
+    [[nodiscard]] const ObjectSpec* find(std::uint16_t type, Dialect dialect) const;
     [[nodiscard]] const ObjectSpec* find(const Uuid& uuid) const;
 
-    [[nodiscard]] const AgreedSizes& sizes(Dialect dialect = Dialect::six) const {
+    [[nodiscard]] const AgreedSizes& sizes(Dialect dialect) const {
         return sizes_[static_cast<std::size_t>(dialect)];
     }
 

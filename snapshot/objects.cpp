@@ -33,7 +33,7 @@ std::optional<std::string_view> NameTable::find(std::int32_t value) const {
 const ObjectSpec* find_object(std::uint16_t type, Dialect dialect) {
     const auto table = object_table();
     if (dialect == Dialect::six) {
-        return agreed_size(type) == 0 ? nullptr : &table[type - 1U];
+        return agreed_size(type, kAgreedSizes) == 0 ? nullptr : &table[type - 1U];
     }
     return type == 0 || type > kSevenTypes ? nullptr
                                            : &table[table.size() - kSevenTypes + type - 1U];

@@ -161,8 +161,7 @@ inline constexpr AgreedSizes kSevenAgreedSizes{0, 10, 6, 5,  3, 3, 3, 2, 4, 15, 
     return dialect == Dialect::six ? kAgreedSizes : kSevenAgreedSizes;
 }
 
-[[nodiscard]] constexpr std::size_t agreed_size(std::uint16_t type,
-                                                const AgreedSizes& sizes = kAgreedSizes) {
+[[nodiscard]] constexpr std::size_t agreed_size(std::uint16_t type, const AgreedSizes& sizes) {
     return type < sizes.size() ? sizes[type] : 0;
 }
 
@@ -191,7 +190,7 @@ inline constexpr std::uint16_t kSevenDeathType = 20;
 /// All objects: those of 0.6 by number, those with a UUID, those of 0.7 by number. What both have
 /// has one name.
 [[nodiscard]] std::span<const ObjectSpec> object_table();
-[[nodiscard]] const ObjectSpec* find_object(std::uint16_t type, Dialect dialect = Dialect::six);
+[[nodiscard]] const ObjectSpec* find_object(std::uint16_t type, Dialect dialect);
 [[nodiscard]] const ObjectSpec* find_object(const Uuid& uuid);
 
 /// Where this item's own position stands: as its object says, or nothing when the item is too short

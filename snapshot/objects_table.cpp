@@ -222,7 +222,7 @@ constexpr std::array kObjects{
 constexpr bool agrees_with_sizes() {
     for (std::uint16_t type = 1; kAgreedSizes[type] != 0; ++type) {
         const ObjectSpec& object = kObjects[type - 1U];
-        if (object.type != type || object.size != agreed_size(type)) {
+        if (object.type != type || object.size != agreed_size(type, kAgreedSizes)) {
             return false;
         }
     }

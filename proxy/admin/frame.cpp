@@ -106,7 +106,8 @@ std::int32_t ObjectPlaces::place(std::uint16_t type) const {
                                         [type](const Known& entry) { return entry.type == type; });
         return found == uuids_.end() ? -1 - type : found->place;
     }
-    const snapshot::ObjectSpec* object = objects_->find(type);
+    // What a page is told of 0.7 is in the terms of 0.6.
+    const snapshot::ObjectSpec* object = objects_->find(type, snapshot::Dialect::six);
     return object == nullptr ? -1 - type : static_cast<std::int32_t>(objects_->index_of(*object));
 }
 

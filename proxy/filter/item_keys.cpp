@@ -85,8 +85,8 @@ std::vector<std::string_view> tile_words(std::string_view key) {
 ItemContext::ItemContext(const record::SnapshotRecord& record, std::size_t index)
     : shown_{&record, record.items[index], nullptr}, index_{index} {
     const std::uint16_t type = item().key.type;
-    shown_.object =
-        record.types != nullptr ? record.types->object(type) : snapshot::find_object(type);
+    shown_.object = record.types != nullptr ? record.types->object(type)
+                                            : snapshot::find_object(type, snapshot::Dialect::six);
 }
 
 const std::optional<WorldPlace>& ItemContext::place() {

@@ -180,7 +180,8 @@ void SevenAsSix::add(const ItemView& item) {
 
 void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
     const auto* const known = roster.find(client);
-    static const ObjectSpec* const info = snapshot::find_object(snapshot::kClientInfoType);
+    static const ObjectSpec* const info =
+        snapshot::find_object(snapshot::kClientInfoType, Dialect::six);
     const auto player = items_.find({.type = snapshot::kPlayerInfoType, .id = client});
     if (known == nullptr || info == nullptr || player == items_.end()) {
         return; // told of, but not in this snapshot

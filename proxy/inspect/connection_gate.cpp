@@ -22,7 +22,7 @@ bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
         return true;
     }
     return std::any_of(chunks.begin(), chunks.end(), [](const wire::Chunk& chunk) {
-        const auto head = wire::decode_message_head(chunk.payload);
+        const auto head = wire::decode_message_head(chunk.payload, wire::Dialect::six);
         return head && head->spec != nullptr && head->spec->id == wire::MessageId::snap_empty;
     });
 }

@@ -23,8 +23,7 @@ namespace tw::inspect {
 class Playback {
   public:
     Playback(std::uint32_t number, std::string client, std::string server, const Options& options,
-             MapSource& maps, record::RecordSink& sink,
-             snapshot::Dialect dialect = snapshot::Dialect::six);
+             MapSource& maps, record::RecordSink& sink, snapshot::Dialect dialect);
 
     void open(record::Timestamp time);
     /// `file`: empty where the demo has none.

@@ -38,7 +38,8 @@ class SnapshotTracker {
     /// `learn_sizes`: sizes that are found to differ from the agreed ones are decoded with.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
                     bool learn_sizes)
-        : observers_{&observers}, types_{objects}, diagnosis_{objects.sizes(), learn_sizes} {}
+        : observers_{&observers}, types_{objects}, diagnosis_{objects.sizes(snapshot::Dialect::six),
+                                                              learn_sizes} {}
 
     /// A snap, snap_single or snap_empty message. `compressed`: its packet was.
     void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,

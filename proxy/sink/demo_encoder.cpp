@@ -205,7 +205,7 @@ void DemoEncoder::mark() {
 
 void DemoEncoder::finish(Bytes& out) {
     // Players do not show a tick without a snapshot when it is the file's last.
-    if (unchanged_ && put_chunk(demo::kDelta, snapshot::encode_delta({}, {}), out)) {
+    if (unchanged_ && put_chunk(demo::kDelta, snapshot::encode_delta({}, {}, *sizes_), out)) {
         unchanged_ = false;
     }
 }

@@ -27,7 +27,7 @@ class DemoEncoder {
     /// Markers stand at least so far apart.
     static constexpr snapshot::Tick kMarkerTicks = 50;
 
-    explicit DemoEncoder(int version, snapshot::Dialect dialect = snapshot::Dialect::six)
+    explicit DemoEncoder(int version, snapshot::Dialect dialect)
         : version_{version}, sizes_{&snapshot::agreed_sizes(dialect)} {}
 
     /// The header and the map behind it. Texts that are too long are cut.

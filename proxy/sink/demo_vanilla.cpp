@@ -15,7 +15,8 @@ bool is_vanilla(const snapshot::ItemView& item) {
     if (item.key.type == snapshot::kDescriptorType || item.key.type >= snapshot::kFirstUuidType) {
         return false;
     }
-    const snapshot::ObjectSpec* const object = snapshot::find_object(item.key.type);
+    const snapshot::ObjectSpec* const object =
+        snapshot::find_object(item.key.type, snapshot::Dialect::six);
     if (object == nullptr) {
         return true; // dropped as unknown
     }

@@ -47,7 +47,7 @@ struct MapChangeBody {
 };
 
 [[nodiscard]] std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body,
-                                                             Dialect dialect = Dialect::six);
+                                                             Dialect dialect);
 
 struct MapDetailsBody {
     std::string_view name{}; ///< bytes as they stand
@@ -68,7 +68,7 @@ struct MapDataBody {
 };
 
 [[nodiscard]] std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body,
-                                                         Dialect dialect = Dialect::six);
+                                                         Dialect dialect);
 
 /// The ticks of an input; what the player pressed follows.
 struct InputBody {
@@ -95,7 +95,7 @@ decode_client_version(std::span<const std::byte> body);
 
 /// Of an sv_chat: what the server itself says to everybody. Nothing: it is another's line.
 [[nodiscard]] std::optional<std::string_view> find_server_line(std::span<const std::byte> body,
-                                                               Dialect dialect = Dialect::six);
+                                                               Dialect dialect);
 
 /// What 0.7 tells of a player by messages, not in snapshots.
 struct ClientInfoBody {

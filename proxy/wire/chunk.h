@@ -32,7 +32,7 @@ struct Chunk {
 class ChunkReader {
   public:
     ChunkReader(std::span<const std::byte> payload, std::uint8_t num_chunks,
-                snapshot::Dialect dialect = snapshot::Dialect::six)
+                snapshot::Dialect dialect)
         : payload_{payload}, low_bits_{low_size_bits(dialect)}, left_{num_chunks} {}
 
     [[nodiscard]] std::optional<Chunk> next();

@@ -52,7 +52,7 @@ struct ControlSpec {
 /// Appends one chunk. Preconditions: sequence below kSequenceModulus, payload at most 1023 bytes
 /// (4095 in 0.7).
 void append_chunk(std::vector<std::byte>& out, bool vital, std::uint16_t sequence, bool resend,
-                  std::span<const std::byte> payload, Dialect dialect = Dialect::six);
+                  std::span<const std::byte> payload, Dialect dialect);
 
 /// A connless packet: six header bytes, then the payload (which starts with ff ff ff ff and the
 /// magic). With `extra` the extended header "xe".

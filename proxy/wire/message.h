@@ -116,7 +116,7 @@ struct MessageSpec {
 /// Those of 0.6 and those with a UUID, then those of 0.7. What both have has one name.
 [[nodiscard]] std::span<const MessageSpec> message_table();
 [[nodiscard]] const MessageSpec* find_message(bool system, std::uint16_t number,
-                                              snapshot::Dialect dialect = snapshot::Dialect::six);
+                                              snapshot::Dialect dialect);
 [[nodiscard]] const MessageSpec* find_message(const snapshot::Uuid& uuid);
 
 /// Whether this side sends the message, as one of this kind, and reliably where it has to. Receivers
@@ -142,9 +142,8 @@ struct MessageHead {
 };
 
 /// Errors: message_id_invalid (also for an extended head without 16 bytes of UUID).
-[[nodiscard]] Result<MessageHead>
-decode_message_head(std::span<const std::byte> payload,
-                    snapshot::Dialect dialect = snapshot::Dialect::six);
+[[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
+                                                      snapshot::Dialect dialect);
 
 /// One decoded value, or a bracket. A message's fields are a flat list in order: an array is
 /// array_begin, its elements (without names), end; an element of a struct array is object_begin,

@@ -47,7 +47,7 @@ std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
 /// Remembers the ticks of a prelude. False when the packet is none.
 bool learn_ticks(ProofState& state, const Packet& packet) {
     bool found = false;
-    ChunkReader chunks{packet.payload, packet.num_chunks};
+    ChunkReader chunks{packet.payload, packet.num_chunks, Dialect::six};
     while (const auto chunk = chunks.next()) {
         const auto tick = first_int_of(*chunk, kSnapEmpty);
         if (!tick) {
@@ -67,7 +67,7 @@ bool acknowledges_tick(const ProofState& state, const Packet& packet) {
     const auto end =
         state.ticks.begin() +
         std::min<std::ptrdiff_t>(state.num_ticks, static_cast<std::ptrdiff_t>(state.ticks.size()));
-    ChunkReader chunks{packet.payload, packet.num_chunks};
+    ChunkReader chunks{packet.payload, packet.num_chunks, Dialect::six};
     while (const auto chunk = chunks.next()) {
         const auto tick = first_int_of(*chunk, kInput);
         if (tick && std::find(state.ticks.begin(), end, *tick) != end) {

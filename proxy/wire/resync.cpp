@@ -64,9 +64,9 @@ bool is_chunks_of_six(const Packet& packet) {
 
 std::optional<Place> find_input(const Packet& packet) {
     std::optional<Place> found;
-    ChunkReader chunks{packet.payload, packet.num_chunks};
+    ChunkReader chunks{packet.payload, packet.num_chunks, packet.dialect};
     while (const auto chunk = chunks.next()) {
-        const auto head = decode_message_head(chunk->payload);
+        const auto head = decode_message_head(chunk->payload, packet.dialect);
         if (!head || head->spec == nullptr || head->spec->id != MessageId::input || chunk->vital) {
             continue;
         }
@@ -142,9 +142,9 @@ std::optional<std::int32_t> find_whole_snapshot(std::span<const std::byte> datag
     if (!packet || !is_chunks_of_six(*packet)) {
         return std::nullopt;
     }
-    ChunkReader chunks{packet->payload, packet->num_chunks};
+    ChunkReader chunks{packet->payload, packet->num_chunks, packet->dialect};
     while (const auto chunk = chunks.next()) {
-        const auto head = decode_message_head(chunk->payload);
+        const auto head = decode_message_head(chunk->payload, packet->dialect);
         if (!head || head->spec == nullptr || !is_snapshot(head->spec->id)) {
             continue;
         }

@@ -39,7 +39,8 @@ Capture read_snapshots(const std::string& name) {
             continue;
         }
         each_delta(
-            wire::ChunkReader{packet->payload, packet->num_chunks}, parts[each.session],
+            wire::ChunkReader{packet->payload, packet->num_chunks, wire::Dialect::six},
+            parts[each.session],
             [&](const snapshot::AssembledDelta& delta) {
                 capture.snapshots.push_back({each.session,
                                              delta.tick,

@@ -188,7 +188,8 @@ const std::int32_t* update(const Items& base, Items& next, const std::int32_t* a
         return nullptr;
     }
     const std::int32_t key = at[0] << 16U | at[1];
-    std::size_t size = snapshot::agreed_size(static_cast<std::uint16_t>(at[0]));
+    std::size_t size =
+        snapshot::agreed_size(static_cast<std::uint16_t>(at[0]), snapshot::kAgreedSizes);
     at += 2;
     size = size == 0 ? static_cast<std::size_t>(*at++) : size;
     if (static_cast<std::size_t>(end - at) < size) {

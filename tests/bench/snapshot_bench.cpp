@@ -53,7 +53,7 @@ void decode(benchmark::State& state) {
     for (auto _ : state) {
         updates = 0;
         for (const auto& each : snapshots) {
-            if (!decode_delta(each.body, delta)) {
+            if (!decode_delta(each.body, delta, tw::snapshot::kAgreedSizes)) {
                 state.SkipWithError("a delta does not decode");
             }
             updates += delta.updates.size();
@@ -79,7 +79,7 @@ const char* replay(const Capture& capture, std::vector<History>& histories, Tota
             history.repeat(each.delta_tick, each.tick);
             continue;
         }
-        if (!decode_delta(each.body, delta)) {
+        if (!decode_delta(each.body, delta, tw::snapshot::kAgreedSizes)) {
             return "a delta does not decode";
         }
         const auto base = [&] { return history.find(each.delta_tick).value_or(SnapshotView{}); };
@@ -138,7 +138,8 @@ class Ours {
         }
         History& history = histories_[each.session];
         tw::bench::each_delta(
-            tw::wire::ChunkReader{packet->payload, packet->num_chunks}, parts_[each.session],
+            tw::wire::ChunkReader{packet->payload, packet->num_chunks, tw::wire::Dialect::six},
+            parts_[each.session],
             [&](const AssembledDelta& body) { verified += decode(history, body) ? 1U : 0U; },
             [&](Tick tick, Tick base) { history.repeat(base, tick); });
     }
@@ -154,7 +155,7 @@ class Ours {
 
   private:
     bool decode(History& history, const AssembledDelta& body) {
-        if (!decode_delta(body.body, delta_)) {
+        if (!decode_delta(body.body, delta_, tw::snapshot::kAgreedSizes)) {
             return false;
         }
         const auto base = [&] { return history.find(body.delta_tick).value_or(SnapshotView{}); };
@@ -190,7 +191,8 @@ class Plain {
         }
         auto& session = sessions_[each.session];
         tw::bench::each_delta(
-            tw::wire::ChunkReader{payload, std::to_integer<std::uint8_t>(each.bytes[2])},
+            tw::wire::ChunkReader{payload, std::to_integer<std::uint8_t>(each.bytes[2]),
+                                  tw::wire::Dialect::six},
             parts_[each.session],
             [&](const AssembledDelta& body) {
                 verified +=

@@ -44,7 +44,7 @@ struct Heads {
     heads.parts.clear();
     heads.empty.clear();
     each_part(
-        wire::ChunkReader{packet.payload, packet.num_chunks},
+        wire::ChunkReader{packet.payload, packet.num_chunks, wire::Dialect::six},
         [&](const snapshot::Part& part) { heads.parts.push_back(part); },
         [&](snapshot::Tick tick, snapshot::Tick base) {
             heads.empty.push_back({tick, base});
@@ -61,7 +61,7 @@ struct Heads {
 }
 
 [[gnu::noinline]] bool delta(std::span<const std::byte> body, snapshot::Delta& out) {
-    return snapshot::decode_delta(body, out).has_value();
+    return snapshot::decode_delta(body, out, snapshot::kAgreedSizes).has_value();
 }
 
 [[gnu::noinline]] std::span<std::int32_t> reserve(snapshot::History& history, snapshot::Tick base,

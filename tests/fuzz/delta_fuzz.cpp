@@ -16,7 +16,7 @@ using tw::fuzz::demand;
 
 bool build(const SnapshotView& base, std::span<const std::byte> body, Snapshot& out) {
     Delta delta;
-    if (const auto decoded = decode_delta(body, delta); !decoded) {
+    if (const auto decoded = decode_delta(body, delta, tw::snapshot::kAgreedSizes); !decoded) {
         demand(decoded.error().code != DecodeErrc::none);
         return false;
     }
@@ -54,7 +54,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return 0;
     }
     Snapshot again;
-    demand(build(base.view(), encode_delta(base.view(), next.view()), again));
+    demand(build(base.view(), encode_delta(base.view(), next.view(), tw::snapshot::kAgreedSizes),
+                 again));
     demand(again == next && again.view().checksum() == next.view().checksum());
     return 0;
 }

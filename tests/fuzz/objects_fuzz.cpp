@@ -17,7 +17,8 @@ using tw::fuzz::demand;
 
 void check(const ObjectSet& objects, const ObjectSpec& spec) {
     demand(!spec.name.empty());
-    demand((spec.type != 0 ? objects.find(spec.type) : objects.find(spec.uuid)) == &spec);
+    demand((spec.type != 0 ? objects.find(spec.type, tw::snapshot::Dialect::six)
+                           : objects.find(spec.uuid)) == &spec);
     for (const FieldSpec& field : spec.fields) {
         demand(field.count >= 1 && field.offset + field.count <= spec.size);
     }

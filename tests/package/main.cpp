@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
     tw::wire::PacketScratch scratch;
     const auto datagram = from_hex(argv[3]);
     const auto packet = decode_packet(datagram, tw::wire::Protocol::six, scratch);
-    if (!physics || !packet || !decode_delta(from_hex(argv[2]), delta) ||
+    if (!physics || !packet ||
+        !decode_delta(from_hex(argv[2]), delta, tw::snapshot::kAgreedSizes) ||
         !apply_delta({}, delta, snapshot, warnings)) {
         return 1;
     }

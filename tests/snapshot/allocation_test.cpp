@@ -40,7 +40,8 @@ struct Session {
             status = parts.add({tick, base_tick, num_parts, part, crc,
                                 left.first(std::min(left.size(), kMaxPartSize))});
         }
-        if (status != PartStatus::complete || !decode_delta(parts.assembled().body, delta)) {
+        if (status != PartStatus::complete ||
+            !decode_delta(parts.assembled().body, delta, kAgreedSizes)) {
             return false;
         }
         const auto base = [&] { return history.find(base_tick).value_or(SnapshotView{}); };
@@ -66,7 +67,7 @@ TEST_CASE("decoding allocates nothing once it has warmed up") {
     for (Tick tick = 2; tick < 2500; tick += 2) {
         const Snapshot next = players(64, tick / 2);
         stream.push_back({tick, tick == 2 ? kNoBase : tick - 2, next.view().checksum(),
-                          encode_delta(last.view(), next.view())});
+                          encode_delta(last.view(), next.view(), kAgreedSizes)});
         last = next;
     }
     Session session;

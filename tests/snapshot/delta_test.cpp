@@ -26,7 +26,7 @@ struct Outcome {
 Outcome decode_and_apply(const SnapshotView& base, std::span<const std::byte> body) {
     Outcome outcome;
     Delta delta;
-    outcome.result = decode_delta(body, delta);
+    outcome.result = decode_delta(body, delta, kAgreedSizes);
     if (outcome.result) {
         outcome.result = apply_delta(base, delta, outcome.snapshot, outcome.warnings);
     }
@@ -60,7 +60,7 @@ TEST_CASE("deltas of the reference writer give its snapshots and checksums") {
         CHECK(got.snapshot.view().checksum() == row.at("crc").to_number<std::int32_t>());
         CHECK(got.warnings.count == 0);
 
-        const auto own = encode_delta(base.view(), wanted.view());
+        const auto own = encode_delta(base.view(), wanted.view(), kAgreedSizes);
         const auto back = decode_and_apply(base.view(), own);
         REQUIRE(back.result);
         CHECK(back.snapshot == wanted);
@@ -287,9 +287,9 @@ TEST_CASE("a snapshot holds up to 1024 items and 65536 bytes") {
 TEST_CASE("a body of more than 16384 ints is refused") {
     std::vector<std::byte> body(kMaxDeltaInts);
     Delta delta;
-    CHECK(decode_delta(body, delta));
+    CHECK(decode_delta(body, delta, kAgreedSizes));
     body.push_back(std::byte{0});
-    const auto got = decode_delta(body, delta);
+    const auto got = decode_delta(body, delta, kAgreedSizes);
     REQUIRE_FALSE(got);
     CHECK(got.error().code == DecodeErrc::too_many_ints);
     CHECK(got.error().offset == kMaxDeltaInts);
@@ -298,10 +298,10 @@ TEST_CASE("a body of more than 16384 ints is refused") {
 TEST_CASE("ints behind the last update are counted and ignored") {
     Delta delta;
     const auto body = encode_ints({0, 1, 9, 40, 1, 1, 5, 6, 7, 8});
-    REQUIRE(decode_delta(body, delta));
+    REQUIRE(decode_delta(body, delta, kAgreedSizes));
     CHECK(delta.updates.size() == 1);
     CHECK(delta.surplus_ints == 3);
-    REQUIRE(decode_delta({}, delta));
+    REQUIRE(decode_delta({}, delta, kAgreedSizes));
     CHECK(delta.updates.empty());
     CHECK(delta.surplus_ints == 0);
 }
@@ -323,7 +323,7 @@ Snapshot random_snapshot(std::mt19937& random) {
                 continue;
             }
             const auto id = static_cast<std::uint16_t>(i < 20 ? i : i * 2700);
-            const std::size_t agreed = agreed_size(type);
+            const std::size_t agreed = agreed_size(type, kAgreedSizes);
             std::vector<std::int32_t> data(agreed != 0 ? agreed : (type + id) % 7U);
             for (auto& value : data) {
                 value = random() % 2 == 0 ? 0 : random_int(random);
@@ -369,7 +369,7 @@ TEST_CASE("encoding a delta and applying it gives the snapshot back") {
     for (int round = 0; round < 300; ++round) {
         const Snapshot from = random_snapshot(random);
         const Snapshot to = random_snapshot(random);
-        const auto body = encode_delta(from.view(), to.view());
+        const auto body = encode_delta(from.view(), to.view(), kAgreedSizes);
         const auto got = decode_and_apply(from.view(), body);
         REQUIRE(got.result);
         CHECK(got.snapshot == to);
@@ -382,7 +382,9 @@ TEST_CASE("updates in any order, with duplicates, give what applying them one by
     for (int round = 0; round < 300; ++round) {
         const Snapshot from = random_snapshot(random);
         Delta delta;
-        REQUIRE(decode_delta(encode_delta(from.view(), random_snapshot(random).view()), delta));
+        REQUIRE(
+            decode_delta(encode_delta(from.view(), random_snapshot(random).view(), kAgreedSizes),
+                         delta, kAgreedSizes));
         std::shuffle(delta.updates.begin(), delta.updates.end(), random);
         for (std::size_t i = 0; i < 5 && !delta.updates.empty(); ++i) {
             delta.updates.push_back(delta.updates[random() % delta.updates.size()]);

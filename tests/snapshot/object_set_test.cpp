@@ -22,14 +22,14 @@ CustomObject orb(std::uint16_t type) {
 TEST_CASE("the standard set is the table and nothing else") {
     const ObjectSet& set = ObjectSet::standard();
     CHECK(set.custom().empty());
-    CHECK(set.sizes() == kAgreedSizes);
+    CHECK(set.sizes(Dialect::six) == kAgreedSizes);
     for (const ObjectSpec& spec : object_table()) {
         const ObjectSpec* found =
             spec.type != 0 ? set.find(spec.type, spec.dialect) : set.find(spec.uuid);
         REQUIRE(found == &spec);
         CHECK(&object_table()[set.index_of(*found)] == &spec);
     }
-    CHECK(set.find(60) == nullptr);
+    CHECK(set.find(60, Dialect::six) == nullptr);
     CHECK(set.sizes(Dialect::seven) == kSevenAgreedSizes);
     CHECK(set.find(0, Dialect::seven) == nullptr);
     CHECK(set.find(25, Dialect::seven) == nullptr);
@@ -41,20 +41,20 @@ TEST_CASE("a mod's types are of 0.6, or of 0.7 where it says so") {
     object.agreed = true;
     object.dialect = Dialect::seven;
     REQUIRE(set.add(object));
-    CHECK(set.find(40) == nullptr);
+    CHECK(set.find(40, Dialect::six) == nullptr);
     REQUIRE(set.find(40, Dialect::seven) != nullptr);
     CHECK(set.find(40, Dialect::seven)->dialect == Dialect::seven);
-    CHECK(set.sizes() == kAgreedSizes);
+    CHECK(set.sizes(Dialect::six) == kAgreedSizes);
     CHECK(set.sizes(Dialect::seven)[40] == 2);
     object.dialect = Dialect::six;
     REQUIRE(set.add(object)); // another one
-    CHECK(set.find(40) != set.find(40, Dialect::seven));
+    CHECK(set.find(40, Dialect::six) != set.find(40, Dialect::seven));
     // 0.7's own form of a type gives way, too.
     object.type = kSevenCharacterType;
     object.dialect = Dialect::seven;
     REQUIRE(set.add(object));
     CHECK(set.find(kSevenCharacterType, Dialect::seven)->name == "orb");
-    CHECK(set.find(kSevenCharacterType)->name == "player_info");
+    CHECK(set.find(kSevenCharacterType, Dialect::six)->name == "player_info");
     // A type that cannot have an agreed size replaces none.
     object = orb(1000);
     object.dialect = Dialect::seven;
@@ -68,7 +68,7 @@ TEST_CASE("what a mod adds is found by its number and described as it said") {
         object.agreed = true;
         REQUIRE(set.add(object));
     } // the set keeps what it was given
-    const ObjectSpec* found = set.find(40);
+    const ObjectSpec* found = set.find(40, Dialect::six);
     REQUIRE(found != nullptr);
     CHECK(found->name == "orb");
     CHECK(found->size == 2);
@@ -78,15 +78,15 @@ TEST_CASE("what a mod adds is found by its number and described as it said") {
     CHECK(found->fields[1].kind == FieldKind::named);
     REQUIRE(found->fields[1].names != nullptr);
     CHECK(found->fields[1].names->values[1].name == "angry");
-    CHECK(set.sizes()[40] == 2);
+    CHECK(set.sizes(Dialect::six)[40] == 2);
     CHECK(set.index_of(*found) == object_table().size());
-    CHECK(ObjectSet::standard().find(40) == nullptr);
+    CHECK(ObjectSet::standard().find(40, Dialect::six) == nullptr);
 }
 
 TEST_CASE("what is added without agreement has its size in deltas") {
     ObjectSet set;
     REQUIRE(set.add(orb(41)));
-    CHECK(set.sizes() == kAgreedSizes);
+    CHECK(set.sizes(Dialect::six) == kAgreedSizes);
 }
 
 TEST_CASE("an object named by a UUID is found by it, and by no number") {
@@ -97,7 +97,7 @@ TEST_CASE("an object named by a UUID is found by it, and by no number") {
     const ObjectSpec* found = set.find(object.uuid);
     REQUIRE(found != nullptr);
     CHECK(found->name == "orb");
-    CHECK(set.find(std::uint16_t{0}) == nullptr);
+    CHECK(set.find(std::uint16_t{0}, Dialect::six) == nullptr);
     CHECK_FALSE(set.add(object));
 }
 
@@ -106,14 +106,14 @@ TEST_CASE("a mod's own form of a type takes the place of the agreed one, once") 
     CustomObject object = orb(kCharacterType);
     object.agreed = true;
     REQUIRE(set.add(object));
-    REQUIRE(set.find(kCharacterType) != nullptr);
-    CHECK(set.find(kCharacterType)->name == "orb");
-    CHECK(set.sizes()[kCharacterType] == 2);
+    REQUIRE(set.find(kCharacterType, Dialect::six) != nullptr);
+    CHECK(set.find(kCharacterType, Dialect::six)->name == "orb");
+    CHECK(set.sizes(Dialect::six)[kCharacterType] == 2);
     CHECK_FALSE(set.add(object));
     object = orb(kPlayerInfoType);
     REQUIRE(set.add(object));
-    CHECK(set.sizes()[kPlayerInfoType] == 0);
-    CHECK(find_object(kCharacterType)->name == "character");
+    CHECK(set.sizes(Dialect::six)[kPlayerInfoType] == 0);
+    CHECK(find_object(kCharacterType, Dialect::six)->name == "character");
 }
 
 TEST_CASE("types that cannot be added are refused") {
@@ -146,8 +146,8 @@ TEST_CASE("a set is bounded") {
         ++type;
     }
     CHECK(set.custom().size() == 256);
-    CHECK(set.find(100) != nullptr);
-    CHECK(set.find(type) == nullptr);
+    CHECK(set.find(100, Dialect::six) != nullptr);
+    CHECK(set.find(type, Dialect::six) == nullptr);
 }
 
 } // namespace tw::snapshot

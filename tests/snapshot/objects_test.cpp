@@ -96,8 +96,8 @@ TEST_CASE("the table of objects says what the specification says") {
         CHECK((object->kind == ObjectKind::event) == (wanted.at("kind").as_string() == "event"));
         if (const auto* const type = wanted.if_contains("type")) {
             CHECK(object->type == type->to_number<std::uint16_t>());
-            CHECK(agreed_size(object->type) == object->size);
-            CHECK(find_object(object->type) == object);
+            CHECK(agreed_size(object->type, kAgreedSizes) == object->size);
+            CHECK(find_object(object->type, Dialect::six) == object);
         } else {
             CHECK(object->type == 0);
             CHECK(text_of(object->uuid) == wanted.at("uuid").as_string());
@@ -245,9 +245,9 @@ TEST_CASE("no two objects share a name, a type or a UUID, and fields stay inside
         }
         CHECK((object.fields.empty() || next == object.size));
     }
-    CHECK(find_object(std::uint16_t{0}) == nullptr);
-    CHECK(find_object(std::uint16_t{21}) == nullptr);
-    CHECK(find_object(std::uint16_t{0x7fff}) == nullptr);
+    CHECK(find_object(std::uint16_t{0}, Dialect::six) == nullptr);
+    CHECK(find_object(std::uint16_t{21}, Dialect::six) == nullptr);
+    CHECK(find_object(std::uint16_t{0x7fff}, Dialect::six) == nullptr);
     CHECK(find_object(Uuid{}) == nullptr);
 }
 

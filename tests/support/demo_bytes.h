@@ -44,7 +44,7 @@ inline void append(Bytes& bytes, const Bytes& more) {
                                    const std::vector<std::pair<snapshot::Tick, Items>>& snapshots,
                                    const Bytes& map = {}) {
     Bytes demo = sink::DemoEncoder::head(demo_header(version), map);
-    sink::DemoEncoder encoder{version};
+    sink::DemoEncoder encoder{version, snapshot::Dialect::six};
     for (const auto& [tick, items] : snapshots) {
         static_cast<void>(encoder.snapshot(tick, to_snapshot(items).view(), demo));
     }

@@ -18,7 +18,7 @@ std::size_t size_of(snapshot::ItemKey key) {
         return 4;
     }
     constexpr std::size_t kSizes = 12;
-    const std::size_t agreed = snapshot::agreed_size(key.type);
+    const std::size_t agreed = snapshot::agreed_size(key.type, snapshot::kAgreedSizes);
     return agreed != 0 ? agreed : (key.type + std::size_t{key.id}) % kSizes;
 }
 

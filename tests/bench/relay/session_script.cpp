@@ -18,7 +18,7 @@ std::size_t snapshots_in(std::span<const std::byte> datagram, snapshot::PartAsse
     std::size_t count = 0;
     if (packet && packet->kind == wire::PacketKind::chunks) {
         each_delta(
-            wire::ChunkReader{packet->payload, packet->num_chunks}, parts,
+            wire::ChunkReader{packet->payload, packet->num_chunks, wire::Dialect::six}, parts,
             [&](const snapshot::AssembledDelta&) { ++count; },
             [&](snapshot::Tick, snapshot::Tick) { ++count; });
     }
@@ -32,7 +32,7 @@ bool can_be_left_out(std::span<const std::byte> datagram) {
     if (!packet || packet->kind != wire::PacketKind::chunks) {
         return false;
     }
-    wire::ChunkReader chunks{packet->payload, packet->num_chunks};
+    wire::ChunkReader chunks{packet->payload, packet->num_chunks, wire::Dialect::six};
     while (const auto chunk = chunks.next()) {
         if (chunk->vital) {
             return false;

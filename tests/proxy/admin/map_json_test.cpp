@@ -65,8 +65,10 @@ TEST_CASE("every object is told with its fields, in the order of their places") 
         CHECK(object.at("fields").as_array().size() == spec.fields.size());
         CHECK((object.if_contains("position") != nullptr) == spec.position.has_value());
     }
-    const json::object& character =
-        objects.at(set.index_of(*snapshot::find_object(snapshot::kCharacterType))).as_object();
+    const json::object& character = objects
+                                        .at(set.index_of(*snapshot::find_object(
+                                            snapshot::kCharacterType, snapshot::Dialect::six)))
+                                        .as_object();
     CHECK(character.at("client") == "id");
     CHECK(character.at("position").at("per_unit") == 1);
 }

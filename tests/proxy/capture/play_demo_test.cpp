@@ -63,7 +63,7 @@ TEST_CASE("a demo is a session: its map, snapshots and messages, by its own cloc
     for (const int version : {3, 4, 5, 6}) {
         CAPTURE(version);
         Bytes demo = sink::DemoEncoder::head(test::demo_header(version), bytes_of({1, 2, 3}));
-        sink::DemoEncoder encoder{version};
+        sink::DemoEncoder encoder{version, snapshot::Dialect::six};
         REQUIRE(encoder.snapshot(10, test::to_snapshot(kFirst).view(), demo));
         REQUIRE(sink::DemoEncoder::message(test::message("sv_motd").string("hello").bytes(), demo));
         REQUIRE(encoder.snapshot(12, test::to_snapshot(kFirst).view(), demo));

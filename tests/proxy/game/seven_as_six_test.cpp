@@ -215,7 +215,8 @@ TEST_CASE("numbers that 0.6 has for something else are never taken for it") {
             const Told told{{{{type, 3}, std::vector<std::int32_t>(size, 9)}}};
             for (std::size_t i = 0; i < told.views[0].items.size(); ++i) {
                 const auto item = told.views[0].items[i];
-                const auto* const six = snapshot::find_object(item.key.type);
+                const auto* const six =
+                    snapshot::find_object(item.key.type, snapshot::Dialect::six);
                 CHECK((six == nullptr || item.data.size() == six->size));
             }
         }

@@ -166,7 +166,7 @@ inline const wire::MessageSpec& spec_of(std::string_view name) {
 inline Bytes packet_of(const Bytes& message, wire::PacketSpec spec = {}, bool vital = false,
                        std::uint16_t sequence = 0, bool resend = false) {
     Bytes chunks;
-    wire::append_chunk(chunks, vital, sequence, resend, message);
+    wire::append_chunk(chunks, vital, sequence, resend, message, spec.dialect);
     spec.num_chunks = 1;
     spec.chunks = chunks;
     return wire::encode_packet(spec);

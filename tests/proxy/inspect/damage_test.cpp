@@ -57,7 +57,8 @@ std::vector<std::string> owners(const std::vector<IntInBody>& ints) {
     for (std::size_t at = 3; at + 2 < ints.size();) {
         const std::int32_t type = ints[at].value;
         const std::string name = type == 9 ? "character " : type == 2 ? "projectile " : "pickup ";
-        const std::size_t size = tw::snapshot::agreed_size(static_cast<std::uint16_t>(type));
+        const std::size_t size =
+            tw::snapshot::agreed_size(static_cast<std::uint16_t>(type), tw::snapshot::kAgreedSizes);
         for (std::size_t i = 0; i < size; ++i) {
             owner[at + 2 + i] = name + std::to_string(ints[at + 1].value);
         }

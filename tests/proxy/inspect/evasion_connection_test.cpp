@@ -55,7 +55,8 @@ TEST_CASE("ACCEPT with the right token is a new connection, with or without a CO
     // DDNet's server starts its sequences anew and sends the map again.
     Bytes chunks;
     tw::wire::append_chunk(chunks, true, 1, false,
-                           message("map_change").string("dm1").number(1).number(100).bytes());
+                           message("map_change").string("dm1").number(1).number(100).bytes(),
+                           tw::wire::Dialect::six);
     script.feed(kS2c, tw::wire::encode_packet(
                           {.num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
     CHECK(text_of(script.log().lines({"session", "map"})) ==

@@ -186,7 +186,7 @@ const Row kRows[] = {
      [](auto& s) {
          s.control(kC2s, {.kind = ControlKind::connect});
          Bytes chunks;
-         tw::wire::append_chunk(chunks, true, 1, false, forged().bytes());
+         tw::wire::append_chunk(chunks, true, 1, false, forged().bytes(), tw::wire::Dialect::six);
          s.feed(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
          s.tell(kC2s, real());
      },

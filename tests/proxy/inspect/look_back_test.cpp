@@ -139,8 +139,9 @@ std::optional<Damaged> damage_value(snapshot::Delta& delta, std::mt19937& random
     for (const snapshot::DeltaUpdate& update : delta.updates) {
         if (at >= update.begin && at < update.begin + update.size) {
             return Damaged{.key = update.key,
-                           .field = inspect::field_name(snapshot::find_object(update.key.type),
-                                                        at - update.begin),
+                           .field = inspect::field_name(
+                               snapshot::find_object(update.key.type, snapshot::Dialect::six),
+                               at - update.begin),
                            .change = static_cast<std::int32_t>(changed - old)};
         }
     }
@@ -162,8 +163,8 @@ TEST_CASE("a value damaged at random is named when the next right snapshot is he
     while (tried < wanted) {
         const Moment& moment = real_moments()[below(random, real_moments().size())];
         snapshot::Delta delta;
-        static_cast<void>(
-            snapshot::decode_delta(delta_body(moment.items[0], moment.items[1]), delta));
+        static_cast<void>(snapshot::decode_delta(delta_body(moment.items[0], moment.items[1]),
+                                                 delta, snapshot::kAgreedSizes));
         const auto damaged = damage_value(delta, random);
         if (!damaged) {
             continue;
@@ -256,7 +257,7 @@ TEST_CASE(
         inspect::LookBack look_back;
         const auto before = to_snapshot(base);
         snapshot::Delta delta;
-        REQUIRE(snapshot::decode_delta(body_of(row.delta), delta));
+        REQUIRE(snapshot::decode_delta(body_of(row.delta), delta, snapshot::kAgreedSizes));
         snapshot::Snapshot result;
         snapshot::DeltaWarnings warnings;
         REQUIRE(snapshot::apply_delta(before.view(), delta, result, warnings));
@@ -281,9 +282,13 @@ TEST_CASE(
 }
 
 TEST_CASE("ints are named as their object does") {
-    const auto* const info = snapshot::find_object(snapshot::kClientInfoType);
-    CHECK(inspect::field_name(snapshot::find_object(snapshot::kCharacterType), 1) == "x");
-    CHECK(inspect::field_name(snapshot::find_object(snapshot::kCharacterType), 22) == "int_22");
+    const auto* const info =
+        snapshot::find_object(snapshot::kClientInfoType, snapshot::Dialect::six);
+    CHECK(inspect::field_name(
+              snapshot::find_object(snapshot::kCharacterType, snapshot::Dialect::six), 1) == "x");
+    CHECK(
+        inspect::field_name(snapshot::find_object(snapshot::kCharacterType, snapshot::Dialect::six),
+                            22) == "int_22");
     CHECK(inspect::field_name(info, 1) == "name[1]");
     CHECK(inspect::field_name(nullptr, 0) == "int_0");
 }

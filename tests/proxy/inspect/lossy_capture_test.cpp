@@ -43,7 +43,7 @@ std::vector<SnapMessage> snapshots_in(const TrafficDatagram& datagram) {
         packet->kind != wire::PacketKind::chunks) {
         return found;
     }
-    wire::ChunkReader chunks{packet->payload, packet->num_chunks};
+    wire::ChunkReader chunks{packet->payload, packet->num_chunks, wire::Dialect::six};
     while (const auto chunk = chunks.next()) {
         // Ids as the wire writes them: id * 2 + 1.
         constexpr std::int32_t kSnap = 11;
@@ -327,7 +327,7 @@ TEST_CASE("resends and duplicates of vital chunks are counted, and each chunk on
             continue;
         }
         twice.push_back(datagram);
-        wire::ChunkReader chunks{packet->payload, packet->num_chunks};
+        wire::ChunkReader chunks{packet->payload, packet->num_chunks, wire::Dialect::six};
         while (const auto chunk = chunks.next()) {
             vital_twice.at(datagram.direction == wire::Direction::s2c ? 1 : 0) +=
                 chunk->vital ? 1U : 0U;

@@ -18,7 +18,7 @@ constexpr ItemKey kFlag{5, 3}; // three ints, agreed
 /// What a client makes of a delta body, and what the server says the sum is.
 struct Received {
     Received(Bytes received, std::int32_t crc) : body{std::move(received)} {
-        REQUIRE(snapshot::decode_delta(body, delta));
+        REQUIRE(snapshot::decode_delta(body, delta, snapshot::kAgreedSizes));
         REQUIRE(snapshot::apply_delta({}, delta, result, warnings));
         mismatch = {.body = body,
                     .delta = &delta,

@@ -160,7 +160,8 @@ TEST_CASE("sheet 10.10: a packet whose acknowledgement is out of the window has 
     for (const std::uint16_t ack : {std::uint16_t{900}, std::uint16_t{200}}) {
         Bytes chunks;
         tw::wire::append_chunk(chunks, true, 900, false,
-                               message("cl_say").number(0).string("x").bytes());
+                               message("cl_say").number(0).string("x").bytes(),
+                               tw::wire::Dialect::six);
         script.feed(
             kC2s,
             tw::wire::encode_packet(

@@ -146,7 +146,7 @@ TEST_CASE("a reconnect whose handshake passed unseen is recognised by its token"
     script.log().clear();
     const auto stranger = [](const MessageBuilder& what) {
         Bytes chunks;
-        tw::wire::append_chunk(chunks, true, 1, false, what.bytes());
+        tw::wire::append_chunk(chunks, true, 1, false, what.bytes(), tw::wire::Dialect::six);
         return tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks, .token = kOtherToken});
     };
     script.feed(kC2s, stranger(message("ready")));
@@ -280,7 +280,7 @@ TEST_CASE("packets with another token are dropped, as the receiver does") {
     SessionScript script;
     script.join_ddnet();
     Bytes chunks;
-    tw::wire::append_chunk(chunks, true, 1, false, line("forged").bytes());
+    tw::wire::append_chunk(chunks, true, 1, false, line("forged").bytes(), tw::wire::Dialect::six);
     for (int i = 0; i < 3; ++i) {
         script.feed(kS2c, tw::wire::encode_packet(
                               {.num_chunks = 1, .chunks = chunks, .token = kOtherToken}));

@@ -163,7 +163,7 @@ bool names_all(ModServer& server) {
         reporter.begin(std::int64_t{tick} * 20'000'000, kS2c);
         const Items items = server.next();
         const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), server.sizes);
-        static_cast<void>(snapshot::decode_delta(body, decoded));
+        static_cast<void>(snapshot::decode_delta(body, decoded, snapshot::kAgreedSizes));
         static_cast<void>(learner.on_misfit(
             {.delta = {.ints = decoded.ints, .base = {}, .crc = checksum_of(items)},
              .tick = tick,
@@ -276,13 +276,14 @@ TEST_CASE("a server that sends items twice has no sizes named") {
             reporter.begin(std::int64_t{tick} * 20'000'000, kS2c);
             const Items items = server.next();
             snapshot::Delta decoded;
-            static_cast<void>(snapshot::decode_delta(delta_body({}, items), decoded));
+            static_cast<void>(
+                snapshot::decode_delta(delta_body({}, items), decoded, snapshot::kAgreedSizes));
             std::vector<std::int32_t> ints{decoded.ints.begin(), decoded.ints.end()};
             auto crc = static_cast<std::uint32_t>(checksum_of(items));
             const snapshot::DeltaUpdate& twice =
                 decoded.updates[below(random, decoded.updates.size())];
             ints.insert(ints.end(), {twice.key.type, twice.key.id});
-            if (snapshot::agreed_size(twice.key.type) == 0) {
+            if (snapshot::agreed_size(twice.key.type, snapshot::kAgreedSizes) == 0) {
                 ints.push_back(static_cast<std::int32_t>(twice.size));
             }
             for (std::size_t i = 0; i < twice.size; ++i) {

@@ -45,7 +45,7 @@ Read read(replay::Outbox& outbox) {
             ++read.controls;
             continue;
         }
-        wire::ChunkReader chunks{packet->payload, packet->num_chunks};
+        wire::ChunkReader chunks{packet->payload, packet->num_chunks, wire::Dialect::six};
         while (const auto chunk = chunks.next()) {
             read.chunks.push_back(
                 {chunk->sequence, chunk->vital, chunk->resend, chunk->payload.size()});

@@ -26,13 +26,13 @@ std::string without_acknowledgements(std::span<const std::byte> datagram,
     const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
     REQUIRE(packet);
     std::string text = std::to_string(packet->ack) + (packet->resend ? "R" : "");
-    wire::ChunkReader chunks{packet->payload, packet->num_chunks};
+    wire::ChunkReader chunks{packet->payload, packet->num_chunks, wire::Dialect::six};
     const auto add = [&](std::span<const std::byte> bytes) {
         text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     };
     while (const auto chunk = chunks.next()) {
         text += chunk->vital ? "V" + std::to_string(chunk->sequence) : "C";
-        const auto head = wire::decode_message_head(chunk->payload);
+        const auto head = wire::decode_message_head(chunk->payload, wire::Dialect::six);
         if (head && head->spec != nullptr && head->spec->id == wire::MessageId::input) {
             const auto input = wire::decode_input(head->body);
             REQUIRE(input);

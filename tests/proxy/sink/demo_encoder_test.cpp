@@ -45,7 +45,7 @@ bool is_keyframe(const std::string& chunk) {
 } // namespace
 
 TEST_CASE("chunks are those of the reference") {
-    DemoEncoder encoder{4};
+    DemoEncoder encoder{4, tw::snapshot::Dialect::six};
     // Its items stand in another order there; a delta says the same.
     CHECK(put(encoder, 500, kFirst).starts_with("c0000001f4"));
     CHECK(put(encoder, 502, kSecond) == "826c885d0d587b049698b4597103");
@@ -67,14 +67,14 @@ TEST_CASE("a tick is a step where one reaches, and absolute in front of a keyfra
     for (const Row& row : rows) {
         CAPTURE(row.version);
         CAPTURE(row.step);
-        DemoEncoder encoder{row.version};
+        DemoEncoder encoder{row.version, tw::snapshot::Dialect::six};
         CHECK(put(encoder, 1, kFirst).starts_with("c000000001"));
         CHECK(put(encoder, 1 + row.step, kSecond).starts_with(row.begin));
     }
 }
 
 TEST_CASE("ticks that do not follow are refused, and leave no trace") {
-    DemoEncoder encoder{6};
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     CHECK(put(encoder, -1, kFirst) == "refused");
     CHECK(put(encoder, 0x6fffffff, kFirst) == "refused");
     CHECK(put(encoder, 10, kFirst) != "refused");
@@ -85,7 +85,7 @@ TEST_CASE("ticks that do not follow are refused, and leave no trace") {
 }
 
 TEST_CASE("a snapshot that shows the same takes a tick alone, and the last one a delta") {
-    DemoEncoder encoder{6};
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     CHECK(put(encoder, 10, kFirst) != "refused");
     CHECK(put(encoder, 12, kFirst) == "a2");
     Bytes end;
@@ -113,14 +113,14 @@ TEST_CASE("what deltas cannot say becomes a keyframe") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        DemoEncoder encoder{6};
+        DemoEncoder encoder{6, tw::snapshot::Dialect::six};
         CHECK(put(encoder, 10, row.from) != "refused");
         CHECK(is_keyframe(put(encoder, 12, row.to)) == row.keyframe);
     }
 }
 
 TEST_CASE("a snapshot that no demo can hold is refused, and leaves no trace") {
-    DemoEncoder encoder{6};
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     CHECK(put(encoder, 10, kFirst) != "refused");
     // Each int takes five bytes.
     const Items large{{{40, 1}, std::vector<std::int32_t>(14'000, INT32_MAX)}};
@@ -132,7 +132,7 @@ TEST_CASE("a snapshot that no demo can hold is refused, and leaves no trace") {
 }
 
 TEST_CASE("markers stand a second apart, and there are 64 of them") {
-    DemoEncoder encoder{6};
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     encoder.mark(); // there is no tick yet
     snapshot::Tick tick = 100;
     for (int i = 0; i < 80; ++i) {

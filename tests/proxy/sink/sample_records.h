@@ -79,7 +79,8 @@ class SampleRecords {
             spread->add(5);
         }
         summary.stats = &stats_;
-        place_ = world_.place(*snapshot::find_object(9), items_.view()[0].data);
+        place_ =
+            world_.place(*snapshot::find_object(9, snapshot::Dialect::six), items_.view()[0].data);
         finding.place = place_;
         finding.left_out = 24;
         finding.other_session = 5;
@@ -104,7 +105,8 @@ class SampleRecords {
 
   private:
     using Kind = wire::FieldValue::Kind;
-    const snapshot::NameTable* flags_ = snapshot::find_object(9)->fields[15].names;
+    const snapshot::NameTable* flags_ =
+        snapshot::find_object(9, snapshot::Dialect::six)->fields[15].names;
     std::vector<wire::FieldValue> chat_{
         {.kind = Kind::integer, .name = "team", .integer = 0, .names = &snapshot::names::chat_team},
         {.kind = Kind::integer, .name = "client_id", .integer = 5},

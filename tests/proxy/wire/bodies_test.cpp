@@ -52,7 +52,7 @@ std::optional<Flat> read_typed(MessageId id, std::span<const std::byte> body) {
     case MessageId::snap_empty:
         return flat_snapshot(id, body);
     case MessageId::map_change:
-        if (const auto read = wire::decode_map_change(body)) {
+        if (const auto read = wire::decode_map_change(body, wire::Dialect::six)) {
             return Flat{{read->crc, read->size}, {bytes_of(read->name)}};
         }
         return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<Flat> read_typed(MessageId id, std::span<const std::byte> body) {
         }
         return std::nullopt;
     case MessageId::map_data:
-        if (const auto read = wire::decode_map_data(body)) {
+        if (const auto read = wire::decode_map_data(body, wire::Dialect::six)) {
             return Flat{{read->last, read->crc, read->chunk, read->size}, {read->data}};
         }
         return std::nullopt;
@@ -188,13 +188,15 @@ TEST_CASE("a typed body that is cut anywhere is none") {
 TEST_CASE("a line of the server's own is chat to all of client -1") {
     const auto line_of = [](int team, int client) {
         const auto chat = test::MessageBuilder{}.number(team).number(client).string("hello");
-        return std::string{wire::find_server_line(chat.bytes()).value_or("none")};
+        return std::string{
+            wire::find_server_line(chat.bytes(), wire::Dialect::six).value_or("none")};
     };
     CHECK(line_of(0, -1) == "hello");
     CHECK(line_of(1, -1) == "none");
     CHECK(line_of(0, 3) == "none");
-    CHECK_FALSE(wire::find_server_line(test::MessageBuilder{}.number(0).bytes()));
-    CHECK_FALSE(wire::find_server_line({}));
+    CHECK_FALSE(
+        wire::find_server_line(test::MessageBuilder{}.number(0).bytes(), wire::Dialect::six));
+    CHECK_FALSE(wire::find_server_line({}, wire::Dialect::six));
 }
 
 TEST_CASE("a length beyond the body makes no typed body") {
@@ -202,7 +204,7 @@ TEST_CASE("a length beyond the body makes no typed body") {
         CAPTURE(size);
         const Bytes map =
             test::MessageBuilder{}.number(0).number(1).number(0).number(size).text("abc").bytes();
-        CHECK_FALSE(wire::decode_map_data(map));
+        CHECK_FALSE(wire::decode_map_data(map, wire::Dialect::six));
         const Bytes snap =
             test::MessageBuilder{}.number(9).number(-1).number(1).number(size).text("abc").bytes();
         CHECK_FALSE(wire::decode_snapshot(MessageId::snap_single, snap));

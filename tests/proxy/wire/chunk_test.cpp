@@ -18,7 +18,7 @@ TEST_CASE("chunk headers read as the reference reads them") {
         Bytes wire = test::hex_at(row, "bytes");
         const std::size_t header_size = wire.size();
         wire.resize(wire.size() + size, std::byte{0x2A});
-        ChunkReader reader{wire, 1};
+        ChunkReader reader{wire, 1, Dialect::six};
         const auto chunk = reader.next();
         REQUIRE(chunk);
         CHECK(chunk->vital == row.at("vital").as_bool());
@@ -31,7 +31,8 @@ TEST_CASE("chunk headers read as the reference reads them") {
         CHECK_FALSE(reader.error());
         if (!row.as_object().contains("noncanonical")) {
             Bytes again;
-            append_chunk(again, chunk->vital, chunk->sequence, chunk->resend, chunk->payload);
+            append_chunk(again, chunk->vital, chunk->sequence, chunk->resend, chunk->payload,
+                         Dialect::six);
             CHECK(again == wire);
         }
     }
@@ -78,11 +79,12 @@ TEST_CASE("random chunks survive, and what stands behind them is the rest") {
             chunk.sequence =
                 static_cast<std::uint16_t>(chunk.vital ? random() % kSequenceModulus : 0);
             chunk.payload.resize(random() % 100, static_cast<std::byte>(random()));
-            append_chunk(wire, chunk.vital, chunk.sequence, chunk.resend, chunk.payload);
+            append_chunk(wire, chunk.vital, chunk.sequence, chunk.resend, chunk.payload,
+                         Dialect::six);
         }
         const std::size_t rest = random() % 6;
         wire.resize(wire.size() + rest, std::byte{0x77});
-        ChunkReader reader{wire, static_cast<std::uint8_t>(sent.size())};
+        ChunkReader reader{wire, static_cast<std::uint8_t>(sent.size()), Dialect::six};
         for (const Sent& wanted : sent) {
             const auto got = reader.next();
             REQUIRE(got);
@@ -100,16 +102,16 @@ TEST_CASE("random chunks survive, and what stands behind them is the rest") {
 TEST_CASE("a payload cut at any byte keeps the chunks before the cut") {
     Bytes wire;
     std::vector<std::size_t> ends{0};
-    append_chunk(wire, true, 700, false, Bytes(20, std::byte{1}));
+    append_chunk(wire, true, 700, false, Bytes(20, std::byte{1}), Dialect::six);
     ends.push_back(wire.size());
-    append_chunk(wire, false, 0, false, Bytes(3, std::byte{2}));
+    append_chunk(wire, false, 0, false, Bytes(3, std::byte{2}), Dialect::six);
     ends.push_back(wire.size());
-    append_chunk(wire, true, 701, true, {});
+    append_chunk(wire, true, 701, true, {}, Dialect::six);
     ends.push_back(wire.size());
     for (std::size_t size = 0; size < wire.size(); ++size) {
         CAPTURE(size);
         const Bytes cut = test::prefix(wire, size);
-        ChunkReader reader{cut, 3};
+        ChunkReader reader{cut, 3, Dialect::six};
         std::size_t read = 0;
         while (reader.next()) {
             ++read;
@@ -146,7 +148,7 @@ TEST_CASE("hostile chunk counts and sizes end the walk") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const Bytes wire = test::from_hex(row.wire);
-        ChunkReader reader{wire, row.num_chunks};
+        ChunkReader reader{wire, row.num_chunks, Dialect::six};
         std::size_t chunks = 0;
         while (reader.next()) {
             ++chunks;

@@ -246,14 +246,14 @@ TEST_CASE("every message is found by its number or UUID, and by nothing else") {
         }
     }
     CHECK(uuids.size() == 44);
-    CHECK(find_message(true, 0) == nullptr);
-    CHECK(find_message(false, 0) == nullptr);
+    CHECK(find_message(true, 0, tw::snapshot::Dialect::six) == nullptr);
+    CHECK(find_message(false, 0, tw::snapshot::Dialect::six) == nullptr);
     for (const std::uint16_t number : std::initializer_list<std::uint16_t>{27, 31, 32, 63, 65535}) {
         CAPTURE(number);
-        CHECK(find_message(true, number) == nullptr);
+        CHECK(find_message(true, number, tw::snapshot::Dialect::six) == nullptr);
     }
     for (const std::uint16_t number : std::initializer_list<std::uint16_t>{32, 33, 65535}) {
-        CHECK(find_message(false, number) == nullptr);
+        CHECK(find_message(false, number, tw::snapshot::Dialect::six) == nullptr);
     }
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("messages decode as the reference encoded them") {
         const auto wire = hex_at(row, "bytes");
         const std::string_view name{row.at("name").as_string()};
         CAPTURE(name);
-        const auto head = decode_message_head(wire);
+        const auto head = decode_message_head(wire, tw::snapshot::Dialect::six);
         REQUIRE(head);
         REQUIRE(head->spec != nullptr);
         CHECK(head->spec->name == name);
@@ -91,13 +91,13 @@ TEST_CASE("a message cut at any byte is an error inside it, never more values th
     for (const auto& row : vectors("messages")) {
         const auto wire = hex_at(row, "bytes");
         CAPTURE(row.at("name").as_string());
-        const auto full = decode_message_head(wire);
+        const auto full = decode_message_head(wire, tw::snapshot::Dialect::six);
         REQUIRE(full);
         decode_fields(*full->spec, full->body, whole);
         for (std::size_t size = 0; size < wire.size(); ++size) {
             CAPTURE(size);
             const auto cut = prefix(wire, size);
-            const auto head = decode_message_head(cut);
+            const auto head = decode_message_head(cut, tw::snapshot::Dialect::six);
             CHECK(head.has_value() == (size >= full->head_size));
             if (!head) {
                 CHECK(head.error().code == WireErrc::message_id_invalid);
@@ -153,7 +153,7 @@ TEST_CASE("heads name system, number or UUID, and where the fields begin") {
     for (const auto& row : rows) {
         CAPTURE(row.name);
         const auto wire = from_hex(row.hex);
-        const auto head = decode_message_head(wire);
+        const auto head = decode_message_head(wire, tw::snapshot::Dialect::six);
         REQUIRE(head.has_value() == row.valid);
         if (!head) {
             CHECK(head.error().code == WireErrc::message_id_invalid);

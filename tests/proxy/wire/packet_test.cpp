@@ -54,7 +54,7 @@ void check_control(const Packet& packet, const boost::json::object& row) {
 
 void check_chunks(const Packet& packet, const boost::json::object& row) {
     REQUIRE(packet.kind == PacketKind::chunks);
-    ChunkReader reader{packet.payload, packet.num_chunks};
+    ChunkReader reader{packet.payload, packet.num_chunks, Dialect::six};
     for (const auto& wanted : row.at("chunks").as_array()) {
         const auto chunk = reader.next();
         REQUIRE(chunk);
@@ -406,7 +406,8 @@ TEST_CASE("random packets survive encoding, and any cut of them is read without 
         const auto num_chunks = static_cast<std::uint8_t>(random() % 6);
         for (int i = 0; i < num_chunks; ++i) {
             const Bytes payload(random() % 60, static_cast<std::byte>(random() % 3));
-            append_chunk(chunks, random() % 2 == 0, random() % kSequenceModulus, false, payload);
+            append_chunk(chunks, random() % 2 == 0, random() % kSequenceModulus, false, payload,
+                         Dialect::six);
         }
         PacketSpec spec{.ack = static_cast<std::uint16_t>(random() % kSequenceModulus),
                         .resend = random() % 2 == 0,

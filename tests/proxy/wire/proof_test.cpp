@@ -46,7 +46,7 @@ Bytes chunks(const std::vector<Said>& messages, std::optional<Token> token = std
         for (const std::int32_t value : each.ints) {
             tw::snapshot::encode_varint(value, message);
         }
-        append_chunk(all, false, 0, false, message);
+        append_chunk(all, false, 0, false, message, Dialect::six);
     }
     return encode_packet({.num_chunks = static_cast<std::uint8_t>(messages.size()),
                           .chunks = all,

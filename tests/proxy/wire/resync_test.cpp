@@ -52,7 +52,7 @@ Bytes packet(const std::vector<Piece>& pieces, PacketSpec spec = {}) {
     std::uint16_t sequence = 1000;
     for (const Piece& each : pieces) {
         append_chunk(chunks, each.vital, each.vital ? ++sequence : std::uint16_t{0}, false,
-                     each.payload);
+                     each.payload, Dialect::six);
     }
     spec.num_chunks = static_cast<std::uint8_t>(pieces.size());
     spec.chunks = chunks;
