@@ -50,13 +50,16 @@ class Proxy:
     """A running `twscope proxy`, and what it said when it ended."""
 
     def __init__(self, program, *flags, servers=0):
-        self.listen, self.server = ([str(free_port()) for _ in range(max(servers, 1))] for _ in range(2))
+        ports = set()
+        while len(ports) < 2 * max(servers, 1):
+            ports.add(str(free_port()))
+        self.listen, self.server = sorted(ports)[::2], sorted(ports)[1::2]
         pairs = []
         for index, (listen, server) in enumerate(zip(self.listen, self.server)):
             name = f"server-{index}=" if servers else ""
             pairs += ["-l", f"127.0.0.1:{listen}", "-s", f"{name}127.0.0.1:{server}"]
         self.process = subprocess.Popen(
-            [program, "proxy", *pairs, "-q", "--max-sessions", "4096", *proxy_flags(program), *flags],
+            [program, "proxy", *pairs, "-q", "--max-sessions", str(4096 // max(servers, 1)), *proxy_flags(program), *flags],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.said = ""
         while "the server sees" not in self.said:  # the last line of its start, in every version
