@@ -24,7 +24,7 @@ std::string noise(std::mt19937& random, std::size_t size) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): no deeper than `depth`
-std::string json(std::mt19937& random, int depth) {
+std::string random_json(std::mt19937& random, int depth) {
     constexpr std::array<std::string_view, 6> kScalars{
         "1",           "-2.5",
         "true",        R"("}]\\")",
@@ -36,7 +36,7 @@ std::string json(std::mt19937& random, int depth) {
     std::string text{list ? '[' : '{'};
     for (auto left = random() % 5; left != 0; --left) {
         text += list ? "" : R"("k": )";
-        text += json(random, depth - 1) + (left == 1 ? "" : ", ");
+        text += random_json(random, depth - 1) + (left == 1 ? "" : ", ");
     }
     return text + (list ? ']' : '}');
 }
@@ -82,7 +82,7 @@ TEST_CASE("brackets found in one pass are those that are found one by one, whate
     }
     CHECK(closed > 1'000);
     for (int round = 0; round < 2'000; ++round) {
-        std::string text = '[' + json(random, 6) + "] behind";
+        std::string text = '[' + random_json(random, 6) + "] behind";
         check_same(text, brackets);
         text[random() % text.size()] = R"("\[{)"[random() % 4];
         text.front() = '[';
