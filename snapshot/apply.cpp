@@ -3,10 +3,10 @@
 
 #include "snapshot/base_index.h"
 #include "snapshot/delta.h"
+#include "snapshot/history.h"
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <utility>
 
 namespace tw::snapshot {
@@ -30,6 +30,13 @@ class SnapshotWriter {
           data_{block + 2 * num_items} {}
 
     [[nodiscard]] std::size_t num_items() const { return num_items_; }
+
+    /// Copies all of a base, which is all there is.
+    void copy(const SnapshotView& base) {
+        std::copy_n(base.keys().data(), base.size(), keys_);
+        std::copy_n(base.ends().data(), base.size(), ends_);
+        std::copy_n(base.data().data(), base.data().size(), data_);
+    }
 
     [[nodiscard]] std::int32_t* data_of(std::size_t item) {
         return data_ + (item == 0 ? 0 : ends_[item - 1]);
@@ -286,7 +293,7 @@ Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
 void carry_out(const SnapshotView& base, const Delta& delta, const Plan& plan,
                SnapshotWriter writer) {
     if (plan.keeps_places) {
-        writer.copy(base, 0, base.size());
+        writer.copy(base);
         for (std::size_t i = 0; i < plan.num_updates; ++i) {
             const DeltaUpdate& update = delta.updates[i];
             add_to(writer.data_of(plan.targets[i]), delta.ints.data() + update.begin, update.size);
@@ -309,17 +316,13 @@ void carry_out(const SnapshotView& base, const Delta& delta, const Plan& plan,
 
 } // namespace
 
-std::size_t room_for(const SnapshotView& base, const Delta& delta) {
-    return base.block_ints() + 2 * delta.updates.size() + delta.ints.size();
-}
-
-Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
-                                 std::span<std::int32_t> room, DeltaWarnings& warnings) {
-    assert(room.size() >= room_for(base, delta));
+Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta, History& history,
+                                 DeltaWarnings& warnings) {
     Plan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
     if (auto planned = make_plan(base, delta, plan, warnings); !planned) {
         return tl::unexpected{planned.error()};
     }
+    const auto room = history.reserve(2 * plan.num_items + plan.num_ints);
     carry_out(base, delta, plan, SnapshotWriter{room.data(), plan.num_items});
     return SnapshotView::of_block(room, plan.num_items, plan.num_ints);
 }

@@ -79,24 +79,15 @@ struct DeltaWarnings {
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes);
 
-/// Ints of room that applying this delta takes at most.
-[[nodiscard]] std::size_t room_for(const SnapshotView& base, const Delta& delta);
-
-/// Rebuilds a snapshot from its base and a decoded delta, in `room`.
+/// Rebuilds a snapshot from its base and a decoded delta; `base` is not a view of `out`. history.h
+/// has the same for those that a history keeps.
 ///
-/// Layout:  a block (see SnapshotView) of items sorted by key; at most kMaxItems items and
-///          kMaxSnapshotBytes bytes.
+/// Layout:  items sorted by key; at most kMaxItems items and kMaxSnapshotBytes bytes.
 /// Errors:  size_change (offset: the int that holds the size), too_many_items and too_many_bytes
 ///          (the first new item that does not fit); offset counts ints of the delta and `key` names
 ///          the item. On error nothing was written.
-/// Precondition: `room` holds room_for(base, delta) ints and none of the base.
 /// Reports: warnings, applied the way clients apply them.
 /// Source:  protocol sheet, section 6.5.
-[[nodiscard]] Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
-                                               std::span<std::int32_t> room,
-                                               DeltaWarnings& warnings);
-
-/// The same into a snapshot that owns its memory; `base` is not a view of it.
 [[nodiscard]] Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
                                        DeltaWarnings& warnings);
 

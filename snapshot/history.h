@@ -1,12 +1,16 @@
 #pragma once
 
-#include "snapshot/int_block.h"
+#include "snapshot/arena.h"
+#include "snapshot/delta.h"
 #include "snapshot/item.h"
 #include "snapshot/snapshot.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace tw::snapshot {
@@ -15,41 +19,64 @@ namespace tw::snapshot {
 /// second. 250 ticks leaves room for ticks that arrive late.
 inline constexpr Tick kHistoryTicks = 250;
 
-/// Past snapshots by tick, in one ring of ints: no allocation once it has grown to what a session
-/// needs (kHistoryTicks of its snapshots), and never more than kMaxHistoryBytes. Ticks that show the
-/// same share one block.
+/// Past snapshots by tick, side by side in segments of some ten: no allocation once an arena has
+/// what a session needs (kHistoryTicks of its snapshots), and never more than kMaxHistoryBytes.
+/// Ticks that show the same share one block. What is there never moves.
 class History {
   public:
-    /// Hard bound of one session's ring: 250 snapshots of the maximal 64 KiB would be 16 MiB. What
-    /// does not fit pushes out the oldest.
+    /// Hard bound of one session's segments: 250 snapshots of the maximal 64 KiB would be 16 MiB.
+    /// What does not fit pushes out the oldest.
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 
-    /// The snapshot of this tick; the view is valid until the next `reserve`, `store`, `trim` or
-    /// `clear`.
-    [[nodiscard]] std::optional<SnapshotView> find(Tick tick) const;
+    /// Memory of its own.
+    History() : own_{std::make_unique<Arena>()}, arena_{own_.get()} {}
 
-    [[nodiscard]] bool contains(Tick tick) const { return find_entry(tick) != nullptr; }
+    /// Out of an arena, which outlives it.
+    explicit History(Arena& arena) : arena_{&arena} {}
 
-    /// `use(tick, view)` for all from that tick on, in the order of storing.
+    History(History&&) = default;
+    History& operator=(History&&) = delete; // its arena would go before what is out of it
+    History(const History&) = delete;
+    History& operator=(const History&) = delete;
+    ~History() = default;
+
+    /// The snapshot of this tick; the view is valid until the next `commit`, `store`, `repeat`,
+    /// `trim` or `clear`.
+    [[nodiscard]] std::optional<SnapshotView> find(Tick tick) const {
+        const Shown* const shown = find_shown(tick);
+        return shown == nullptr ? std::nullopt : std::optional{view_of(*shown)};
+    }
+
+    [[nodiscard]] bool contains(Tick tick) const { return find_shown(tick) != nullptr; }
+
+    /// `use(tick, view)` for all from that tick on, the oldest first.
     template <typename Use>
     void for_each_from(Tick oldest, Use&& use) const {
-        for (std::size_t i = first_; i < entries_.size(); ++i) {
-            if (entries_[i].block != Entry::kReplaced && entries_[i].tick >= oldest) {
-                use(entries_[i].tick, view_of(entries_[i]));
+        for (std::int64_t tick = std::max(oldest, oldest_); size_ != 0 && tick <= newest_; ++tick) {
+            if (const Shown* const shown = find_shown(static_cast<Tick>(tick))) {
+                use(shown->tick, view_of(*shown));
             }
         }
     }
 
     /// The newest tick stored, if any.
-    [[nodiscard]] std::optional<Tick> newest() const;
+    [[nodiscard]] std::optional<Tick> newest() const {
+        return size_ == 0 ? std::nullopt : std::optional{newest_};
+    }
 
-    /// Room to build a snapshot in, as a block of up to `ints` ints; valid until the next
-    /// `reserve`, `store`, `trim` or `clear`. Empty when it would exceed kMaxHistoryBytes alone. At
-    /// kMaxHistoryBytes the oldest snapshots make way.
-    [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints);
+    /// Room to build a snapshot in, as a block of so many ints; valid until the next call of any
+    /// other function that is not const. Nothing that is there makes way for it. Throws
+    /// std::bad_alloc, also for more than Arena::kRegionBytes.
+    [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints) {
+        if (segments_.empty() || segments_[last_].left() < ints) {
+            open_segment(ints);
+        }
+        return segments_[last_].run.ints().subspan(segments_[last_].used, ints);
+    }
+
     /// Keeps the block at the start of the reserved room as this tick's snapshot, in the place of
-    /// the one that was there, and forgets what is older than kHistoryTicks behind the newest.
-    /// False: the tick itself is.
+    /// the one that was there, and forgets what is older than kHistoryTicks behind the newest, or
+    /// too much. False: the tick itself is too old.
     bool commit(Tick tick, const SnapshotView& block);
     /// Stores a copy of a snapshot that is not of this history. What is too large for a legal one
     /// is not stored.
@@ -62,57 +89,84 @@ class History {
     /// Forgets all; keeps the memory.
     void clear();
 
-    /// Snapshots that can be found, and replaced ones that did not go yet.
-    [[nodiscard]] std::size_t size() const { return entries_.size() - first_; }
+    /// Ticks that can be found.
+    [[nodiscard]] std::size_t size() const { return size_; }
 
-    [[nodiscard]] std::size_t capacity_bytes() const { return ring_.size() * sizeof(std::int32_t); }
+    [[nodiscard]] std::size_t capacity_bytes() const { return segment_bytes_; }
 
     /// All memory it takes, its tables included.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return capacity_bytes() + entries_.capacity() * sizeof(Entry) +
-               blocks_.capacity() * sizeof(Block);
+        return segment_bytes_ + ticks_.capacity() * sizeof(Shown) +
+               segments_.capacity() * sizeof(Segment);
     }
 
   private:
-    /// A snapshot in the ring: its keys, its ends, its ints.
-    struct Block {
-        std::uint32_t begin = 0; ///< index into ring_
+    static constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
+
+    /// A tick and its snapshot: a block of its keys, its ends, its ints.
+    struct Shown {
+        Tick tick = 0;
+        std::uint32_t segment = kNowhere; ///< index into segments_; kNowhere: the place is free
+        const std::int32_t* block = nullptr;
         std::uint32_t num_items = 0;
         std::uint32_t num_ints = 0;
-        std::uint32_t ticks = 0; ///< entries that show it; 0: its room is free
-
-        [[nodiscard]] std::size_t size() const { return 2 * std::size_t{num_items} + num_ints; }
-
-        [[nodiscard]] std::size_t end() const { return begin + size(); }
     };
 
-    struct Entry {
-        static constexpr std::uint32_t kReplaced = 0xFFFFFFFF;
+    struct Segment {
+        Arena::Run run;
+        std::size_t used = 0;    ///< ints, from the start
+        std::uint32_t shown = 0; ///< ticks that show a block of it; 0: it can go
 
-        Tick tick = 0;
-        std::uint32_t block = kReplaced; ///< index into blocks_; kReplaced: a later entry has it
+        [[nodiscard]] std::size_t left() const { return run.ints().size() - used; }
     };
 
-    [[nodiscard]] bool is_too_old(Tick tick) const;
-    [[nodiscard]] const Entry* find_entry(Tick tick) const;
-    [[nodiscard]] SnapshotView view_of(const Entry& entry) const;
-    [[nodiscard]] std::optional<std::size_t> find_room(std::size_t size) const;
-    [[nodiscard]] std::size_t make_room(std::size_t size);
-    [[nodiscard]] std::size_t with_headroom(std::size_t ints) const;
-    void grow(std::size_t size);
-    void move_to(std::size_t ints);
-    void add(Tick tick, std::uint32_t block);
-    void drop_first();
-    void release(std::uint32_t block);
+    /// All ticks of the window have a place of their own: their low bits.
+    static constexpr std::size_t kPlaces = 256;
+    static_assert(kPlaces > kHistoryTicks);
 
-    IntBlock ring_;
-    std::vector<Block> blocks_; ///< in the order of their room; those before first_block_ are free
-    std::size_t first_block_ = 0;
-    std::size_t used_ints_ = 0;  ///< of blocks that are shown
-    std::vector<Entry> entries_; ///< in the order of storing; those before first_ are gone
-    std::size_t first_ = 0;
-    std::size_t reserved_ = 0; ///< index into ring_
-    Tick newest_ = 0;          ///< of the entries, if there are any
+    [[nodiscard]] static std::size_t place_of(Tick tick) {
+        return static_cast<std::uint32_t>(tick) % kPlaces;
+    }
+
+    [[nodiscard]] const Shown* find_shown(Tick tick) const {
+        if (ticks_.empty()) {
+            return nullptr;
+        }
+        const Shown& shown = ticks_[place_of(tick)];
+        return shown.tick == tick && shown.segment != kNowhere ? &shown : nullptr;
+    }
+
+    [[nodiscard]] static SnapshotView view_of(const Shown& shown) {
+        return SnapshotView::of_block(
+            {shown.block, 2 * std::size_t{shown.num_items} + shown.num_ints}, shown.num_items,
+            shown.num_ints);
+    }
+
+    [[nodiscard]] bool is_too_old(Tick tick) const {
+        return size_ != 0 && std::int64_t{newest_} - tick > kHistoryTicks;
+    }
+
+    void open_segment(std::size_t ints);
+    void give_back_unused();
+    void show(const Shown& shown);
+    void drop_before(std::int64_t tick);
+    void drop(Shown& shown);
+
+    std::unique_ptr<Arena> own_;
+    Arena* arena_;
+    std::vector<Shown> ticks_;      ///< kPlaces, once anything was stored
+    std::vector<Segment> segments_; ///< with empty ones between them, whose places are free
+    std::uint32_t last_ = 0;        ///< the segment that is filled
+    std::size_t segment_bytes_ = 0;
+    std::size_t size_ = 0;
+    std::size_t kept_ints_ = 0; ///< of all that is shown, each tick counted
+    Tick oldest_ = 0;           ///< no tick before it is shown
+    Tick newest_ = 0;           ///< of those shown, if there are any
 };
+
+/// Rebuilds a snapshot from its base and a decoded delta, as apply_delta of delta.h does, in room that
+/// the history has behind those it keeps. Keeping it, too, is for the caller (History::commit).
+[[nodiscard]] Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
+                                               History& history, DeltaWarnings& warnings);
 
 } // namespace tw::snapshot

@@ -24,7 +24,9 @@ class Inspector {
     /// `numbers` counts sessions over all workers of a run.
     Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
-        : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {}
+        : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
+        options_.arena = &arena_;
+    }
 
     ~Inspector();
     Inspector(const Inspector&) = delete;
@@ -90,6 +92,7 @@ class Inspector {
     record::RecordSink* sink_;
     std::atomic<std::uint32_t>* numbers_;
     Workspace workspace_;
+    snapshot::Arena arena_;
     std::unordered_map<std::uint64_t, Watched> sessions_;
     record::SessionStats closed_;
     std::uint32_t seen_ = 0;

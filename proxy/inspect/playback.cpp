@@ -20,6 +20,14 @@ bool is_of_demos(const wire::MessageSpec& spec) {
 /// Demos pad messages to whole ints.
 constexpr std::size_t kMaxPadding = 3;
 
+/// A 0.7 server's tunings have an int more where laser_damage is among them, and a byte of padding
+/// reads as an int, too. The last tuning of those servers is a delay, which is not 0.
+bool is_read_with_damage(const wire::MessageSpec& spec, const wire::DecodedFields& fields) {
+    return spec.id == wire::MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven &&
+           std::ranges::find(fields.values, "laser_damage", &wire::FieldValue::name) !=
+               fields.values.end();
+}
+
 /// The message without its padding, where its fields tell where it ends.
 std::span<const std::byte> without_padding(std::span<const std::byte> payload,
                                            const wire::MessageHead& head,
@@ -28,6 +36,9 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
         return payload;
     }
     wire::decode_fields(*head.spec, head.body, fields);
+    if (is_read_with_damage(*head.spec, fields) && head.body.back() == std::byte{}) {
+        return payload.first(payload.size() - 1);
+    }
     const auto trailing = fields.error ? std::span<const std::byte>{} : fields.trailing;
     const bool padding =
         trailing.size() <= kMaxPadding &&

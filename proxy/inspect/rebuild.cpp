@@ -35,14 +35,8 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
         rebuilt.error = read.error();
         return;
     }
-    // What is built lies behind the others already and is kept if its checksum is right. Making
-    // room can move the base, or push it out.
-    const auto room = history.reserve(snapshot::room_for(rebuilt.base, decoded));
-    if (!find_base(delta, history, rebuilt.base)) {
-        rebuilt.fate = DeltaFate::unknown_base;
-        return;
-    }
-    const auto built = snapshot::apply_delta(rebuilt.base, decoded, room, rebuilt.warnings);
+    // What is built lies behind the others already and is kept if its checksum is right.
+    const auto built = snapshot::apply_delta(rebuilt.base, decoded, history, rebuilt.warnings);
     if (!built) {
         rebuilt.fate = DeltaFate::undecodable;
         rebuilt.error = built.error();

@@ -14,8 +14,11 @@ using wire::MessageId;
 namespace {
 
 /// Bytes of a datagram that are never compressed.
-std::size_t header_size(wire::Dialect dialect) {
-    return dialect == wire::Dialect::six ? wire::kHeaderSize : wire::kSevenHeaderSize;
+std::size_t header_size(const wire::Packet& packet) {
+    if (packet.dialect == wire::Dialect::seven) {
+        return wire::kSevenHeaderSize;
+    }
+    return wire::kHeaderSize + (packet.header_token ? wire::kTokenSize : 0);
 }
 
 } // namespace
@@ -25,7 +28,7 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
       reporter_{number, sink}, messages_{options.messages, *options.observers}, maps_{maps},
       snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
-                 *options.observers, options.learn_sizes} {}
+                 *options.observers, options.learn_sizes, options.arena} {}
 
 void Session::open(record::Timestamp time) {
     reporter_.begin(time, std::nullopt);
@@ -84,8 +87,7 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
     observers_->notify(&Observer::on_packet, *packet);
     if (packet->compressed) {
         ++stats.compressed;
-        stats.compressed_bytes +=
-            bytes.size() - std::min(bytes.size(), header_size(packet->dialect));
+        stats.compressed_bytes += bytes.size() - std::min(bytes.size(), header_size(*packet));
         stats.decompressed_bytes += packet->payload.size();
     }
     switch (packet->kind) {

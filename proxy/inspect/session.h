@@ -31,6 +31,8 @@ struct Options {
     bool learn_sizes = false; ///< decode with sizes that differ from the agreed ones, once found
     /// What all sessions of a run may keep; null: any amount. Has to outlive them.
     MemoryBudget* memory = nullptr;
+    /// Where sessions of one thread keep snapshots; null: each in its own. Has to outlive them.
+    snapshot::Arena* arena = nullptr;
     /// Who watches; has to outlive the sessions.
     const Observers* observers = &Observers::none();
 };

@@ -10,7 +10,7 @@
 
 namespace tw::inspect {
 
-/// The sizes that one connection's server uses, put together from the deltas that do not fit the
+/// The sizes that one connection's server uses, worked out from the deltas that do not fit the
 /// agreed ones. An explanation counts when it holds for several snapshots; until then the next one
 /// that fails decides between those that are left.
 class SizeLearner {

@@ -36,10 +36,12 @@ struct SnapshotWorkspace {
 class SnapshotTracker {
   public:
     /// `learn_sizes`: sizes that are found to differ from the agreed ones are decoded with.
+    /// `arena`: where snapshots are kept, outlives it; null: in one of its own.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
-                    bool learn_sizes)
-        : observers_{&observers}, types_{objects}, diagnosis_{objects.sizes(snapshot::Dialect::six),
-                                                              learn_sizes} {}
+                    bool learn_sizes, snapshot::Arena* arena)
+        : observers_{&observers}, history_{arena == nullptr ? snapshot::History{}
+                                                            : snapshot::History{*arena}},
+          types_{objects}, diagnosis_{objects.sizes(snapshot::Dialect::six), learn_sizes} {}
 
     /// A snap, snap_single or snap_empty message. `compressed`: its packet was.
     void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,

@@ -210,6 +210,7 @@ void Worker::run() {
         page_recorder_->finish(relay::now_utc());
     }
     if (json_) {
+        limited_json_->finish();
         json_->flush();
     }
 }

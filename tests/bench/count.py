@@ -28,9 +28,9 @@ STAGES = [
     ("delta", "deltas taken apart (behind their varints)", ["delta"], ["varints"]),
     ("apply", "deltas applied", ["apply"], []),
     ("checksum", "checksum", ["checksum"], []),
-    ("history", "history: room, base, keeping", ["reserve", "find", "commit"], []),
+    ("history", "history: base, keeping", ["find", "commit"], []),
     ("decode", "all of the above: datagram to snapshot",
-     ["packet", "chunks", "parts", "delta", "apply", "checksum", "reserve", "find", "commit"], []),
+     ["packet", "chunks", "parts", "delta", "apply", "checksum", "find", "commit"], []),
     ("inspect", "the whole inspector, both directions", ["inspect"], ["json"]),
     ("json", "JSON lines of changed items", ["json"], []),
 ]

@@ -28,8 +28,7 @@ std::vector<std::map<snapshot::Tick, std::size_t>> sizes_of(const bench::Capture
             const auto base = [&] {
                 return history.find(each.delta_tick).value_or(snapshot::SnapshotView{});
             };
-            const auto room = history.reserve(snapshot::room_for(base(), delta));
-            if (const auto built = snapshot::apply_delta(base(), delta, room, warnings)) {
+            if (const auto built = snapshot::apply_delta(base(), delta, history, warnings)) {
                 history.commit(each.tick, *built);
             }
         }

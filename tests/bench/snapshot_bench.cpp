@@ -70,6 +70,15 @@ struct Totals {
     std::size_t history_bytes = 0;
 };
 
+std::vector<History> make_histories(std::size_t sessions, Arena& arena) {
+    std::vector<History> histories;
+    histories.reserve(sessions);
+    for (std::size_t i = 0; i < sessions; ++i) {
+        histories.emplace_back(arena);
+    }
+    return histories;
+}
+
 const char* replay(const Capture& capture, std::vector<History>& histories, Totals& totals) {
     Delta delta;
     DeltaWarnings warnings;
@@ -83,8 +92,7 @@ const char* replay(const Capture& capture, std::vector<History>& histories, Tota
             return "a delta does not decode";
         }
         const auto base = [&] { return history.find(each.delta_tick).value_or(SnapshotView{}); };
-        const auto room = history.reserve(room_for(base(), delta));
-        const auto built = apply_delta(base(), delta, room, warnings);
+        const auto built = apply_delta(base(), delta, history, warnings);
         if (!built || built->checksum() != *each.crc || !history.commit(each.tick, *built)) {
             return "a snapshot is wrong";
         }
@@ -96,7 +104,8 @@ const char* replay(const Capture& capture, std::vector<History>& histories, Tota
 
 void all(benchmark::State& state) {
     const Capture& captured = capture(state.range(0));
-    std::vector<History> histories(captured.num_sessions);
+    Arena arena;
+    std::vector<History> histories = make_histories(captured.num_sessions, arena);
     Totals totals;
     static_cast<void>(replay(captured, histories, totals)); // lets the rings grow
     for (auto _ : state) {
@@ -129,7 +138,8 @@ const ServerDatagrams& datagrams_of(std::int64_t players) {
 /// The whole way from a server's datagrams to verified snapshots, with nothing beside it.
 class Ours {
   public:
-    explicit Ours(std::size_t sessions) : parts_(sessions), histories_(sessions) {}
+    explicit Ours(std::size_t sessions)
+        : parts_(sessions), histories_{make_histories(sessions, arena_)} {}
 
     void datagram(const ServerDatagram& each) {
         const auto packet = tw::wire::decode_packet(each.bytes, tw::wire::Protocol::six, scratch_);
@@ -159,11 +169,11 @@ class Ours {
             return false;
         }
         const auto base = [&] { return history.find(body.delta_tick).value_or(SnapshotView{}); };
-        const auto room = history.reserve(room_for(base(), delta_));
-        const auto built = apply_delta(base(), delta_, room, warnings_);
+        const auto built = apply_delta(base(), delta_, history, warnings_);
         return built && built->checksum() == body.crc && history.commit(body.tick, *built);
     }
 
+    Arena arena_;
     std::vector<PartAssembler> parts_;
     std::vector<History> histories_;
     tw::wire::PacketScratch scratch_{};

@@ -64,12 +64,6 @@ struct Heads {
     return snapshot::decode_delta(body, out, snapshot::kAgreedSizes).has_value();
 }
 
-[[gnu::noinline]] std::span<std::int32_t> reserve(snapshot::History& history, snapshot::Tick base,
-                                                  const snapshot::Delta& delta) {
-    return history.reserve(
-        snapshot::room_for(history.find(base).value_or(snapshot::SnapshotView{}), delta));
-}
-
 [[gnu::noinline]] snapshot::SnapshotView find(const snapshot::History& history,
                                               snapshot::Tick tick) {
     return history.find(tick).value_or(snapshot::SnapshotView{});
@@ -77,9 +71,9 @@ struct Heads {
 
 [[gnu::noinline]] snapshot::Result<snapshot::SnapshotView> apply(const snapshot::SnapshotView& base,
                                                                  const snapshot::Delta& delta,
-                                                                 std::span<std::int32_t> room) {
+                                                                 snapshot::History& history) {
     snapshot::DeltaWarnings warnings;
-    return snapshot::apply_delta(base, delta, room, warnings);
+    return snapshot::apply_delta(base, delta, history, warnings);
 }
 
 [[gnu::noinline]] std::int32_t checksum(const snapshot::SnapshotView& snapshot) {
@@ -144,8 +138,7 @@ class Snapshots {
         if (!stage::delta(body.body, delta_)) {
             return false;
         }
-        const auto room = stage::reserve(history, body.delta_tick, delta_);
-        const auto built = stage::apply(stage::find(history, body.delta_tick), delta_, room);
+        const auto built = stage::apply(stage::find(history, body.delta_tick), delta_, history);
         return built && stage::checksum(*built) == body.crc &&
                stage::commit(history, body.tick, *built);
     }

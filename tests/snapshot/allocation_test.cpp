@@ -45,9 +45,8 @@ struct Session {
             return false;
         }
         const auto base = [&] { return history.find(base_tick).value_or(SnapshotView{}); };
-        const auto room = history.reserve(room_for(base(), delta));
         DeltaWarnings warnings;
-        const auto built = apply_delta(base(), delta, room, warnings);
+        const auto built = apply_delta(base(), delta, history, warnings);
         return built && built->checksum() == crc && history.commit(tick, *built);
     }
 };

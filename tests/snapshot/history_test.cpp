@@ -221,7 +221,7 @@ TEST_CASE("what is trimmed gives its memory back") {
     CHECK_FALSE(history.contains(189));
     CHECK(history.contains(190));
     CHECK(history.newest() == 199);
-    CHECK(history.memory_bytes() < 11 * kMaxSnapshotBytes);
+    CHECK(history.memory_bytes() < 25 * kMaxSnapshotBytes); // three segments of eight
     history.trim(190);
     CHECK(history.size() == 10);
     for (Tick tick = 200; tick < 400; ++tick) {
@@ -235,6 +235,68 @@ TEST_CASE("what is trimmed gives its memory back") {
     CHECK_FALSE(history.repeat(399, 400));
     history.store(5, snapshot.view());
     CHECK(history.contains(5));
+}
+
+TEST_CASE("what one history gives back is the next one's") {
+    const Snapshot snapshot = largest();
+    Arena arena;
+    const auto play = [&](History& history) {
+        for (Tick tick = 0; tick < 600; ++tick) {
+            history.store(tick, snapshot.view());
+        }
+    };
+    {
+        History history{arena};
+        play(history);
+        CHECK(arena.bytes() >= history.capacity_bytes());
+        CHECK(arena.bytes() <= History::kMaxHistoryBytes + Arena::kRegionBytes);
+        history.clear();
+        CHECK(arena.bytes() >= history.capacity_bytes());
+        const std::size_t before = arena.bytes();
+        play(history);
+        CHECK(arena.bytes() == before);
+    }
+    CHECK(arena.bytes() == Arena::kRegionBytes);
+    for (int i = 0; i < 3; ++i) {
+        History history{arena};
+        play(history);
+        CHECK(arena.bytes() <= History::kMaxHistoryBytes + Arena::kRegionBytes);
+    }
+}
+
+TEST_CASE("a history that was cleared takes larger snapshots than before") {
+    std::mt19937 random{9};
+    History history;
+    for (const unsigned items : {2U, 40U, 300U, 5U, 900U, 1U}) {
+        for (Tick tick = 0; tick < 700; tick += 2) {
+            const Snapshot snapshot = make(random, items);
+            history.store(tick, snapshot.view());
+            REQUIRE(copy_of(*history.find(tick)) == snapshot);
+        }
+        history.clear();
+    }
+    CHECK(history.capacity_bytes() <= History::kMaxHistoryBytes);
+}
+
+TEST_CASE("a snapshot is built behind those that are kept, and kept when it is right") {
+    std::mt19937 random{10};
+    History history;
+    std::map<Tick, Snapshot> wanted;
+    for (Tick tick = 0; tick < 1000; tick += 2) {
+        const Snapshot next = make(random, 60);
+        // One of four is not kept; the next one is built in its place.
+        const auto room = history.reserve(next.view().block_ints());
+        next.view().write_block(room.data());
+        if (random() % 4 != 0) {
+            CHECK(history.commit(tick, next.view()));
+            wanted[tick] = next;
+        }
+        wanted.erase(wanted.begin(), wanted.lower_bound(tick - kHistoryTicks));
+    }
+    CHECK(history.size() >= wanted.size());
+    for (const auto& [tick, snapshot] : wanted) {
+        REQUIRE(copy_of(*history.find(tick)) == snapshot);
+    }
 }
 
 TEST_CASE("extreme ticks overflow nothing") {

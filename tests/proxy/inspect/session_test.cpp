@@ -77,6 +77,30 @@ TEST_CASE("every kind of handshake establishes a session and names its protocol"
     }
 }
 
+TEST_CASE("bytes of a header are not among those that were compressed, nor is its token") {
+    struct Row {
+        const char* name;
+        void (SessionScript::*join)();
+        std::size_t header;
+    };
+
+    const Row rows[] = {
+        {"DDNet's token, which is compressed", &SessionScript::join_ddnet, 3},
+        {"no token", &SessionScript::join_vanilla, 3},
+        {"0.6.5's header token", &SessionScript::join_header_token, 7},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        SessionScript script;
+        script.compression = tw::wire::Compression::always;
+        (script.*row.join)();
+        const auto before = script.stats(kS2c).compressed_bytes;
+        const Bytes datagram = script.pack(kS2c, {vital(line("hello"))});
+        script.feed(kS2c, datagram);
+        CHECK(script.stats(kS2c).compressed_bytes - before == datagram.size() - row.header);
+    }
+}
+
 TEST_CASE("a repeated CONNECT or CONNECTACCEPT of a slow handshake changes nothing") {
     SessionScript script;
     const tw::wire::ControlSpec connect{.kind = ControlKind::connect,

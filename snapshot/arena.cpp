@@ -1,0 +1,147 @@
+#include "snapshot/arena.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <optional>
+#include <tuple>
+
+#include <sys/mman.h>
+
+namespace tw::snapshot {
+
+namespace {
+
+using Pages = std::span<const std::uint64_t>;
+constexpr std::size_t kBits = 64;
+
+/// The first page from this one on that is in use, or is not.
+std::size_t find_page(Pages pages, std::size_t from, bool used) {
+    for (std::size_t word = from / kBits; word < pages.size(); ++word) {
+        std::uint64_t found = used ? pages[word] : ~pages[word];
+        found &= word == from / kBits ? ~std::uint64_t{0} << from % kBits : ~std::uint64_t{0};
+        if (found != 0) {
+            return word * kBits + static_cast<std::size_t>(std::countr_zero(found));
+        }
+    }
+    return pages.size() * kBits;
+}
+
+/// The first run of so many pages of which none is in use.
+std::optional<std::size_t> find_run(Pages pages, std::size_t count) {
+    for (std::size_t begin = find_page(pages, 0, false); begin < pages.size() * kBits;) {
+        const std::size_t end = find_page(pages, begin, true);
+        if (end - begin >= count) {
+            return begin;
+        }
+        begin = find_page(pages, end, false);
+    }
+    return std::nullopt;
+}
+
+/// These pages are in use now, or are not any more.
+void flip(std::span<std::uint64_t> pages, std::size_t first, std::size_t count) {
+    for (std::size_t page = first; page < first + count; ++page) {
+        pages[page / kBits] ^= std::uint64_t{1} << page % kBits;
+    }
+}
+
+/// Aligned to its size, so that one large page can stand behind it.
+std::int32_t* map_region(bool large) {
+    constexpr std::size_t kBytes = Arena::kRegionBytes;
+    constexpr std::size_t kRoom = 2 * kBytes - Arena::kPageBytes;
+    void* const room =
+        ::mmap(nullptr, kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) {
+        throw std::bad_alloc{};
+    }
+    auto* const begin = static_cast<std::byte*>(room);
+    const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(begin)) % kBytes;
+    if (before != 0) {
+        std::ignore = ::munmap(begin, before);
+    }
+    std::byte* const region = begin + before;
+    if (const std::size_t behind = kRoom - before - kBytes; behind != 0) {
+        std::ignore = ::munmap(region + kBytes, behind);
+    }
+    // Only a wish: where there are no large pages, these are small.
+    std::ignore = ::madvise(region, kBytes, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    return reinterpret_cast<std::int32_t*>(region);
+}
+
+} // namespace
+
+Arena::~Arena() {
+    for (Region& region : regions_) {
+        if (region.memory != nullptr) {
+            drop(region);
+        }
+    }
+}
+
+// The first region is made of small pages: who has a session or two does not need megabytes.
+std::size_t Arena::add_region() {
+    const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
+    Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;
+    region.memory = map_region(num_regions_ != 0);
+    region.free = kPages;
+    region.too_long = kPages + 1;
+    ++num_regions_;
+    ++num_empty_;
+    return static_cast<std::size_t>(&region - regions_.data());
+}
+
+void Arena::drop(Region& region) {
+    std::ignore = ::munmap(region.memory, kRegionBytes);
+    region.memory = nullptr;
+    region.free = 0;
+    --num_regions_;
+}
+
+// The first that fits, so that what is in use gathers at the front and regions become empty.
+Arena::Run Arena::take(std::size_t bytes) {
+    const std::size_t pages = std::max<std::size_t>((bytes + kPageBytes - 1) / kPageBytes, 1);
+    if (pages > kPages) {
+        throw std::bad_alloc{};
+    }
+    std::optional<std::size_t> begin;
+    std::size_t at = 0;
+    for (; at < regions_.size() && !begin; ++at) {
+        Region& region = regions_[at];
+        if (region.free < pages || region.too_long <= pages) {
+            continue;
+        }
+        begin = find_run(region.used, pages);
+        if (!begin) {
+            region.too_long = pages;
+        }
+    }
+    const std::size_t index = begin ? at - 1 : add_region();
+    Region& region = regions_[index];
+    const std::size_t first = begin.value_or(0);
+    num_empty_ -= region.free == kPages ? 1 : 0;
+    flip(region.used, first, pages);
+    region.free -= pages;
+    constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
+    Run run;
+    run.arena_ = this;
+    run.region_ = index;
+    run.ints_ = {region.memory + first * kPageInts, pages * kPageInts};
+    return run;
+}
+
+void Arena::give(const Run& run) {
+    constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
+    Region& region = regions_[run.region_];
+    const auto first = static_cast<std::size_t>(run.ints_.data() - region.memory) / kPageInts;
+    const std::size_t pages = run.ints_.size() / kPageInts;
+    flip(region.used, first, pages);
+    region.free += pages;
+    region.too_long = kPages + 1;
+    if (region.free == kPages && ++num_empty_ > 1) {
+        --num_empty_;
+        drop(region);
+    }
+}
+
+} // namespace tw::snapshot

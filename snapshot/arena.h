@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace tw::snapshot {
+
+/// Memory for the histories of one thread: runs of pages, cut out of large regions. What one
+/// history gives back is the next one's, and the system has to hand out far fewer pages, because
+/// regions are backed by large ones where it has them. A region of which nothing is in use goes
+/// back to the system, but for one.
+class Arena {
+  public:
+    static constexpr std::size_t kPageBytes = 4096;
+    /// A large page of x86-64, and of most ARM systems.
+    static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
+
+    /// A run that is in use. The arena outlives it.
+    class Run {
+      public:
+        Run() = default;
+
+        Run(Run&& other) noexcept { swap(other); }
+
+        Run& operator=(Run&& other) noexcept {
+            Run moved{std::move(other)};
+            swap(moved);
+            return *this;
+        }
+
+        Run(const Run&) = delete;
+        Run& operator=(const Run&) = delete;
+
+        ~Run() {
+            if (arena_ != nullptr) {
+                arena_->give(*this);
+            }
+        }
+
+        /// Uninitialised at first; empty when nothing was taken.
+        [[nodiscard]] std::span<std::int32_t> ints() const { return ints_; }
+
+        [[nodiscard]] std::size_t bytes() const { return ints_.size_bytes(); }
+
+      private:
+        friend class Arena;
+
+        void swap(Run& other) noexcept {
+            std::swap(arena_, other.arena_);
+            std::swap(region_, other.region_);
+            std::swap(ints_, other.ints_);
+        }
+
+        Arena* arena_ = nullptr;
+        std::size_t region_ = 0;
+        std::span<std::int32_t> ints_;
+    };
+
+    Arena() = default;
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+    Arena(Arena&&) = delete;
+    Arena& operator=(Arena&&) = delete;
+    ~Arena();
+
+    /// At least so many bytes, in whole pages. Throws std::bad_alloc, also for more than a region.
+    [[nodiscard]] Run take(std::size_t bytes);
+
+    /// What it has from the system.
+    [[nodiscard]] std::size_t bytes() const { return num_regions_ * kRegionBytes; }
+
+  private:
+    static constexpr std::size_t kPages = kRegionBytes / kPageBytes;
+
+    struct Region {
+        std::int32_t* memory = nullptr;                ///< null: gone, its place may be another's
+        std::array<std::uint64_t, kPages / 64> used{}; ///< a bit for each page
+        std::size_t free = 0;
+        std::size_t too_long = 0; ///< no run of so many pages is free, as was found last
+    };
+
+    [[nodiscard]] std::size_t add_region();
+    void drop(Region& region);
+    void give(const Run& run);
+
+    std::vector<Region> regions_;
+    std::size_t num_regions_ = 0; ///< that are there
+    std::size_t num_empty_ = 0;   ///< of them, of which nothing is in use
+};
+
+} // namespace tw::snapshot

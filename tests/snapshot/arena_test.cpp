@@ -1,0 +1,102 @@
+#include "snapshot/arena.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <random>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::snapshot;
+
+namespace {
+
+void fill(const Arena::Run& run, int value) {
+    std::memset(run.ints().data(), value, run.bytes());
+}
+
+bool is_filled(const Arena::Run& run, int value) {
+    const auto bytes = std::as_bytes(run.ints());
+    return std::ranges::all_of(bytes,
+                               [&](std::byte byte) { return std::to_integer<int>(byte) == value; });
+}
+
+} // namespace
+
+TEST_CASE("an arena gives runs of pages that are nobody else's") {
+    struct Kept {
+        Arena::Run run;
+        int value = 0;
+    };
+
+    std::mt19937 random{3};
+    Arena arena;
+    std::vector<Kept> kept;
+    for (int step = 0; step < 3000; ++step) {
+        if (kept.empty() || random() % 5 < 3) {
+            const std::size_t bytes = random() % (random() % 8 == 0 ? 600'000 : 30'000);
+            Kept& each = kept.emplace_back(Kept{arena.take(bytes), step % 251});
+            REQUIRE(each.run.bytes() >= bytes);
+            REQUIRE(each.run.bytes() % Arena::kPageBytes == 0);
+            fill(each.run, each.value);
+        } else {
+            Kept& gone = kept[random() % kept.size()];
+            REQUIRE(is_filled(gone.run, gone.value));
+            gone = std::move(kept.back());
+            kept.pop_back();
+        }
+    }
+    for (const Kept& each : kept) {
+        REQUIRE(is_filled(each.run, each.value));
+    }
+}
+
+TEST_CASE("an arena gives regions back to the system, but for one") {
+    Arena arena;
+    CHECK(arena.bytes() == 0);
+    std::vector<Arena::Run> runs;
+    for (int i = 0; i < 5; ++i) {
+        runs.push_back(arena.take(Arena::kRegionBytes));
+        fill(runs.back(), i);
+    }
+    CHECK(arena.bytes() == 5 * Arena::kRegionBytes);
+    CHECK(is_filled(runs[2], 2));
+    runs.erase(runs.begin() + 1, runs.begin() + 3);
+    CHECK(arena.bytes() == 4 * Arena::kRegionBytes);
+    CHECK(is_filled(runs[1], 3));
+    runs.clear();
+    CHECK(arena.bytes() == Arena::kRegionBytes);
+    runs.push_back(arena.take(1));
+    CHECK(arena.bytes() == Arena::kRegionBytes);
+}
+
+TEST_CASE("what is in use gathers in the first regions of an arena") {
+    Arena arena;
+    constexpr std::size_t kHalf = Arena::kRegionBytes / 2;
+    constexpr int kRuns = 16;
+    std::vector<Arena::Run> runs;
+    runs.reserve(kRuns);
+    for (int i = 0; i < kRuns; ++i) {
+        runs.push_back(arena.take(kHalf));
+    }
+    CHECK(arena.bytes() == 8 * Arena::kRegionBytes);
+    // Every other one goes, and the others are taken anew, as histories do all the time.
+    for (std::size_t i = 0; i < 8; ++i) {
+        runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    for (auto& run : runs) {
+        Arena::Run next = arena.take(kHalf);
+        run = std::move(next);
+    }
+    CHECK(arena.bytes() <= 6 * Arena::kRegionBytes);
+}
+
+TEST_CASE("an arena has nothing for more than a region") {
+    Arena arena;
+    CHECK_THROWS_AS(static_cast<void>(arena.take(Arena::kRegionBytes + 1)), std::bad_alloc);
+    CHECK(arena.bytes() == 0);
+    const Arena::Run none;
+    CHECK(none.ints().empty());
+}
