@@ -48,6 +48,8 @@ ROWS = [
     ("... and JSON of every item, 64 players", "us a snapshot",
      ("inspect_bench", "datagrams_to_json<all>/64", "per_snapshot"),
      ("snapshot_bench", "datagrams<Plain>/64", "per_snapshot"), 2.02),
+    ("a snapshot of 0.7 beside the same one of 0.6", "us a snapshot", ("dialect_bench", "snapshots<seven>/manual_time", "per_snapshot"),
+     ("dialect_bench", "snapshots<six>/manual_time", "per_snapshot"), 0.95),
     ("formatting every item alone, 64 players", "MB/s", ("inspect_bench", "format_every_item/64", "bytes_per_second"), None, None),
 ]
 

@@ -1,0 +1,105 @@
+// What a snapshot costs in each dialect: the same tees and projectiles, moved alike, told by a server of 0.6 and by one of
+// 0.7, each through a session of its own. `per_snapshot` counts the snapshots that were verified.
+
+#include "tests/support/session_script.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+namespace {
+
+using namespace tw;
+using snapshot::Dialect;
+using snapshot::ItemKey;
+
+constexpr int kTees = 12;
+constexpr int kShots = 6;
+constexpr snapshot::Tick kFirst = 1000;
+constexpr snapshot::Tick kStep = 2;
+constexpr int kSnapshots = 2000;
+/// A client acknowledges what came so many snapshots ago.
+constexpr int kAckLag = 2;
+
+class NoSink final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& /*record*/) override {}
+};
+
+/// What both dialects have alike: items of the same ints, though not of the same numbers.
+test::Items items_at(int step, Dialect dialect) {
+    test::Items items;
+    for (int tee = 0; tee < kTees; ++tee) {
+        std::vector<std::int32_t> character(22, 3);
+        character[0] = kFirst + step;
+        character[1] = 1600 + 40 * tee + step % 200; // x
+        character[2] = 1000 + 7 * tee;
+        character[3] = 256;                // its speed
+        character[5] = (step * 13) % 1600; // where it aims
+        items[ItemKey{snapshot::character_type(dialect), static_cast<std::uint16_t>(tee)}] =
+            character;
+    }
+    for (int shot = 0; shot < kShots; ++shot) {
+        const int since = step / 25; // another one twice a second
+        items[ItemKey{snapshot::kProjectileType, static_cast<std::uint16_t>(shot + since)}] = {
+            1600 + 100 * shot, 900, 700, -40 * shot, 2, kFirst + 50 * since};
+    }
+    return items;
+}
+
+std::vector<test::Bytes> datagrams_of(test::SessionScript& script) {
+    std::vector<test::Bytes> datagrams;
+    for (int step = 0; step < kSnapshots; ++step) {
+        const snapshot::Tick tick = kFirst + step * kStep;
+        const snapshot::Tick base = step < kAckLag ? snapshot::kNoBase : tick - kAckLag * kStep;
+        datagrams.push_back(script.snap_datagram(tick, base, items_at(step, script.dialect())));
+    }
+    return datagrams;
+}
+
+template <Dialect kDialect>
+void snapshots_of(benchmark::State& state) {
+    using Clock = std::chrono::steady_clock;
+    NoSink sink;
+    std::size_t bytes = 0;
+    for (auto _ : state) {
+        test::SessionScript script{{}, sink};
+        script.compression = wire::Compression::if_shorter;
+        if (kDialect == Dialect::seven) {
+            script.join_seven();
+        } else {
+            script.join_ddnet();
+        }
+        script.enter();
+        const auto datagrams = datagrams_of(script);
+        const auto begin = Clock::now();
+        for (const test::Bytes& datagram : datagrams) {
+            script.feed(wire::Direction::s2c, datagram);
+        }
+        state.SetIterationTime(std::chrono::duration<double>(Clock::now() - begin).count());
+        if (script.stats().verified != kSnapshots) {
+            state.SkipWithError("not every snapshot was verified");
+            break;
+        }
+        bytes = script.stats(wire::Direction::s2c).bytes;
+    }
+    state.counters["per_snapshot"] = benchmark::Counter(
+        kSnapshots, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+    state.counters["bytes"] = static_cast<double>(bytes);
+}
+
+BENCHMARK(snapshots_of<Dialect::six>)
+    ->Name("snapshots<six>")
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(snapshots_of<Dialect::seven>)
+    ->Name("snapshots<seven>")
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+
+} // namespace
+
+BENCHMARK_MAIN();
