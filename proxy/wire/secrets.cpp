@@ -18,6 +18,10 @@ constexpr std::string_view kSecretCommands[] = {
 /// that loads the team again.
 constexpr std::string_view kSecretAnswers[] = {"/load", "/timeout"};
 
+/// What lines of the server begin with that are whispers: clients of versions before 217 know no other
+/// ("[\u2192 name] text" to who spoke, "[\u2190 name] text" to who listens). Mods leave the bracket out.
+constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
+
 constexpr std::int64_t kFirstPrivateTeam = 2; ///< sv_chat: 2 whisper sent, 3 whisper received
 constexpr std::int64_t kWhisperMode = 3;      ///< of chat in 0.7, either way
 
@@ -62,6 +66,13 @@ bool tells_code(std::string_view line) {
                        [line](auto word) { return line.find(word) != std::string_view::npos; });
 }
 
+/// Of a line that the server speaks.
+bool is_for_one(std::string_view line) {
+    const std::string_view text = skip_blanks(line);
+    return tells_code(line) || std::any_of(std::begin(kWhisperBegins), std::end(kWhisperBegins),
+                                           [text](auto begin) { return text.starts_with(begin); });
+}
+
 /// Any byte that is not ASCII may be white space that vanilla skips in front of the slash.
 std::string_view skip_to_slash(std::string_view text) {
     const auto first = std::find_if_not(text.begin(), text.end(), [](char c) {
@@ -98,7 +109,7 @@ void mark_secrets_of_seven(const MessageSpec& spec, std::vector<FieldValue>& val
     } else if (spec.id == MessageId::sv_chat && values.size() == 4) {
         const bool from_server = values[1].integer < 0;
         if (values[0].integer == kWhisperMode ||
-            (from_server && tells_code(as_text(values[3].bytes)))) {
+            (from_server && is_for_one(as_text(values[3].bytes)))) {
             values[3].secrecy = Secrecy::secret;
         }
     }
@@ -139,7 +150,7 @@ void mark_secrets(const MessageSpec& spec, DecodedFields& fields) {
         const bool is_private = values[0].integer >= kFirstPrivateTeam;
         const bool from_server = values[1].integer < 0;
         auto& message = values[2];
-        if (is_private || (from_server && tells_code(as_text(message.bytes)))) {
+        if (is_private || (from_server && is_for_one(as_text(message.bytes)))) {
             message.secrecy = Secrecy::secret;
         }
     }

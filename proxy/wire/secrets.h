@@ -14,8 +14,9 @@ namespace tw::wire {
 
 /// Marks the texts and bytes that must not be shown: of a secret message (the remote console) all
 /// but what the message table says may be shown; such chat lines, whispers (sv_chat of team 2 and
-/// 3, chat of mode 3 in 0.7), what such commands of 0.7's cl_command are given, and lines in which the server tells somebody a code. Secret fields of other messages are
-/// marked as they are decoded.
+/// 3, chat of mode 3 in 0.7, and the server's lines that old clients get instead), what such
+/// commands of 0.7's cl_command are given, and lines in which the server tells somebody a code.
+/// Secret fields of other messages are marked as they are decoded.
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields);
 
 } // namespace tw::wire

@@ -356,6 +356,8 @@ TEST_CASE("what nobody but its receiver may see is secret in 0.7, too") {
         {"sv_chat", chat(3, "hello"), "mode=3 client_id=-1 target_id=-1 message=\"hello\"*"},
         {"sv_chat", chat(1, "use /load x"),
          "mode=1 client_id=-1 target_id=-1 message=\"use /load x\"*"},
+        {"sv_chat", chat(1, "[\u2190 me] psst"),
+         "mode=1 client_id=-1 target_id=-1 message=\"[\u2190 me] psst\"*"},
         {"cl_command", MessageBuilder{}.string("emote").string("happy"),
          "name=\"emote\" arguments=\"happy\""},
         {"cl_command", MessageBuilder{}.string("Timeout").string("code"),
