@@ -32,6 +32,7 @@ constexpr std::uint32_t kWatchingBit = 0x20;
 
 /// What a ddnet_laser is, and between which points it is.
 constexpr std::size_t kLaserKind = 6;
+constexpr std::int32_t kDoorKind = 2;
 constexpr std::int32_t kLightKind = 3;
 constexpr std::int32_t kDraggerKind = 4;
 constexpr std::size_t kLaserOwner = 5;
@@ -41,9 +42,27 @@ bool is_laser_of_kind(const ObjectSpec& object, Ints data, std::int32_t kind) {
            data.size() > kLaserKind && data[kLaserKind] == kind;
 }
 
-/// Lights that a team has switched off end where they begin.
+/// Clients before this version are not told of switches: the server makes doors and more for them as
+/// they are for the team of who looks.
+constexpr std::int32_t kKnowsSwitches = 16200;
+
+/// Two ends of x and y, in either form of a laser.
+constexpr std::size_t kLaserEnds = 4;
+
+/// Lights and doors that a team has switched off end where they begin.
 bool is_dark(Ints laser) {
     return laser[0] == laser[2] && laser[1] == laser[3];
+}
+
+bool is_same_end(Ints laser, Ints other) {
+    return laser[0] == other[0] && laser[1] == other[1];
+}
+
+/// Whether the one may be dark and the other not. The older form does not say what it is.
+bool may_be_switched(const ObjectSpec& object, Ints data) {
+    const bool is_old_form =
+        object.merge.family == Family::laser && object.merge.form != 0 && data.size() >= kLaserEnds;
+    return is_old_form || is_laser_of_kind(object, data, kLightKind);
 }
 
 int position_unit(const ObjectSpec& object, Ints data) {
@@ -124,15 +143,27 @@ void ItemMerge::replace(ItemKey key, ItemRef by) {
     replacements_.push_back({.key = key.packed(), .ref = by});
 }
 
-bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef other) {
+bool ItemMerge::differ_by_switches(const ObjectSpec& object, ItemRef first, ItemRef other) {
     const ItemView left = item(first);
     const ItemView right = item(other);
-    if (is_laser_of_kind(object, left.data, kLightKind) &&
-        is_laser_of_kind(object, right.data, kLightKind) &&
+    if (may_be_switched(object, left.data) && may_be_switched(object, right.data) &&
         is_dark(left.data) != is_dark(right.data)) {
         if (is_dark(left.data)) {
             replace(left.key, other);
         }
+        return true;
+    }
+    const auto is_old_door = [&](ItemRef ref) {
+        return views_[ref.view].version < kKnowsSwitches &&
+               is_laser_of_kind(object, item(ref).data, kDoorKind);
+    };
+    return is_old_door(first) && is_old_door(other) && is_same_end(left.data, right.data);
+}
+
+bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef other) {
+    const ItemView left = item(first);
+    const ItemView right = item(other);
+    if (differ_by_switches(object, first, other)) {
         return true;
     }
     if (object.merge.family == Family::projectile) {

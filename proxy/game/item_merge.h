@@ -82,6 +82,10 @@ class ItemMerge {
     [[nodiscard]] bool differ_as_whole(const snapshot::ObjectSpec& object, ItemRef first,
                                        ItemRef other);
 
+    /// The same where the switches of who looks decide it (views sheet, section 4).
+    [[nodiscard]] bool differ_by_switches(const snapshot::ObjectSpec& object, ItemRef first,
+                                          ItemRef other);
+
     /// What two values of a field that are not the same mean.
     struct Meaning {
         bool others = false;  ///< the other one counts

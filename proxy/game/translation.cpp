@@ -68,7 +68,7 @@ std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::T
     return own;
 }
 
-bool is_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) {
+bool says_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) {
     return object.merge.family == snapshot::Family::pickup && object.merge.form == 0 &&
            data.size() > kPickupFlags &&
            (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
@@ -89,7 +89,7 @@ std::optional<std::uint16_t> find(const ClientIds& ids, std::int32_t id) {
 
 /// False: it is no player's.
 bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& item) {
-    if (is_phantom(object, item.data)) {
+    if (says_phantom(object, item.data)) {
         return false;
     }
     const bool by_id = (object.client && !object.client->field) ||
@@ -153,16 +153,18 @@ std::uint16_t Translation::id_of(const std::string& name) {
     return id;
 }
 
-ClientIds Translation::ids_of(const View& view) {
-    ClientIds ids;
+Translation::Players Translation::players_of(const View& view) {
+    Players players;
     each_name(view, [&](std::uint16_t client, const std::string& name) {
-        ids[client] = is_nobody(view, name) ? std::nullopt : std::optional{id_of(name)};
+        players.ids[client] = is_nobody(view, name) ? std::nullopt : std::optional{id_of(name)};
+        players.others = players.others || name.starts_with(kOthers);
     });
-    return ids;
+    return players;
 }
 
-void Translation::rewrite(View& view, const ClientIds& ids, const record::TypeNames& types,
-                          Rewritten& out) {
+void Translation::rewrite(View& view, const Players& players, const record::TypeNames& types,
+                          Rewritten& out) const {
+    const ClientIds& ids = players.ids;
     std::vector<Rewriting> items;
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         const ItemView item = view.items[i];
@@ -170,7 +172,8 @@ void Translation::rewrite(View& view, const ClientIds& ids, const record::TypeNa
                             .data = {item.data.begin(), item.data.end()},
                             .untold = view.untold.empty() ? 0 : view.untold[i]};
         const ObjectSpec* const object = types.object(item.key.type);
-        if (object == nullptr || rewrite_item(*object, ids, rewriting)) {
+        const bool drawn = object != nullptr && players.others && phantoms_.has(*object, item);
+        if (object == nullptr || (!drawn && rewrite_item(*object, ids, rewriting))) {
             items.push_back(std::move(rewriting));
         }
     }
@@ -213,10 +216,17 @@ void Translation::undo(std::vector<View>& views, const record::TypeNames& types)
             learn_own_name(view, types);
         }
     }
+    players_.clear();
+    for (const View& view : views) {
+        players_.push_back(view.translated ? players_of(view) : Players{});
+    }
+    if (std::ranges::any_of(players_, &Players::others)) {
+        phantoms_.gather(views, types);
+    }
     rewritten_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].translated) {
-            rewrite(views[i], ids_of(views[i]), types, rewritten_[i]);
+            rewrite(views[i], players_[i], types, rewritten_[i]);
         }
     }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/game/phantoms.h"
 #include "proxy/game/view.h"
 #include "proxy/record/world.h"
 #include "snapshot/snapshot.h"
@@ -47,13 +48,22 @@ class Translation {
     /// Each client is told its own id, whatever others it has for the rest.
     void learn_own_name(const View& view, const record::TypeNames& types);
     [[nodiscard]] std::uint16_t id_of(const std::string& name);
-    [[nodiscard]] ClientIds ids_of(const View& view);
-    static void rewrite(View& view, const ClientIds& ids, const record::TypeNames& types,
-                        Rewritten& out);
+
+    /// A translated view's players.
+    struct Players {
+        ClientIds ids;
+        bool others = false; ///< there are some that it has no id for, and it says so
+    };
+
+    [[nodiscard]] Players players_of(const View& view);
+    void rewrite(View& view, const Players& players, const record::TypeNames& types,
+                 Rewritten& out) const;
 
     std::map<std::string, std::uint16_t> names_;    ///< of the tick at hand, by who knows all
     std::map<std::string, std::uint16_t> last_ids_; ///< that a name had
     std::uint16_t next_made_up_ = kFirstMadeUp;
+    Phantoms phantoms_;            ///< of the tick at hand, where a view may have some
+    std::vector<Players> players_; ///< by place of the view
     std::vector<Rewritten> rewritten_;
 };
 

@@ -201,6 +201,60 @@ TEST_CASE("of several forms of one entity the one that says most is in the world
     CHECK(world.seen_by.at({kDescribed, 40}) == std::vector<std::uint32_t>{1, 2});
 }
 
+TEST_CASE("what a team has switched off is no difference") {
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
+    const auto laser = [](std::int32_t kind, bool dark) {
+        return ints(10, {{0, 10}, {1, 20}, {2, dark ? 10 : 90}, {3, 20}, {5, -1}, {6, kind}});
+    };
+
+    struct Row {
+        std::string_view name;
+        std::int32_t version;
+        std::int32_t kind;
+        bool first_stays; ///< else the one that is switched on does
+        std::size_t differences;
+    };
+
+    const Row rows[] = {
+        {"doors of clients that know no switches", 16040, 2, true, 0},
+        {"doors of clients that do", 16200, 2, true, 1},
+        {"lights", 19000, 3, false, 0},
+        {"lasers that players fire", 16040, 0, true, 1},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Merging merge;
+        const auto world = merge(
+            Views{}
+                .add(1, row.version, {{number, uuid}, {{kDescribed, 7}, laser(row.kind, true)}})
+                .add(2, row.version, {{number, uuid}, {{kDescribed, 7}, laser(row.kind, false)}}));
+        CHECK(world.differences.size() == row.differences);
+        CHECK(world.items.at({kDescribed, 7}) == laser(row.kind, row.first_stays));
+    }
+}
+
+TEST_CASE("doors that stand elsewhere are a difference, whatever their clients know") {
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
+    const auto door = [](std::int32_t x) { return ints(10, {{0, x}, {2, 90}, {5, -1}, {6, 2}}); };
+    Merging merge;
+    const auto world = merge(Views{}
+                                 .add(1, 16040, {{number, uuid}, {{kDescribed, 7}, door(10)}})
+                                 .add(2, 16040, {{number, uuid}, {{kDescribed, 7}, door(11)}}));
+    REQUIRE(world.differences.size() == 1);
+    CHECK(world.differences.front().field->name == "to_x");
+}
+
+TEST_CASE("a switched laser is no difference in the form that does not say what it is") {
+    const std::vector<std::int32_t> dark{10, 20, 10, 20, 5};
+    const std::vector<std::int32_t> lit{10, 20, 90, 20, 5};
+    Merging merge;
+    const auto world = merge(Views{}
+                                 .add(1, 0, {{{snapshot::kLaserType, 7}, dark}})
+                                 .add(2, 0, {{{snapshot::kLaserType, 7}, lit}}));
+    CHECK(world.differences.empty());
+    CHECK(world.items.at({snapshot::kLaserType, 7}) == lit);
+}
+
 TEST_CASE("a dragger under the id of another laser is left out") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const auto laser = [](std::int32_t kind) {
