@@ -92,6 +92,14 @@ bool WorldRun::fetch() {
     return any;
 }
 
+void WorldRun::Inputs::on_input(const game::Input& input) {
+    run_->merger_.on_input(input);
+    if (input.kind == game::Input::Kind::close && run_->limited_json_) {
+        run_->limited_json_->end_session(
+            {.time = input.time, .session = input.session, .server_name = input.server_name});
+    }
+}
+
 void WorldRun::merge(bool all) {
     while (true) {
         Source* first = nullptr;
@@ -109,7 +117,7 @@ void WorldRun::merge(bool all) {
         if (first == nullptr || (!all && first->batch.time() > until)) {
             return;
         }
-        first->batch.pass_on(merger_);
+        first->batch.pass_on(inputs_);
     }
 }
 
@@ -140,6 +148,7 @@ void WorldRun::run() {
     } while (fetch());
     merger_.finish();
     if (json_) {
+        limited_json_->finish();
         json_->flush();
     }
 }
@@ -172,9 +181,14 @@ void WorldRun::finish() {
 
 void WorldRun::report_demos() {
     demos_->finish();
-    if (const sink::WorldDemoLosses losses = demos_->losses(); losses.items != 0) {
+    const sink::WorldDemoLosses losses = demos_->losses();
+    if (losses.items != 0) {
         spdlog::warn("{} items in {} ticks are more than a snapshot of a demo holds, and not in it",
                      losses.items, losses.ticks);
+    }
+    if (losses.worlds != 0) {
+        spdlog::warn("{} worlds are in no demo: there were too many servers at one time",
+                     losses.worlds);
     }
 }
 

@@ -72,6 +72,18 @@ class WorldRun {
         record::Timestamp until = 0; ///< nothing comes that happened before
     };
 
+    /// Hands on what happens, and says which sessions ended to who counts findings of them: worlds do
+    /// not tell.
+    class Inputs final : public game::InputSink {
+      public:
+        explicit Inputs(WorldRun& run) : run_{&run} {}
+
+        void on_input(const game::Input& input) override;
+
+      private:
+        WorldRun* run_;
+    };
+
     void run();
     /// Passes on what nothing can come before; with `all` what there is.
     void merge(bool all);
@@ -89,6 +101,7 @@ class WorldRun {
     admin::Watch* wake_ = nullptr; ///< whose word to wait for while nobody looks; null: none
     Fanout sinks_;
     game::Merger merger_;
+    Inputs inputs_{*this}; ///< before the merger
     std::vector<std::unique_ptr<Source>> sources_;
     std::atomic<bool> ending_{false};
     std::thread thread_;

@@ -161,7 +161,8 @@ void DemoEncoder::keep(snapshot::Tick tick, const SnapshotView& items) {
 }
 
 bool DemoEncoder::snapshot(snapshot::Tick tick, const SnapshotView& items, Bytes& out) {
-    if (tick < 0 || tick > demo::kMaxTick || (first_ && tick <= last_)) {
+    if (tick < 0 || tick > demo::kMaxTick || (first_ && tick <= last_) ||
+        items.size() > snapshot::kMaxItems || items.size_bytes() > snapshot::kMaxSnapshotBytes) {
         return false;
     }
     const SnapshotView base = base_.view();

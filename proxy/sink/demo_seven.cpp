@@ -91,7 +91,8 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
         TuneParams& tuning = tuning_.emplace();
         std::size_t next = 0;
         for (const FieldValue& value : values) {
-            if (next < tuning.size()) { // DDNet appends its own
+            // DDNet appends its own, and older ones leave one in that 0.7 does not know.
+            if (next < tuning.size() && value.name != "laser_damage") {
                 tuning[next++] = static_cast<std::int32_t>(value.integer);
             }
         }
@@ -119,6 +120,20 @@ void SevenDemoItems::add_own(const record::Roster* roster, snapshot::Snapshot& o
     if (tuning_) {
         out.append({.type = kTuneParams, .id = 0}, *tuning_);
     }
+}
+
+DemoRoom SevenDemoItems::room_of(const record::Roster* roster) {
+    constexpr std::size_t kHead = 8; // an item's key, and where it ends
+    DemoRoom room;
+    if (roster != nullptr) {
+        roster->each([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
+            if (client < record::Roster::kMaxClients) {
+                ++room.items;
+                room.bytes += kHead + sizeof(ClientInfo);
+            }
+        });
+    }
+    return room;
 }
 
 void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Roster* roster,

@@ -12,6 +12,12 @@
 
 namespace tw::sink {
 
+/// What items take of a snapshot.
+struct DemoRoom {
+    std::size_t items = 0;
+    std::size_t bytes = 0;
+};
+
 /// What clients of 0.7 put into each snapshot of a demo: who plays, how the game goes and how it is
 /// tuned. They are told by messages, and a player that seeks would miss these.
 class SevenDemoItems {
@@ -24,6 +30,9 @@ class SevenDemoItems {
     /// The items of a snapshot with them. `roster`: null, or who plays, where no message told more.
     void add(const snapshot::SnapshotView& items, const record::Roster* roster,
              snapshot::Snapshot& out) const;
+
+    /// What they take where no message told of anybody.
+    [[nodiscard]] static DemoRoom room_of(const record::Roster* roster);
 
   private:
     static constexpr std::uint16_t kClientInfo = 13; ///< de_client_info, and so on

@@ -11,8 +11,17 @@ namespace {
 /// Fields of messages that name a client.
 constexpr std::array<std::string_view, 3> kClientFields{"client_id", "killer", "victim"};
 
+/// Vanilla keeps what these say by the item's id, in tables that it does not look at the end of.
+bool is_by_client(std::uint16_t type) {
+    return type == snapshot::kCharacterType || type == snapshot::kPlayerInfoType ||
+           type == snapshot::kClientInfoType;
+}
+
 bool is_vanilla(const snapshot::ItemView& item) {
     if (item.key.type == snapshot::kDescriptorType || item.key.type >= snapshot::kFirstUuidType) {
+        return false;
+    }
+    if (is_by_client(item.key.type) && item.key.id >= kVanillaClients) {
         return false;
     }
     const snapshot::ObjectSpec* const object =

@@ -125,21 +125,19 @@ std::size_t FileOutput::room() const {
 
 void FileOutput::write(std::string_view block) {
     if (next_ >= 0) {
-        const auto end = block.find('\n');
-        const std::size_t rest = whole_                          ? 0
-                                 : end == std::string_view::npos ? block.size()
-                                                                 : end + 1;
+        const std::size_t rest = whole_ ? 0 : units_->front(block, 1);
         put(block.substr(0, rest));
         block.remove_prefix(rest);
         if (whole_) {
             change_file();
+            put(units_->head());
         }
     }
     put(block);
 }
 
 void FileOutput::put(std::string_view block) {
-    whole_ = block.empty() ? whole_ : block.ends_with('\n');
+    whole_ = block.empty() ? whole_ : units_->whole(block) == block.size();
     while (!block.empty() && !failed()) {
         if (waits_ && !wait_for_reader()) {
             error_ = ETIMEDOUT;

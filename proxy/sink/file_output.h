@@ -62,7 +62,7 @@ class FileOutput final : public RecordTarget {
     int descriptor_ = -1;
     bool waits_ = false;        ///< for who reads it: a pipe, a terminal
     std::size_t capacity_ = 0;  ///< bytes that it takes while nothing waits in it
-    bool whole_ = true;         ///< what was written ends with a line's end
+    bool whole_ = true;         ///< what was written ends with a whole unit
     std::atomic<int> next_{-1}; ///< to go on in; negative: none
     std::atomic<bool> hurried_{false};
     std::atomic<int> error_{0};

@@ -1,10 +1,12 @@
 #pragma once
 
+#include "proxy/record/bus_totals.h"
 #include "proxy/sink/output.h"
 #include "proxy/sink/units.h"
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tw::sink {
@@ -57,6 +59,11 @@ class RecordTarget : public Output {
     [[nodiscard]] virtual int error() const = 0;
     /// Records, or packets.
     [[nodiscard]] virtual std::uint64_t lost() const = 0;
+
+    /// What became of records on their way there; nothing: it is no bus.
+    [[nodiscard]] virtual std::optional<record::BusTotals> bus_totals() const {
+        return std::nullopt;
+    }
 
     [[nodiscard]] bool failed() const { return error() != 0; }
 };

@@ -110,11 +110,23 @@ class Blocks final : public Units {
     }
 
     [[nodiscard]] bool foreign(int file) const override {
-        constexpr std::string_view kMagic{"\x0a\x0d\x0d\x0a"};
-        std::array<char, kMagic.size()> first{};
+        constexpr std::size_t kOrderAt = 8; // behind the type and the length of a section's head
+        const std::string own = head();
+        std::string first(own.size(), '\0');
         const ssize_t read = ::pread(file, first.data(), first.size(), 0);
-        return read > 0 &&
-               !kMagic.starts_with(std::string_view{first.data(), static_cast<std::size_t>(read)});
+        first.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+        // The type reads the same in either order of bytes: what follows the length tells them apart.
+        const auto is_same = [&](std::size_t at) {
+            const std::string_view mine = std::string_view{own}.substr(at, sizeof(std::uint32_t));
+            return first.size() < at ||
+                   mine.starts_with(std::string_view{first}.substr(at, sizeof(std::uint32_t)));
+        };
+        const bool is_ours = is_same(0) && is_same(kOrderAt);
+        // More than a head that was cut short, and nothing whole: somebody else's, in whatever state.
+        const auto section = PcapngBlock::read(own);
+        const bool is_broken =
+            section && first.size() >= section->size && whole_capture_bytes(file) == 0;
+        return !is_ours || is_broken;
     }
 
     [[nodiscard]] std::string loss(const Loss& loss, std::int64_t now) const override {

@@ -1,9 +1,11 @@
 #include "proxy/sink/world_demo.h"
 
 #include "proxy/record/snapshot_names.h"
+#include "proxy/sink/demo_seven.h"
 #include "snapshot/objects.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace tw::sink {
@@ -71,7 +73,11 @@ snapshot::SnapshotView WorldDemo::playable(const record::SnapshotRecord& world) 
 
 snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
     const snapshot::SnapshotView items = playable(world);
-    if (items.size() <= snapshot::kMaxItems && items.size_bytes() <= snapshot::kMaxSnapshotBytes) {
+    const DemoRoom own = record::dialect_of(world) == snapshot::Dialect::seven
+                             ? SevenDemoItems::room_of(world.roster)
+                             : DemoRoom{};
+    if (items.size() + own.items <= snapshot::kMaxItems &&
+        items.size_bytes() + own.bytes <= snapshot::kMaxSnapshotBytes) {
         return items;
     }
     order_.resize(items.size());
@@ -83,8 +89,8 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
     };
     std::ranges::stable_sort(order_, {}, rank);
     constexpr std::size_t kHead = 8; // of a snapshot, and of each item beside its ints
-    std::size_t bytes = kHead;
-    std::size_t count = 0;
+    std::size_t bytes = kHead + own.bytes;
+    std::size_t count = own.items;
     std::erase_if(order_, [&](std::size_t item) {
         const std::size_t size = kHead + items[item].data.size_bytes();
         const bool fits =
@@ -103,22 +109,30 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
     return fitting_.view();
 }
 
-WorldDemo::Game& WorldDemo::game_of(const record::WorldRecord& world) {
+bool WorldDemo::evict_idle(const record::RecordHead& now) {
+    // One capture behind another may begin earlier.
+    const auto silence = [&](const auto& each) { return std::abs(now.time - each.second.heard); };
+    const auto idlest = std::ranges::max_element(games_, {}, silence);
+    if (idlest == games_.end() || silence(*idlest) < kIdle) {
+        return false;
+    }
+    record::SessionRecord end{.head = {.time = now.time, .session = idlest->second.number},
+                              .event = record::SessionEvent::close};
+    demos_.on_record(&end);
+    games_.erase(idlest);
+    return true;
+}
+
+WorldDemo::Game* WorldDemo::game_of(const record::WorldRecord& world) {
     auto known = games_.find(world.server);
     if (known == games_.end()) {
-        if (games_.size() >= kMaxServers) {
-            const auto oldest = std::ranges::min_element(
-                games_, {}, [](const auto& each) { return each.second.shown; });
-            record::SessionRecord end{
-                .head = {.time = world.head.time, .session = oldest->second.number},
-                .event = record::SessionEvent::close};
-            demos_.on_record(&end);
-            games_.erase(oldest);
+        if (games_.size() >= kMaxServers && !evict_idle(world.head)) {
+            return nullptr;
         }
         known = games_.emplace(world.server, Game{.number = ++numbers_}).first;
     }
-    known->second.shown = ++shown_;
-    return known->second;
+    known->second.heard = world.head.time;
+    return &known->second;
 }
 
 void WorldDemo::take(const record::WorldRecord& world) {
@@ -128,7 +142,12 @@ void WorldDemo::take(const record::WorldRecord& world) {
         return;
     }
     const snapshot::Dialect dialect = record::dialect_of(world.shown);
-    Game& game = game_of(world);
+    Game* const place = game_of(world);
+    if (place == nullptr) {
+        ++worlds_;
+        return;
+    }
+    Game& game = *place;
     if (game.run != world.run || game.dialect != dialect) {
         game.run = world.run;
         game.dialect = dialect;
@@ -148,7 +167,7 @@ void WorldDemo::take(const record::WorldRecord& world) {
 }
 
 WorldDemoLosses WorldDemo::losses() const {
-    return {.items = items_, .ticks = ticks_, .demos = demos_.losses()};
+    return {.items = items_, .ticks = ticks_, .worlds = worlds_, .demos = demos_.losses()};
 }
 
 } // namespace tw::sink

@@ -16,8 +16,9 @@ namespace tw::sink {
 
 /// What the demos of worlds could not hold.
 struct WorldDemoLosses {
-    std::uint64_t items = 0; ///< beyond what a snapshot can be
-    std::uint64_t ticks = 0; ///< that lack some
+    std::uint64_t items = 0;  ///< beyond what a snapshot can be
+    std::uint64_t ticks = 0;  ///< that lack some
+    std::uint64_t worlds = 0; ///< of servers beyond those that may have demos at one time
     DemoLosses demos{};
 };
 
@@ -39,17 +40,22 @@ class WorldDemo final : public record::RecordSink {
   private:
     /// A server's.
     struct Game {
-        std::uint32_t number = 0; ///< that its demos have as session
-        std::uint64_t shown = 0;  ///< shown_ at its last world
+        std::uint32_t number = 0;    ///< that its demos have as session
+        record::Timestamp heard = 0; ///< when its last world was
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< of its worlds
         std::uint64_t ordinal = 0;                          ///< in the run
     };
 
-    /// More servers at one time have no demo each: the one that was silent longest gives its place away.
+    /// More servers at one time have no demos. One that was silent for kIdle gives its place to
+    /// another: as long as its players are in reach, it is never.
     static constexpr std::size_t kMaxServers = 64;
+    static constexpr record::Timestamp kIdle = 10'000'000'000;
 
-    [[nodiscard]] Game& game_of(const record::WorldRecord& world);
+    /// Null: there is no room.
+    [[nodiscard]] Game* game_of(const record::WorldRecord& world);
+    /// Ends the demo of the server that was silent longest, if it was for kIdle.
+    [[nodiscard]] bool evict_idle(const record::RecordHead& now);
     void take(const record::WorldRecord& world);
     /// The items that a player of the demo's kind knows.
     [[nodiscard]] snapshot::SnapshotView playable(const record::SnapshotRecord& world);
@@ -58,12 +64,12 @@ class WorldDemo final : public record::RecordSink {
     DemoSink demos_;
     std::map<std::string, Game, std::less<>> games_; ///< by server
     std::uint32_t numbers_ = 0;
-    std::uint64_t shown_ = 0; ///< worlds
     snapshot::Snapshot playable_;
     snapshot::Snapshot fitting_;
     std::vector<std::size_t> order_; ///< of the items at hand: places in the world
     std::uint64_t items_ = 0;
     std::uint64_t ticks_ = 0;
+    std::uint64_t worlds_ = 0; ///< that found no room
 };
 
 } // namespace tw::sink

@@ -86,6 +86,60 @@ TEST_CASE("a demo is a session: its map, snapshots and messages, by its own cloc
     }
 }
 
+TEST_CASE("what pads a demo's message is no tuning of 0.7") {
+    struct Row {
+        const char* name;
+        int ints;
+        int bytes; ///< of the message
+        int read;  ///< tunings
+    };
+
+    // The number of the message is a byte; of its ints all but the last have two bytes or one.
+    const Row rows[] = {
+        {"as many as its version has, and a byte of padding", 44, 63, 44},
+        {"as many, and none", 44, 64, 44},
+        {"one more, laser_damage, and no padding", 45, 64, 45},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        test::MessageBuilder tunings = test::message("sv_tune_params", wire::Dialect::seven);
+        for (int i = 0; i < row.ints; ++i) {
+            tunings.number(i < row.bytes - 1 - row.ints ? 1000 : 1);
+        }
+        REQUIRE(tunings.bytes().size() == static_cast<std::size_t>(row.bytes));
+        auto header = test::demo_header(sink::demo::kSevenVersion);
+        header.net_version = sink::demo::kSevenNetVersion;
+        Bytes demo = sink::DemoEncoder::head(header, {});
+        sink::DemoEncoder encoder{header.version, snapshot::Dialect::seven};
+        REQUIRE(encoder.snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
+        REQUIRE(sink::DemoEncoder::message(tunings.bytes(), demo));
+
+        class Tunings final : public record::RecordSink {
+          public:
+            void on_record(const record::Record& record) override {
+                const auto* const* const it = std::get_if<const record::MessageRecord*>(&record);
+                if (it != nullptr && (*it)->name == "sv_tune_params") {
+                    for (const auto& value : (*it)->values) {
+                        names.emplace_back(value.name);
+                    }
+                }
+            }
+
+            std::vector<std::string> names;
+        } read;
+
+        test::FakeMaps maps;
+        std::atomic<std::uint32_t> numbers{0};
+        inspect::Inspector inspector{{}, maps, read, numbers};
+        const auto head = capture::decode_demo_head(demo);
+        REQUIRE(head.has_value());
+        const auto end = capture::play_demo(*head, "a.demo", inspector);
+        CHECK(end.error.code == capture::DemoErrc::none);
+        REQUIRE(read.names.size() == static_cast<std::size_t>(row.read));
+        CHECK((read.names[30] == "laser_damage") == (row.read == 45));
+    }
+}
+
 TEST_CASE("every finding of demos is found by what it describes") {
     struct Row {
         FindingId id;

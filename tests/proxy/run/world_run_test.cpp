@@ -82,6 +82,49 @@ TEST_CASE("worlds are the same, however many threads decode") {
     }
 }
 
+TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
+    Lines lines;
+    run::WorldRun worlds{{.records = &lines}, 1};
+    const auto tell = [&](game::Input::Kind kind, std::uint32_t session, snapshot::Tick tick,
+                          const snapshot::SnapshotView& items) {
+        game::Input it{.kind = kind, .time = tick * kTick, .session = session};
+        it.server = "127.0.0.1:8303";
+        it.tick = tick;
+        it.items = items;
+        worlds.queue(0).on_input(it);
+    };
+    for (const std::uint32_t session : {1U, 2U}) {
+        tell(game::Input::Kind::open, session, 100, {});
+    }
+    for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
+        for (const std::uint32_t session : {1U, 2U}) {
+            // A pickup of its own in each tick, which stands elsewhere for each.
+            const auto items = test::to_snapshot({{{4, static_cast<std::uint16_t>(tick)},
+                                                   {static_cast<std::int32_t>(session), 2, 0, 0}}});
+            tell(game::Input::Kind::snapshot, session, tick, items.view());
+        }
+    }
+    tell(game::Input::Kind::close, 1, 160, {});
+    tell(game::Input::Kind::close, 2, 160, {});
+    worlds.finish();
+    std::uint64_t told = 0;
+    std::uint64_t written = 0;
+    for (std::size_t at = 0; (at = lines.text.find("world.views_differ", at)) != std::string::npos;
+         ++at) {
+        const std::string line = lines.text.substr(at, lines.text.find('\n', at) - at);
+        const std::size_t left_out = line.find(R"("left_out":)");
+        // One that says how many were left out when all is over is not a finding itself.
+        told += line.find(R"("tick":)") != std::string::npos ? 1U : 0U;
+        told += left_out == std::string::npos ? 0 : std::stoull(line.substr(left_out + 11));
+        ++written;
+    }
+    const auto all = worlds.take_result().totals.findings;
+    const auto found = all[static_cast<std::size_t>(record::FindingId::world_views_differ)];
+    CHECK(found > 2);
+    CHECK(told == found);
+    CHECK(written < found);
+}
+
 TEST_CASE("worlds that only the page wants are made while somebody looks") {
     admin::Feed feed{1};
     run::WorldRun worlds{{.page = &feed, .for_page_only = true}, 1};

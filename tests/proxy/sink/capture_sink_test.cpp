@@ -168,6 +168,45 @@ TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks")
     CHECK(content(file).size() == text.size()); // and it is as it was
 }
 
+TEST_CASE(
+    "a capture that is not gone on in stays as it was; a head that was cut short is made anew") {
+    const std::string own = sink::capture_units().head();
+    // The other order of bytes, as tools on such machines write it; its first word reads the same.
+    std::string big{"\x0a\x0d\x0d\x0a\0\0\0\x1c\x1a\x2b\x3c\x4d\0\1\0\0", 16};
+    big += std::string(8, '\xff') + std::string{"\0\0\0\x1c", 4};
+    std::string torn = own.substr(0, 28);
+    torn[4] = '\x7f'; // longer than the file
+
+    struct Row {
+        const char* name;
+        std::string bytes;
+        bool refused;
+    };
+
+    const Row rows[] = {
+        {"big-endian", big, true},
+        {"big-endian, cut short", big.substr(0, 10), true},
+        {"nothing whole in it", torn + std::string(40, 'x'), true},
+        {"a head that was cut short", own.substr(0, 9), false},
+        {"less than a type", own.substr(0, 3), false},
+        {"nothing", "", false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const test::FilledFolder folder;
+        const auto path = folder.path() / "a.pcapng";
+        std::ofstream{path, std::ios::binary} << row.bytes;
+        if (row.refused) {
+            CHECK_THROWS_AS((Recording{capture_in(path), Recording::Begin::behind}),
+                            std::runtime_error);
+            CHECK((content(path) == row.bytes));
+        } else {
+            { const Recording recording{capture_in(path), Recording::Begin::behind}; }
+            CHECK((content(path) == own));
+        }
+    }
+}
+
 TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as a whole") {
     const test::FilledFolder folder;
     const auto path = folder.path() / "a.pcapng";

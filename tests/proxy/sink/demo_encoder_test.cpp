@@ -125,6 +125,15 @@ TEST_CASE("a snapshot that no demo can hold is refused, and leaves no trace") {
     // Each int takes five bytes.
     const Items large{{{40, 1}, std::vector<std::int32_t>(14'000, INT32_MAX)}};
     CHECK(put(encoder, 12, large) == "refused");
+    Items many;
+    for (std::uint16_t id = 0; id <= snapshot::kMaxItems; ++id) {
+        many[{40, id}] = {};
+    }
+    CHECK(put(encoder, 12, many) == "refused");
+    many.erase(many.begin());
+    many[{40, 1}] =
+        std::vector<std::int32_t>(14'335); // small in a file, and too large for a player
+    CHECK(put(encoder, 12, many) == "refused");
     CHECK(put(encoder, 12, kFirst) == "a2");
     Bytes out;
     CHECK_FALSE(DemoEncoder::message(Bytes(65'536, std::byte{0x7f}), out));

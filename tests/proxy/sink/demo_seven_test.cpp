@@ -195,7 +195,9 @@ TEST_CASE("who is told of stands in each snapshot; what no server sends is not t
         tell("sv_client_drop", {{.name = "client_id", .integer = id}});
     }
     tell("sv_team", {{.name = "client_id", .integer = 3}, {.name = "team", .integer = -1}});
-    tell("sv_tune_params", {{.name = "a", .integer = 1000}});
+    tell("sv_tune_params", {{.name = "laser_damage", .integer = 500}, // not of 0.7
+                            {.name = "a", .integer = 1000},
+                            {.name = "b", .integer = 2000}});
     snapshot::Snapshot from;
     from.append({10, 3}, Ints(22));
     from.append({13, 9}, Ints(58, 7)); // only demos have it
@@ -221,6 +223,7 @@ TEST_CASE("who is told of stands in each snapshot; what no server sends is not t
     CHECK(info[57] == 105);
     CHECK(to.view()[2].data[1] == 1);
     CHECK(to.view()[3].data[0] == 1000);
+    CHECK(to.view()[3].data[1] == 2000);
     tell("sv_client_drop", {{.name = "client_id", .integer = 3}});
     items.add({}, nullptr, to);
     CHECK(to.view().size() == 1);

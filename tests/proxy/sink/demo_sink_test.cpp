@@ -202,6 +202,9 @@ TEST_CASE("a demo for vanilla has nothing that it does not know") {
                       {{9, 16}, std::vector<std::int32_t>(22, 0)},
                       {{10, 0}, {0, 3, 0, 0, 0}},
                       {{10, 1}, {0, 16, 0, 0, 0}},
+                      {{10, 17}, {0, 3, 0, 0, 0}},
+                      {{11, 15}, std::vector<std::int32_t>(17, 0)},
+                      {{11, 16}, std::vector<std::int32_t>(17, 0)},
                       {{0x7fff, 1}, {7}}};
     stage.script().snap(10, kNoBase, items);
     stage.script().snap(12, 10, kSecond);
@@ -211,7 +214,7 @@ TEST_CASE("a demo for vanilla has nothing that it does not know") {
     REQUIRE(files.size() == 1);
     CHECK(header_of(files[0]).version == 4);
     const auto lines = lines_of(files[0]);
-    CHECK(std::count(lines.begin(), lines.end(), "snapshot 10<--1 ok 3") == 1);
+    CHECK(std::count(lines.begin(), lines.end(), "snapshot 10<--1 ok 4") == 1);
     CHECK(std::count(lines.begin(), lines.end(), "message s2c sv_emoticon #0") == 1);
 }
 

@@ -259,3 +259,32 @@ TEST_CASE("who empties the file while it is open finds what comes at its beginni
     file.write("two\n");
     CHECK(read_text(folder.file("records")) == "two\n");
 }
+
+TEST_CASE("a capture that goes on in another pipe has its head there, and whole blocks in both") {
+    const TemporaryFolder folder;
+    const std::string head = capture_units().head();
+    // A section's head is a block, and of many bytes that look like a line's end.
+    const std::string block{"\x06\0\0\0\x14\0\0\0a\nb\n\n\n\nc\x14\0\0\0", 20};
+    std::array<int, 2> readers{};
+    for (const std::size_t i : {0U, 1U}) {
+        const std::string path = folder.file("pipe" + std::to_string(i));
+        REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+        readers.at(i) = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    }
+    {
+        FileOutput file{folder.file("pipe0"), capture_units()};
+        file.write(block);
+        file.go_on_in(FileOutput::open_again(folder.file("pipe1")));
+        file.write(block + block);
+    }
+    const auto read_all = [](int reader) {
+        std::array<char, 4096> text{};
+        const ssize_t read = ::read(reader, text.data(), text.size());
+        ::close(reader);
+        return std::string{text.data(), static_cast<std::size_t>(std::max<ssize_t>(read, 0))};
+    };
+    const std::string first = read_all(readers[0]);
+    const std::string second = read_all(readers[1]);
+    CHECK((first == head + block));
+    CHECK((second == head + block + block));
+}

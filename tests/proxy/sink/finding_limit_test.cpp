@@ -1,7 +1,9 @@
 #include "proxy/sink/finding_limit.h"
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -65,4 +67,65 @@ TEST_CASE(
                           "2:snapshot.crc_mismatch@3", "2:snapshot.crc_mismatch@2",
                           "2:snapshot.crc_mismatch@13", "other", "1:snapshot.crc_mismatch@26+5",
                           "1:inspect.gap@26+1", "other", "1:snapshot.crc_mismatch@26", "other"});
+}
+
+TEST_CASE("what was left out is written at the end, and when a session is said to be over") {
+    Seen seen;
+    sink::FindingLimit limit{seen};
+    const auto find = [&](std::uint32_t session, std::int64_t tenths) {
+        const record::FindingRecord finding{
+            .head = {.time = tenths * 100'000'000, .session = session},
+            .id = FindingId::world_views_differ};
+        limit.on_record(&finding);
+    };
+    for (const std::uint32_t session : {3U, 2U, 1U}) {
+        find(session, 10);
+        find(session, 11);
+        find(session, 12);
+    }
+    limit.end_session({.time = 1'500'000'000, .session = 2});
+    limit.finish();
+    limit.finish(); // nothing is left
+    find(1, 13);
+    CHECK(seen.all ==
+          std::vector<std::string>{"3:world.views_differ@10", "2:world.views_differ@10",
+                                   "1:world.views_differ@10", "2:world.views_differ@15+2",
+                                   "1:world.views_differ@12+2", "3:world.views_differ@12+2",
+                                   "1:world.views_differ@13"});
+}
+
+TEST_CASE("sessions whose end nobody tells of leave no more behind than there is room for") {
+    constexpr std::uint32_t kMany = 70'000; // more than are kept
+    std::size_t came = 0;
+    std::uint64_t left_out = 0;
+    const auto count = [&](const record::FindingRecord& finding) {
+        ++came;
+        left_out += finding.left_out.value_or(0);
+    };
+
+    class Counted final : public record::RecordSink {
+      public:
+        explicit Counted(std::function<void(const record::FindingRecord&)> count)
+            : count_{std::move(count)} {}
+
+        void on_record(const record::Record& record) override {
+            count_(*std::get<const record::FindingRecord*>(record));
+        }
+
+      private:
+        std::function<void(const record::FindingRecord&)> count_;
+    } counted{count};
+
+    sink::FindingLimit limit{counted};
+    for (std::uint32_t session = 1; session <= kMany; ++session) {
+        for (int i = 0; i < 3; ++i) { // within a second, and another session a millisecond later
+            const record::FindingRecord finding{
+                .head = {.time = session * 1'000'000LL, .session = session},
+                .id = FindingId::inspect_gap};
+            limit.on_record(&finding);
+        }
+    }
+    limit.finish();
+    CHECK(came == 2 * kMany); // the first one, and how many there were besides
+    CHECK(left_out == 2 * std::uint64_t{kMany});
 }

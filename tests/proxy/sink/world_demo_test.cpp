@@ -5,6 +5,7 @@
 #include "tests/support/record_log.h"
 #include "tests/support/snapshot_messages.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <vector>
@@ -20,12 +21,32 @@ namespace {
 class Stage {
   public:
     void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1, bool complete = true,
-              std::string_view server = "a:1") {
+              std::string_view server = "a:1", record::Timestamp time = 0) {
         const auto shown = test::to_snapshot(items);
         const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
-        record::WorldRecord world{
-            .tick = tick, .server = server, .run = run, .complete = complete, .map = &map};
+        record::WorldRecord world{.head = {.time = time},
+                                  .tick = tick,
+                                  .server = server,
+                                  .run = run,
+                                  .complete = complete,
+                                  .map = &map};
         world.shown = {.tick = tick, .rebuilt = true, .items = shown.view(), .types = &types_};
+        demos_.on_record(&world);
+    }
+
+    /// A world of a server of 0.7 alone.
+    void show_seven(snapshot::Tick tick, const Items& items, const record::Roster& roster) {
+        const auto shown = test::to_snapshot(items);
+        const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
+        record::TypeNames types;
+        types.begin(snapshot::Dialect::seven);
+        record::WorldRecord world{.tick = tick, .server = "a:1", .run = 1, .map = &map};
+        world.complete = true;
+        world.shown = {.tick = tick,
+                       .rebuilt = true,
+                       .items = shown.view(),
+                       .types = &types,
+                       .roster = &roster};
         demos_.on_record(&world);
     }
 
@@ -92,14 +113,31 @@ TEST_CASE("servers whose worlds come in turn have a demo each") {
     CHECK(stage.losses().demos.snapshots == 0);
 }
 
-TEST_CASE("no more servers are kept than there may be demos at one time") {
+TEST_CASE("one more server than may have demos costs the others nothing, and is counted") {
+    Stage stage;
+    constexpr int kServers = 65;
+    for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
+        for (int server = 0; server < kServers; ++server) {
+            stage.show(tick, kSome, 1, true, "server:" + std::to_string(server),
+                       std::int64_t{tick} * 20'000'000);
+        }
+    }
+    const auto demos = stage.end();
+    CHECK(demos.size() == kServers - 1);
+    CHECK(std::ranges::all_of(demos, [](const auto& lines) { return lines.size() == 5; }));
+    CHECK(stage.losses().worlds == 5);
+}
+
+TEST_CASE("a server that was silent for ten seconds gives its place to another") {
     Stage stage;
     for (int server = 0; server < 100; ++server) {
         for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
-            stage.show(tick, kSome, 1, true, "server:" + std::to_string(server));
+            stage.show(tick, kSome, 1, true, "server:" + std::to_string(server),
+                       server * 1'000'000'000LL);
         }
     }
     CHECK(stage.end().size() == 100);
+    CHECK(stage.losses().worlds == 0);
 }
 
 TEST_CASE("what is more than a snapshot holds is left out in order, and counted") {
@@ -134,4 +172,32 @@ TEST_CASE("a snapshot of a demo has no more bytes than a server's") {
     REQUIRE(demos.size() == 1);
     CHECK(stage.losses().items > 0);
     CHECK(stage.losses().ticks == 2);
+}
+
+TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it") {
+    Items many;
+    for (std::uint16_t i = 0; i < 1100; ++i) {
+        many[{4, i}] = {i, i, 0}; // pickups
+    }
+    record::Roster roster;
+    constexpr std::uint16_t kPlayers = 64;
+    for (std::uint16_t client = 0; client < kPlayers; ++client) {
+        roster.put(client, {});
+    }
+    roster.put(200, {}); // no client of 0.7
+    Stage stage;
+    stage.show_seven(100, many, roster);
+    stage.show_seven(102, many, roster);
+    Items large;
+    for (std::uint16_t i = 0; i < 600; ++i) {
+        large[{60, i}] = std::vector<std::int32_t>(24, i); // a mod's
+    }
+    stage.show_seven(104, large, roster);
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(demos.front().size() == 3);
+    CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
+    CHECK(stage.losses().items ==
+          2 * (1100 + kPlayers - 1024) + 600 - (65536 - 8 - 64 * 240) / 104);
+    CHECK(stage.losses().demos.snapshots == 0);
 }
