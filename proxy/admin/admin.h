@@ -94,7 +94,7 @@ class Admin {
 
   private:
     /// To whom workers call that there is something to show.
-    void listen(std::function<void()> listener) {
+    void listen(std::function<void()> listener) const {
         if (Feed* const feed = desk_.sources.view.feed; feed != nullptr) {
             feed->bell.set_listener(std::move(listener));
         }

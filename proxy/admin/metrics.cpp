@@ -265,6 +265,26 @@ void add_snapshots(Families& out, const View& view) {
     }
 }
 
+void add_bus(Families& out, const record::BusTotals& totals) {
+    std::string_view last;
+    MetricFamily* family = nullptr;
+    for (const record::BusRow& row : record::bus_rows()) {
+        const bool counts = row.kind == record::BusNumber::counter;
+        if (row.metric != last) {
+            family = &out.add(row.metric, counts ? MetricType::Counter : MetricType::Gauge,
+                              row.sentence);
+            last = row.metric;
+        }
+        ClientMetric metric;
+        if (!row.result.empty()) {
+            metric.label.push_back(result_label(row.result));
+        }
+        (counts ? metric.counter.value : metric.gauge.value) =
+            static_cast<double>(totals.*row.value);
+        family->metric.push_back(std::move(metric));
+    }
+}
+
 } // namespace
 
 std::string metrics_text(const State& state) {
@@ -280,6 +300,9 @@ std::string metrics_text(const State& state) {
                      state.http_turned_away);
     families.counter("records_lost_total", "Records that could not be written.",
                      state.recording.lost);
+    if (state.recording.bus) {
+        add_bus(families, *state.recording.bus);
+    }
     if (state.inspecting) {
         add_traffic(families, state.view.totals);
         add_snapshots(families, state.view);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/admin/board.h"
+#include "proxy/record/bus_totals.h"
 #include "proxy/relay/counters.h"
 
 #include <array>
@@ -72,6 +73,7 @@ struct RecordingState {
     std::string output{}; ///< empty: nowhere
     bool failed = false;
     std::uint64_t lost = 0;                   ///< records that could not be written
+    std::optional<record::BusTotals> bus{};   ///< nothing: they go to none
     std::optional<PageRecordingState> page{}; ///< nothing: the page records nothing
     bool has_flight = false;                  ///< there is a flight recorder
 };

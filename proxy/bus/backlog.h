@@ -36,6 +36,10 @@ class Backlog {
     virtual void settle(std::uint64_t line, std::uint64_t place) = 0;
 
     [[nodiscard]] virtual std::uint64_t settled() const = 0;
+
+    /// Whether what is not settled is there for the next run.
+    [[nodiscard]] virtual bool lasting() const { return false; }
+
     /// As settle was told last; nothing: nothing of it was ever published.
     [[nodiscard]] virtual std::optional<std::uint64_t> place() const = 0;
     /// The number of the last line; 0: there was none.

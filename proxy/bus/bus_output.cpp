@@ -82,13 +82,16 @@ void BusOutput::write(std::string_view block) {
     const std::string_view lines = without_repetitions(block, kept_);
     const auto begun = Clock::now();
     if (holds_) { // nobody who writes now can wait any longer
-        refused_ += sink::lines_in(lines);
-        return;
+        store_->mend();
+        if (!let_go()) {
+            refused_ += sink::lines_in(lines);
+            return;
+        }
     }
     while (!store_->has_room() || !store_->append(lines)) {
         publisher_->wake(work_);
         if (Clock::now() - begun >= patience_.full) {
-            held_ = lines; // until on_time finds room for it
+            held_ = lines; // until there is room for it
             holds_ = true;
             return;
         }
@@ -98,14 +101,19 @@ void BusOutput::write(std::string_view block) {
     publisher_->wake(work_);
 }
 
+/// What is held goes first. False: there is no room for it yet.
+bool BusOutput::let_go() {
+    if (holds_ && store_->has_room() && store_->append(held_)) {
+        holds_ = false;
+    }
+    return !holds_;
+}
+
 void BusOutput::on_time(Clock::time_point now) {
     if (now - looked_ >= kMend) {
         looked_ = now;
         store_->mend();
-        if (holds_ && store_->append(held_)) {
-            holds_ = false;
-        }
-        if (!holds_) {
+        if (let_go()) {
             tell_of_loss();
         }
     }
@@ -147,6 +155,7 @@ void BusOutput::finish() {
     if (holds_ && !store_->append(held_)) {
         refused_ += sink::lines_in(held_);
     }
+    tell_of_loss(); // also of a file that is read, of which nobody tells the time
     publisher_->finish(patience_.end);
     const std::uint64_t waiting = store_->last() - store_->settled();
     if (waiting == 0) {
@@ -166,6 +175,19 @@ int BusOutput::error() const {
 
 std::uint64_t BusOutput::lost() const {
     return refused_ + store_->given_up() + publisher_->totals().refused;
+}
+
+std::optional<record::BusTotals> BusOutput::bus_totals() const {
+    const PublishTotals& totals = publisher_->totals();
+    const std::uint64_t connections = totals.connections;
+    const std::uint64_t settled = store_->settled(); // first: the other one only grows
+    return record::BusTotals{.published = totals.published,
+                             .acknowledged = totals.acknowledged,
+                             .dropped = lost(),
+                             .waiting = store_->last() - settled,
+                             .waiting_bytes = store_->bytes(),
+                             .reconnects = connections == 0 ? 0 : connections - 1,
+                             .connected = totals.connected ? 1U : 0U};
 }
 
 } // namespace tw::bus

@@ -62,6 +62,8 @@ class BusOutput final : public sink::RecordTarget {
 
     [[nodiscard]] std::uint64_t lost() const override;
 
+    [[nodiscard]] std::optional<record::BusTotals> bus_totals() const override;
+
   private:
     struct Work {
         std::optional<SpoolFolder> folder;
@@ -69,6 +71,7 @@ class BusOutput final : public sink::RecordTarget {
         std::optional<Publisher> publisher;
     };
 
+    [[nodiscard]] bool let_go();
     void tell_of_loss();
 
     std::string path_;

@@ -117,7 +117,7 @@ int CollectedFiles::append(const std::string& batch,
         error = write(each->first, each->second);
     }
     if (error != 0) {
-        take_back();
+        std::ignore = take_back(); // or later, by whoever asks what is unfinished
     }
     return error;
 }
@@ -128,21 +128,36 @@ void CollectedFiles::keep() {
     std::ignore = ::ftruncate(journal_, 0);
 }
 
-void CollectedFiles::take_back() {
-    for (const auto& [name, size] : sizes_) {
-        const std::string path = (folder_ / name).string();
-        const auto facts = disk_->facts(path);
-        if (!facts || facts->size <= size) {
-            continue;
-        }
-        if (size == 0) {
-            std::ignore = disk_->remove(path);
-        } else if (const int file = disk_->open(path, sink::Disk::How::append); file >= 0) {
-            std::ignore = disk_->truncate(file, size);
-            disk_->close(file);
-        }
+/// Back to this size; what was not there before goes.
+int CollectedFiles::cut(const std::string& name, std::uint64_t size) {
+    const std::string path = (folder_ / name).string();
+    errno = 0;
+    const auto facts = disk_->facts(path);
+    if (!facts || facts->size <= size) {
+        return facts || errno == ENOENT || errno == ENOTDIR ? 0 : errno;
     }
-    keep();
+    if (size == 0) {
+        return disk_->remove(path) ? 0 : errno;
+    }
+    const int file = disk_->open(path, sink::Disk::How::append);
+    if (file < 0) {
+        return errno;
+    }
+    const int error = disk_->truncate(file, size) ? 0 : errno;
+    disk_->close(file);
+    return error;
+}
+
+int CollectedFiles::take_back() {
+    int error = 0;
+    for (const auto& [name, size] : sizes_) {
+        const int failed = cut(name, size);
+        error = error == 0 ? failed : error;
+    }
+    if (error == 0) {
+        keep();
+    }
+    return error;
 }
 
 } // namespace tw::bus

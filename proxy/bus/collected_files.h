@@ -27,19 +27,21 @@ class CollectedFiles {
     [[nodiscard]] const std::string& unfinished() const { return batch_; }
 
     /// Appends these texts to the files of these names in the folder; folders are made. Returns 0, or
-    /// errno: then nothing is changed.
+    /// errno: then nothing is changed, or the batch is unfinished.
     [[nodiscard]] int append(const std::string& batch,
                              const std::map<std::string, std::string>& texts);
 
     /// The batch counts.
     void keep();
-    /// It does not: takes it back.
-    void take_back();
+    /// It does not: takes it back. Returns 0, or errno: then something of it is there still, and it stays
+    /// unfinished.
+    [[nodiscard]] int take_back();
 
   private:
     void read_journal();
     [[nodiscard]] int write_journal();
     [[nodiscard]] int write(const std::string& name, std::string_view text);
+    [[nodiscard]] int cut(const std::string& name, std::uint64_t size);
 
     std::filesystem::path folder_;
     sink::Disk* disk_;

@@ -1,6 +1,7 @@
 #include "proxy/bus/collector.h"
 
 #include "proxy/bus/run_id.h"
+#include "proxy/bus/subjects.h"
 
 #include <chrono>
 #include <string_view>
@@ -51,6 +52,26 @@ class FetchedList {
 
 } // namespace
 
+std::string batch_name(const std::string& stream, const std::string& consumer,
+                       const std::string& id) {
+    return fmt::format("{}.{}.{}", stream, consumer, id);
+}
+
+std::optional<CommitLog::Options> log_of(const std::string& batch) {
+    const auto first = batch.find('.');
+    const auto second = batch.find('.', first == std::string::npos ? first : first + 1);
+    if (second == std::string::npos) {
+        return std::nullopt;
+    }
+    std::string stream = batch.substr(0, first);
+    std::string consumer = batch.substr(first + 1, second - first - 1);
+    if (!is_subject_token(stream) || !is_subject_token(consumer)) {
+        return std::nullopt;
+    }
+    return CommitLog::Options{
+        .stream = std::move(stream), .consumer = std::move(consumer), .sought = batch};
+}
+
 void Collector::complain(const std::string& what) {
     if (complaint_ != what) {
         spdlog::warn("records cannot be collected: {}; trying again", what);
@@ -90,20 +111,33 @@ Tried<NatsSubscription> Collector::subscribe(const Link& link) const {
     return NatsSubscription{made};
 }
 
-/// Of a batch whose end nobody knows: the log does.
-Tried<void> Collector::recover(CommitLog& log) {
+Tried<void> Collector::take_back() {
+    if (const int error = sink_->take_back(); error != 0) {
+        return tl::unexpected{fmt::format("what does not count cannot be taken back: {}",
+                                          std::generic_category().message(error))};
+    }
+    return {};
+}
+
+/// Of a batch whose end nobody knows: its log does.
+Tried<void> Collector::recover(const Link& link) {
     const std::string batch = sink_->unfinished();
     if (batch.empty()) {
         return {};
     }
-    if (auto fenced = log.fence(); !fenced) {
+    auto log = CommitLog::open(
+        link, log_of(batch).value_or(CommitLog::Options{
+                  .stream = options_.stream, .consumer = options_.consumer, .sought = batch}));
+    if (!log) {
+        return tl::unexpected{log.error()};
+    }
+    if (auto fenced = log->fence(); !fenced) {
         return fenced;
     }
-    if (log.has_batch(batch)) {
-        sink_->keep();
-    } else {
-        sink_->take_back();
+    if (!log->committed().found()) {
+        return take_back();
     }
+    sink_->keep();
     return {};
 }
 
@@ -112,15 +146,18 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
     if (!link) {
         return tl::unexpected{link.error()};
     }
-    if (auto there = (*link)->need_stream(options_.stream, {}); !there) {
-        return tl::unexpected{there.error()};
+    const auto stream = (*link)->need_stream(options_.stream, {});
+    if (!stream) {
+        return tl::unexpected{stream.error()};
     }
-    auto log = CommitLog::open(**link, options_.stream, options_.consumer);
+    if (auto recovered = recover(**link); !recovered) {
+        return recovered;
+    }
+    auto log = CommitLog::open(
+        **link,
+        {.stream = options_.stream, .consumer = options_.consumer, .created = stream->created});
     if (!log) {
         return tl::unexpected{log.error()};
-    }
-    if (auto recovered = recover(*log); !recovered) {
-        return recovered;
     }
     const auto subscription = subscribe(**link);
     if (!subscription) {
@@ -129,7 +166,7 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
     spdlog::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
     complaint_.clear();
     while (!stopped()) {
-        auto batch = fetch(**link, subscription->get(), *log);
+        auto batch = fetch(**link, subscription->get(), log->committed());
         if (!batch) {
             return tl::unexpected{batch.error()};
         }
@@ -154,7 +191,7 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
 
 /// What is there and nobody has written down yet.
 Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* subscription,
-                                         const CommitLog& log) {
+                                         const Committed& committed) const {
     Batch batch;
     FetchedList fetched;
     jsErrCode code{};
@@ -166,6 +203,13 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
     if (status != NATS_OK) {
         return tl::unexpected{link.describe(status)};
     }
+    const auto stream = link.need_stream(options_.stream, {});
+    if (!stream) {
+        return tl::unexpected{stream.error()};
+    }
+    if (stream->created != committed.created()) {
+        return tl::unexpected{fmt::format("the stream {} was made anew", options_.stream)};
+    }
     for (int i = 0; i < fetched.list.Count; ++i) {
         NatsMessage message{std::exchange(fetched.list.Msgs[i], nullptr)};
         jsMsgMetaData* data = nullptr;
@@ -173,7 +217,7 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
             continue;
         }
         const MessagePlace place{data};
-        if (log.contains(place->Sequence.Stream)) {
+        if (committed.contains(place->Sequence.Stream)) {
             std::ignore = natsMsg_Ack(message.get(), nullptr); // whoever did it did not say so
             continue;
         }
@@ -188,7 +232,7 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
 
 Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
     while (!batch.empty()) {
-        const std::string id = make_run_id();
+        const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
         NumberSet places;
         std::vector<Collected> records;
         for (const auto& [place, message] : batch) {
@@ -200,6 +244,10 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
         }
         const auto added = log.add(id, places);
         if (!added) {
+            for (const auto& [place, message] : batch) {
+                std::ignore =
+                    natsMsg_Nak(message.message.get(), nullptr); // where it hears us still
+            }
             return tl::unexpected{added.error()}; // whether it counts the next connection finds out
         }
         if (*added) {
@@ -207,9 +255,11 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
             taken_ += records.size();
             break;
         }
-        sink_->take_back();
+        if (auto taken_back = take_back(); !taken_back) {
+            return taken_back;
+        }
         for (auto each = batch.begin(); each != batch.end();) {
-            if (log.contains(each->first)) {
+            if (log.committed().contains(each->first)) {
                 std::ignore = natsMsg_Ack(each->second.message.get(), nullptr);
                 each = batch.erase(each);
             } else {

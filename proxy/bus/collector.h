@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,15 +29,15 @@ class BatchSink {
     BatchSink& operator=(BatchSink&&) = delete;
     virtual ~BatchSink() = default;
 
-    /// The batch of which it is not known whether it counts; empty: none.
+    /// The batch of which it is not known whether it counts, also of a process before this one; empty: none.
     [[nodiscard]] virtual std::string unfinished() const = 0;
     /// Writes a batch down. 0, or errno: then nothing of it is there.
     [[nodiscard]] virtual int write(const std::string& batch,
                                     const std::vector<Collected>& records) = 0;
     /// It counts.
     virtual void keep() = 0;
-    /// It does not.
-    virtual void take_back() = 0;
+    /// It does not. 0, or errno: then it stays unfinished.
+    [[nodiscard]] virtual int take_back() = 0;
 };
 
 struct CollectOptions {
@@ -70,11 +71,12 @@ class Collector {
     using Batch = std::map<std::uint64_t, Message>; ///< by place in the stream
 
     [[nodiscard]] Tried<void> serve(const std::function<bool()>& stopped);
-    [[nodiscard]] Tried<void> recover(CommitLog& log);
+    [[nodiscard]] Tried<void> recover(const Link& link);
     [[nodiscard]] Tried<NatsSubscription> subscribe(const Link& link) const;
-    [[nodiscard]] static Tried<Batch> fetch(const Link& link, natsSubscription* subscription,
-                                            const CommitLog& log);
+    [[nodiscard]] Tried<Batch> fetch(const Link& link, natsSubscription* subscription,
+                                     const Committed& committed) const;
     [[nodiscard]] Tried<void> write_down(CommitLog& log, Batch& batch);
+    [[nodiscard]] Tried<void> take_back();
     [[nodiscard]] static Tried<bool> at_end(const Link& link, natsSubscription* subscription,
                                             CommitLog& log);
     void complain(const std::string& what);
@@ -84,5 +86,11 @@ class Collector {
     std::uint64_t taken_ = 0;
     std::string complaint_; ///< the last one
 };
+
+/// The name of a batch says in which log it stands: STREAM.CONSUMER.ID.
+[[nodiscard]] std::string batch_name(const std::string& stream, const std::string& consumer,
+                                     const std::string& id);
+/// The log of a batch; nothing: it is no such name.
+[[nodiscard]] std::optional<CommitLog::Options> log_of(const std::string& batch);
 
 } // namespace tw::bus

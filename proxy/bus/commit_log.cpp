@@ -3,7 +3,8 @@
 #include "proxy/bus/publish_answer.h"
 #include "proxy/bus/run_id.h"
 
-#include <chrono>
+#include <charconv>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,26 +19,61 @@ constexpr std::int64_t kKept = 100'000;
 /// Of nats-server: another message is the last one.
 constexpr std::string_view kWrongLast = "wrong last sequence";
 
-} // namespace
-
-std::string commit_text(std::string_view id, const NumberSet& places) {
-    return fmt::format("{} {}", id, places.text());
+/// Up to the next blank, which goes, too.
+std::string_view take_word(std::string_view& text) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    return word;
 }
 
-Tried<CommitLog> CommitLog::open(const Link& link, const std::string& stream,
-                                 const std::string& consumer) {
-    const std::string name = stream + "-collected";
-    CommitLog log{link, name, fmt::format("{}.{}", name, consumer)};
-    if (auto made = log.make_stream(); !made) {
+} // namespace
+
+std::string commit_text(const Commit& commit) {
+    return fmt::format("{} {} {}", commit.batch, commit.created, commit.places.text());
+}
+
+std::optional<Commit> read_commit(std::string_view text) {
+    Commit commit{.batch = std::string{take_word(text)}};
+    const std::string_view created = take_word(text);
+    const char* const end = created.data() + created.size();
+    const auto parsed = std::from_chars(created.data(), end, commit.created);
+    auto places = NumberSet::read(text);
+    if (commit.batch.empty() || parsed.ec != std::errc{} || parsed.ptr != end || !places) {
+        return std::nullopt;
+    }
+    commit.places = *std::move(places);
+    return commit;
+}
+
+void Committed::take(std::string_view text) {
+    const auto commit = read_commit(text);
+    if (!commit) {
+        return;
+    }
+    found_ = found_ || commit->batch == sought_;
+    if (commit->created == created_) {
+        places_.insert(commit->places);
+    }
+}
+
+Tried<CommitLog> CommitLog::open(const Link& link, Options options) {
+    std::string stream = options.stream + "-collected";
+    std::string subject = fmt::format("{}.{}", stream, options.consumer);
+    CommitLog log{link, std::move(stream), std::move(subject),
+                  Committed{options.created, std::move(options.sought)}};
+    const auto made = log.make_stream();
+    if (!made) {
         return tl::unexpected{made.error()};
     }
+    log.made_ = *made;
     if (auto done = log.read_on(); !done) {
         return tl::unexpected{done.error()};
     }
     return log;
 }
 
-Tried<void> CommitLog::make_stream() const {
+/// When it is not there. Returns when it was made.
+Tried<std::int64_t> CommitLog::make_stream() const {
     const std::string subjects = stream_ + ".*";
     const char* subject = subjects.c_str();
     jsStreamConfig config;
@@ -56,24 +92,15 @@ Tried<void> CommitLog::make_stream() const {
     if (status == NATS_NOT_FOUND) {
         status = js_AddStream(&found, link_->stream_api(), &config, nullptr, &code);
     }
+    if (status != NATS_OK && code == JSStreamNameExistErr) { // another collector was faster
+        status = js_GetStreamInfo(&found, link_->stream_api(), stream_.c_str(), nullptr, &code);
+    }
     const JetStreamInfo info{found};
-    if (status != NATS_OK && code != JSStreamNameExistErr) {
+    if (status != NATS_OK) {
         return tl::unexpected{
             fmt::format("the stream {} cannot be made: {}", stream_, link_->describe(status))};
     }
-    return {};
-}
-
-void CommitLog::take(std::string_view text, std::uint64_t place) {
-    const auto blank = text.find(' ');
-    read_ = place;
-    if (blank == std::string_view::npos) {
-        return;
-    }
-    if (const auto places = NumberSet::read(text.substr(blank + 1))) {
-        done_.insert(*places);
-        batches_.emplace(text.substr(0, blank));
-    }
+    return info->Created;
 }
 
 Tried<void> CommitLog::read_on() {
@@ -104,8 +131,9 @@ Tried<void> CommitLog::read_on() {
         }
         const MessagePlace place{data};
         if (status == NATS_OK) {
-            take({natsMsg_GetData(next), static_cast<std::size_t>(natsMsg_GetDataLength(next))},
-                 place->Sequence.Stream);
+            committed_.take(
+                {natsMsg_GetData(next), static_cast<std::size_t>(natsMsg_GetDataLength(next))});
+            read_ = place->Sequence.Stream;
             more = place->NumPending != 0;
         }
     }
@@ -116,8 +144,25 @@ Tried<void> CommitLog::read_on() {
     return {};
 }
 
-Tried<bool> CommitLog::add(const std::string& id, const NumberSet& places) {
-    const std::string text = commit_text(id, places);
+/// What others added; an error where something is missing that was there.
+Tried<void> CommitLog::read_further() {
+    const std::uint64_t before = read_;
+    const auto made = make_stream();
+    if (!made) {
+        return tl::unexpected{made.error()};
+    }
+    if (auto done = read_on(); !done) {
+        return done;
+    }
+    if (*made != made_ || read_ == before) {
+        return tl::unexpected{fmt::format("{} was emptied or made anew", stream_)};
+    }
+    return {};
+}
+
+Tried<bool> CommitLog::add(const std::string& batch, const NumberSet& places) {
+    const std::string text =
+        commit_text({.batch = batch, .created = committed_.created(), .places = places});
     natsMsg* made = nullptr;
     natsStatus status = natsMsg_Create(&made, subject_.c_str(), nullptr, text.data(),
                                        static_cast<int>(text.size()));
@@ -137,13 +182,14 @@ Tried<bool> CommitLog::add(const std::string& id, const NumberSet& places) {
     const PublishAnswer answer = read_publish_answer(
         {natsMsg_GetData(got), static_cast<std::size_t>(natsMsg_GetDataLength(got))});
     if (answer.place != 0) {
-        take(text, answer.place);
+        committed_.take(text);
+        read_ = answer.place;
         return true;
     }
     if (!answer.complaint.starts_with(kWrongLast)) {
         return tl::unexpected{fmt::format("writing to {}: {}", stream_, answer.complaint)};
     }
-    if (auto done = read_on(); !done) {
+    if (auto done = read_further(); !done) {
         return tl::unexpected{done.error()};
     }
     return false;

@@ -130,8 +130,7 @@ std::string Link::describe(natsStatus status) const {
     return words(status, said.empty() ? last_words() : said);
 }
 
-Tried<std::uint64_t> Link::need_stream(const std::string& stream,
-                                       const StreamLimits& limits) const {
+Tried<StreamFacts> Link::need_stream(const std::string& stream, const StreamLimits& limits) const {
     jsErrCode code{};
     jsStreamInfo* found = nullptr;
     natsStatus status = js_GetStreamInfo(&found, stream_api_.get(), stream.c_str(), nullptr, &code);
@@ -149,7 +148,7 @@ Tried<std::uint64_t> Link::need_stream(const std::string& stream,
     if (status != NATS_OK) {
         return tl::unexpected{fmt::format("the stream {}: {}", stream, describe(status))};
     }
-    return info->State.LastSeq;
+    return StreamFacts{.last = info->State.LastSeq, .created = info->Created};
 }
 
 Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& limits) const {

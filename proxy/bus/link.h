@@ -15,6 +15,12 @@ namespace tw::bus {
 template <typename Value>
 using Tried = tl::expected<Value, std::string>;
 
+/// What a stream is just now.
+struct StreamFacts {
+    std::uint64_t last = 0;   ///< the place of its last message
+    std::int64_t created = 0; ///< when it was made, by its server's clock: one made anew is another
+};
+
 /// One connection to a bus. It does not mend itself: who has it knows at any time what was under way
 /// when it broke, and opens another one.
 class Link {
@@ -35,9 +41,9 @@ class Link {
     /// The status in words, with what the server complained about last.
     [[nodiscard]] std::string describe(natsStatus status) const;
 
-    /// Makes the stream with these limits when it is not there. Returns the place of its last message.
-    [[nodiscard]] Tried<std::uint64_t> need_stream(const std::string& stream,
-                                                   const StreamLimits& limits) const;
+    /// Makes the stream with these limits when it is not there.
+    [[nodiscard]] Tried<StreamFacts> need_stream(const std::string& stream,
+                                                 const StreamLimits& limits) const;
 
   private:
     Link() = default;

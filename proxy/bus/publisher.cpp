@@ -134,7 +134,8 @@ Tried<void> Publisher::serve() {
         return {};
     }
     totals_.connected = true;
-    if (!complaint_.empty() || totals_.published == 0) {
+    ++totals_.connections;
+    if (!complaint_.empty() || totals_.acknowledged == 0) {
         spdlog::info("publishing to {} as {}.{}", where_, options_.stream,
                      subject_of_all(options_.server));
         complaint_.clear();
@@ -178,12 +179,12 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
     if (out_of_time()) {
         return true;
     }
-    const auto until = link.need_stream(options_.stream, options_.limits);
-    if (!until) {
-        return tl::unexpected{until.error()};
+    const auto stream = link.need_stream(options_.stream, options_.limits);
+    if (!stream) {
+        return tl::unexpected{stream.error()};
     }
     Sending sending{link, options_.stream, backlog, totals_};
-    if (auto begun = sending.begin(*until); !begun) {
+    if (auto begun = sending.begin(stream->last); !begun) {
         return tl::unexpected{begun.error()};
     }
     while (!out_of_time()) {
@@ -205,6 +206,9 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
             }
             wait(kLook);
         }
+    }
+    if (!backlog.lasting()) {
+        sending.finish(); // nobody asks the stream for the rest any more: what it took is not lost
     }
     return true;
 }

@@ -142,6 +142,7 @@ Tried<void> Sending::send(std::string_view line) {
         return tl::unexpected{link_->describe(status)};
     }
     window_.send();
+    ++totals_->published;
     return {};
 }
 
@@ -192,7 +193,7 @@ Tried<void> Sending::take_answer(natsMsg* answer) {
         return tl::unexpected{fmt::format("the stream {} refuses: {}", *stream_, said.complaint)};
     }
     if (window_.acknowledge(line, said.place)) {
-        ++totals_->published;
+        ++totals_->acknowledged;
     }
     return {};
 }

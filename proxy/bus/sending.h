@@ -16,8 +16,10 @@ namespace tw::bus {
 
 /// What became of lines, by all connections; from any thread.
 struct PublishTotals {
-    std::atomic<std::uint64_t> published{0}; ///< acknowledged
-    std::atomic<std::uint64_t> refused{0};   ///< too long for the bus, and lost
+    std::atomic<std::uint64_t> published{0}; ///< handed over, some more than once
+    std::atomic<std::uint64_t> acknowledged{0};
+    std::atomic<std::uint64_t> refused{0};     ///< too long for the bus, and lost
+    std::atomic<std::uint64_t> connections{0}; ///< that were made
     std::atomic<bool> connected{false};
 };
 

@@ -35,7 +35,7 @@ Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& ser
         throw std::system_error{errno, std::generic_category(), folder.path().string()};
     }
     state_.server = server;
-    write_state();
+    error_ = write_state();
 }
 
 std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run) {
@@ -60,6 +60,7 @@ std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run)
         return nullptr;
     }
     spool->state_ = *known;
+    spool->known_ = true;
     spool->find_segments();
     return spool;
 }
@@ -72,7 +73,7 @@ Spool::~Spool() {
     while (!segments_.empty() && end_of(0) <= state_.settled) {
         remove_first();
     }
-    if (segments_.empty() && error_ == 0) {
+    if (segments_.empty() && (error_ == 0 || !known_)) {
         std::ignore = ::unlink((folder_->path() / spool_state_name(run_)).c_str());
     }
 }
@@ -136,7 +137,10 @@ bool Spool::append(std::string_view block) {
     }
     folder_->make_room(run_, block.size(), [this] { return drop_oldest(); });
     const std::lock_guard lock{mutex_};
-    if (!begin_segment(block.size())) {
+    if (!known_) {
+        error_ = write_state();
+    }
+    if (!known_ || !begin_segment(block.size())) {
         return false;
     }
     Segment& segment = segments_.back();
@@ -189,14 +193,11 @@ std::uint64_t Spool::bytes() const {
     return folder_->bytes();
 }
 
-/// What of it is not there any more needs no removing.
 void Spool::remove_first() {
     if (file_.valid() && segments_.size() == 1) {
         file_ = relay::UniqueFd{};
     }
-    if (folder_->disk().remove(path_of(segments_.front().first))) {
-        folder_->subtract(segments_.front().bytes);
-    }
+    folder_->remove(path_of(segments_.front().first), segments_.front().bytes);
     segments_.pop_front();
 }
 
@@ -301,16 +302,22 @@ bool Spool::read(std::uint64_t from, Lines& lines) {
     }
 }
 
-void Spool::write_state() {
+/// 0, or errno: then the one before is there still, or none.
+int Spool::write_state() {
     const std::string text = spool_state_text(state_);
-    std::ignore = ::pwrite(state_file_.get(), text.data(), text.size(), 0);
+    const ssize_t written = ::pwrite(state_file_.get(), text.data(), text.size(), 0);
+    if (written == static_cast<ssize_t>(text.size())) {
+        known_ = true;
+        return 0;
+    }
+    return written < 0 ? errno : ENOSPC;
 }
 
 void Spool::settle(std::uint64_t line, std::uint64_t place) {
     const std::lock_guard lock{mutex_};
     state_.settled = line;
     state_.place = place;
-    write_state();
+    std::ignore = write_state(); // who goes by an older one asks the stream what it has
     while (segments_.size() > 1 && end_of(0) <= line) {
         remove_first();
     }

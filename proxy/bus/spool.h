@@ -71,7 +71,7 @@ class Spool final : public Store {
     std::optional<std::uint64_t> drop_oldest();
     [[nodiscard]] bool begin_segment(std::size_t coming);
     void remove_first();
-    void write_state();
+    [[nodiscard]] int write_state();
     [[nodiscard]] std::uint64_t end_of(std::size_t segment) const;
     [[nodiscard]] std::string path_of(std::uint64_t first) const;
     [[nodiscard]] bool seek(std::uint64_t from);
@@ -83,6 +83,7 @@ class Spool final : public Store {
     relay::UniqueFd state_file_; ///< locked
     mutable std::mutex mutex_;
     SpoolState state_;
+    bool known_ = false; ///< the state stands on the disk: without it nobody finds the lines
     std::deque<Segment> segments_;
     relay::UniqueFd file_; ///< of the last segment; of an adopted run: none
     std::uint64_t last_ = 0;

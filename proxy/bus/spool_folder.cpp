@@ -87,14 +87,44 @@ std::vector<SpoolFolder::Found> SpoolFolder::files() const {
 
 void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
                             const std::function<std::optional<std::uint64_t>()>& drop_own) {
-    while (bytes_ + bytes > max_bytes_ && drop_leftover(own_run)) {
+    if (this->bytes() + bytes > max_bytes_) {
+        count_again(own_run);
     }
-    while (bytes_ + bytes > max_bytes_) {
+    while (this->bytes() + bytes > max_bytes_ && drop_leftover(own_run)) {
+    }
+    while (this->bytes() + bytes > max_bytes_) {
         const auto gone = drop_own();
         if (!gone) {
             return; // one file is all there is
         }
         lost_ += *gone;
+    }
+}
+
+std::uint64_t SpoolFolder::bytes() const {
+    const std::lock_guard lock{mutex_};
+    return bytes_;
+}
+
+void SpoolFolder::add(std::uint64_t bytes) {
+    const std::lock_guard lock{mutex_};
+    bytes_ += bytes;
+}
+
+void SpoolFolder::remove(const std::string& path, std::uint64_t bytes) {
+    const std::lock_guard lock{mutex_};
+    if (disk_->remove(path)) {
+        bytes_ -= std::min(bytes_, bytes);
+    }
+}
+
+/// What somebody else published or removed in the meantime counts no more.
+void SpoolFolder::count_again(const std::string& own_run) {
+    const std::lock_guard lock{mutex_};
+    bytes_ = 0;
+    for (const Found& found : files()) {
+        const std::string& run = found.file.run;
+        bytes_ += run == own_run || counted_.contains(run) ? found.bytes : 0;
     }
 }
 
@@ -123,11 +153,12 @@ bool SpoolFolder::drop(const Found& found) {
     const std::string path = (path_ / spool_file_name(run, first)).string();
     const std::uint64_t end = first + whole_lines(path);
     const std::uint64_t begin = std::max(first, first_unsettled(path_ / spool_state_name(run)));
+    const std::lock_guard lock{mutex_};
     if (!disk_->remove(path)) {
         return false;
     }
     lost_ += end < begin ? 0 : end - begin;
-    bytes_ -= found.bytes;
+    bytes_ -= std::min(bytes_, found.bytes);
     return true;
 }
 

@@ -38,7 +38,7 @@ class SpoolFolder {
     [[nodiscard]] std::uint64_t segment_bytes() const { return segment_bytes_; }
 
     /// Of this run, and of those that are nobody's.
-    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+    [[nodiscard]] std::uint64_t bytes() const;
 
     /// Lines that had to make room.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
@@ -60,12 +60,14 @@ class SpoolFolder {
     /// A run is ours from now on.
     void count(const std::string& run, std::uint64_t bytes);
 
-    void add(std::uint64_t bytes) { bytes_ += bytes; }
+    void add(std::uint64_t bytes);
 
-    void subtract(std::uint64_t bytes) { bytes_ -= bytes; }
+    /// Removes a file that counts with so many bytes. What is not there any more needs no removing.
+    void remove(const std::string& path, std::uint64_t bytes);
 
   private:
     [[nodiscard]] bool counts(const std::string& run);
+    void count_again(const std::string& own_run);
     [[nodiscard]] bool drop_leftover(const std::string& own_run);
     [[nodiscard]] bool drop(const Found& found);
 
@@ -73,9 +75,9 @@ class SpoolFolder {
     std::uint64_t max_bytes_;
     std::uint64_t segment_bytes_;
     sink::Disk* disk_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::set<std::string> counted_; ///< runs that are over, and whose bytes count
-    std::atomic<std::uint64_t> bytes_{0};
+    std::uint64_t bytes_ = 0;
     std::atomic<std::uint64_t> lost_{0};
 };
 

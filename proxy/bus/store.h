@@ -24,9 +24,6 @@ class Store : public Backlog {
     /// Lines that had to make room for younger ones.
     [[nodiscard]] virtual std::uint64_t given_up() const { return 0; }
 
-    /// Whether what is not published yet is there for the next run.
-    [[nodiscard]] virtual bool lasting() const { return false; }
-
     /// Bytes that wait.
     [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 };

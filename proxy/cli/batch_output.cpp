@@ -80,7 +80,7 @@ BatchOutput::BatchOutput(const std::string& output, std::optional<filter::Filter
 }
 
 std::string BatchOutput::unfinished() const {
-    return files_ ? files_->unfinished() : std::string{};
+    return batch_.empty() && files_ ? files_->unfinished() : batch_;
 }
 
 std::string BatchOutput::name_of(const bus::Collected& record) const {
@@ -99,6 +99,7 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
             texts[name_of(record)].append(record.line).push_back('\n');
         }
     }
+    batch_ = batch;
     if (!files_ || texts.empty()) {
         return 0;
     }
@@ -107,7 +108,12 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
             text = compress(text);
         }
     }
-    return files_->append(batch, texts);
+    const int error = files_->append(batch, texts);
+    if (error != 0) {
+        pending_.clear();
+        batch_.clear(); // what of it is in the files they know
+    }
+    return error;
 }
 
 /// Nothing can be taken back from who reads standard output: it gets what counts.
@@ -126,13 +132,16 @@ void BatchOutput::keep() {
         stream_->write(block);
     }
     pending_.clear();
+    batch_.clear();
 }
 
-void BatchOutput::take_back() {
-    if (files_) {
-        files_->take_back();
+int BatchOutput::take_back() {
+    const int error = files_ ? files_->take_back() : 0;
+    if (error == 0) {
+        pending_.clear();
+        batch_.clear();
     }
-    pending_.clear();
+    return error;
 }
 
 } // namespace tw::cli

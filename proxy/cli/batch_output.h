@@ -26,7 +26,7 @@ class BatchOutput final : public bus::BatchSink {
     [[nodiscard]] int write(const std::string& batch,
                             const std::vector<bus::Collected>& records) override;
     void keep() override;
-    void take_back() override;
+    [[nodiscard]] int take_back() override;
 
     /// What reads standard output is gone.
     [[nodiscard]] bool failed() const { return stream_ && stream_->failed(); }
@@ -41,7 +41,8 @@ class BatchOutput final : public bus::BatchSink {
     bool compressed_ = false;
     std::unique_ptr<bus::CollectedFiles> files_;
     std::unique_ptr<sink::FileOutput> stream_;
-    std::vector<std::string> pending_; ///< lines of the batch that does not count yet
+    std::string batch_;                ///< of this process, which does not count yet; empty: none
+    std::vector<std::string> pending_; ///< its lines
 };
 
 /// The file of a record in a folder: SERVER/2026-11-22T18Z.jsonl.zst, by its time. What has neither server

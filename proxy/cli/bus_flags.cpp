@@ -4,6 +4,7 @@
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -39,6 +40,31 @@ void check_file(const char* flag, const std::string& path) {
     if (!path.empty() && ::access(path.c_str(), R_OK) != 0) {
         throw UsageError{fmt::format("{} {}: {}; name a file that may be read", flag, path,
                                      std::generic_category().message(errno))};
+    }
+}
+
+/// Folders in which much stands that is not ours.
+constexpr std::array<std::string_view, 14> kShared{"/",    "/boot", "/dev",  "/etc", "/home",
+                                                   "/opt", "/proc", "/root", "/run", "/srv",
+                                                   "/sys", "/tmp",  "/usr",  "/var"};
+
+bool is_shared(const std::filesystem::path& folder) {
+    return folder.empty() || folder.parent_path() == "/home" ||
+           std::find(kShared.begin(), kShared.end(), folder.string()) != kShared.end();
+}
+
+/// A file that is renewed by renaming, or by another link, is another one then: only its folder lasts.
+void add_with_folders(const std::filesystem::path& file,
+                      std::vector<std::filesystem::path>& readable) {
+    readable.push_back(file);
+    std::error_code ignored;
+    const auto named = std::filesystem::weakly_canonical(
+        std::filesystem::absolute(file, ignored).parent_path(), ignored);
+    const auto real = std::filesystem::weakly_canonical(file, ignored).parent_path();
+    for (const auto& folder : {named, real}) {
+        if (!is_shared(folder)) {
+            readable.push_back(folder);
+        }
     }
 }
 
@@ -108,7 +134,7 @@ std::vector<std::filesystem::path> BusAccessFlags::files() const {
                   "/etc/gai.conf", "/run/systemd/resolve"});
     for (const std::string* const path : {&credentials, &authorities, &certificate, &key}) {
         if (!path->empty()) {
-            files.emplace_back(*path);
+            add_with_folders(*path, files);
         }
     }
     return files;

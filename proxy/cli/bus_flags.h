@@ -16,13 +16,13 @@ namespace tw::cli {
 
 /// The flags about getting onto a bus, of who publishes and who collects.
 struct BusAccessFlags {
-    std::vector<std::string> urls; ///< empty: none
+    std::vector<std::string> urls{}; ///< empty: none
     std::string stream = bus::kStream;
-    std::string credentials;
+    std::string credentials{};
     bool tls = false;
-    std::string authorities;
-    std::string certificate;
-    std::string key;
+    std::string authorities{};
+    std::string certificate{};
+    std::string key{};
 
     void add_to(CLI::App& command, const std::string& about);
 
@@ -30,7 +30,7 @@ struct BusAccessFlags {
 
     /// Errors: UsageError, also for files that cannot be read.
     [[nodiscard]] bus::Access access() const;
-    /// The files that have to be read whenever it connects.
+    /// What has to be readable whenever it connects: files, and the folders in which they are renewed.
     [[nodiscard]] std::vector<std::filesystem::path> files() const;
 };
 

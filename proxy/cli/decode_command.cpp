@@ -29,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -58,6 +59,7 @@ class Decoding {
     [[nodiscard]] record::SessionStats finish_worlds();
     [[nodiscard]] bool finish_records(const record::SessionStats& totals);
     [[nodiscard]] sink::Output& open_outputs();
+    [[nodiscard]] std::string name_on_bus() const;
     void open_views();
     void open_files();
     [[nodiscard]] bool finish_capture();
@@ -108,6 +110,7 @@ Decoding::Decoding(const DecodeFlags& flags)
       objects_{flags.records.objects()}, expectations_{flags.records.expectations(*objects_)} {
     const RecordFlags& records = flags.records;
     flags.artifacts.check_capture(records.show_secrets);
+    std::ignore = flags.bus.options(name_on_bus());
     open_output_file("--summary", records.summary, summary_);
     captures_.emplace(flags.captures.files(), flags.captures.servers());
     auto filter = records.parse_filter("--filter", records.filter, *objects_);
@@ -146,6 +149,10 @@ bool Decoding::finish_records(const record::SessionStats& totals) {
     return (bus_ == nullptr || finish_publishing(*bus_)) && written;
 }
 
+std::string Decoding::name_on_bus() const {
+    return std::filesystem::path{flags_->captures.paths.front()}.stem().string();
+}
+
 /// Where lines go: to a file, onto a bus, or both.
 sink::Output& Decoding::open_outputs() {
     const std::string& output = flags_->records.output;
@@ -153,8 +160,7 @@ sink::Output& Decoding::open_outputs() {
     if (flags_->bus.on()) {
         open_log("warn"); // standard output may be where records go
     }
-    bus_ = flags_->bus.open(std::filesystem::path{flags_->captures.paths.front()}.stem().string(),
-                            bus::kFilePatience);
+    bus_ = flags_->bus.open(name_on_bus(), bus::kFilePatience);
     if (file_ != nullptr && bus_ != nullptr) {
         return both_.emplace(*file_, *bus_);
     }
@@ -248,6 +254,12 @@ bool Decoding::finish_demos() {
                        "twscope: --demo: {} items in {} ticks are more than a snapshot holds, and "
                        "in no demo\n",
                        worlds.items, worlds.ticks);
+        }
+        if (worlds.worlds != 0) {
+            fmt::print(stderr,
+                       "twscope: --demo: {} worlds are in no demo: there were too many servers at "
+                       "one time\n",
+                       worlds.worlds);
         }
     }
     if (losses.late != 0) {

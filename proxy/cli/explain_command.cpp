@@ -10,6 +10,7 @@
 #include "proxy/sink/line_reader.h"
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -53,7 +54,12 @@ bool begins_with_record(const std::string& path) {
 }
 
 void read_standard_input(report::Story& story) {
-    for (std::string line; std::getline(std::cin, line);) {
+    std::uint64_t lines = 0;
+    for (std::string line; std::getline(std::cin, line); ++lines) {
+        if (std::cin.eof()) { // before the end of the line
+            report_cut_line("standard input", lines);
+            return;
+        }
         story.on_line(line);
     }
 }

@@ -46,32 +46,35 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
     return files;
 }
 
+void report(const std::string& path, std::string_view what) {
+    fmt::print(stderr, "twscope: {}: {}\n", path, what);
+}
+
 } // namespace
+
+void report_cut_line(const std::string& path, std::uint64_t lines) {
+    report(path, fmt::format("ends in the middle of a line: it was cut short, or is still being "
+                             "written; the {} lines before it are read",
+                             lines));
+}
 
 bool all_was_read(const std::string& path, const sink::LineReader& reader) {
     const sink::FileEnd end = reader.source().end();
-    std::string what;
     if (end == sink::FileEnd::damaged) {
-        what = "damaged: what comes behind its first {} lines cannot be unpacked";
+        report(path, fmt::format("damaged: what comes behind its first {} lines cannot be unpacked",
+                                 reader.lines()));
     } else if (end == sink::FileEnd::unreadable) {
-        what = "cannot be read any further than its first {} lines";
+        report(path,
+               fmt::format("cannot be read any further than its first {} lines", reader.lines()));
     } else if (end == sink::FileEnd::within_frame) {
-        what = "ends in the middle of compressed data: it was cut short, or is still being "
-               "written; its first "
-               "{} lines are read";
+        report(path, fmt::format("ends in the middle of compressed data: it was cut short, or is "
+                                 "still being written; its first {} lines are read",
+                                 reader.lines()));
     } else if (!reader.rest().empty()) {
-        what = "ends in the middle of a line: it was cut short, or is still being written; the {} "
-               "lines before "
-               "it are read";
-    }
-    if (!what.empty()) {
-        fmt::print(stderr, "twscope: {}: {}\n", path,
-                   fmt::format(fmt::runtime(what), reader.lines()));
+        report_cut_line(path, reader.lines());
     }
     if (reader.skipped() != 0) {
-        fmt::print(stderr,
-                   "twscope: {}: holds lines that are too long for records; they are left out\n",
-                   path);
+        report(path, "holds lines that are too long for records; they are left out");
     }
     return end != sink::FileEnd::damaged && end != sink::FileEnd::unreadable &&
            reader.skipped() == 0;

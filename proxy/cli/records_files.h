@@ -3,6 +3,7 @@
 #include "proxy/sink/line_reader.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +15,9 @@ namespace tw::cli {
 /// Says on standard error what of a file could not be read, and how much could. Returns false for one that is
 /// damaged: one that is cut short, as by a crash, is as whole as it can be.
 [[nodiscard]] bool all_was_read(const std::string& path, const sink::LineReader& reader);
+
+/// Says on standard error that the last of the lines has no end, and how many have.
+void report_cut_line(const std::string& path, std::uint64_t lines);
 
 /// The files that recordings are read from: as they are named, and of a folder its segments in the
 /// order in which they were begun.

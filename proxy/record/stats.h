@@ -121,15 +121,15 @@ struct FateCounters {
     Cell reordered = counter<Cell>("reordered", Topic::live, "Datagrams that later ones overtook.");
 };
 
-/// What became of the snapshots of all sessions of a server, put together.
+/// What became of the snapshots of all sessions of a server that were merged into worlds.
 template <typename Cell>
 struct WorldCounters {
     Cell total = counter<Cell>("total", Topic::outcome, "Worlds: one for each tick that any session was sent.");
     Cell complete = counter<Cell>("complete", Topic::outcome, "Worlds with all sessions in them that were due.");
-    Cell views = counter<Cell>("views", Topic::outcome, "Snapshots that came to be put together.");
+    Cell views = counter<Cell>("views", Topic::outcome, "Snapshots that arrived to be merged.");
     Cell late = counter<Cell>("late", Topic::missing, "Snapshots that came behind the world of their tick.");
     Cell stray = counter<Cell>("stray", Topic::missing, "Snapshots whose ticks are not those of the server's other sessions.");
-    Cell dropped = counter<Cell>("dropped", Topic::live, "Snapshots that found no room where they wait to be put together.");
+    Cell dropped = counter<Cell>("dropped", Topic::live, "Snapshots that found no room where they wait to be merged.");
 };
 
 // clang-format on

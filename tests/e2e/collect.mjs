@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { NatsClient } from './nats_client.mjs';
+import { NatsLine } from './nats_line.mjs';
 import { startNats } from './nats_server.mjs';
 import { Child, temporaryFolder, waitUntil } from './process.mjs';
 
@@ -102,6 +103,7 @@ test('collectors share the work and are killed again and again: each record is w
         await collectors[index].stop('SIGKILL');
         collectors[index] = start(index);
     }
+    for (const child of collectors) await child.waitFor(/collecting from the stream/, WAIT_MS);
     // What a killed one had been handed goes to another one after half a minute.
     const client = await NatsClient.connect(nats.port);
     await waitUntil('all to be handled', async () => {
@@ -131,6 +133,82 @@ test('nats-server is killed while it is collected from: each record is written o
     await waitUntil('all to be written', () => linesIn(path).length >= lines.length, WAIT_MS);
     assert.equal(await child.stop(), 0, child.log);
     assert.deepEqual(sorted(linesIn(path)), sorted(lines));
+    await nats.stop();
+});
+
+test('a stream that is made anew counts from 1 again: what comes then is written, too', async () => {
+    const nats = await startNats({ folder });
+    const path = newFolder();
+    const lines = publish(nats, 'one');
+    assert.equal(collect(nats, '-o', `${path}/`).status, 0);
+    assert.equal(linesIn(path).length, lines.length);
+    const client = await NatsClient.connect(nats.port);
+    await client.request('$JS.API.STREAM.DELETE.twscope');
+    publish(nats, 'two');
+    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${path}/`]);
+    await waitUntil('the second game to be written', () => linesIn(path).length >= 2 * lines.length || !child.running, WAIT_MS);
+    await client.request('$JS.API.STREAM.DELETE.twscope');
+    publish(nats, 'three');
+    await waitUntil('the third game to be written', () => linesIn(path).length >= 3 * lines.length || !child.running, WAIT_MS);
+    assert.equal(await child.stop(), 0, child.log);
+    assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines, ...lines]));
+    client.close();
+    await nats.stop();
+});
+
+test('the line breaks just when the log has a batch: it is printed and checked all the same', async () => {
+    const nats = await startNats({ folder });
+    const lines = publish(nats, 'one');
+    const line = await NatsLine.open(nats.port);
+    line.cutBefore(/"stream":"twscope-collected"/);
+    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', line.url, '-o', '-', '--expect', 'never snapshot']);
+    const count = () => child.output.split('\n').length - 1;
+    await waitUntil('all to be printed', () => count() >= lines.length || !child.running, WAIT_MS);
+    assert.equal(line.cuts, 1);
+    assert.equal(await child.stop(), 1, child.log);
+    assert.ok(child.log.includes(`of ${lines.length} records matched`), child.log);
+    assert.equal(count(), lines.length);
+    line.close();
+    await nats.stop();
+});
+
+test('somebody empties the log of the collectors: they go on, and end when they are asked to', async () => {
+    const nats = await startNats({ folder });
+    const path = newFolder();
+    const lines = publish(nats, 'one');
+    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${path}/`]);
+    const client = await NatsClient.connect(nats.port);
+    // By the bus, because a file may go while it is read: a batch that did not count is taken back.
+    const handled = (count) => waitUntil(`${count} records to be handled`, async () => {
+        const info = await client.request('$JS.API.CONSUMER.INFO.twscope.collect');
+        return info.ack_floor?.stream_seq === count || !child.running;
+    }, WAIT_MS);
+    await handled(lines.length);
+    await client.request('$JS.API.STREAM.PURGE.twscope-collected');
+    publish(nats, 'two');
+    await handled(2 * lines.length);
+    assert.equal(await child.stop(), 0, child.log);
+    assert.match(child.errors, /twscope-collected was emptied or made anew/);
+    assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines]));
+    client.close();
+    await nats.stop();
+});
+
+test('a batch that was not finished counts by the log of its own consumer, whoever comes next', async () => {
+    const nats = await startNats({ folder });
+    const path = newFolder();
+    publish(nats, 'one');
+    const line = await NatsLine.open(nats.port);
+    line.cutBefore(/"stream":"twscope-collected"/);
+    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', line.url, '-o', `${path}/`]);
+    await waitUntil('the line to be cut', () => line.cuts === 1, WAIT_MS);
+    await child.stop('SIGKILL');
+    line.close();
+    const written = linesIn(path);
+    assert.ok(written.length > 0);
+    const done = collect(nats, '--nats-consumer', 'other', '--filter', 'tick > 1000000000', '-o', `${path}/`);
+    assert.equal(done.status, 0, done.log);
+    assert.deepEqual(linesIn(path), written, 'it stood in the log of the consumer before');
     await nats.stop();
 });
 

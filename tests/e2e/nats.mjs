@@ -11,6 +11,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
 import { NatsClient } from './nats_client.mjs';
+import { NatsLine } from './nats_line.mjs';
 import { startNats } from './nats_server.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
@@ -183,6 +184,23 @@ test('no bus at all: the game goes on, and what is missing is told', async () =>
     });
 });
 
+test('a bus that falls silent at the end, and no spool: no more is called lost than it left unanswered', async () => {
+    const nats = await startNats({ folder });
+    const line = await NatsLine.open(nats.port);
+    await withPlay({ url: line.url }, [], async ({ proxy, file }) => {
+        const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
+        await plays(bot, 2 * SNAPSHOTS);
+        line.fallSilent();
+        const taken = Number([...line.said.matchAll(/"stream":"twscope",\s*"seq":(\d+)/g)].at(-1)[1]);
+        await plays(bot);
+        await bot.leave();
+        assert.equal(await proxy.drain(), 3, proxy.child.errors);
+        assert.match(proxy.child.errors, new RegExp(`${linesOf(file).length - taken} records could not be written`));
+    });
+    line.close();
+    await nats.stop();
+});
+
 test('an outage longer than the run: the next one publishes what the spool has, under its former ids', async () => {
     const first = await startNats({ folder });
     await first.stop();
@@ -304,9 +322,11 @@ test('a wrong flag is refused with one line', () => {
         [['--spool', 'dir'], /--spool keeps what --nats publishes/],
     ];
     for (const [args, complaint] of rows) {
-        const child = spawnSync(TWSCOPE, ['proxy', '-s', '127.0.0.1:9', ...args], { encoding: 'utf8' });
-        assert.equal(child.status, 2, child.stderr);
-        assert.match(child.stderr, complaint);
-        assert.match(child.stderr, /^[^\n]+\n$/);
+        for (const command of [['proxy', '-s', '127.0.0.1:9'], ['decode', CAPTURE]]) {
+            const child = spawnSync(TWSCOPE, [...command, ...args], { encoding: 'utf8' });
+            assert.equal(child.status, 2, child.stderr);
+            assert.match(child.stderr, complaint);
+            assert.match(child.stderr, /^[^\n]+\n$/);
+        }
     }
 });

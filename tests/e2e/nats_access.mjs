@@ -3,7 +3,8 @@
 // Covers: proxy/bus/link.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, renameSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
@@ -60,6 +61,31 @@ for (const [name, config, args] of WELCOME) {
         await nats.stop();
     });
 }
+
+test('certificates and credentials that are renewed while it runs are read when it connects again', async () => {
+    const config = `${asksForClients}\n${credentials.config}`;
+    let nats = await startNats({ folder, config });
+    const renewed = join(folder, 'renewed');
+    mkdirSync(renewed);
+    const files = [ours.authority, ours.client, ours.clientKey, credentials.known].map((file) => [file, join(renewed, basename(file))]);
+    const renew = () => files.forEach(([file, copy]) => { copyFileSync(file, `${copy}.new`); renameSync(`${copy}.new`, copy); });
+    renew();
+    const [ca, certificate, key, creds] = files.map(([, copy]) => copy);
+    const args = ['--nats', nats.url, '--nats-tls-ca', ca, '--nats-tls-cert', certificate, '--nats-tls-key', key, '--nats-creds', creds];
+    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'renewed.jsonl'), args });
+    await proxy.child.waitFor(/publishing to/, WAIT_MS);
+    renew();
+    await nats.kill();
+    await proxy.child.waitFor(/trying again/, WAIT_MS);
+    nats = await nats.again();
+    const connected = () => proxy.child.errors.split(/publishing to/).length === 3;
+    await waitUntil('the second connection', () => connected() || /EACCES|[Pp]ermission/.test(proxy.child.errors), WAIT_MS);
+    assert.ok(connected(), proxy.child.errors);
+    assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    await server.stop();
+    await nats.stop();
+});
 
 for (const [name, config, args, complaint] of TURNED_AWAY) {
     test(`${name}: it says so, and tries again`, async () => {

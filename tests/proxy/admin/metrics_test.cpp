@@ -1,3 +1,4 @@
+// Covers: proxy/record/bus_totals.cpp
 #include "proxy/admin/metrics.h"
 #include "tests/proxy/admin/sample_state.h"
 #include "tests/support/prometheus_text.h"
@@ -61,6 +62,29 @@ TEST_CASE("servers with names have a label of their own, and nothing is counted 
     CHECK(value(R"(twscope_server_findings_total{server="ctf"})") == 0);
     CHECK(value(R"(twscope_server_findings_total{server="race"})") == 2);
     CHECK(value(R"(twscope_findings_total{finding="snapshot.crc_mismatch"})") == 1);
+}
+
+TEST_CASE("a bus has metrics for each of its numbers, and a run without one has none") {
+    tw::admin::State state = tw::test::sample_state();
+    CHECK_FALSE(read(state).types.contains("twscope_bus_records_total"));
+    auto& bus = state.recording.bus.emplace();
+    std::uint64_t number = 10;
+    for (const auto& row : tw::record::bus_rows()) {
+        bus.*row.value = ++number;
+    }
+    const auto text = read(state);
+    CHECK(text.complaints.empty());
+    number = 10;
+    for (const auto& row : tw::record::bus_rows()) {
+        CAPTURE(row.metric);
+        std::string name = "twscope_" + std::string{row.metric};
+        const bool counts = row.kind == tw::record::BusNumber::counter;
+        CHECK(text.types.at(name) == (counts ? "counter" : "gauge"));
+        if (!row.result.empty()) {
+            name += "{result=\"" + std::string{row.result} + "\"}";
+        }
+        CHECK(text.samples.at(name) == ++number);
+    }
 }
 
 TEST_CASE("metrics say what was counted, in base units") {

@@ -1,7 +1,13 @@
 #include "proxy/bus/bus_output.h"
+#include "proxy/bus/run_id.h"
 #include "proxy/relay/unique_fd.h"
+#include "tests/proxy/bus/full_disk.h"
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 
 #include <arpa/inet.h>
@@ -37,6 +43,48 @@ class SilentServer {
     std::uint16_t port_ = 0;
 };
 
+constexpr tw::bus::Patience kNoPatience{.full = std::chrono::milliseconds{0},
+                                        .end = std::chrono::milliseconds{0}};
+
+class Folder {
+  public:
+    Folder()
+        : path{std::filesystem::temp_directory_path() / ("twscope-bus-" + tw::bus::make_run_id())} {
+    }
+
+    ~Folder() { std::filesystem::remove_all(path); }
+
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    Folder(Folder&&) = delete;
+    Folder& operator=(Folder&&) = delete;
+
+    std::filesystem::path path;
+};
+
+PublishOptions with_spool(const SilentServer& server, const Folder& place) {
+    return {.access = {.urls = {server.url()}},
+            .server = "one",
+            .spool = place.path,
+            .spool_bytes = tw::bus::SpoolFolder::kLeastBytes};
+}
+
+/// All lines that files of a spool hold, in order.
+std::string left_in(const Folder& place) {
+    std::set<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator{place.path}) {
+        if (entry.path().extension() == ".jsonl") {
+            files.insert(entry.path());
+        }
+    }
+    std::string text;
+    for (const auto& path : files) {
+        std::ifstream file{path};
+        text.append(std::istreambuf_iterator<char>{file}, {});
+    }
+    return text;
+}
+
 TEST_CASE("a bus that never answers does not keep a run from ending") {
     using namespace std::chrono_literals;
     const SilentServer server;
@@ -47,6 +95,41 @@ TEST_CASE("a bus that never answers does not keep a run from ending") {
     output.finish();
     CHECK(std::chrono::steady_clock::now() - begun < 3s); // for which the library waits
     CHECK(output.lost() == 2);
+}
+
+TEST_CASE(
+    "a disk that was full takes records again as soon as there is room, whoever tells the time") {
+    const SilentServer server;
+    const Folder place;
+    {
+        BusOutput output{with_spool(server, place), kNoPatience};
+        {
+            const tw::test::FullDisk full;
+            output.write("{\"type\":\"a\"}\n");
+            CHECK_FALSE(output.ready());
+        }
+        output.write("{\"type\":\"b\"}\n");
+        CHECK(output.ready());
+        output.finish();
+        CHECK(output.lost() == 0);
+    }
+    CHECK(left_in(place) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
+}
+
+TEST_CASE("what made room in a spool is told of, also when nobody tells the time") {
+    const SilentServer server;
+    const Folder place;
+    BusOutput output{with_spool(server, place), kNoPatience};
+    const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
+    for (std::size_t bytes = 0; bytes < 2 * tw::bus::SpoolFolder::kLeastBytes;
+         bytes += line.size()) {
+        output.write(line);
+    }
+    output.finish();
+    CHECK(output.lost() > 500);
+    const std::string left = left_in(place);
+    CHECK(left.find(fmt::format(R"("type":"records_lost","session":0,"lost":{})", output.lost())) !=
+          std::string::npos);
 }
 
 } // namespace

@@ -57,9 +57,50 @@ TEST_CASE("a batch that does not count leaves nothing behind") {
     CHECK(files.append("first", {{"a/x", "1\n"}}) == 0);
     files.keep();
     CHECK(files.append("second", {{"a/x", "2\n"}, {"b/x", "3\n"}}) == 0);
-    files.take_back();
+    CHECK(files.take_back() == 0);
     CHECK(folder.text("a/x") == "1\n");
     CHECK_FALSE(fs::exists(folder.path / "b/x"));
+    CHECK(files.take_back() == 0); // there is nothing more
+}
+
+TEST_CASE("what cannot be taken back stays unfinished, also for the next process") {
+    const Folder folder;
+    tw::test::FaultyDisk disk;
+    {
+        CollectedFiles files{folder.path, disk};
+        CHECK(files.append("first", {{"a", "1\n"}}) == 0);
+        files.keep();
+        CHECK(files.append("second", {{"a", "2\n"}, {"b", "3\n"}}) == 0);
+        disk.truncates = false;
+        CHECK(files.take_back() == EIO);
+        CHECK(files.unfinished() == "second");
+        disk.truncates = true;
+        disk.open_error = EMFILE;
+        CHECK(files.take_back() == EMFILE);
+        CHECK(files.unfinished() == "second");
+    }
+    disk.open_error = 0;
+    CollectedFiles files{folder.path, disk};
+    CHECK(files.unfinished() == "second");
+    CHECK(files.take_back() == 0);
+    CHECK(files.unfinished().empty());
+    CHECK(folder.text("a") == "1\n");
+    CHECK_FALSE(fs::exists(folder.path / "b"));
+}
+
+TEST_CASE("a batch that is written in part and cannot be taken back is unfinished") {
+    const Folder folder;
+    tw::test::FaultyDisk disk;
+    CollectedFiles files{folder.path, disk};
+    CHECK(files.append("first", {{"a", "1234\n"}}) == 0);
+    files.keep();
+    disk.room = 2;
+    disk.truncates = false;
+    CHECK(files.append("second", {{"a", "5678\n"}}) == ENOSPC);
+    CHECK(files.unfinished() == "second");
+    disk.truncates = true;
+    CHECK(files.take_back() == 0);
+    CHECK(folder.text("a") == "1234\n");
 }
 
 TEST_CASE("who comes behind a process that was killed finds what it did not finish") {
@@ -74,7 +115,7 @@ TEST_CASE("who comes behind a process that was killed finds what it did not fini
         CollectedFiles files{folder.path};
         CHECK(files.unfinished() == "second");
         SUBCASE("and takes it back") {
-            files.take_back();
+            CHECK(files.take_back() == 0);
             CHECK(folder.text("a b/x") == "1\n");
             CHECK_FALSE(fs::exists(folder.path / "b/x"));
         }

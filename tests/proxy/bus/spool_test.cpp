@@ -2,12 +2,14 @@
 #include "proxy/bus/run_id.h"
 #include "proxy/bus/spool.h"
 #include "proxy/bus/spool_folder.h"
+#include "tests/proxy/bus/full_disk.h"
 #include "tests/proxy/sink/faulty_disk.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -239,6 +241,30 @@ TEST_CASE("the first to make room are runs that are over") {
     CHECK(reading.first == 11 + folder.lost());
 }
 
+TEST_CASE("what another process published of a shared folder takes no room any more") {
+    const Folder place;
+    {
+        SpoolFolder folder{place.path, kLimit};
+        Spool spool{folder, make_run_id(), "one"};
+        append(spool, 1, 900);
+    }
+    SpoolFolder ours{place.path, kLimit};
+    Spool spool{ours, make_run_id(), "one"};
+    append(spool, 1, 100);
+    CHECK(ours.bytes() == 1'000'000);
+    {
+        SpoolFolder theirs{place.path, kLimit};
+        const auto left = Spool::next_leftover(theirs, "");
+        REQUIRE(left != nullptr);
+        left->settle(900, 1);
+    }
+    append(spool, 101, 1000);
+    CHECK(spool.given_up() == 0);
+    CHECK(ours.bytes() == 1'000'000);
+    const Reading reading = read_all(spool, 1);
+    CHECK(reading.count == 1000);
+}
+
 TEST_CASE("lines that make room while they are read are lost, and the next ones are read") {
     const Folder place;
     SpoolFolder folder{place.path, kLimit};
@@ -274,6 +300,39 @@ TEST_CASE("a disk that is full takes nothing, keeps what it has, and goes on whe
     CHECK(spool.error() == 0);
     const Reading reading = read_all(spool, 1);
     CHECK(reading.count == 20);
+}
+
+TEST_CASE(
+    "a run that begins on a full disk takes nothing, and later leaves what the next one finds") {
+    const Folder place;
+    const std::string run = make_run_id();
+    {
+        SpoolFolder folder{place.path, kLimit};
+        const tw::test::FullDisk full;
+        const Spool none{folder, make_run_id(), "one"};
+        CHECK(none.error() == EFBIG);
+    }
+    CHECK(place.files() == 0);
+    {
+        SpoolFolder folder{place.path, kLimit};
+        auto full = std::make_optional<tw::test::FullDisk>();
+        Spool spool{folder, run, "one"};
+        CHECK_FALSE(spool.has_room());
+        spool.mend();
+        CHECK_FALSE(spool.append(line(1)));
+        CHECK(spool.error() == EFBIG);
+        CHECK(spool.last() == 0);
+        full.reset();
+        append(spool, 1, 10);
+        CHECK(spool.error() == 0);
+    }
+    SpoolFolder folder{place.path, kLimit};
+    const auto left = Spool::next_leftover(folder, "");
+    REQUIRE(left != nullptr);
+    CHECK(left->run() == run);
+    CHECK(left->server() == "one");
+    const Reading reading = read_all(*left, 1);
+    CHECK(reading.count == 10);
 }
 
 TEST_CASE("a spool in a folder that cannot be made says so") {

@@ -36,6 +36,38 @@ TEST_CASE("each server has a file an hour, and nothing from the bus leads out of
     CHECK(collected_file_name({.server = "", .line = "no record"}) == "other/other.jsonl.zst");
 }
 
+TEST_CASE("a batch of which nobody knows whether it counts is not forgotten, also without files") {
+    struct Row {
+        std::string_view name;
+        std::string_view output;
+    };
+
+    for (const Row& row : {Row{"nothing is written", ""}, Row{"a pipe", "/dev/null"}}) {
+        CAPTURE(row.name);
+        LineChecks checks{{}};
+        BatchOutput output{std::string{row.output}, std::nullopt, checks};
+        CHECK(output.unfinished().empty());
+        const auto counted = [&checks] {
+            const auto fails = report::FailOn::parse({"snapshot.crc_mismatch"});
+            REQUIRE(fails);
+            return !checks.outcome(*fails, 1).checks.at(0).passed;
+        };
+        const std::vector<bus::Collected> records{
+            {.server = "one",
+             .line = line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")")}};
+        CHECK(output.write("first", records) == 0);
+        CHECK(output.unfinished() == "first");
+        CHECK(output.take_back() == 0);
+        CHECK(output.unfinished().empty());
+        CHECK_FALSE(counted());
+        CHECK(output.write("second", records) == 0);
+        CHECK(output.unfinished() == "second");
+        output.keep();
+        CHECK(output.unfinished().empty());
+        CHECK(counted());
+    }
+}
+
 TEST_CASE("expectations are held against written records as against records") {
     struct Row {
         std::string_view text;

@@ -98,4 +98,11 @@ TEST_CASE("what can be read of a recording that ends too early is, and it is sai
         CHECK(twscope({"records", file}).out == lines);
         CHECK(twscope({"records", file, "--verify"}).status == 3);
     }
+    const Finished piped = run_program(
+        "/bin/sh", {"-c", std::string{TW_TWSCOPE} + " explain - < " + folder.file("plain.jsonl")});
+    CHECK(piped.err ==
+          "twscope: standard input: ends in the middle of a line: it was cut short, or is "
+          "still being written; the " +
+              number + " lines before it are read\n");
+    CHECK(piped.status == 0);
 }

@@ -1,0 +1,45 @@
+// A line between a client of NATS and its server, which can be cut or fall silent at a chosen word.
+import net from 'node:net';
+
+export class NatsLine {
+    /** Takes clients on a port of its own for the server at `port`. */
+    static async open(port) {
+        const line = new NatsLine();
+        line.pairs = new Set();
+        line.said = ''; // what the server said, as far as it was passed on
+        line.server = net.createServer((client) => line.#join(client, net.connect(port, '127.0.0.1')));
+        await new Promise((resolve) => line.server.listen(0, '127.0.0.1', resolve));
+        line.url = `nats://127.0.0.1:${line.server.address().port}`;
+        return line;
+    }
+
+    #join(client, server) {
+        const pair = [client, server];
+        this.pairs.add(pair);
+        const end = () => { this.pairs.delete(pair); for (const socket of pair) socket.destroy(); };
+        for (const socket of pair) socket.on('error', end).on('close', end).setNoDelay(true);
+        client.on('data', (data) => server.write(data));
+        server.on('data', (data) => {
+            if (this.silent) return;
+            if (this.cutAt?.test(data.toString('latin1'))) {
+                this.cutAt = undefined;
+                this.cuts = (this.cuts ?? 0) + 1;
+                end();
+                return;
+            }
+            this.said += data.toString('latin1');
+            client.write(data);
+        });
+    }
+
+    /** The next time that the server says this, nobody hears it, and the line is cut. */
+    cutBefore(pattern) { this.cutAt = pattern; }
+
+    /** Nothing that the server says gets through any more. */
+    fallSilent() { this.silent = true; }
+
+    close() {
+        this.server.close();
+        for (const pair of this.pairs) for (const socket of pair) socket.destroy();
+    }
+}

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <csignal>
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+namespace tw::test {
+
+/// No file grows while this is there.
+class FullDisk {
+  public:
+    FullDisk() {
+        REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+        signal_ = std::signal(SIGXFSZ, SIG_IGN);
+        const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+        REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+    }
+
+    ~FullDisk() {
+        ::setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, signal_);
+    }
+
+    FullDisk(const FullDisk&) = delete;
+    FullDisk& operator=(const FullDisk&) = delete;
+    FullDisk(FullDisk&&) = delete;
+    FullDisk& operator=(FullDisk&&) = delete;
+
+  private:
+    rlimit before_{};
+    void (*signal_)(int) = SIG_DFL;
+};
+
+} // namespace tw::test
