@@ -5,6 +5,7 @@
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/relay_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/relay/resolve.h"
 #include "proxy/run/relay_run.h"
 #include "proxy/run/resync.h"
 #include "proxy/run/service_notice.h"
@@ -85,10 +86,12 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
     }
 }
 
-/// Where others ask to take over from the run, and this one asks with --takeover.
-std::filesystem::path takeover_file(const ProxyFlags& flags, const relay::Options& options) {
-    return run::TakeoverDoor::path_of(flags.relay.state_folder(),
-                                      relay::to_string(options.listen.front()));
+/// Where others ask to take over from the run, and this one asks with --takeover. Of servers with
+/// names the first may be another one by then.
+std::filesystem::path takeover_file(const ProxyFlags& flags, const run::RelayRunOptions& options) {
+    return run::TakeoverDoor::path_of(
+        flags.relay.state_folder(),
+        options.servers.empty() ? relay::to_string(options.relay.listen.front()) : "fleet");
 }
 
 int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
@@ -102,9 +105,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     };
     const run::KeptKey key = run::keep_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
-    if (options.servers.empty()) {
-        options.takeover_file = takeover_file(flags, options.relay);
-    }
+    options.takeover_file = takeover_file(flags, options);
     flags.prepare_servers(std::max<std::size_t>(options.servers.size(), 1));
     std::optional<run::HandoverTaker> taker;
     if (flags.takeover) {

@@ -114,8 +114,8 @@ void ProxyFlags::add_to(CLI::App& command) {
         ->capture_default_str();
     command.add_flag("--takeover", takeover,
                      "Take over from the twscope that runs with the same --listen, --server and "
-                     "--state: its players stay, and it ends. When that fails it goes on; exit "
-                     "code 4 where none runs");
+                     "--state: its players stay, and it ends. Servers with names are matched by "
+                     "them. When that fails it goes on; exit code 4 where none runs");
     command.add_flag("--busy-poll", busy_poll,
                      "Spin instead of sleeping: lowest latency, but takes a whole core");
     command.add_flag("--no-inspect", no_inspect, "Only forward; inspect nothing");
@@ -125,10 +125,6 @@ void ProxyFlags::add_to(CLI::App& command) {
 void ProxyFlags::check() const {
     RunFlags::check();
     std::ignore = relay_options();
-    if (takeover && !servers().empty()) {
-        throw UsageError{"--takeover: not with names of servers yet; servers are added and taken "
-                         "out by SIGHUP, and an upgrade needs a restart"};
-    }
 }
 
 std::string ProxyFlags::server_name() const {

@@ -45,6 +45,7 @@ Reloading::Reloading(std::string command, Invocation invocation, MakeFlags make_
       make_flags_{std::move(make_flags)}, open_again_{[&flags](run::Word word) {
           return open_again(flags, word);
       }},
+      prepare_servers_{[&flags](std::size_t count) { flags.prepare_servers(count); }},
       recorded_{{run::Word::records, flags.records.output,
                  !flags.recording.folder(recorded_lines(), flags.records.output).empty()},
                 {run::Word::capture, flags.artifacts.capture,
@@ -106,7 +107,7 @@ std::optional<std::vector<run::ServedServer>> Reloading::servers_of(const RunFla
     if (!named_ || servers.empty()) {
         return std::nullopt;
     }
-    flags.prepare_servers(servers.size());
+    prepare_servers_(servers.size());
     return servers;
 }
 

@@ -5,6 +5,7 @@
 #include "proxy/cli/settings.h"
 #include "proxy/run/supervisor.h"
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -52,6 +53,8 @@ class Reloading {
     };
 
     std::function<relay::UniqueFd(run::Word)> open_again_;
+    /// Of the start: as many sessions as are in force may come to each.
+    std::function<void(std::size_t count)> prepare_servers_;
     std::vector<Recorded> recorded_;
     std::string summary_;
     bool named_;    ///< the servers have names

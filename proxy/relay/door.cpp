@@ -312,14 +312,25 @@ milliseconds Door::timeout_of(const Session& session) const noexcept {
                                : std::min(shared_.limits.unproven_time, shared_.idle_timeout);
 }
 
+void Door::for_each_session(const std::function<void(const SessionState&, int)>& use) {
+    const auto own = listeners_of(*this, maker_.listeners());
+    sessions_.for_each([&](const Session& session) {
+        SessionState state = state_of(session, *now_);
+        state.listener =
+            static_cast<std::uint32_t>(std::ranges::find(own, session.listener) - own.begin());
+        use(state, session.upstream.socket.get());
+    });
+}
+
 void Door::take_over(const SessionState& state, UniqueFd socket) {
     rounds_->begin_batch();
-    const auto listener = static_cast<ListenerIndex>(state.listener);
-    if (sessions_.find(state.client, listener) != nullptr) {
+    const auto own = listeners_of(*this, maker_.listeners());
+    if (state.listener >= own.size() ||
+        sessions_.find(state.client, own[state.listener]) != nullptr) {
         throw HandoverError{"the session of " + to_string(state.client) +
                             " was handed over twice, or belongs to no listening socket"};
     }
-    auto made = maker_.make_from(state, std::move(socket), *now_);
+    auto made = maker_.make_from(state, std::move(socket), own[state.listener], *now_);
     shared_.sessions.fetch_add(state.has_place ? 1 : 0);
     Session& session = sessions_.insert(std::move(made));
     session.door = this;
@@ -333,6 +344,18 @@ void Door::close_all(CloseReason reason) {
         leave(*session, reason);
     }
     rounds_->end_batch();
+}
+
+bool Door::close_some(CloseReason reason) {
+    rounds_->begin_batch();
+    std::size_t closed = 0;
+    Session* session = sessions_.any();
+    for (; session != nullptr && closed < Rounds::kLooksPerSweep; session = sessions_.any()) {
+        leave(*session, reason);
+        ++closed;
+    }
+    rounds_->end_batch();
+    return session == nullptr;
 }
 
 } // namespace tw::relay

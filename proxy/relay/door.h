@@ -9,6 +9,7 @@
 #include "proxy/relay/shared.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -75,13 +76,14 @@ class Door {
 
     /// Closes all.
     void close_all(CloseReason reason);
+    /// Closes as many as others can wait for. Returns whether none is left.
+    [[nodiscard]] bool close_some(CloseReason reason);
 
-    /// All of a session that makes it go on in another relay, as of the batch's time.
-    [[nodiscard]] SessionState state_of(const Session& session) const {
-        return relay::state_of(session, *now_);
-    }
+    /// Shows each session, as of the batch's time, and its socket, for another relay to go on with.
+    /// Its `listener`: which of this door's.
+    void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// Goes on with another relay's session.
+    /// Goes on with another relay's session. `state.listener`: which of this door's.
     /// Errors: HandoverError for one that is here already, or whose socket is not as it has to be.
     void take_over(const SessionState& state, UniqueFd socket);
 

@@ -54,32 +54,41 @@ void Forwarder::add_listener(const Listener& listener) {
     }
     if (place == listeners_.end()) {
         listeners_.emplace_back();
-        listener_drops_.emplace_back();
     }
     wait_for(listener.socket, index);
     listeners_[index] = listener;
-    listener_drops_[index] = 0;
 }
 
-void Forwarder::remove_server(const Shared& shared) {
-    const auto place =
-        std::ranges::find(doors_, &shared, [](const auto& door) { return &door->shared(); });
+std::vector<std::unique_ptr<Door>>::iterator Forwarder::find_door(const Shared& server) {
+    return std::ranges::find(doors_, &server, [](const auto& door) { return &door->shared(); });
+}
+
+bool Forwarder::remove_server(const Shared& shared) {
+    const auto place = find_door(shared);
     if (place == doors_.end()) {
-        return;
+        return true;
+    }
+    Door& door = **place;
+    for (const Listener& listener : listeners_) {
+        if (listener.door == &door) { // what is left of it goes on sending there
+            ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
+        }
+    }
+    const bool empty = door.close_some(CloseReason::removed);
+    tap_.commit();
+    if (!empty) {
+        return false;
     }
     if (impaired_.active()) { // nothing of it may wait
         set_impairment(Impairment{impaired_.impairment()});
     }
-    Door& door = **place;
-    door.close_all(CloseReason::removed);
-    tap_.commit();
     for (Listener& listener : listeners_) {
         if (listener.door == &door) {
-            ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
             listener = {.socket = -1};
         }
     }
     doors_.erase(place);
+    return true;
 }
 
 void Forwarder::wait_for(int descriptor, std::uint64_t tag) const {
@@ -346,10 +355,10 @@ bool Forwarder::sweep(Clock::time_point now) {
         rounds_.sweep(now, [now](Session& session) { session.door->look_after(session, now); });
     if (now - listeners_seen_ >= kListenerLooks) {
         listeners_seen_ = now;
-        for (std::size_t i = 0; i < listeners_.size(); ++i) {
-            if (const Door* const door = listeners_[i].door) {
+        for (Listener& listener : listeners_) {
+            if (const Door* const door = listener.door) {
                 door->counters().kernel_dropped.add(
-                    new_kernel_drops(listeners_[i].socket, listener_drops_[i]));
+                    new_kernel_drops(listener.socket, listener.drops));
             }
         }
     }
@@ -365,23 +374,17 @@ void Forwarder::settle() {
 void Forwarder::for_each_session(const std::function<void(const SessionState&, int)>& use) {
     static_cast<void>(rounds_.begin_batch());
     for (const auto& door : doors_) {
-        door->sessions().for_each([&](const Session& session) {
-            use(door->state_of(session), session.upstream.socket.get());
-        });
+        door->for_each_session(use);
     }
 }
 
-void Forwarder::take_over(const SessionState& state, UniqueFd socket) {
-    if (state.listener >= listeners_.size()) {
-        throw HandoverError{"the session of " + to_string(state.client) +
-                            " belongs to no listening socket"};
-    }
-    listeners_[state.listener].door->take_over(state, std::move(socket));
+void Forwarder::take_over(const Shared& server, const SessionState& state, UniqueFd socket) {
+    (*find_door(server))->take_over(state, std::move(socket));
 }
 
 void Forwarder::close_all(CloseReason reason) {
     for (const auto& door : doors_) {
-        door->close_all(reason);
+        door->close_all(door->shared().let_go ? CloseReason::removed : reason);
     }
     const Timestamp utc = now_utc();
     const auto deadline = Clock::now() + kSettleTime;

@@ -34,8 +34,9 @@ class Forwarder {
     /// nothing of it is here but what remove_server takes out.
     void add_server(Shared& shared, std::span<const Listener> listeners);
 
-    /// Closes the sessions of a server, and listens for it no more.
-    void remove_server(const Shared& shared);
+    /// Listens for a server no more, and closes as many of its sessions as others can wait for. Returns
+    /// whether it is gone; otherwise it is to be called again.
+    [[nodiscard]] bool remove_server(const Shared& shared);
 
     /// What a call of work() was woken by.
     struct Woken {
@@ -86,16 +87,17 @@ class Forwarder {
     /// Lets nothing wait here: what bad lines hold back is sent on.
     void settle();
 
-    /// Shows each session, and its socket, for another relay to go on with.
+    /// Shows each session, and its socket, for another relay to go on with. Its `listener`: which of
+    /// this thread's of its server.
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// See Door::take_over. `state.listener`: one of this thread's.
-    void take_over(const SessionState& state, UniqueFd socket);
+    /// See Door::take_over. `state.listener`: as above.
+    void take_over(const Shared& server, const SessionState& state, UniqueFd socket);
 
-    [[nodiscard]] std::span<const Listener> listeners() const noexcept { return listeners_; }
-
-    /// What the kernel has dropped of each listener's, as last read.
-    [[nodiscard]] std::vector<std::uint32_t>& listener_drops() noexcept { return listener_drops_; }
+    /// Which of this thread's of a server; it has to be there.
+    [[nodiscard]] Listener& listener(const Shared& server, std::size_t index) {
+        return listeners_[listeners_of(**find_door(server), listeners_)[index]];
+    }
 
   private:
     /// Sockets taken from one look at the set; the rest stay ready.
@@ -105,6 +107,7 @@ class Forwarder {
     /// Between two looks at what the kernel dropped of a listener's.
     static constexpr std::chrono::milliseconds kListenerLooks{500};
 
+    [[nodiscard]] std::vector<std::unique_ptr<Door>>::iterator find_door(const Shared& server);
     void wait_for(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_servers(std::span<const epoll_event> ready);
@@ -126,7 +129,6 @@ class Forwarder {
     void offer(std::size_t count, Timestamp now, Direction direction);
 
     std::vector<Listener> listeners_;
-    std::vector<std::uint32_t> listener_drops_;
     UniqueFd ready_set_; ///< of listeners by their index, sessions by their address, and words
     Tap tap_;
     unsigned thread_;

@@ -20,6 +20,7 @@ void archive_copy(auto& archive, auto& copy) {
 void archive_session(auto& archive, auto& state) {
     archive_endpoint(archive, state.client);
     archive.number(state.id);
+    archive.number(state.server);
     archive.number(state.number);
     archive.number(state.listener);
     archive.bytes(state.reply, Control{}.size());
@@ -41,17 +42,21 @@ void archive_session(auto& archive, auto& state) {
 }
 
 template <typename State>
-void archive_relay(auto& archive, State& state) {
+void archive_server(auto& archive, State& state) {
+    archive.number(state.server);
     static_assert(std::has_unique_object_representations_v<Counters>); // numbers only
     if constexpr (std::is_const_v<State>) {
         archive.raw(std::as_bytes(std::span{&state.counters, 1}));
     } else {
         archive.raw(std::as_writable_bytes(std::span{&state.counters, 1}));
     }
-    archive.number(state.last_session);
-    archive.number(state.last_number);
     archive.list(state.listener_drops, kMaxListeningSockets,
                  [](auto& inner, auto& drops) { inner.number(drops); });
+}
+
+void archive_relay(auto& archive, auto& state) {
+    archive.number(state.last_session);
+    archive.number(state.last_number);
     archive.number(state.impairment.seed);
 }
 
@@ -60,6 +65,11 @@ void archive_relay(auto& archive, State& state) {
 void write(std::vector<std::byte>& out, const SessionState& state) {
     ArchiveWriter writer{out};
     archive_session(writer, state);
+}
+
+void write(std::vector<std::byte>& out, const ServerState& state) {
+    ArchiveWriter writer{out};
+    archive_server(writer, state);
 }
 
 void write(std::vector<std::byte>& out, const RelayState& state) {
@@ -77,6 +87,16 @@ SessionState read_session(std::span<const std::byte> in) {
                       state.client.port != 0 && (state.has_place || !is_told);
     if (!fits) {
         throw HandoverError{"a session that was handed over is damaged"};
+    }
+    return state;
+}
+
+ServerState read_server(std::span<const std::byte> in) {
+    ArchiveReader reader{in};
+    ServerState state;
+    archive_server(reader, state);
+    if (!reader.done()) {
+        throw HandoverError{"the totals of a server that were handed over are damaged"};
     }
     return state;
 }

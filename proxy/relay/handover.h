@@ -7,6 +7,7 @@
 #include "proxy/relay/endpoint.h"
 #include "proxy/relay/held_copies.h"
 #include "proxy/relay/impairment.h"
+#include "proxy/relay/observation.h"
 #include "proxy/relay/ring.h"
 
 #include <array>
@@ -38,8 +39,9 @@ struct KeptCopy {
 struct SessionState {
     Endpoint client;
     std::uint32_t id = 0; ///< as the observer knows it; 0: it does not
+    ServerIndex server = 0;
     std::uint32_t number = 0;
-    std::uint32_t listener = 0; ///< by which of all listening sockets (Relay::listening_sockets)
+    std::uint32_t listener = 0; ///< by which of its server's sockets (Relay::listening_sockets)
     std::vector<std::byte>
         reply; ///< control message that makes replies leave from the right address
     Standing standing = Standing::proven;
@@ -57,23 +59,30 @@ struct SessionState {
     std::array<std::uint64_t, 2> held_lost{};
 };
 
-/// What else goes on.
-struct RelayState {
+/// What else of a server goes on.
+struct ServerState {
+    ServerIndex server = 0;
     Counters counters;
-    std::uint32_t last_session = 0; ///< id
-    std::uint32_t last_number = 0;
-    Impairment impairment;
     std::vector<std::uint32_t> listener_drops; ///< of each listening socket, as last read
 };
 
-/// Sockets that a relay listens on, at most: each thread has its own of each address.
+/// What else goes on.
+struct RelayState {
+    std::uint32_t last_session = 0; ///< id
+    std::uint32_t last_number = 0;
+    Impairment impairment;
+};
+
+/// Sockets that a relay listens on for a server, at most: each thread has its own of each address.
 inline constexpr std::size_t kMaxListeningSockets = 1024;
 
 void write(std::vector<std::byte>& out, const SessionState& state);
+void write(std::vector<std::byte>& out, const ServerState& state);
 void write(std::vector<std::byte>& out, const RelayState& state);
 
 /// Errors: throws HandoverError.
 [[nodiscard]] SessionState read_session(std::span<const std::byte> in);
+[[nodiscard]] ServerState read_server(std::span<const std::byte> in);
 [[nodiscard]] RelayState read_relay(std::span<const std::byte> in);
 
 /// For those who hand over addresses beside it.

@@ -36,6 +36,16 @@ std::size_t make_reply_control(msghdr& from, Control& to) {
     return 0;
 }
 
+std::vector<ListenerIndex> listeners_of(const Door& door, std::span<const Listener> all) {
+    std::vector<ListenerIndex> places;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (all[i].door == &door) {
+            places.push_back(static_cast<ListenerIndex>(i));
+        }
+    }
+    return places;
+}
+
 std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept {
     std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
     socklen_t length = sizeof info;

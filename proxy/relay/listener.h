@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include <sys/socket.h>
 
@@ -17,10 +19,15 @@ struct Listener {
     Door* door = nullptr;     ///< of its server; null: nobody listens here any more
     bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must name their address
     bool v6 = false;          ///< of that family; its clients may be of both
+    std::uint32_t drops = 0;  ///< by the kernel, as last read
 };
 
 /// Its place among those of its thread, of which there may be kMaxListeningSockets.
 using ListenerIndex = std::uint16_t;
+
+/// The places of those that belong to a door, in the order in which they were added.
+[[nodiscard]] std::vector<ListenerIndex> listeners_of(const Door& door,
+                                                      std::span<const Listener> all);
 
 /// Turns the control message of a datagram into one that makes the reply leave from the address it
 /// came to. Returns its length, 0 when there is none.

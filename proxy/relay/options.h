@@ -31,6 +31,8 @@ struct ServerOptions {
     std::string host;
     std::uint16_t port = 0;
     std::vector<boost::asio::ip::udp::endpoint> listen{};
+
+    friend bool operator==(const ServerOptions&, const ServerOptions&) = default;
 };
 
 /// How the relay is set up; fixed for its life.

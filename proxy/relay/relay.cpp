@@ -1,6 +1,7 @@
 #include "proxy/relay/relay.h"
 
 #include "proxy/relay/listen_socket.h"
+#include "proxy/relay/resolve.h"
 #include "proxy/relay/shard.h"
 #include "proxy/relay/start_checks.h"
 
@@ -15,31 +16,6 @@
 namespace tw::relay {
 
 using Udp = boost::asio::ip::udp;
-
-std::vector<Udp::endpoint> resolve_all(const std::string& host, std::uint16_t port) {
-    boost::asio::io_context io;
-    boost::system::error_code error;
-    Udp::resolver resolver{io};
-    const auto found =
-        resolver.resolve(host, std::to_string(port), Udp::resolver::numeric_service, error);
-    if (error || found.empty()) {
-        throw NotYetError{"cannot resolve the server's name '" + host + "': " + error.message()};
-    }
-    std::vector<Udp::endpoint> all{found.begin(), found.end()};
-    std::stable_partition(all.begin(), all.end(),
-                          [](const Udp::endpoint& each) { return each.address().is_v4(); });
-    return all;
-}
-
-Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
-    return resolve_all(host, port).front();
-}
-
-bool is_own_address(const Udp::endpoint& endpoint) {
-    const UniqueFd probe{::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-    const Udp::endpoint any_port{endpoint.address(), 0};
-    return ::bind(probe.get(), any_port.data(), static_cast<socklen_t>(any_port.size())) == 0;
-}
 
 /// A server, and what its threads share.
 struct Server {
@@ -58,6 +34,8 @@ struct Server {
     std::vector<Udp::endpoint> listen{};
     std::size_t sets = 0; ///< of listening sockets, one for each address
     bool removed = false;
+
+    [[nodiscard]] std::size_t num_sockets() const { return sets * listen.size(); }
 };
 
 struct Relay::State {
@@ -65,16 +43,18 @@ struct Relay::State {
         : options{given}, observation{shown != nullptr ? shown : &own}, impairment{
                                                                             given.impairment} {}
 
-    /// Which thread has a listening socket, and as which of its own; with one server.
-    [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(std::size_t socket) const {
-        const std::size_t addresses = first().listen.size();
+    /// Which thread has a listening socket of a server, and as which of its own of that.
+    [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(const Server& server,
+                                                               std::size_t socket) const {
+        const std::size_t addresses = server.listen.size();
         const std::size_t set = socket / addresses;
         return {set % shards.size(), set / shards.size() * addresses + socket % addresses};
     }
 
-    [[nodiscard]] Server& first() const { return *servers.front(); }
-
-    [[nodiscard]] std::size_t num_sockets() const { return first().sets * first().listen.size(); }
+    [[nodiscard]] Listener& listener(const Server& server, std::size_t socket) const {
+        const auto [thread, index] = place_of(server, socket);
+        return shards[thread]->forwarder().listener(server.shared, index);
+    }
 
     void check_not_own(const Server& added) const;
     void add(const ServerOptions& wanted, std::vector<UniqueFd> listening);
@@ -154,7 +134,7 @@ Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* 
         std::move(listening));
 }
 
-ServerIndex Relay::add_server(const ServerOptions& options) {
+ServerIndex Relay::add_server(const ServerOptions& options, std::vector<UniqueFd> listening) {
     if (state_->servers.size() == kMaxServers) {
         throw StartError{"a relay has at most " + std::to_string(kMaxServers) +
                          " servers in its life, also those that were removed; restart it"};
@@ -162,7 +142,7 @@ ServerIndex Relay::add_server(const ServerOptions& options) {
     check_listen(options.listen);
     const std::size_t before = state_->servers.size();
     try {
-        state_->add(options, {});
+        state_->add(options, std::move(listening));
     } catch (const std::exception&) {
         if (state_->servers.size() != before) {
             remove_server(static_cast<ServerIndex>(before));
@@ -180,11 +160,16 @@ void Relay::remove_server(ServerIndex server) {
     Server& gone = *state_->servers.at(server);
     gone.removed = true;
     for (auto& shard : state_->shards) {
-        const auto remove_it = [&shard = *shard, &gone] { shard.remove_server(gone.shared); };
-        if (state_->threads.empty()) {
-            remove_it();
-        } else {
-            shard->call(remove_it);
+        const auto is_gone = std::make_shared<bool>(false); // also of a thread that is too late
+        const auto remove_some = [&shard = *shard, &gone, is_gone] {
+            *is_gone = shard.remove_server(gone.shared);
+        };
+        while (!*is_gone) { // between two steps the thread forwards for the others
+            if (state_->threads.empty()) {
+                remove_some();
+            } else {
+                shard->call(remove_some);
+            }
         }
     }
 }
@@ -233,25 +218,28 @@ void Relay::resume() {
     set_impairment(impairment()); // which does not stand while they hold
 }
 
-void Relay::leave() {
+void Relay::leave(std::span<const ServerIndex> let_go) {
+    for (const ServerIndex server : let_go) {
+        state_->servers.at(server)->shared.let_go = true;
+    }
     for (auto& shard : state_->shards) {
         shard->leave();
     }
 }
 
-std::vector<int> Relay::listening_sockets() const {
+std::vector<int> Relay::listening_sockets(ServerIndex server) const {
+    const Server& own = *state_->servers.at(server);
     std::vector<int> sockets;
-    for (std::size_t i = 0; i < state_->num_sockets(); ++i) {
-        const auto [thread, index] = state_->place_of(i);
-        sockets.push_back(state_->shards[thread]->listeners()[index].socket);
+    for (std::size_t i = 0; i < own.num_sockets(); ++i) {
+        sockets.push_back(state_->listener(own, i).socket);
     }
     return sockets;
 }
 
 void Relay::for_each_session(const std::function<void(const SessionState&, int)>& use) {
-    const std::size_t addresses = state_->first().listen.size();
     for (std::size_t thread = 0; thread < state_->shards.size(); ++thread) {
         state_->shards[thread]->forwarder().for_each_session([&](SessionState state, int socket) {
+            const std::size_t addresses = state_->servers[state.server]->listen.size();
             const std::size_t set = state.listener / addresses * state_->shards.size() + thread;
             state.listener =
                 static_cast<std::uint32_t>(set * addresses + state.listener % addresses);
@@ -260,46 +248,58 @@ void Relay::for_each_session(const std::function<void(const SessionState&, int)>
     }
 }
 
-RelayState Relay::handover_state() {
-    RelayState state{.counters = counters(),
-                     .last_session = state_->numbers.last_session.load(),
-                     .last_number = state_->numbers.last_number.load(),
-                     .impairment = impairment(),
-                     .listener_drops = {}};
-    for (std::size_t i = 0; i < state_->num_sockets(); ++i) {
-        const auto [thread, index] = state_->place_of(i);
-        state.listener_drops.push_back(state_->shards[thread]->forwarder().listener_drops()[index]);
+ServerState Relay::handover_state(ServerIndex server) const {
+    const Server& own = *state_->servers.at(server);
+    ServerState state{.server = server,
+                      .counters = totals_of(*state_->observation, server),
+                      .listener_drops = {}};
+    for (std::size_t i = 0; i < own.num_sockets(); ++i) {
+        state.listener_drops.push_back(state_->listener(own, i).drops);
     }
     return state;
 }
 
+RelayState Relay::handover_state() const {
+    return {.last_session = state_->numbers.last_session.load(),
+            .last_number = state_->numbers.last_number.load(),
+            .impairment = impairment()};
+}
+
 void Relay::take_over(const SessionState& state, UniqueFd socket) {
-    const bool known = state.listener < state_->num_sockets();
+    const bool known = state.server < state_->servers.size() &&
+                       state.listener < state_->servers[state.server]->num_sockets();
     if (!known || (state.id != 0 && !state_->taken_over.insert(state.id).second)) {
         throw HandoverError{"the session of " + to_string(state.client) +
                             " was handed over twice, or belongs to no listening socket"};
     }
-    const auto [thread, index] = state_->place_of(state.listener);
+    const Server& server = *state_->servers[state.server];
+    const auto [thread, index] = state_->place_of(server, state.listener);
     SessionState own = state;
     own.listener = static_cast<std::uint32_t>(index);
-    state_->shards[thread]->forwarder().take_over(own, std::move(socket));
+    state_->shards[thread]->forwarder().take_over(server.shared, own, std::move(socket));
+}
+
+void Relay::take_over(const ServerState& state) {
+    const bool known = state.server < state_->servers.size();
+    if (!known || state.listener_drops.size() != state_->servers[state.server]->num_sockets()) {
+        throw HandoverError{"the totals that were handed over do not fit the listening sockets"};
+    }
+    const Server& server = *state_->servers[state.server];
+    relay::add(state_->observation->of(state.server, 0), state.counters);
+    for (std::size_t i = 0; i < state.listener_drops.size(); ++i) {
+        state_->listener(server, i).drops = state.listener_drops[i];
+    }
 }
 
 void Relay::take_over(const RelayState& state) {
     const auto newest = std::ranges::max_element(state_->taken_over);
-    if (state.listener_drops.size() != state_->num_sockets() ||
-        (newest != state_->taken_over.end() && *newest > state.last_session)) {
+    if (newest != state_->taken_over.end() && *newest > state.last_session) {
         throw HandoverError{"the totals that were handed over do not fit the sessions"};
     }
     state_->taken_over.clear();
     state_->numbers.last_session = state.last_session;
     state_->numbers.last_number = state.last_number;
     state_->impairment = state.impairment;
-    add(state_->observation->counters[0], state.counters);
-    for (std::size_t i = 0; i < state.listener_drops.size(); ++i) {
-        const auto [thread, index] = state_->place_of(i);
-        state_->shards[thread]->forwarder().listener_drops()[index] = state.listener_drops[i];
-    }
     for (auto& shard : state_->shards) {
         shard->forwarder().set_impairment(state.impairment);
     }
@@ -332,12 +332,12 @@ void Relay::set_server(const Udp::endpoint& server, ServerIndex index) {
     state_->servers[index]->shared.upstreams.set_server(server);
 }
 
-std::vector<Endpoint> Relay::former_servers() const {
-    return state_->first().shared.upstreams.former_servers();
+std::vector<Endpoint> Relay::former_servers(ServerIndex server) const {
+    return state_->servers[server]->shared.upstreams.former_servers();
 }
 
-void Relay::set_former_servers(std::vector<Endpoint> former) {
-    state_->first().shared.upstreams.set_former_servers(std::move(former));
+void Relay::set_former_servers(std::vector<Endpoint> former, ServerIndex server) {
+    state_->servers[server]->shared.upstreams.set_former_servers(std::move(former));
 }
 
 ClientAddress Relay::client_address(ServerIndex server) const noexcept {

@@ -11,22 +11,10 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <system_error>
 #include <vector>
 
 namespace tw::relay {
-
-/// All addresses of the server, the IPv4 ones first. Errors: StartError.
-[[nodiscard]] std::vector<boost::asio::ip::udp::endpoint> resolve_all(const std::string& host,
-                                                                      std::uint16_t port);
-
-/// The server's address: of several the first IPv4 one. Errors: StartError.
-[[nodiscard]] boost::asio::ip::udp::endpoint resolve_server(const std::string& host,
-                                                            std::uint16_t port);
-
-/// Whether the address is one of this host's.
-[[nodiscard]] bool is_own_address(const boost::asio::ip::udp::endpoint& endpoint);
 
 /// Passes UDP datagrams between clients and servers, each client by its own socket, and shows copies
 /// to observers. It begins with one server; others have their own addresses to listen on, table of
@@ -54,8 +42,10 @@ class Relay {
     Relay& operator=(Relay&&) = delete;
 
     /// Begins to forward for another server, before start() or after. Returns its number.
+    /// `listening`: as the constructor's.
     /// Errors:  as the constructor's; StartError for one too many. Then nothing has changed.
-    [[nodiscard]] ServerIndex add_server(const ServerOptions& options);
+    [[nodiscard]] ServerIndex add_server(const ServerOptions& options,
+                                         std::vector<UniqueFd> listening = {});
 
     /// The number that add_server gives next.
     [[nodiscard]] ServerIndex next_server() const noexcept;
@@ -86,7 +76,7 @@ class Relay {
     void set_server(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
 
     /// Where the server was before it moved, as far as that is known.
-    [[nodiscard]] std::vector<Endpoint> former_servers() const;
+    [[nodiscard]] std::vector<Endpoint> former_servers(ServerIndex server = 0) const;
 
     /// The mode in use: never `automatic`.
     [[nodiscard]] ClientAddress client_address(ServerIndex server = 0) const noexcept;
@@ -106,32 +96,35 @@ class Relay {
     void resync(std::uint32_t session);
 
     // To hand over to another relay, of another process: hold(), tell it all, then leave() or resume().
-    // A relay with one server only.
 
     /// Makes all threads hold between two batches. False when one does not in time; then all go on.
     [[nodiscard]] bool hold(std::chrono::milliseconds patience);
 
-    /// Sockets it listens on: sets of one for each address, in their order, one set after the other.
-    [[nodiscard]] std::vector<int> listening_sockets() const;
+    /// Sockets it listens on for a server: sets of one for each address, in their order, one set
+    /// after the other.
+    [[nodiscard]] std::vector<int> listening_sockets(ServerIndex server = 0) const;
 
     /// While it holds: each session with its socket.
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// While it holds: what else the other one has to know.
-    [[nodiscard]] RelayState handover_state();
+    /// While it holds: what else the other one has to know, of a server and of all.
+    [[nodiscard]] ServerState handover_state(ServerIndex server) const;
+    [[nodiscard]] RelayState handover_state() const;
 
     /// All threads go on, as if nothing had been.
     void resume();
 
-    /// After hold(): the threads end, and their sessions go on elsewhere. See join().
-    void leave();
+    /// After hold(): the threads end, and their sessions go on elsewhere, but for those of the
+    /// servers that are `let_go`. See join().
+    void leave(std::span<const ServerIndex> let_go = {});
 
-    // To take over, before start().
+    // To take over, before start(). Servers go by their numbers here.
 
     /// Errors: HandoverError.
     void take_over(const SessionState& state, UniqueFd socket);
     /// Sessions that are taken over from now on may lead there, too.
-    void set_former_servers(std::vector<Endpoint> former);
+    void set_former_servers(std::vector<Endpoint> former, ServerIndex server = 0);
+    void take_over(const ServerState& state);
     void take_over(const RelayState& state);
 
     /// Sessions open now.

@@ -18,6 +18,9 @@ class Rounds {
   public:
     using Time = Clock::time_point;
 
+    /// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
+    static constexpr std::size_t kLooksPerSweep = 32;
+
     /// `shortest`: the shortest time after which a session is closed. `started`: no later than any
     /// time it is told.
     explicit Rounds(std::chrono::milliseconds shortest, Time started = Clock::now());
@@ -67,9 +70,6 @@ class Rounds {
     [[nodiscard]] bool empty() const noexcept { return sessions_ == 0; }
 
   private:
-    /// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
-    static constexpr std::size_t kLooksPerSweep = 32;
-
     [[nodiscard]] std::uint64_t ticks_at(Time time) const noexcept;
 
     Time started_;

@@ -92,8 +92,7 @@ bool SessionMaker::await(Session& session) const noexcept {
 }
 
 std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, UniqueFd socket,
-                                                 const BatchTime& now) {
-    const auto listener = static_cast<ListenerIndex>(state.listener);
+                                                 ListenerIndex listener, const BatchTime& now) {
     auto made = std::make_unique<Session>();
     made->upstreams = &shared_.upstreams;
     made->upstream =
@@ -133,8 +132,9 @@ SessionState state_of(const Session& session, const BatchTime& now) {
     SessionState state{
         .client = session.tap.client,
         .id = session.tap.id,
+        .server = session.tap.server_index,
         .number = session.number,
-        .listener = session.listener,
+        .listener = 0,
         .reply = {session.control.begin(), session.control.begin() + session.control_length},
         .standing = session.standing,
         .has_place = session.has_place,

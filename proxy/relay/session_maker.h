@@ -32,7 +32,10 @@ class SessionMaker {
     /// Needs a listener that is there.
     /// Errors: HandoverError for a socket that is not as it has to be.
     [[nodiscard]] std::unique_ptr<Session> make_from(const SessionState& state, UniqueFd socket,
-                                                     const BatchTime& now);
+                                                     ListenerIndex listener, const BatchTime& now);
+
+    /// All of the thread.
+    [[nodiscard]] const std::vector<Listener>& listeners() const noexcept { return *listeners_; }
 
   private:
     [[nodiscard]] std::unique_ptr<Session> open(const Endpoint& client);
@@ -43,7 +46,7 @@ class SessionMaker {
     int ready_set_;
 };
 
-/// All of a session that makes it go on in another relay.
+/// All of a session that makes it go on in another relay, but its `listener`.
 [[nodiscard]] SessionState state_of(const Session& session, const BatchTime& now);
 
 } // namespace tw::relay

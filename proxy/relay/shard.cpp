@@ -84,9 +84,12 @@ void Shard::add_server(Shared& shared, std::span<const Udp::endpoint> listen,
     forwarder_->add_server(shared, listeners);
 }
 
-void Shard::remove_server(const Shared& shared) {
-    forwarder_->remove_server(shared);
-    sockets_.erase(&shared);
+bool Shard::remove_server(const Shared& shared) {
+    const bool gone = forwarder_->remove_server(shared);
+    if (gone) {
+        sockets_.erase(&shared);
+    }
+    return gone;
 }
 
 void Shard::call(std::function<void()> word) {

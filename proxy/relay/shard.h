@@ -34,8 +34,8 @@ class Shard {
     /// Errors: throws std::system_error.
     void add_server(Shared& shared, std::span<const Udp::endpoint> listen,
                     std::vector<UniqueFd> sockets);
-    /// Closes its sessions and its sockets.
-    void remove_server(const Shared& shared);
+    /// Closes some of its sessions; behind the last, its sockets. Returns whether it is gone.
+    [[nodiscard]] bool remove_server(const Shared& shared);
 
     /// While it runs: does this on its thread, and waits for it. Errors: what the word throws;
     /// StartError when it does not come to it in time.
@@ -66,11 +66,6 @@ class Shard {
 
     /// What it forwards with: while it holds or before it runs.
     [[nodiscard]] Forwarder& forwarder() noexcept { return *forwarder_; }
-
-    /// Its listening sockets.
-    [[nodiscard]] std::span<const Listener> listeners() const noexcept {
-        return forwarder_->listeners();
-    }
 
   private:
     /// Returns how many datagrams there were.

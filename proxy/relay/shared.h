@@ -30,6 +30,7 @@ struct Shared {
     AdmissionLimits limits{};
     AdmissionPools pools{0, 1}; ///< of each thread
     std::atomic<std::size_t> sessions{0};
+    std::atomic<bool> let_go{false}; ///< it does not go on where others are handed over to
 };
 
 } // namespace tw::relay

@@ -198,6 +198,7 @@ admin::State AdminRun::state() const {
         parts_.recordings->hear();
         state.recording.page = parts_.recordings->state();
     }
+    state.recording.bus = parts_.outputs->bus_totals();
     state.http_turned_away = admin_.server().turned_away();
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
@@ -213,6 +214,9 @@ void AdminRun::add_servers(admin::State& state) const {
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
         if (relay.removed(i)) {
             continue;
+        }
+        if (state.listen.empty()) { // the first that is there
+            state.server = relay.server(i);
         }
         std::vector<std::string> listen;
         for (const auto& endpoint : relay.listen_endpoints(i)) {

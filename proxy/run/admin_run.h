@@ -5,6 +5,7 @@
 #include "proxy/run/map_folders.h"
 #include "proxy/run/page_recordings.h"
 #include "proxy/run/page_token.h"
+#include "proxy/run/record_outputs.h"
 #include "proxy/run/recording_folders.h"
 #include "proxy/run/relay_pulse.h"
 #include "proxy/run/relay_window.h"
@@ -55,6 +56,7 @@ class AdminRun {
         std::uint32_t observer;             ///< which one of the run this is
         const sink::RecordTarget* file;
         const sink::QueuedOutput* queue;
+        const RecordOutputs* outputs;
         PageRecordings* recordings = nullptr; ///< null: the page records nothing
         /// Writes what the flight recorder keeps of a session, or with 0 of all; none: there is none.
         std::function<void(std::uint32_t session)> write_flight{};

@@ -1,5 +1,7 @@
 #include "proxy/run/followed_server.h"
 
+#include "proxy/relay/resolve.h"
+
 #include <chrono>
 #include <utility>
 

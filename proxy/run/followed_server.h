@@ -14,6 +14,8 @@ namespace tw::run {
 struct ServedServer {
     std::string name{}; ///< empty: it is the only one
     relay::ServerOptions where{};
+
+    friend bool operator==(const ServedServer&, const ServedServer&) = default;
 };
 
 /// "game.test:8303"; empty where the server goes by an address.

@@ -2,6 +2,9 @@
 
 #include "proxy/relay/archive.h"
 #include "proxy/relay/upstream.h"
+#include "proxy/run/shared_block.h"
+
+#include <algorithm>
 
 #include <sys/stat.h>
 
@@ -15,15 +18,31 @@ using relay::HandoverError;
 
 void archive_offer(auto& archive, auto& offer) {
     archive.number(offer.network);
-    archive.list(offer.listen, relay::kMaxListeners,
-                 [](auto& inner, auto& endpoint) { relay::archive_endpoint(inner, endpoint); });
-    archive.number(offer.listening_sockets);
-    relay::archive_endpoint(archive, offer.server);
-    archive.bytes(offer.server_name, TakeoverOffer::kMaxName);
-    archive.list(offer.former, relay::UpstreamFactory::kMaxFormer,
-                 [](auto& inner, auto& endpoint) { relay::archive_endpoint(inner, endpoint); });
-    archive.choice(offer.mode, relay::ClientAddress::transparent);
+    archive.number(offer.servers);
     archive.number(offer.observer);
+}
+
+void archive_server(auto& archive, auto& server) {
+    archive.number(server.number);
+    archive.bytes(server.name, ServerFacts::kMaxName);
+    archive.list(server.listen, relay::kMaxListeners,
+                 [](auto& inner, auto& endpoint) { relay::archive_endpoint(inner, endpoint); });
+    archive.number(server.listening_sockets);
+    relay::archive_endpoint(archive, server.server);
+    archive.bytes(server.host_name, TakeoverServer::kMaxHostName);
+    archive.list(server.former, relay::UpstreamFactory::kMaxFormer,
+                 [](auto& inner, auto& endpoint) { relay::archive_endpoint(inner, endpoint); });
+    archive.choice(server.mode, relay::ClientAddress::transparent);
+}
+
+void archive_wish(auto& archive, auto& wish) {
+    archive.list(wish.servers, relay::kMaxServers,
+                 [](auto& inner, auto& server) { inner.number(server); });
+}
+
+/// It is shown to people: what stands for itself, and nothing that a terminal obeys.
+bool is_printable(const std::string& name) {
+    return std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
 }
 
 void archive_rest(auto& archive, auto& rest) {
@@ -63,6 +82,20 @@ std::vector<std::byte> written(const TakeoverOffer& offer) {
     return out;
 }
 
+std::vector<std::byte> written(const TakeoverServer& server) {
+    std::vector<std::byte> out;
+    ArchiveWriter writer{out};
+    archive_server(writer, server);
+    return out;
+}
+
+std::vector<std::byte> written(const TakeoverWish& wish) {
+    std::vector<std::byte> out;
+    ArchiveWriter writer{out};
+    archive_wish(writer, wish);
+    return out;
+}
+
 std::vector<std::byte> written(const TakeoverRest& rest) {
     std::vector<std::byte> out;
     ArchiveWriter writer{out};
@@ -93,11 +126,34 @@ TakeoverOffer read_offer(std::span<const std::byte> in) {
     ArchiveReader reader{in};
     TakeoverOffer offer;
     archive_offer(reader, offer);
-    if (offer.listen.empty() || offer.listening_sockets == 0 ||
-        offer.listening_sockets > relay::kMaxListeningSockets) {
+    if (offer.servers == 0 || offer.servers > relay::kMaxServers) {
+        throw HandoverError{"the running twscope says that it has no server"};
+    }
+    return finished(reader, offer, "itself");
+}
+
+TakeoverServer read_server(std::span<const std::byte> in) {
+    ArchiveReader reader{in};
+    TakeoverServer server;
+    archive_server(reader, server);
+    if (!is_printable(server.name)) {
+        reader.fail();
+    }
+    if (server.listen.empty() || server.listening_sockets == 0 ||
+        server.listening_sockets > relay::kMaxListeningSockets) {
         throw HandoverError{"the running twscope says that it listens nowhere"};
     }
-    return finished(reader, std::move(offer), "itself");
+    return finished(reader, std::move(server), "its servers");
+}
+
+TakeoverWish read_wish(std::span<const std::byte> in) {
+    ArchiveReader reader{in};
+    TakeoverWish wish;
+    archive_wish(reader, wish);
+    if (!reader.done() || wish.servers.empty()) {
+        throw HandoverError{"it said no servers that it goes on with"};
+    }
+    return wish;
 }
 
 TakeoverRest read_rest(std::span<const std::byte> in) {

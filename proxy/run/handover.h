@@ -2,6 +2,7 @@
 
 #include "proxy/relay/endpoint.h"
 #include "proxy/relay/handover.h"
+#include "proxy/relay/observation.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/relay.h"
 #include "proxy/run/takeover_link.h"
@@ -21,23 +22,35 @@ namespace tw::run {
 /// wire::ProofState), is a new version.
 struct TakeoverGreeting {
     static constexpr std::string_view kName = "twscope takeover";
-    static constexpr std::uint32_t kVersion = 2;
+    static constexpr std::uint32_t kVersion = 3;
 
     std::uint32_t version = kVersion;
 };
 
 /// What a running relay says of itself, so that another one can see whether it fits.
 struct TakeoverOffer {
-    static constexpr std::size_t kMaxName = 512; ///< host names have at most 255 bytes
+    std::uint64_t network = 0;  ///< the network namespace
+    std::uint32_t servers = 0;  ///< that it forwards to
+    std::uint32_t observer = 0; ///< the number of its last observer
+};
 
-    std::uint64_t network = 0; ///< the network namespace
-    std::vector<relay::Endpoint> listen;
+/// What it says of each of its servers.
+struct TakeoverServer {
+    static constexpr std::size_t kMaxHostName = 512; ///< host names have at most 255 bytes
+
+    relay::ServerIndex number = 0; ///< there
+    std::string name{};            ///< of the configuration; empty: it is the only one
+    std::vector<relay::Endpoint> listen{};
     std::uint32_t listening_sockets = 0;
-    relay::Endpoint server;
-    std::string server_name{};             ///< "game.test:8303"; empty: it goes by an address
+    relay::Endpoint server{};
+    std::string host_name{};               ///< "game.test:8303"; empty: it goes by an address
     std::vector<relay::Endpoint> former{}; ///< where it was before
     relay::ClientAddress mode = relay::ClientAddress::shared;
-    std::uint32_t observer = 0; ///< the number of its last observer
+};
+
+/// Which of those the new one goes on with, by their numbers; the others' sessions end.
+struct TakeoverWish {
+    std::vector<relay::ServerIndex> servers;
 };
 
 /// What stands behind the sessions.
@@ -55,12 +68,16 @@ struct TakeoverLeft {
 
 [[nodiscard]] std::vector<std::byte> written(const TakeoverGreeting& greeting);
 [[nodiscard]] std::vector<std::byte> written(const TakeoverOffer& offer);
+[[nodiscard]] std::vector<std::byte> written(const TakeoverServer& server);
+[[nodiscard]] std::vector<std::byte> written(const TakeoverWish& wish);
 [[nodiscard]] std::vector<std::byte> written(const TakeoverRest& rest);
 [[nodiscard]] std::vector<std::byte> written(const TakeoverLeft& left);
 
 /// Errors: relay::HandoverError for what no relay says.
 [[nodiscard]] TakeoverGreeting read_greeting(std::span<const std::byte> in);
 [[nodiscard]] TakeoverOffer read_offer(std::span<const std::byte> in);
+[[nodiscard]] TakeoverServer read_server(std::span<const std::byte> in);
+[[nodiscard]] TakeoverWish read_wish(std::span<const std::byte> in);
 [[nodiscard]] TakeoverRest read_rest(std::span<const std::byte> in);
 [[nodiscard]] TakeoverLeft read_left(std::span<const std::byte> in);
 

@@ -1,10 +1,12 @@
 #include "proxy/run/handover_giver.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -129,10 +131,15 @@ void HandoverGiver::obey(const TakeoverLink::Message& message) {
             give_up(error.what());
         }
     } else if (stage_ == Stage::preparing && message.word == TakeoverWord::ready) {
-        hand_over();
+        try {
+            hand_over(read_wish(message.body));
+        } catch (const relay::HandoverError& error) {
+            give_up(error.what());
+        }
     } else if (stage_ == Stage::given && message.word == TakeoverWord::going) {
         stage_ = Stage::gone;
         door_.keep_file();
+        tell_of_let_go();
         parts_.given();
     } else {
         give_up("it said what was not to be said");
@@ -140,26 +147,14 @@ void HandoverGiver::obey(const TakeoverLink::Message& message) {
 }
 
 void HandoverGiver::offer() {
-    const auto listening = parts_.relay->listening_sockets();
-    TakeoverOffer offer{.network = own_network(),
-                        .listen = {},
-                        .listening_sockets = static_cast<std::uint32_t>(listening.size()),
-                        .server = parts_.relay->server_endpoint(),
-                        .server_name = parts_.server_name,
-                        .former = parts_.relay->former_servers(),
-                        .mode = parts_.relay->client_address(),
-                        .observer = parts_.observer()};
-    for (const auto& endpoint : parts_.relay->listen_endpoints()) {
-        offer.listen.push_back(relay::endpoint_from(endpoint.data()));
-    }
+    offered_ = parts_.servers();
+    const TakeoverOffer offered{.network = own_network(),
+                                .servers = static_cast<std::uint32_t>(offered_.size()),
+                                .observer = parts_.observer()};
     const int door = door_.descriptor();
-    bool sent =
-        link_->send(TakeoverWord::offer, written(offer), std::span{&door, 1}, in(kWordTime));
-    for (std::size_t i = 0; i < listening.size() && sent; i += TakeoverLink::kMaxDescriptors) {
-        const std::size_t count = std::min(listening.size() - i, TakeoverLink::kMaxDescriptors);
-        sent = link_->send(TakeoverWord::listening, {}, std::span{listening}.subspan(i, count),
-                           in(kWordTime));
-    }
+    const bool sent =
+        link_->send(TakeoverWord::offer, written(offered), std::span{&door, 1}, in(kWordTime)) &&
+        std::ranges::all_of(offered_, [this](const Served& server) { return offer(server); });
     if (!sent) {
         give_up("it does not listen");
         return;
@@ -169,10 +164,59 @@ void HandoverGiver::offer() {
     set_deadline(kReadyTime);
 }
 
-void HandoverGiver::hand_over() {
+/// Describes a server, and hands over the sockets on which it is listened for. False: nobody takes them.
+bool HandoverGiver::offer(const Served& server) const {
+    const auto listening = parts_.relay->listening_sockets(server.number);
+    TakeoverServer offered{.number = server.number,
+                           .name = server.name,
+                           .listening_sockets = static_cast<std::uint32_t>(listening.size()),
+                           .server = parts_.relay->server_endpoint(server.number),
+                           .host_name = server.host_name,
+                           .former = parts_.relay->former_servers(server.number),
+                           .mode = parts_.relay->client_address(server.number)};
+    for (const auto& endpoint : parts_.relay->listen_endpoints(server.number)) {
+        offered.listen.push_back(relay::endpoint_from(endpoint.data()));
+    }
+    bool sent = link_->send(TakeoverWord::server, written(offered), {}, in(kWordTime));
+    for (std::size_t i = 0; i < listening.size() && sent; i += TakeoverLink::kMaxDescriptors) {
+        const std::size_t count = std::min(listening.size() - i, TakeoverLink::kMaxDescriptors);
+        sent = link_->send(TakeoverWord::listening, {}, std::span{listening}.subspan(i, count),
+                           in(kWordTime));
+    }
+    return sent;
+}
+
+/// Why these cannot be handed over, if they cannot.
+std::optional<std::string> HandoverGiver::objection_to(const TakeoverWish& wish) const {
+    const auto now = parts_.servers();
+    if (!std::ranges::equal(now, offered_, {}, &Served::number, &Served::number)) {
+        return "the servers of the running twscope have changed meanwhile; try again";
+    }
+    const auto offers = [this](relay::ServerIndex server) {
+        return std::ranges::find(offered_, server, &Served::number) != offered_.end();
+    };
+    const std::set<relay::ServerIndex> different{wish.servers.begin(), wish.servers.end()};
+    if (different.size() != wish.servers.size() || !std::ranges::all_of(different, offers)) {
+        return "it wants servers that it was not offered";
+    }
+    return std::nullopt;
+}
+
+void HandoverGiver::hand_over(const TakeoverWish& wish) {
     deadline_.cancel();
+    if (const auto why = objection_to(wish)) {
+        refuse(*link_, *why);
+        give_up(*why);
+        return;
+    }
+    let_go_.clear();
+    for (const Served& server : offered_) {
+        if (std::ranges::find(wish.servers, server.number) == wish.servers.end()) {
+            let_go_.push_back(server.number);
+        }
+    }
     const auto held_at = relay::Clock::now();
-    const auto problem = give(held_at);
+    const auto problem = give(wish, held_at);
     if (!problem) {
         stage_ = Stage::given;
         return;
@@ -183,13 +227,17 @@ void HandoverGiver::hand_over() {
 }
 
 /// What went wrong, if anything did.
-std::optional<std::string> HandoverGiver::give(TakeoverLink::Time held_at) {
+std::optional<std::string> HandoverGiver::give(const TakeoverWish& wish,
+                                               TakeoverLink::Time held_at) {
     const auto deadline = held_at + kGiveTime;
     if (!parts_.relay->hold(kGiveTime)) {
         return "the relay was too busy";
     }
     if (!give_sessions(deadline)) {
         return "it did not take the sessions in time";
+    }
+    if (!give_totals(wish, deadline)) {
+        return "it did not take the totals in time";
     }
     TakeoverRest rest{.held_at = held_at.time_since_epoch().count(),
                       .sessions = given_sessions_,
@@ -217,7 +265,12 @@ bool HandoverGiver::give_sessions(TakeoverLink::Time deadline) {
         batch.clear();
     };
     given_sessions_ = 0;
+    ended_sessions_ = 0;
     parts_.relay->for_each_session([&](const relay::SessionState& state, int socket) {
+        if (std::ranges::find(let_go_, state.server) != let_go_.end()) {
+            ended_sessions_ += state.has_place ? 1 : 0;
+            return;
+        }
         session.clear();
         relay::write(session, state);
         ++given_sessions_;
@@ -228,6 +281,30 @@ bool HandoverGiver::give_sessions(TakeoverLink::Time deadline) {
     });
     flush();
     return sent;
+}
+
+bool HandoverGiver::give_totals(const TakeoverWish& wish, TakeoverLink::Time deadline) const {
+    std::vector<std::byte> totals;
+    return std::ranges::all_of(wish.servers, [&](relay::ServerIndex server) {
+        totals.clear();
+        relay::write(totals, parts_.relay->handover_state(server));
+        return link_->send(TakeoverWord::totals, totals, {}, deadline);
+    });
+}
+
+/// Players do not leave without a word.
+void HandoverGiver::tell_of_let_go() const {
+    if (let_go_.empty()) {
+        return;
+    }
+    std::vector<std::string_view> names;
+    for (const Served& server : offered_) {
+        if (std::ranges::find(let_go_, server.number) != let_go_.end()) {
+            names.push_back(server.name);
+        }
+    }
+    spdlog::warn("the one that takes over has no server {}: {} sessions end",
+                 fmt::join(names, ", "), ended_sessions_);
 }
 
 void HandoverGiver::give_up(std::string_view why) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -22,10 +23,17 @@ namespace tw::run {
 /// mistakes: forwarding goes on, after a fraction of a second at most. On the io_context's thread.
 class HandoverGiver {
   public:
+    /// A server that is forwarded to now.
+    struct Served {
+        relay::ServerIndex number;
+        std::string name;      ///< as TakeoverServer
+        std::string host_name; ///< as TakeoverServer
+    };
+
     struct Parts {
         boost::asio::io_context* io;
         relay::Relay* relay;
-        std::string server_name;                          ///< as TakeoverOffer
+        std::function<std::vector<Served>()> servers;
         std::function<std::uint32_t()> observer;          ///< the number of the last one
         std::function<std::uint32_t()> numbered_sessions; ///< as SharedBlock
         std::function<void()> given; ///< the other one forwards: it is time to end
@@ -41,6 +49,9 @@ class HandoverGiver {
 
     /// Whether another one has all, and forwards, or is about to.
     [[nodiscard]] bool gave() const { return stage_ == Stage::given || stage_ == Stage::gone; }
+
+    /// The servers that the other one does not go on with, once it has the others.
+    [[nodiscard]] const std::vector<relay::ServerIndex>& let_go() const { return let_go_; }
 
     /// Says that all has ended here. Once, after given(). `legacy`: a file of run::Legacies; −1: none.
     void leave(const TakeoverLeft& left, int legacy = -1);
@@ -60,9 +71,14 @@ class HandoverGiver {
     void on_word();
     void obey(const TakeoverLink::Message& message);
     void offer();
-    void hand_over();
-    [[nodiscard]] std::optional<std::string> give(TakeoverLink::Time held_at);
+    [[nodiscard]] bool offer(const Served& server) const;
+    void hand_over(const TakeoverWish& wish);
+    [[nodiscard]] std::optional<std::string> objection_to(const TakeoverWish& wish) const;
+    [[nodiscard]] std::optional<std::string> give(const TakeoverWish& wish,
+                                                  TakeoverLink::Time held_at);
     [[nodiscard]] bool give_sessions(TakeoverLink::Time deadline);
+    [[nodiscard]] bool give_totals(const TakeoverWish& wish, TakeoverLink::Time deadline) const;
+    void tell_of_let_go() const;
     void give_up(std::string_view why);
     void set_deadline(std::chrono::milliseconds patience);
     void close_link();
@@ -75,6 +91,9 @@ class HandoverGiver {
     std::optional<TakeoverLink> link_;
     Stage stage_ = Stage::idle;
     std::uint32_t given_sessions_ = 0;
+    std::vector<Served> offered_;
+    std::vector<relay::ServerIndex> let_go_;
+    std::uint32_t ended_sessions_ = 0; ///< of those
 };
 
 } // namespace tw::run

@@ -19,6 +19,33 @@ using std::chrono::milliseconds;
 /// The old one answers at once; it may only be that its machine is busy.
 constexpr milliseconds kPatience{5000};
 
+constexpr const char* kEndedIt = "the running twscope has ended the takeover (its log says why)";
+
+/// As a person knows it.
+std::string shown(const TakeoverServer& server) {
+    return server.name.empty() ? relay::to_string(server.server) : server.name;
+}
+
+/// A name may lead elsewhere since the running one looked it up.
+void check_same(const relay::Relay& relay, const HandoverTaker::Taken& taken) {
+    const TakeoverServer& there = *taken.from;
+    const bool same = relay.server_endpoint(taken.number) == there.server ||
+                      (!taken.host_name.empty() && taken.host_name == there.host_name);
+    if (!same || relay.client_address(taken.number) != there.mode) {
+        throw HandoverError{fmt::format("the running twscope forwards to {}{}, or shows it other "
+                                        "client addresses; restart it to change that",
+                                        there.name.empty() ? "" : there.name + " at ",
+                                        relay::to_string(there.server))};
+    }
+}
+
+relay::ServerState expect_totals(const TakeoverLink::Message& message) {
+    if (message.word != TakeoverWord::totals) {
+        throw HandoverError{"totals were announced and did not come"};
+    }
+    return relay::read_server(message.body);
+}
+
 TakeoverLink ask(const std::filesystem::path& file) {
     auto link = TakeoverDoor::ask(file);
     if (!link) {
@@ -42,12 +69,8 @@ HandoverTaker::HandoverTaker(std::filesystem::path file)
     if (offered.descriptors.size() == 1) {
         door_ = std::move(offered.descriptors.front());
     }
-    while (listening_.size() < offer_.listening_sockets) {
-        auto message = receive(TakeoverWord::listening, kPatience);
-        if (message.descriptors.empty()) {
-            throw HandoverError{"listening sockets were announced and did not come"};
-        }
-        std::ranges::move(message.descriptors, std::back_inserter(listening_));
+    for (std::uint32_t i = 0; i < offer_.servers; ++i) {
+        hear_of_server();
     }
     if (offer_.network != own_network()) {
         throw HandoverError{"the running twscope is in another network namespace, whose addresses "
@@ -55,12 +78,29 @@ HandoverTaker::HandoverTaker(std::filesystem::path file)
     }
 }
 
+/// The next server, and on which sockets it is listened for.
+void HandoverTaker::hear_of_server() {
+    TakeoverServer server = read_server(receive(TakeoverWord::server, kPatience).body);
+    if (find(server.name) != nullptr ||
+        (!servers_.empty() && servers_.back().number >= server.number)) {
+        throw HandoverError{"the running twscope names a server twice"};
+    }
+    std::vector<relay::UniqueFd> listening;
+    while (listening.size() < server.listening_sockets) {
+        auto message = receive(TakeoverWord::listening, kPatience);
+        if (message.descriptors.empty()) {
+            throw HandoverError{"listening sockets were announced and did not come"};
+        }
+        std::ranges::move(message.descriptors, std::back_inserter(listening));
+    }
+    servers_.push_back(std::move(server));
+    listening_.push_back(std::move(listening));
+}
+
 TakeoverLink::Message HandoverTaker::receive_any(milliseconds patience) {
     auto message = link_.receive(relay::Clock::now() + patience);
     if (!message) {
-        throw HandoverError{link_.closed()
-                                ? "the running twscope has ended the takeover (its log says why)"
-                                : "the running twscope says nothing"};
+        throw HandoverError{link_.closed() ? kEndedIt : "the running twscope says nothing"};
     }
     if (message->word == TakeoverWord::busy) {
         throw NobodyThere{"another twscope is about to take over from the running one"};
@@ -81,46 +121,87 @@ TakeoverLink::Message HandoverTaker::receive(TakeoverWord wanted, milliseconds p
     return message;
 }
 
-std::vector<boost::asio::ip::udp::endpoint>
-HandoverTaker::addresses(const std::vector<boost::asio::ip::udp::endpoint>& listen) const {
-    std::vector<boost::asio::ip::udp::endpoint> addresses;
-    for (const relay::Endpoint& endpoint : offer_.listen) {
-        addresses.push_back(relay::to_asio(endpoint));
-    }
-    const bool same = std::ranges::equal(listen, addresses, [](const auto& own, const auto& other) {
-        return own.address() == other.address() && (own.port() == 0 || own.port() == other.port());
-    });
-    if (!same) {
-        throw HandoverError{
-            fmt::format("the running twscope listens on other addresses ({} first); "
-                        "restart it to change them",
-                        relay::to_string(offer_.listen.front()))};
-    }
-    return addresses;
+const TakeoverServer* HandoverTaker::find(std::string_view name) const {
+    const auto found = std::ranges::find(servers_, name, &TakeoverServer::name);
+    return found == servers_.end() ? nullptr : &*found;
 }
 
-TakeoverRest HandoverTaker::take(relay::Relay& relay, const std::string& server_name) {
-    // A name may lead elsewhere since the running one looked it up.
-    const bool same_server = relay.server_endpoint() == offer_.server ||
-                             (!server_name.empty() && server_name == offer_.server_name);
-    if (!same_server || relay.client_address() != offer_.mode) {
-        throw HandoverError{fmt::format("the running twscope forwards to {}, or shows it other "
-                                        "client addresses; restart it to change that",
-                                        relay::to_string(offer_.server))};
+void HandoverTaker::check(const std::vector<ServedServer>& wanted) const {
+    const auto is_there = [this](const ServedServer& each) { return find(each.name) != nullptr; };
+    if (std::ranges::none_of(wanted, is_there)) {
+        throw HandoverError{fmt::format("the running twscope has none of these servers, but {}; "
+                                        "restart it instead",
+                                        shown(servers_.front()))};
     }
-    if (!link_.send(TakeoverWord::ready, relay::Clock::now() + kPatience)) {
-        throw HandoverError{"the running twscope has ended the takeover (its log says why)"};
+    for (const ServedServer& each : wanted) {
+        const TakeoverServer* const same = find(each.name);
+        for (const TakeoverServer& other : servers_) {
+            // Both would be bound there where several threads share addresses.
+            if (&other != same && std::ranges::any_of(each.where.listen, [&](const auto& own) {
+                    return std::ranges::find(other.listen, relay::endpoint_from(own.data())) !=
+                           other.listen.end();
+                })) {
+                throw HandoverError{fmt::format("the running twscope listens on {} for {}, which "
+                                                "is to be {} now; restart it to change that",
+                                                relay::to_string(each.where.listen.front()),
+                                                shown(other), each.name)};
+            }
+        }
     }
-    auto servers = offer_.former;
-    servers.push_back(offer_.server);
-    relay.set_former_servers(std::move(servers));
+}
+
+HandoverTaker::Begun HandoverTaker::begin(const ServedServer& served, relay::ServerIndex number) {
+    Begun begun{.where = served.where};
+    const TakeoverServer* const there = listening_.empty() ? nullptr : find(served.name);
+    if (there == nullptr) {
+        return begun;
+    }
+    begun.where.listen.clear();
+    for (const relay::Endpoint& endpoint : there->listen) {
+        begun.where.listen.push_back(relay::to_asio(endpoint));
+    }
+    const auto fits = [](const auto& own, const auto& other) {
+        return own.address() == other.address() && (own.port() == 0 || own.port() == other.port());
+    };
+    if (!std::ranges::equal(served.where.listen, begun.where.listen, fits)) {
+        throw HandoverError{
+            fmt::format("the running twscope listens on other addresses{} ({} first); "
+                        "restart it to change them",
+                        there->name.empty() ? "" : " for " + there->name,
+                        relay::to_string(there->listen.front()))};
+    }
+    begun.listening = std::move(listening_[static_cast<std::size_t>(there - servers_.data())]);
+    taken_.push_back({.from = there, .number = number, .host_name = host_name(served.where)});
+    return begun;
+}
+
+TakeoverRest HandoverTaker::take(relay::Relay& relay) {
+    for (const Taken& each : taken_) {
+        check_same(relay, each);
+    }
+    listening_.clear(); // those of others are not for us to hold open
+    say_ready();
+    for (const Taken& each : taken_) {
+        auto servers = each.from->former;
+        servers.push_back(each.from->server);
+        relay.set_former_servers(std::move(servers), each.number);
+    }
     std::uint32_t sessions = 0;
     auto message = receive_any(kPatience);
     for (; message.word == TakeoverWord::sessions; message = receive_any(kPatience)) {
-        const auto states = read_sessions(message);
+        auto states = read_sessions(message);
         for (std::size_t i = 0; i < states.size(); ++i, ++sessions) {
+            states[i].server = number_here(states[i].server);
             relay.take_over(states[i], std::move(message.descriptors[i]));
         }
+    }
+    for (std::size_t i = 0; i < taken_.size(); ++i, message = receive_any(kPatience)) {
+        relay::ServerState state = expect_totals(message);
+        if (state.server != taken_[i].from->number) {
+            throw HandoverError{"the running twscope said the totals of another server"};
+        }
+        state.server = taken_[i].number;
+        relay.take_over(state);
     }
     TakeoverRest rest = read_rest(message.body);
     if (message.word != TakeoverWord::rest || rest.sessions != sessions) {
@@ -128,10 +209,29 @@ TakeoverRest HandoverTaker::take(relay::Relay& relay, const std::string& server_
     }
     relay.take_over(relay::read_relay(rest.relay));
     if (!link_.send(TakeoverWord::taken, relay::Clock::now() + kPatience)) {
-        throw HandoverError{"the running twscope has ended the takeover (its log says why)"};
+        throw HandoverError{kEndedIt};
     }
     std::ignore = receive(TakeoverWord::go, kPatience);
     return rest;
+}
+
+void HandoverTaker::say_ready() const {
+    TakeoverWish wish;
+    for (const Taken& each : taken_) {
+        wish.servers.push_back(each.from->number);
+    }
+    if (!link_.send(TakeoverWord::ready, written(wish), {}, relay::Clock::now() + kPatience)) {
+        throw HandoverError{kEndedIt};
+    }
+}
+
+relay::ServerIndex HandoverTaker::number_here(relay::ServerIndex there) const {
+    const auto found = std::ranges::find_if(
+        taken_, [there](const Taken& each) { return each.from->number == there; });
+    if (found == taken_.end()) {
+        throw HandoverError{"the running twscope handed over a session of another server"};
+    }
+    return found->number;
 }
 
 void HandoverTaker::say_going() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/relay.h"
+#include "proxy/run/followed_server.h"
 #include "proxy/run/handover.h"
 #include "proxy/run/takeover_link.h"
 
@@ -11,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw::run {
@@ -21,8 +23,8 @@ class NobodyThere : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// The new relay's side of a takeover, step by step. Until begin() has returned, the running one goes
-/// on as if nothing had been when this ends.
+/// The new relay's side of a takeover, step by step. Until take() has returned, the running one goes
+/// on as if nothing had been when this ends. Its servers go on by their names.
 class HandoverTaker {
   public:
     /// Asks the running relay, and hears what it offers.
@@ -31,21 +33,43 @@ class HandoverTaker {
 
     [[nodiscard]] const TakeoverOffer& offer() const { return offer_; }
 
-    /// What a relay has to listen on to follow the running one. `listen`: as it is asked to; port 0
-    /// fits any. Errors: relay::HandoverError where that is not what the running one does.
-    [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
-    addresses(const std::vector<boost::asio::ip::udp::endpoint>& listen) const;
+    /// The servers of the running one, in the order of their numbers.
+    [[nodiscard]] const std::vector<TakeoverServer>& servers() const { return servers_; }
 
-    /// The running one's listening sockets. Once.
-    [[nodiscard]] std::vector<relay::UniqueFd> take_listening_sockets() {
-        return std::move(listening_);
-    }
+    /// Its server of this name; null: it has none.
+    [[nodiscard]] const TakeoverServer* find(std::string_view name) const;
 
-    /// Takes all sessions, when all that is slow is done; `relay` has not started. Then nobody
-    /// forwards until it does. Returns what else was said. `server_name`: as TakeoverOffer; a server
-    /// of the same name may be at another address by now.
+    /// Whether a run with these servers can follow the running one. It need not have all of its
+    /// servers, and may have others.
+    /// Errors: relay::HandoverError where none is the same, or two would listen on one address.
+    void check(const std::vector<ServedServer>& wanted) const;
+
+    /// A server of the run that takes over, as it begins.
+    struct Begun {
+        relay::ServerOptions where;
+        std::vector<relay::UniqueFd>
+            listening{}; ///< what the running one listens on; none: its own
+    };
+
+    /// Where the running one has a server of this name, that one goes on as the server of `number` of
+    /// the relay that takes over. `served`: as it is asked to listen; port 0 fits any. Once take()
+    /// has returned, every server is a new one.
+    /// Errors: relay::HandoverError where the running one listens elsewhere for it.
+    [[nodiscard]] Begun begin(const ServedServer& served, relay::ServerIndex number);
+
+    /// A server that goes on.
+    struct Taken {
+        const TakeoverServer* from;
+        relay::ServerIndex number; ///< here
+        std::string host_name;     ///< as TakeoverServer; of the same name it may have moved by now
+    };
+
+    [[nodiscard]] const std::vector<Taken>& taken() const { return taken_; }
+
+    /// Takes all sessions of those, when all that is slow is done; `relay` has not started. Then
+    /// nobody forwards until it does. Returns what else was said.
     /// Errors: relay::HandoverError.
-    [[nodiscard]] TakeoverRest take(relay::Relay& relay, const std::string& server_name = {});
+    [[nodiscard]] TakeoverRest take(relay::Relay& relay);
 
     /// Says that the relay forwards.
     void say_going() const;
@@ -69,12 +93,17 @@ class HandoverTaker {
     [[nodiscard]] TakeoverLink::Message receive(TakeoverWord wanted,
                                                 std::chrono::milliseconds patience);
     [[nodiscard]] TakeoverLink::Message receive_any(std::chrono::milliseconds patience);
+    void hear_of_server();
+    void say_ready() const;
+    [[nodiscard]] relay::ServerIndex number_here(relay::ServerIndex there) const;
 
     std::filesystem::path file_;
     TakeoverLink link_;
     TakeoverOffer offer_;
     relay::UniqueFd door_;
-    std::vector<relay::UniqueFd> listening_;
+    std::vector<TakeoverServer> servers_;
+    std::vector<std::vector<relay::UniqueFd>> listening_; ///< of each of them, until take()
+    std::vector<Taken> taken_;
 };
 
 } // namespace tw::run

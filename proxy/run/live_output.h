@@ -19,7 +19,11 @@ class LiveOutput {
 
     [[nodiscard]] sink::RecordTarget& target() { return *target_; }
 
+    [[nodiscard]] const sink::RecordTarget& target() const { return *target_; }
+
     [[nodiscard]] sink::QueuedOutput& queue() { return queue_; }
+
+    [[nodiscard]] const sink::QueuedOutput& queue() const { return queue_; }
 
     /// Goes on in a file that was opened elsewhere; negative: where there are segments, in the next.
     void go_on_in(int descriptor);

@@ -124,6 +124,7 @@ void ObserverRun::open_page() {
                           .observer = number_,
                           .file = options_.file,
                           .queue = queue(),
+                          .outputs = &outputs_,
                           .recordings = written_.page(),
                           .inspecting = options_.inspect};
     if (written_.flight() != nullptr) {

@@ -37,6 +37,14 @@ sink::Output* RecordOutputs::lines() {
     return file_ == nullptr ? nullptr : &file_->queue();
 }
 
+std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
+    auto totals = bus_ ? bus_->target().bus_totals() : std::nullopt;
+    if (totals) {
+        totals->dropped += bus_->queue().dropped();
+    }
+    return totals;
+}
+
 void RecordOutputs::check() {
     if (bus_) {
         std::ignore = bus_->check();

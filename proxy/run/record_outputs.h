@@ -20,6 +20,9 @@ class RecordOutputs {
     /// What records are written to; null: nowhere.
     [[nodiscard]] sink::Output* lines();
 
+    /// What became of records on their way to the bus; nothing: there is none. From any thread.
+    [[nodiscard]] std::optional<record::BusTotals> bus_totals() const;
+
     /// Once a second: says in the log what became of the bus.
     void check();
 

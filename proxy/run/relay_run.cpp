@@ -3,6 +3,7 @@
 #include "proxy/relay/endpoint.h"
 #include "proxy/run/address_proof.h"
 #include "proxy/run/legacy_file.h"
+#include "proxy/run/takeover_report.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -21,15 +23,6 @@ namespace {
 
 /// For the relay before this one to write what is left, where this one ends meanwhile.
 constexpr std::chrono::milliseconds kLastWord{500};
-
-bool same(const ServedServer& a, const ServedServer& b) {
-    return a.name == b.name && a.where.host == b.where.host && a.where.port == b.where.port &&
-           a.where.listen == b.where.listen;
-}
-
-bool contains(const std::vector<ServedServer>& servers, const ServedServer& wanted) {
-    return std::ranges::any_of(servers, [&](const auto& each) { return same(each, wanted); });
-}
 
 /// The first one is the relay's own.
 void complete(RelayRunOptions& options) {
@@ -57,17 +50,19 @@ RelayRun::RelayRun(RelayRunOptions options)
     }
     complete(options_);
     options_.relay.prove = options_.admission ? prove_address : nullptr;
-    std::vector<relay::UniqueFd> listening;
     if (options_.taker != nullptr) {
-        options_.relay.listen = options_.taker->addresses(options_.relay.listen);
-        listening = options_.taker->take_listening_sockets();
+        options_.taker->check(options_.servers);
     }
+    auto [first, listening] = begin(options_.servers.front(), 0);
+    options_.relay.listen = first.listen;
     relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
-    name_server(0, options_.servers.front().name);
-    note_server(0);
-    for (std::size_t i = 1; i < options_.servers.size(); ++i) {
-        std::ignore = add_server(options_.servers[i]);
-    }
+    servers_.emplace(
+        ServedServers::Parts{
+            .relay = &*relay_,
+            .block = &shared_.block(),
+            .begin = [this](const ServedServer& served,
+                            relay::ServerIndex number) { return begin(served, number); }},
+        options_.servers);
     shared_.block().facts.impairment = relay_->impairment();
     supervisor_.emplace(
         options_.supervision,
@@ -77,7 +72,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .impair =
                 [this](const relay::Impairment& impairment) { change_impairment(impairment); },
             .on_second = [this] { on_second(); },
-            .serve = [this](const std::vector<ServedServer>& wanted) { serve(wanted); },
+            .serve = [this](const std::vector<ServedServer>& wanted) { servers_->serve(wanted); },
             .resync =
                 [this](const std::string& wish) {
                     if (const auto session = resyncs_.grant(wish)) {
@@ -93,60 +88,25 @@ std::optional<Ending> RelayRun::open() {
     if (auto ending = supervisor_->open()) {
         return ending;
     }
-    for (relay::ServerIndex i = 0; i < relay_->next_server(); ++i) {
-        tell_of(i);
-    }
+    servers_->report();
     return std::nullopt;
 }
 
-void RelayRun::tell_of(relay::ServerIndex index) const {
-    const std::string_view name = shared_.block().facts.servers.at(index).shown_name();
-    for (const auto& endpoint : relay_->listen_endpoints(index)) {
-        spdlog::info("listening on {}, forwarding to {}{}", relay::to_string(endpoint),
-                     name.empty() ? std::string{} : fmt::format("{}, ", name),
-                     relay::to_string(relay_->server_endpoint(index)));
-    }
-}
-
-/// Before its first session, so that the observer knows it.
-void RelayRun::name_server(relay::ServerIndex index, const std::string& name) {
-    ServerFacts& server = shared_.block().facts.servers.at(index);
-    server.name.fill(0);
-    std::copy_n(name.begin(), std::min(name.size(), ServerFacts::kMaxName), server.name.begin());
-    server.removed = true; // until it is there
-}
-
-relay::ServerIndex RelayRun::add_server(const ServedServer& added) {
-    if (relay_->next_server() < relay::kMaxServers) {
-        name_server(relay_->next_server(), added.name);
-    }
-    const relay::ServerIndex index = relay_->add_server(added.where);
-    note_server(index);
-    return index;
-}
-
-void RelayRun::note_server(relay::ServerIndex index) {
-    RelayFacts& facts = shared_.block().facts;
-    ServerFacts& server = facts.servers.at(index);
-    for (const auto& endpoint : relay_->listen_endpoints(index)) {
-        server.listen.at(server.num_listen++) = relay::endpoint_from(endpoint.data());
-    }
-    server.server = relay_->server_endpoint(index);
-    server.removed = false;
-    facts.num_servers = std::uint32_t{index} + 1;
+/// As the one before this has it, if one is taken over from that has it.
+HandoverTaker::Begun RelayRun::begin(const ServedServer& served, relay::ServerIndex number) const {
+    return options_.taker == nullptr ? HandoverTaker::Begun{.where = served.where}
+                                     : options_.taker->begin(served, number);
 }
 
 void RelayRun::begin_forwarding() {
     relay_->start();
-    for (std::size_t i = 0; i < options_.servers.size(); ++i) {
-        servers_.emplace_back(*relay_, static_cast<relay::ServerIndex>(i), options_.servers[i]);
-    }
+    servers_->begin_following();
     started_ = std::chrono::steady_clock::now();
 }
 
 void RelayRun::take_over() {
     HandoverTaker& taker = *options_.taker;
-    const TakeoverRest rest = taker.take(*relay_, host_name(options_.servers.front().where));
+    const TakeoverRest rest = taker.take(*relay_);
     begin_forwarding();
     const auto held = relay::Clock::now().time_since_epoch() - relay::Clock::duration{rest.held_at};
     if (options_.started) {
@@ -160,16 +120,7 @@ void RelayRun::take_over() {
     shared_.block().numbered_sessions = rest.numbered_sessions;
     spdlog::info("took over {} sessions; forwarding paused for {:.2f} ms", rest.sessions,
                  std::chrono::duration<double, std::milli>{held}.count());
-    if (relay_->server_endpoint() != taker.offer().server) {
-        spdlog::info("the server {} is at {} now; new sessions lead there",
-                     options_.relay.server_host, relay::to_string(relay_->server_endpoint()));
-    }
-    const std::size_t sets = taker.offer().listening_sockets / relay_->listen_endpoints().size();
-    if (sets < options_.relay.threads) {
-        spdlog::warn("{} of {} relay threads have nothing to do: only a restart shares the clients "
-                     "among more threads than there were",
-                     options_.relay.threads - sets, options_.relay.threads);
-    }
+    report_takeover(taker, *relay_, options_.relay.threads);
 }
 
 LiveRunResult RelayRun::run() {
@@ -199,7 +150,7 @@ void RelayRun::open_takeover_door() {
             HandoverGiver::Parts{
                 .io = &supervisor_->io(),
                 .relay = &*relay_,
-                .server_name = host_name(options_.servers.front().where),
+                .servers = [this] { return servers_->now(); },
                 .observer =
                     [this] {
                         return supervisor_->keeper() != nullptr ? supervisor_->keeper()->number()
@@ -244,7 +195,10 @@ void RelayRun::begin_observing() {
 void RelayRun::on_second() {
     resyncs_.refill();
     check_sessions();
-    follow_servers();
+    servers_->on_second(supervisor_->keeper() == nullptr, [this](relay::ServerIndex index,
+                                                                 const relay::Endpoint& to) {
+        supervisor_->tell(Word::server, moved_server(index, relay::to_string(to)));
+    });
 }
 
 void RelayRun::check_sessions() {
@@ -261,57 +215,6 @@ void RelayRun::check_sessions() {
     }
 }
 
-void RelayRun::follow_servers() {
-    for (FollowedServer& server : servers_) {
-        const relay::Counters counters =
-            relay::totals_of(shared_.block().observation, server.index());
-        if (const auto moved = server.follow(counters)) {
-            shared_.block().facts.servers.at(server.index()).server = *moved;
-            supervisor_->tell(Word::server, moved_server(server.index(), relay::to_string(*moved)));
-        }
-        if (supervisor_->keeper() == nullptr) {
-            server.report(counters);
-        }
-    }
-}
-
-void RelayRun::take_out(const std::vector<ServedServer>& wanted) {
-    for (auto server = servers_.begin(); server != servers_.end();) {
-        if (contains(wanted, server->served())) {
-            ++server;
-            continue;
-        }
-        relay_->remove_server(server->index());
-        shared_.block().facts.servers.at(server->index()).removed = true;
-        spdlog::info("the server {} is taken out", server->served().name);
-        server = servers_.erase(server);
-    }
-}
-
-void RelayRun::serve(const std::vector<ServedServer>& wanted) {
-    try {
-        take_out(wanted);
-    } catch (const std::exception& error) {
-        spdlog::error("the servers stay as they are: {}", error.what());
-        return;
-    }
-    for (const ServedServer& each : wanted) {
-        const bool is_there = std::ranges::any_of(
-            servers_, [&](const auto& server) { return same(server.served(), each); });
-        if (is_there) {
-            continue;
-        }
-        try {
-            const relay::ServerIndex index = add_server(each);
-            servers_.emplace_back(*relay_, index, each);
-            tell_of(index);
-        } catch (const std::exception& error) {
-            spdlog::error("the server {} is not there: {}; it is tried again with the next SIGHUP",
-                          each.name, error.what());
-        }
-    }
-}
-
 void RelayRun::change_impairment(const relay::Impairment& impairment) {
     relay_->set_impairment(impairment);
     shared_.block().facts.impairment = impairment;
@@ -323,7 +226,7 @@ LiveRunResult RelayRun::finish() {
         giver_->stop();
     }
     if (gave) {
-        relay_->leave();
+        relay_->leave(giver_->let_go());
     } else {
         relay_->stop();
     }

@@ -2,10 +2,10 @@
 
 #include "proxy/relay/relay.h"
 #include "proxy/run/admission_report.h"
-#include "proxy/run/followed_server.h"
 #include "proxy/run/handover_giver.h"
 #include "proxy/run/handover_taker.h"
 #include "proxy/run/resync.h"
+#include "proxy/run/served_servers.h"
 #include "proxy/run/shared_block.h"
 #include "proxy/run/supervisor.h"
 
@@ -15,7 +15,6 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -64,17 +63,11 @@ class RelayRun {
     void change_impairment(const relay::Impairment& impairment);
     void on_second();
     void check_sessions();
-    void follow_servers();
-    /// The servers are to be these: adds and takes out, and leaves others alone.
-    void serve(const std::vector<ServedServer>& wanted);
-    void take_out(const std::vector<ServedServer>& wanted);
-    [[nodiscard]] relay::ServerIndex add_server(const ServedServer& added);
-    void name_server(relay::ServerIndex index, const std::string& name);
-    void note_server(relay::ServerIndex index);
+    [[nodiscard]] HandoverTaker::Begun begin(const ServedServer& served,
+                                             relay::ServerIndex number) const;
     void open_takeover_door();
     void await_end_of_other();
     void begin_observing();
-    void tell_of(relay::ServerIndex index) const;
     void begin_forwarding();
     [[nodiscard]] LiveRunResult finish();
 
@@ -82,6 +75,7 @@ class RelayRun {
     SharedRun shared_;
     std::vector<relay::Ring> rings_;
     std::optional<relay::Relay> relay_;
+    std::optional<ServedServers> servers_;
     std::optional<Supervisor> supervisor_; ///< before all that waits on its io_context
     std::optional<HandoverGiver> giver_;
     /// The relay before this one, until it has ended.
@@ -90,7 +84,6 @@ class RelayRun {
     std::uint64_t failed_sessions_reported_ = 0;
     ResyncGrants resyncs_;
     AdmissionReport admission_report_;
-    std::vector<FollowedServer> servers_;
 };
 
 } // namespace tw::run

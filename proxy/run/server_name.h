@@ -1,24 +1,18 @@
 #pragma once
 
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <vector>
+#include "proxy/run/name_search.h"
 
-#include <boost/asio/ip/udp.hpp>
+#include <chrono>
+#include <optional>
 
 namespace tw::run {
 
-/// Looks a server's name up again while a run goes on, on a thread of its own that nobody waits
-/// for: a resolver may take as long as it likes.
+/// Looks a server's name up again while a run goes on.
 class ServerName {
   public:
     using Time = std::chrono::steady_clock::time_point;
-    using Endpoint = boost::asio::ip::udp::endpoint;
-    /// The addresses it has now, the best first; none: nobody knows. Called on another thread, also
-    /// when its owner is gone.
-    using Lookup = std::function<std::vector<Endpoint>()>;
+    using Endpoint = NameSearch::Endpoint;
+    using Lookup = NameSearch::Lookup;
 
     /// The system's resolver tells no time to live: often enough for a name that moves, and seldom
     /// enough for whoever serves it.
@@ -33,12 +27,10 @@ class ServerName {
     [[nodiscard]] std::optional<Endpoint> on_second(Time now, bool silent);
 
   private:
-    struct Search;
-
     Lookup lookup_;
     Endpoint current_;
     Time looked_;
-    std::shared_ptr<Search> search_; ///< under way; null: none
+    std::optional<NameSearch> search_; ///< under way
 };
 
 } // namespace tw::run

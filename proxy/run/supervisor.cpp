@@ -117,7 +117,9 @@ void Supervisor::every_second(const boost::system::error_code& error) {
     if (keeper_) {
         keeper_->check();
     }
-    second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
+    // What held us up for longer is over: a second is one for whoever is watched, too.
+    const auto now = std::chrono::steady_clock::now();
+    second_timer_.expires_at(std::max(second_timer_.expiry(), now) + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 

@@ -23,9 +23,11 @@ enum class TakeoverWord : std::uint8_t {
     refusal,   ///< from the old one: a text that says why not
     busy,      ///< from the old one: not now, because of another takeover
     offer,     ///< from the old one: TakeoverOffer, and the socket that takeovers ask at
-    listening, ///< from the old one: some of its listening sockets
-    ready,     ///< from the new one: all that is slow is done
+    server,    ///< from the old one: TakeoverServer
+    listening, ///< from the old one: some of the listening sockets of that one
+    ready,     ///< from the new one: TakeoverWish; all that is slow is done
     sessions,  ///< from the old one: some sessions, and a socket for each
+    totals,    ///< from the old one: relay::ServerState, of each wished for
     rest,      ///< from the old one: TakeoverRest; it forwards no more
     taken,     ///< from the new one: all was as it has to be
     go,        ///< from the old one: forward

@@ -5,6 +5,8 @@
 #include "tests/proxy/relay/udp_peers.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -32,6 +34,7 @@ SessionState sample() {
     state.client.address[0] = std::byte{127};
     state.client.port = 4000;
     state.id = 7;
+    state.server = 3;
     state.number = 9;
     state.listener = 1;
     state.reply = Bytes(32, std::byte{5});
@@ -115,21 +118,33 @@ TEST_CASE("a length that lies makes nothing large") {
     CHECK(next == 0);
 }
 
-TEST_CASE("totals that were cut, or name no impairment, are refused") {
-    RelayState state{.counters = {},
-                     .last_session = 1,
-                     .last_number = 2,
-                     .impairment = {},
-                     .listener_drops = {0, 1}};
+TEST_CASE("totals of a server that were cut are refused") {
+    ServerState state{.server = 5, .counters = {}, .listener_drops = {0, 1}};
     state.counters.kernel_dropped = 5;
+    std::vector<std::byte> bytes;
+    write(bytes, state);
+    const ServerState same = read_server(bytes);
+    CHECK(same.server == 5);
+    CHECK(same.counters.kernel_dropped == 5);
+    CHECK(same.listener_drops == state.listener_drops);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+        CAPTURE(size);
+        CHECK_THROWS_AS(std::ignore = read_server(std::span{bytes}.first(size)), HandoverError);
+    }
+    bytes.push_back({});
+    CHECK_THROWS_AS(std::ignore = read_server(bytes), HandoverError);
+}
+
+TEST_CASE("totals that were cut, or name no impairment, are refused") {
+    RelayState state{.last_session = 1, .last_number = 2, .impairment = {}};
     state.impairment.directions[0].delay = std::chrono::milliseconds{3};
     state.impairment.seed = 4;
     std::vector<std::byte> bytes;
     write(bytes, state);
     const RelayState same = read_relay(bytes);
-    CHECK(same.counters.kernel_dropped == 5);
+    CHECK(same.last_session == 1);
+    CHECK(same.last_number == 2);
     CHECK(same.impairment == state.impairment);
-    CHECK(same.listener_drops == state.listener_drops);
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
         CHECK_THROWS_AS(std::ignore = read_relay(std::span{bytes}.first(size)), HandoverError);
@@ -144,7 +159,10 @@ struct Running {
     std::vector<Ring*> rings;
     std::unique_ptr<Relay> relay;
 
-    Running(const Options& options, const Running* from) {
+    /// `others`: the servers besides the first one. Those of `from` go on under other numbers: the
+    /// first one stays, the rest are in the opposite order.
+    Running(const Options& options, const Running* from,
+            const std::vector<ServerOptions>& others = {}) {
         memory.reserve(options.threads);
         for (unsigned i = 0; i < options.threads; ++i) {
             rings.push_back(&memory.emplace_back(std::size_t{1} << 20U));
@@ -153,18 +171,48 @@ struct Running {
         std::vector<UniqueFd> listening;
         if (from != nullptr) {
             wanted.listen = from->relay->listen_endpoints();
-            for (const int socket : from->relay->listening_sockets()) {
-                listening.push_back(copy_of(socket));
-            }
+            listening = from->listening(0);
         }
         relay = std::make_unique<Relay>(wanted, rings, nullptr, std::move(listening));
+        for (std::size_t i = 0; i < others.size(); ++i) {
+            ServerOptions other = others[i];
+            listening.clear();
+            if (from != nullptr) {
+                const ServerIndex there = number_in(i + 1, others.size() + 1);
+                other = others[there - 1U];
+                other.listen = from->relay->listen_endpoints(there);
+                listening = from->listening(there);
+            }
+            CHECK(relay->add_server(other, std::move(listening)) == i + 1);
+        }
+    }
+
+    /// A server's number in the relay before or after this one. It is its own inverse.
+    static ServerIndex number_in(std::size_t number, std::size_t servers) {
+        return static_cast<ServerIndex>(number == 0 ? 0 : servers - number);
+    }
+
+    [[nodiscard]] std::vector<UniqueFd> listening(ServerIndex server) const {
+        std::vector<UniqueFd> sockets;
+        for (const int socket : relay->listening_sockets(server)) {
+            sockets.push_back(copy_of(socket));
+        }
+        return sockets;
     }
 
     /// Takes all of a relay that holds.
-    void take(Running& from) const {
+    void take(const Running& from) const {
+        const std::size_t servers = relay->next_server();
         from.relay->for_each_session([&](const SessionState& state, int socket) {
-            relay->take_over(read_session(written(state)), copy_of(socket));
+            SessionState here = read_session(written(state));
+            here.server = number_in(here.server, servers);
+            relay->take_over(here, copy_of(socket));
         });
+        for (ServerIndex server = 0; server < servers; ++server) {
+            ServerState totals = from.relay->handover_state(server);
+            totals.server = number_in(server, servers);
+            relay->take_over(totals);
+        }
         relay->take_over(from.relay->handover_state());
     }
 
@@ -177,11 +225,12 @@ struct Running {
     }
 };
 
-bool echoes(Peer& client, const Relay& relay, std::uint32_t number) {
+bool echoes(Peer& client, const Relay& relay, std::uint32_t number, ServerIndex server = 0) {
     const Bytes sent = payload(64, number);
-    client.send(sent, relay.listen_endpoints()[0]);
+    const Udp::endpoint where = relay.listen_endpoints(server)[0];
+    client.send(sent, where);
     const auto echoed = client.receive();
-    return echoed && *echoed == sent && client.sender() == relay.listen_endpoints()[0];
+    return echoed && *echoed == sent && client.sender() == where;
 }
 
 /// Sends back the port each datagram came from: what the server knows a client by.
@@ -252,6 +301,95 @@ TEST_CASE("sessions go on in another relay, whatever the numbers of threads") {
         CHECK(ids.size() == 21);
         CHECK(*ids.rbegin() == 21);
     }
+}
+
+TEST_CASE("sessions of several servers go on with theirs, whatever their numbers are there") {
+    struct Row {
+        unsigned before;
+        unsigned after;
+    };
+
+    constexpr std::size_t kServers = 3;
+    for (const Row& row : {Row{1, 1}, Row{2, 3}, Row{3, 1}}) {
+        CAPTURE(row.before);
+        CAPTURE(row.after);
+        std::array<EchoServer, kServers> servers;
+        Options options = options_for(servers[0].endpoint());
+        options.threads = row.before;
+        std::vector<ServerOptions> others;
+        for (std::size_t i = 1; i < kServers; ++i) {
+            const Options of = options_for(servers[i].endpoint());
+            others.push_back({.host = of.server_host, .port = of.server_port, .listen = of.listen});
+        }
+        Running old{options, nullptr, others};
+        old.relay->start();
+        std::vector<std::unique_ptr<Peer>> clients;
+        for (std::uint32_t i = 0; i < 12; ++i) {
+            clients.push_back(std::make_unique<Peer>());
+            for (ServerIndex server = 0; server < kServers; ++server) {
+                REQUIRE(echoes(*clients.back(), *old.relay, i, server)); // all at all of them
+            }
+        }
+        options.threads = row.after;
+        Running next{options, &old, others};
+        REQUIRE(old.relay->hold(kHold));
+        next.take(old);
+        CHECK(next.relay->num_sessions() == 12 * kServers);
+        old.relay->leave();
+        old.relay->join();
+        next.relay->start();
+        for (ServerIndex server = 0; server < kServers; ++server) {
+            CHECK(next.relay->listen_endpoints(server) ==
+                  old.relay->listen_endpoints(Running::number_in(server, kServers)));
+            for (auto& client : clients) {
+                CHECK(echoes(*client, *next.relay, 100, server));
+            }
+        }
+        CHECK(next.relay->num_sessions() == 12 * kServers); // and no new one
+        next.relay->stop();
+        next.relay->join();
+        CHECK(next.relay->handover_state(1).counters.directions[0].datagrams == 24);
+        std::map<std::uint32_t, ServerIndex> before;
+        for (const auto& kept : old.events()) {
+            if (kept.event.kind == EventKind::open) {
+                before[kept.event.session] = kept.event.server_index;
+            }
+        }
+        for (const auto& kept : next.events()) {
+            if (kept.event.kind == EventKind::open) {
+                CHECK(kept.event.server_index ==
+                      Running::number_in(before.at(kept.event.session), kServers));
+            }
+        }
+    }
+}
+
+TEST_CASE("a server that nobody goes on with is taken out, and others are handed over") {
+    EchoServer first;
+    EchoServer second;
+    const Options options = options_for(first.endpoint());
+    const Options of = options_for(second.endpoint());
+    Running old{
+        options, nullptr, {{.host = of.server_host, .port = of.server_port, .listen = of.listen}}};
+    old.relay->start();
+    Peer client;
+    REQUIRE(echoes(client, *old.relay, 1));
+    REQUIRE(echoes(client, *old.relay, 2, 1));
+    REQUIRE(old.relay->hold(kHold));
+    constexpr ServerIndex kLetGo[]{1};
+    old.relay->leave(kLetGo);
+    old.relay->join();
+    std::map<ServerIndex, CloseReason> ends;
+    std::map<std::uint32_t, ServerIndex> servers;
+    for (const auto& kept : old.events()) {
+        if (kept.event.kind == EventKind::open) {
+            servers[kept.event.session] = kept.event.server_index;
+        } else if (kept.event.kind == EventKind::close) {
+            ends[servers.at(kept.event.session)] = kept.event.reason;
+        }
+    }
+    CHECK(ends == std::map<ServerIndex, CloseReason>{{0, CloseReason::handed_over},
+                                                     {1, CloseReason::removed}});
 }
 
 TEST_CASE("the server sees no new address, with loopback addresses of clients' own, too") {
@@ -372,12 +510,18 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     next.relay->take_over(state, copy_of(socket.get()));
     state.id = 6;
     CHECK_THROWS_AS(next.relay->take_over(state, copy_of(socket.get())), HandoverError);
+    state.id = 7;
+    state.server = 1;
+    CHECK_THROWS_AS(next.relay->take_over(state, copy_of(socket.get())), HandoverError);
     RelayState totals = old.relay->handover_state();
     totals.last_session = 4;
     CHECK_THROWS_AS(next.relay->take_over(totals), HandoverError);
-    totals.last_session = 6;
-    totals.listener_drops.push_back(1);
-    CHECK_THROWS_AS(next.relay->take_over(totals), HandoverError);
+    ServerState of_server = old.relay->handover_state(0);
+    of_server.server = 1;
+    CHECK_THROWS_AS(next.relay->take_over(of_server), HandoverError);
+    of_server.server = 0;
+    of_server.listener_drops.push_back(1);
+    CHECK_THROWS_AS(next.relay->take_over(of_server), HandoverError);
 
     // Listening sockets: too few, of another address, none at all.
     options.listen = old.relay->listen_endpoints();

@@ -1,4 +1,4 @@
-// Covers: proxy/relay/batch.cpp, proxy/relay/counters.cpp, proxy/relay/forwarder.cpp
+// Covers: proxy/relay/batch.cpp, proxy/relay/counters.cpp, proxy/relay/forwarder.cpp, proxy/relay/resolve.cpp
 // Covers: proxy/relay/listener.cpp, proxy/relay/sender.cpp, proxy/relay/session.cpp, proxy/relay/shard.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"

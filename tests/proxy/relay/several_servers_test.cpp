@@ -108,6 +108,28 @@ TEST_CASE("servers come and go while others are played on") {
                        [](const KeptEvent& kept) { return kept.event.kind == EventKind::gap; }));
 }
 
+TEST_CASE("a server with many sessions is taken out in steps, all of it") {
+    constexpr std::size_t kSessions = 100;
+    EchoServer server;
+    EchoServer other;
+    Relay relay{options_for(server.endpoint())};
+    const ServerIndex index = relay.add_server(another(other.endpoint()));
+    const auto fill = [&] {
+        std::vector<Peer> clients(kSessions);
+        for (Peer& client : clients) {
+            client.send(payload(10, 1), relay.listen_endpoints(index)[0]);
+        }
+        return eventually([&] { return relay.num_sessions() == kSessions; });
+    };
+    SUBCASE("while it forwards") {
+        relay.start();
+        REQUIRE(fill());
+    }
+    SUBCASE("before it does") {}
+    relay.remove_server(index);
+    CHECK(relay.num_sessions() == 0);
+}
+
 TEST_CASE("a server that is taken out leaves nothing on a bad line") {
     EchoServer server;
     EchoServer other;

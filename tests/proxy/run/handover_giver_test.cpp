@@ -8,10 +8,13 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <boost/asio/post.hpp>
 #include <doctest/doctest.h>
@@ -24,10 +27,17 @@ using tw::relay::Clock;
 using tw::relay::HandoverError;
 using tw::relay::Options;
 using tw::relay::Relay;
+using tw::relay::ServerIndex;
+using tw::relay::ServerOptions;
 using tw::relay::UniqueFd;
 
 TakeoverLink::Time soon() {
     return Clock::now() + kPatience;
+}
+
+ServerOptions where_of(const Udp::endpoint& server) {
+    const Options options = options_for(server);
+    return {.host = options.server_host, .port = options.server_port, .listen = options.listen};
 }
 
 /// A relay that runs and can be taken over from.
@@ -35,15 +45,27 @@ class Running {
   public:
     static constexpr const char* kServerName = "game.test:8303";
 
-    Running() {
+    /// One server without a name.
+    Running() : Running{{""}} {}
+
+    explicit Running(const std::vector<std::string>& names) {
         options.listen[0] = {boost::asio::ip::address_v4::loopback(), 0};
         relay = std::make_unique<Relay>(options);
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (i > 0) {
+                others.push_back(std::make_unique<EchoServer>());
+                std::ignore = relay->add_server(where_of(others.back()->endpoint()));
+            }
+            served.push_back({.number = static_cast<ServerIndex>(i),
+                              .name = names[i],
+                              .host_name = i == 0 ? kServerName : ""});
+        }
         relay->start();
         auto door = TakeoverDoor::open(file);
         REQUIRE(door);
         giver.emplace(HandoverGiver::Parts{.io = &io,
                                            .relay = relay.get(),
-                                           .server_name = kServerName,
+                                           .servers = [this] { return served; },
                                            .observer = [] { return 5U; },
                                            .numbered_sessions = [] { return 9U; },
                                            .given = [this] { given = true; }},
@@ -85,16 +107,46 @@ class Running {
         }
     }
 
-    bool echoes(Peer& client) const {
+    bool echoes(Peer& client, ServerIndex server_index = 0) const {
         const Bytes sent = payload(40, 1);
-        client.send(sent, relay->listen_endpoints()[0]);
+        client.send(sent, relay->listen_endpoints(server_index)[0]);
         const auto echoed = client.receive();
         return echoed && *echoed == sent;
+    }
+
+    /// The servers as a configuration has them.
+    [[nodiscard]] std::vector<ServedServer> configured() const {
+        std::vector<ServedServer> all;
+        for (const auto& each : served) {
+            const auto leads_to = to_asio(relay->server_endpoint(each.number));
+            all.push_back({.name = each.name, .where = where_of(leads_to)});
+            all.back().where.listen = relay->listen_endpoints(each.number);
+        }
+        return all;
+    }
+
+    /// Does it where the giver reads what it changes.
+    void change(const std::function<void()>& what) {
+        std::promise<void> done;
+        boost::asio::post(io, [&] {
+            what();
+            done.set_value();
+        });
+        done.get_future().wait();
+    }
+
+    /// The one that took over forwards: this one ends.
+    void end() {
+        REQUIRE(eventually([&] { return given.load(); }));
+        relay->leave(giver->let_go());
+        relay->join();
     }
 
     tw::test::TemporaryFolder folder;
     std::filesystem::path file = TakeoverDoor::path_of(folder.path(), "test");
     EchoServer server;
+    std::vector<std::unique_ptr<EchoServer>> others;
+    std::vector<HandoverGiver::Served> served;
     Options options = options_for(server.endpoint());
     boost::asio::io_context io;
     std::unique_ptr<Relay> relay;
@@ -102,6 +154,40 @@ class Running {
     std::atomic<bool> given{false};
     std::thread thread;
 };
+
+/// A relay that begins with these servers, as RelayRun does.
+std::unique_ptr<Relay> make_next(HandoverTaker& taker, Options options,
+                                 const std::vector<ServedServer>& servers) {
+    taker.check(servers);
+    std::unique_ptr<Relay> relay;
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+        auto begun = taker.begin(servers[i], static_cast<ServerIndex>(i));
+        if (i > 0) {
+            std::ignore = relay->add_server(begun.where, std::move(begun.listening));
+            continue;
+        }
+        options.listen = begun.where.listen;
+        options.server_host = begun.where.host;
+        options.server_port = begun.where.port;
+        relay = std::make_unique<Relay>(options, std::span<tw::relay::Ring* const>{}, nullptr,
+                                        std::move(begun.listening));
+    }
+    return relay;
+}
+
+/// A taker, once nobody else is one any more.
+std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file) {
+    std::unique_ptr<HandoverTaker> taker;
+    REQUIRE(eventually([&] {
+        try {
+            taker = std::make_unique<HandoverTaker>(file);
+            return true;
+        } catch (const NobodyThere&) {
+            return false; // the last one has not been seen to leave yet
+        }
+    }));
+    return taker;
+}
 
 void greet(const TakeoverLink& link, std::uint32_t version = TakeoverGreeting::kVersion) {
     REQUIRE(
@@ -116,24 +202,35 @@ TakeoverOffer hear_offer(TakeoverLink& link) {
     REQUIRE(offered->word == TakeoverWord::offer);
     CHECK(offered->descriptors.size() == 1);
     TakeoverOffer offer = read_offer(offered->body);
-    const auto listening = link.receive(soon());
-    REQUIRE(listening);
-    CHECK(listening->word == TakeoverWord::listening);
-    CHECK(listening->descriptors.size() == offer.listening_sockets);
+    for (std::uint32_t i = 0; i < offer.servers; ++i) {
+        const auto described = link.receive(soon());
+        REQUIRE(described);
+        CHECK(described->word == TakeoverWord::server);
+        const TakeoverServer server = read_server(described->body);
+        CHECK(server.number == i);
+        const auto listening = link.receive(soon());
+        REQUIRE(listening);
+        CHECK(listening->word == TakeoverWord::listening);
+        CHECK(listening->descriptors.size() == server.listening_sockets);
+    }
     return offer;
+}
+
+bool say_ready(const TakeoverLink& link, const std::vector<ServerIndex>& servers = {0}) {
+    return link.send(TakeoverWord::ready, written(TakeoverWish{.servers = servers}), {}, soon());
 }
 
 /// Goes on until the old one has said all, and holds.
 void hear_all(TakeoverLink& link) {
     std::ignore = hear_offer(link);
-    REQUIRE(link.send(TakeoverWord::ready, soon()));
+    REQUIRE(say_ready(link));
     while (true) {
         const auto message = link.receive(soon());
         REQUIRE(message);
         if (message->word == TakeoverWord::rest) {
             return;
         }
-        CHECK(message->word == TakeoverWord::sessions);
+        CHECK((message->word == TakeoverWord::sessions || message->word == TakeoverWord::totals));
     }
 }
 
@@ -165,6 +262,26 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
          [](TakeoverLink& link) {
              std::ignore = hear_offer(link);
              std::ignore = link.send(TakeoverWord::taken, soon());
+         }},
+        {"says that it is ready, and not for what",
+         [](TakeoverLink& link) {
+             std::ignore = hear_offer(link);
+             std::ignore = link.send(TakeoverWord::ready, soon());
+         }},
+        {"wishes for no server",
+         [](TakeoverLink& link) {
+             std::ignore = hear_offer(link);
+             std::ignore = say_ready(link, {});
+         }},
+        {"wishes for a server that there is not",
+         [](TakeoverLink& link) {
+             std::ignore = hear_offer(link);
+             std::ignore = say_ready(link, {0, 60000});
+         }},
+        {"wishes for one twice",
+         [](TakeoverLink& link) {
+             std::ignore = hear_offer(link);
+             std::ignore = say_ready(link, {0, 0});
          }},
         {"leaves when it has all", [](TakeoverLink& link) { hear_all(link); }},
         {"says another word when it has all",
@@ -206,12 +323,15 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
 TEST_CASE("one of another version is told so, and one that asks while another does, too") {
     Running running;
     Peer client;
-    TakeoverLink newer = running.ask();
-    greet(newer, TakeoverGreeting::kVersion + 1);
-    const auto refusal = newer.receive(soon());
-    REQUIRE(refusal);
-    CHECK(refusal->word == TakeoverWord::refusal);
-    CHECK_FALSE(newer.receive(soon()));
+    constexpr std::uint32_t kBeforeNames = 2; // servers had no names
+    for (const std::uint32_t version : {kBeforeNames, TakeoverGreeting::kVersion + 1}) {
+        TakeoverLink other = running.ask_when_free();
+        greet(other, version);
+        const auto refusal = other.receive(soon());
+        REQUIRE(refusal);
+        CHECK(refusal->word == TakeoverWord::refusal);
+        CHECK_FALSE(other.receive(soon()));
+    }
     TakeoverLink first = running.ask_when_free();
     std::ignore = hear_offer(first);
     TakeoverLink second = running.ask();
@@ -228,20 +348,18 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     REQUIRE(running.echoes(client));
     HandoverTaker taker{running.file};
     CHECK(taker.offer().observer == 5);
-    Options options = running.options;
-    options.listen = taker.addresses(options.listen);
-    CHECK(options.listen == running.relay->listen_endpoints());
-    Relay next{options, {}, nullptr, taker.take_listening_sockets()};
-    const TakeoverRest rest = taker.take(next);
+    auto any_port = running.configured();
+    any_port[0].where.listen[0].port(0);
+    const auto next = make_next(taker, running.options, any_port);
+    CHECK(next->listen_endpoints() == running.relay->listen_endpoints());
+    const TakeoverRest rest = taker.take(*next);
     CHECK(rest.sessions == 1);
     CHECK(rest.numbered_sessions == 9);
-    next.start();
+    next->start();
     taker.say_going();
-    REQUIRE(eventually([&] { return running.given.load(); }));
-    running.relay->leave();
-    running.relay->join();
+    running.end();
     CHECK(running.echoes(client));
-    CHECK(next.counters().sessions_opened == 1);
+    CHECK(next->counters().sessions_opened == 1);
     CHECK_FALSE(taker.left());
     boost::asio::post(running.io, [&] { running.giver->leave({.numbered_sessions = 11}); });
     std::optional<HandoverTaker::Left> left;
@@ -259,33 +377,32 @@ TEST_CASE(
     Peer client;
     REQUIRE(running.echoes(client));
     EchoServer elsewhere;
-    Options options = running.options;
-    options.server_port = elsewhere.endpoint().port(); // as if the name led there
-    std::optional<HandoverTaker> taker;
+    std::unique_ptr<HandoverTaker> taker;
     std::unique_ptr<Relay> next;
-    const auto take = [&](const std::string& name) {
-        REQUIRE(eventually([&] {
-            try {
-                taker.emplace(running.file);
-                return true;
-            } catch (const NobodyThere&) {
-                return false; // the last one has not been seen to leave yet
-            }
-        }));
-        options.listen = taker->addresses(running.relay->listen_endpoints());
+    const auto take = [&](const std::string& host) {
+        taker.reset();
+        taker = make_taker(running.file);
+        auto servers = running.configured();
+        servers[0].where.host = host;
+        auto begun = taker->begin(servers[0], 0);
+        Options options = running.options;
+        options.listen = begun.where.listen;
+        options.server_port = elsewhere.endpoint().port(); // as if the name led there
         next = std::make_unique<Relay>(options, std::span<tw::relay::Ring* const>{}, nullptr,
-                                       taker->take_listening_sockets());
-        return taker->take(*next, name);
+                                       std::move(begun.listening));
+        return taker->take(*next);
     };
-    CHECK_THROWS_AS(std::ignore = take("other.test:1"), HandoverError);
-    CHECK_THROWS_AS(std::ignore = take(""), HandoverError);
+    CHECK_THROWS_AS(std::ignore = take("other.test"), HandoverError);
+    CHECK_THROWS_AS(std::ignore = take("127.0.0.1"), HandoverError);
     CHECK(running.echoes(client));
-    CHECK(take(Running::kServerName).sessions == 1);
+    running.change([&] {
+        running.served[0].host_name = host_name(
+            {.host = "game.test", .port = running.configured()[0].where.port, .listen = {}});
+    });
+    CHECK(take("game.test").sessions == 1);
     next->start();
     taker->say_going();
-    REQUIRE(eventually([&] { return running.given.load(); }));
-    running.relay->leave();
-    running.relay->join();
+    running.end();
     CHECK(running.echoes(client)); // still by the old server
     CHECK(next->former_servers().back() == running.relay->server_endpoint());
     CHECK(next->server_endpoint() != running.relay->server_endpoint());
@@ -294,38 +411,107 @@ TEST_CASE(
 TEST_CASE("other addresses, another server or another mode are no upgrade") {
     Running running;
     Peer client;
-    const auto own = running.relay->listen_endpoints()[0];
+    const ServedServer own = running.configured()[0];
+    const std::function<void(ServerOptions&)> elsewheres[]{
+        [](ServerOptions& where) { where.listen.push_back(where.listen[0]); },
+        [](ServerOptions& where) { where.listen.clear(); },
+        [](ServerOptions& where) { where.listen[0].port(1); },
+        [](ServerOptions& where) {
+            where.listen[0] = {boost::asio::ip::address_v6::loopback(), 0};
+        },
+    };
     {
-        const HandoverTaker taker{running.file};
-        CHECK_NOTHROW(std::ignore = taker.addresses({own}));
-        CHECK_THROWS_AS(std::ignore = taker.addresses({own, own}), HandoverError);
-        CHECK_THROWS_AS(std::ignore = taker.addresses({}), HandoverError);
-        CHECK_THROWS_AS(std::ignore = taker.addresses({{own.address(), 1}}), HandoverError);
-        CHECK_THROWS_AS(std::ignore =
-                            taker.addresses({{boost::asio::ip::address_v6::loopback(), 0}}),
-                        HandoverError);
+        HandoverTaker taker{running.file};
+        for (const auto& change : elsewheres) {
+            ServedServer other = own;
+            change(other.where);
+            CHECK_THROWS_AS(std::ignore = taker.begin(other, 0), HandoverError);
+        }
     }
     EchoServer elsewhere;
-    const std::function<void(Options&)> changes[]{
-        [&](Options& options) { options.server_port = elsewhere.endpoint().port(); },
-        [](Options& options) { options.client_address = tw::relay::ClientAddress::loopback; },
+    const std::function<void(Options&, ServedServer&)> changes[]{
+        [&](Options& /*options*/, ServedServer& served) {
+            served.where.port = elsewhere.endpoint().port();
+        },
+        [](Options& options, ServedServer& /*served*/) {
+            options.client_address = tw::relay::ClientAddress::loopback;
+        },
     };
     for (const auto& change : changes) {
-        REQUIRE(eventually([&] {
-            try {
-                HandoverTaker taker{running.file};
-                Options options = running.options;
-                options.listen = {own};
-                change(options);
-                Relay next{options, {}, nullptr, taker.take_listening_sockets()};
-                CHECK_THROWS_AS(std::ignore = taker.take(next), HandoverError);
-                return true;
-            } catch (const NobodyThere&) {
-                return false; // the last one has not been seen to leave yet
-            }
-        }));
+        const auto taker = make_taker(running.file);
+        Options options = running.options;
+        ServedServer served = own;
+        change(options, served);
+        const auto next = make_next(*taker, options, {served});
+        CHECK_THROWS_AS(std::ignore = taker->take(*next), HandoverError);
         CHECK(running.echoes(client));
     }
+}
+
+TEST_CASE(
+    "servers go on by their names; one that is not there any more ends, and a new one begins") {
+    Running running{{"ctf", "race", "dm"}};
+    Peer client;
+    for (const ServerIndex server : {ServerIndex{0}, ServerIndex{1}, ServerIndex{2}}) {
+        REQUIRE(running.echoes(client, server));
+    }
+    EchoServer late;
+    auto servers = running.configured();
+    servers[2] = {.name = "late", .where = where_of(late.endpoint())};
+    std::swap(servers[0], servers[1]);
+    HandoverTaker taker{running.file};
+    const auto next = make_next(taker, running.options, servers);
+    REQUIRE(taker.taken().size() == 2);
+    CHECK(taker.find("dm") != nullptr);
+    CHECK(taker.find("late") == nullptr);
+    const TakeoverRest rest = taker.take(*next);
+    CHECK(rest.sessions == 2);
+    next->start();
+    taker.say_going();
+    running.end();
+    CHECK(running.giver->let_go() == std::vector<ServerIndex>{2});
+    CHECK(running.echoes(client, 0));
+    CHECK(running.echoes(client, 1));
+    Peer other;
+    const Bytes sent = payload(40, 7);
+    other.send(sent, next->listen_endpoints(2)[0]);
+    CHECK(other.receive() == sent);
+    CHECK(next->num_sessions() == 3);
+    CHECK(next->server_endpoint(0) == running.relay->server_endpoint(1));
+    CHECK(next->server_endpoint(1) == running.relay->server_endpoint(0));
+    // After the takeover a name is as any other: its server begins anew.
+    auto again = running.configured()[2];
+    again.where.listen[0].port(0);
+    CHECK(taker.begin(again, 3).listening.empty());
+}
+
+TEST_CASE("servers that have none in common, or swap names, are not handed over") {
+    const Running running{{"ctf", "race"}};
+    HandoverTaker taker{running.file};
+    const auto own = running.configured();
+    CHECK_NOTHROW(taker.check(own));
+    CHECK_NOTHROW(taker.check({own[1]}));
+    CHECK_THROWS_AS(taker.check({{.name = "", .where = own[0].where}}), HandoverError);
+    auto renamed = own;
+    renamed[1].name = "racing"; // it would listen where the other one still does
+    CHECK_THROWS_WITH_AS(taker.check(renamed),
+                         doctest::Contains("for race, which is to be racing now"), HandoverError);
+    auto swapped = own;
+    std::swap(swapped[0].name, swapped[1].name);
+    CHECK_THROWS_AS(taker.check(swapped), HandoverError);
+}
+
+TEST_CASE("servers that change while another one prepares are not handed over") {
+    Running running{{"ctf", "race"}};
+    Peer client;
+    REQUIRE(running.echoes(client));
+    HandoverTaker taker{running.file};
+    const auto next = make_next(taker, running.options, running.configured());
+    running.change([&] { running.served.pop_back(); });
+    CHECK_THROWS_WITH_AS(std::ignore = taker.take(*next), doctest::Contains("have changed"),
+                         HandoverError);
+    CHECK(running.echoes(client));
+    CHECK_FALSE(running.given);
 }
 
 /// An old one that says what the test says.
@@ -341,17 +527,31 @@ TEST_CASE("an old one that lies is not believed") {
     const auto file = TakeoverDoor::path_of(running.folder.path(), "liar");
     const auto door = TakeoverDoor::open(file);
     REQUIRE(door);
-    TakeoverOffer offer{
-        .network = own_network(),
+    const TakeoverOffer offer{.network = own_network(), .servers = 1, .observer = 1};
+    const TakeoverServer server{
         .listen = {tw::relay::endpoint_from(running.relay->listen_endpoints()[0].data())},
         .listening_sockets = 1,
         .server = running.relay->server_endpoint(),
-        .mode = running.relay->client_address(),
-        .observer = 1};
+        .mode = running.relay->client_address()};
     const int own = running.relay->listening_sockets()[0];
+    const auto say_server = [&](const TakeoverLink& link, const TakeoverServer& said) {
+        std::ignore = link.send(TakeoverWord::server, written(said), {}, soon());
+        std::ignore = link.send(TakeoverWord::listening, {}, std::span{&own, 1}, soon());
+    };
     const auto say_offer = [&](const TakeoverLink& link, const TakeoverOffer& said) {
         std::ignore = link.send(TakeoverWord::offer, written(said), {}, soon());
-        std::ignore = link.send(TakeoverWord::listening, {}, std::span{&own, 1}, soon());
+        say_server(link, server);
+    };
+    const auto say_totals = [&](const TakeoverLink& link, ServerIndex of) {
+        Bytes totals;
+        tw::relay::write(
+            totals, tw::relay::ServerState{.server = of, .counters = {}, .listener_drops = {0}});
+        std::ignore = link.send(TakeoverWord::totals, totals, {}, soon());
+    };
+    const auto say_rest = [&](const TakeoverLink& link, std::uint32_t sessions) {
+        TakeoverRest rest{.held_at = 0, .sessions = sessions, .numbered_sessions = 0, .relay = {}};
+        tw::relay::write(rest.relay, tw::relay::RelayState{});
+        std::ignore = link.send(TakeoverWord::rest, written(rest), {}, soon());
     };
 
     struct Row {
@@ -369,10 +569,40 @@ TEST_CASE("an old one that lies is not believed") {
          [](TakeoverLink& link) {
              std::ignore = link.send(TakeoverWord::offer, Bytes(5), {}, soon());
          }},
+        {"a damaged server",
+         [&](TakeoverLink& link) {
+             std::ignore = link.send(TakeoverWord::offer, written(offer), {}, soon());
+             std::ignore = link.send(TakeoverWord::server, Bytes(9), {}, soon());
+         }},
         {"no listening sockets",
          [&](TakeoverLink& link) {
              std::ignore = link.send(TakeoverWord::offer, written(offer), {}, soon());
+             std::ignore = link.send(TakeoverWord::server, written(server), {}, soon());
              std::ignore = link.send(TakeoverWord::listening, soon());
+         }},
+        {"fewer servers than it says",
+         [&](TakeoverLink& link) {
+             TakeoverOffer more = offer;
+             more.servers = 2;
+             say_offer(link, more);
+         }},
+        {"a server twice",
+         [&](TakeoverLink& link) {
+             TakeoverOffer more = offer;
+             more.servers = 2;
+             say_offer(link, more);
+             TakeoverServer same = server;
+             same.number = 1;
+             say_server(link, same);
+         }},
+        {"a number twice",
+         [&](TakeoverLink& link) {
+             TakeoverOffer more = offer;
+             more.servers = 2;
+             say_offer(link, more);
+             TakeoverServer same = server;
+             same.name = "other";
+             say_server(link, same);
          }},
         {"another network",
          [&](TakeoverLink& link) {
@@ -384,21 +614,51 @@ TEST_CASE("an old one that lies is not believed") {
          [&](TakeoverLink& link) {
              say_offer(link, offer);
              std::ignore = link.receive(soon());
-             TakeoverRest rest{.held_at = 0, .sessions = 1, .numbered_sessions = 0, .relay = {}};
-             tw::relay::write(rest.relay, {.counters = {},
-                                           .last_session = 0,
-                                           .last_number = 0,
-                                           .impairment = {},
-                                           .listener_drops = {0}});
-             std::ignore = link.send(TakeoverWord::rest, written(rest), {}, soon());
+             say_totals(link, 0);
+             say_rest(link, 1);
+         }},
+        {"no totals of the server",
+         [&](TakeoverLink& link) {
+             say_offer(link, offer);
+             std::ignore = link.receive(soon());
+             say_rest(link, 0);
+         }},
+        {"totals of another server",
+         [&](TakeoverLink& link) {
+             say_offer(link, offer);
+             std::ignore = link.receive(soon());
+             say_totals(link, 1);
+             say_rest(link, 0);
+         }},
+        {"damaged totals of the server",
+         [&](TakeoverLink& link) {
+             say_offer(link, offer);
+             std::ignore = link.receive(soon());
+             std::ignore = link.send(TakeoverWord::totals, Bytes(7), {}, soon());
          }},
         {"damaged totals",
          [&](TakeoverLink& link) {
              say_offer(link, offer);
              std::ignore = link.receive(soon());
+             say_totals(link, 0);
              const TakeoverRest rest{
                  .held_at = 0, .sessions = 0, .numbered_sessions = 0, .relay = Bytes(7)};
              std::ignore = link.send(TakeoverWord::rest, written(rest), {}, soon());
+         }},
+        {"a session of another server",
+         [&](TakeoverLink& link) {
+             say_offer(link, offer);
+             std::ignore = link.receive(soon());
+             tw::relay::SessionState session;
+             session.client.port = 1;
+             session.id = session.number = 1;
+             session.has_place = true;
+             session.server = 1;
+             Bytes bytes;
+             tw::relay::write(bytes, session);
+             SessionBatch batch;
+             std::ignore = batch.add(bytes, own);
+             std::ignore = link.send(TakeoverWord::sessions, batch.body(), batch.sockets(), soon());
          }},
         {"damaged sessions",
          [&](TakeoverLink& link) {
@@ -410,13 +670,8 @@ TEST_CASE("an old one that lies is not believed") {
          [&](TakeoverLink& link) {
              say_offer(link, offer);
              std::ignore = link.receive(soon());
-             TakeoverRest rest{.held_at = 0, .sessions = 0, .numbered_sessions = 0, .relay = {}};
-             tw::relay::write(rest.relay, {.counters = {},
-                                           .last_session = 0,
-                                           .last_number = 0,
-                                           .impairment = {},
-                                           .listener_drops = {0}});
-             std::ignore = link.send(TakeoverWord::rest, written(rest), {}, soon());
+             say_totals(link, 0);
+             say_rest(link, 0);
              std::ignore = link.receive(soon());
          }},
     };
@@ -425,10 +680,8 @@ TEST_CASE("an old one that lies is not believed") {
         std::thread old{[&] { play_old(*door, row.act); }};
         const auto take = [&] {
             HandoverTaker taker{file};
-            Options options = running.options;
-            options.listen = taker.addresses(options.listen);
-            Relay next{options, {}, nullptr, taker.take_listening_sockets()};
-            std::ignore = taker.take(next);
+            const auto next = make_next(taker, running.options, running.configured());
+            std::ignore = taker.take(*next);
         };
         CHECK_THROWS_AS(take(), HandoverError);
         old.join();

@@ -1,5 +1,6 @@
 #include "proxy/relay/upstream.h"
 #include "proxy/run/handover.h"
+#include "proxy/run/shared_block.h"
 
 #include <cstddef>
 #include <tuple>
@@ -17,17 +18,21 @@ using tw::relay::UniqueFd;
 using Bytes = std::vector<std::byte>;
 
 TakeoverOffer sample_offer() {
-    TakeoverOffer offer;
-    offer.network = own_network();
-    offer.listen.resize(2);
-    offer.listen[1].port = 8303;
-    offer.listening_sockets = 4;
-    offer.server.port = 8304;
-    offer.server_name = "game.test:8304";
-    offer.former.resize(1);
-    offer.mode = tw::relay::ClientAddress::loopback;
-    offer.observer = 3;
-    return offer;
+    return {.network = own_network(), .servers = 2, .observer = 3};
+}
+
+TakeoverServer sample_server() {
+    TakeoverServer server;
+    server.number = 7;
+    server.name = "ctf";
+    server.listen.resize(2);
+    server.listen[1].port = 8303;
+    server.listening_sockets = 4;
+    server.server.port = 8304;
+    server.host_name = "game.test:8304";
+    server.former.resize(1);
+    server.mode = tw::relay::ClientAddress::loopback;
+    return server;
 }
 
 tw::relay::SessionState sample_session(std::uint32_t number) {
@@ -72,13 +77,21 @@ void check_cuts(Read&& read, Bytes bytes) {
 
 TEST_CASE("what the two say is read whole, or not at all") {
     check_cuts(read_offer, written(sample_offer()));
+    check_cuts(read_server, written(sample_server()));
+    check_cuts(read_wish, written(TakeoverWish{.servers = {3, 500}}));
     check_cuts(
         read_rest,
         written(TakeoverRest{
             .held_at = 5, .sessions = 2, .numbered_sessions = 7, .relay = Bytes(9, std::byte{1})}));
     check_cuts(read_left, written(TakeoverLeft{.numbered_sessions = 4}));
     CHECK(read_left(written(TakeoverLeft{.numbered_sessions = 4})).numbered_sessions == 4);
-    CHECK(read_offer(written(sample_offer())).listen == sample_offer().listen);
+    CHECK(read_offer(written(sample_offer())).servers == 2);
+    const TakeoverServer server = read_server(written(sample_server()));
+    CHECK(server.number == 7);
+    CHECK(server.name == "ctf");
+    CHECK(server.listen == sample_server().listen);
+    const std::vector<tw::relay::ServerIndex> wished{3, 500};
+    CHECK(read_wish(written(TakeoverWish{.servers = wished})).servers == wished);
 }
 
 TEST_CASE("a greeting is read in every version, and nothing else is one") {
@@ -94,39 +107,57 @@ TEST_CASE("a greeting is read in every version, and nothing else is one") {
     CHECK_FALSE(takes(read_greeting, greeting));
 }
 
-TEST_CASE("an offer that cannot be is refused") {
+TEST_CASE(
+    "an offer of no servers, or of more than there can be, is refused, and so is such a wish") {
+    TakeoverOffer offer = sample_offer();
+    for (const std::uint32_t servers : {0U, unsigned{tw::relay::kMaxServers} + 1, 0xffffffffU}) {
+        CAPTURE(servers);
+        offer.servers = servers;
+        CHECK_FALSE(takes(read_offer, written(offer)));
+    }
+    CHECK_FALSE(takes(read_wish, written(TakeoverWish{})));
+    CHECK_FALSE(
+        takes(read_wish, written(TakeoverWish{.servers = std::vector<tw::relay::ServerIndex>(
+                                                  tw::relay::kMaxServers + 1)})));
+}
+
+TEST_CASE("a server that cannot be is refused") {
     struct Row {
         const char* name;
-        void (*change)(TakeoverOffer&);
+        void (*change)(TakeoverServer&);
     };
 
     const Row rows[]{
-        {"no address", [](TakeoverOffer& offer) { offer.listen.clear(); }},
+        {"no address", [](TakeoverServer& server) { server.listen.clear(); }},
         {"more addresses than anyone listens on",
-         [](TakeoverOffer& offer) { offer.listen.resize(tw::relay::kMaxListeners + 1); }},
+         [](TakeoverServer& server) { server.listen.resize(tw::relay::kMaxListeners + 1); }},
         {"a name too long",
-         [](TakeoverOffer& offer) {
-             offer.server_name = std::string(TakeoverOffer::kMaxName + 1, 'a');
+         [](TakeoverServer& server) { server.name = std::string(ServerFacts::kMaxName + 1, 'a'); }},
+        {"a name that a terminal obeys",
+         [](TakeoverServer& server) { server.name = "ctf\x1b[2J"; }},
+        {"a host's name too long",
+         [](TakeoverServer& server) {
+             server.host_name = std::string(TakeoverServer::kMaxHostName + 1, 'a');
          }},
         {"too many former servers",
-         [](TakeoverOffer& offer) {
-             offer.former.resize(tw::relay::UpstreamFactory::kMaxFormer + 1);
+         [](TakeoverServer& server) {
+             server.former.resize(tw::relay::UpstreamFactory::kMaxFormer + 1);
          }},
-        {"no socket", [](TakeoverOffer& offer) { offer.listening_sockets = 0; }},
+        {"no socket", [](TakeoverServer& server) { server.listening_sockets = 0; }},
         {"too many sockets",
-         [](TakeoverOffer& offer) {
-             offer.listening_sockets = tw::relay::kMaxListeningSockets + 1;
+         [](TakeoverServer& server) {
+             server.listening_sockets = tw::relay::kMaxListeningSockets + 1;
          }},
         {"a mode that there is not",
-         [](TakeoverOffer& offer) { offer.mode = static_cast<tw::relay::ClientAddress>(200); }},
+         [](TakeoverServer& server) { server.mode = static_cast<tw::relay::ClientAddress>(200); }},
         {"one that nobody is in",
-         [](TakeoverOffer& offer) { offer.mode = tw::relay::ClientAddress::automatic; }},
+         [](TakeoverServer& server) { server.mode = tw::relay::ClientAddress::automatic; }},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        TakeoverOffer offer = sample_offer();
-        row.change(offer);
-        CHECK_FALSE(takes(read_offer, written(offer)));
+        TakeoverServer server = sample_server();
+        row.change(server);
+        CHECK_FALSE(takes(read_server, written(server)));
     }
 }
 
