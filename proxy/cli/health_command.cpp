@@ -1,4 +1,5 @@
 #include "proxy/cli/commands.h"
+#include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/run/server_probe.h"
 
@@ -53,6 +54,7 @@ Action add_health_command(CLI::App& app) {
         ->envname("TWSCOPE_LISTEN")
         ->capture_default_str();
     command->add_option("--timeout", flags->timeout, "Seconds to wait for an answer")
+        ->transform(seconds())
         ->check(CLI::Range(0.01, 60.0))
         ->capture_default_str();
     return [flags] { return run_health(*flags); };

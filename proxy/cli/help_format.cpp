@@ -1,6 +1,8 @@
 #include "proxy/cli/help_format.h"
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +10,39 @@
 namespace tw::cli {
 
 namespace {
+
+/// CLI11 writes what it checks behind the type: "UINT:UINT in [1 - 64]".
+constexpr std::string_view kUnits = "[ms|s|min|h]";
+constexpr std::string_view kRange = " in [";
+
+bool takes_units(const CLI::Option& option) {
+    return option.get_type_name().find(kUnits) != std::string::npos;
+}
+
+/// "TIME", "NUMBER", or what the flag itself calls it.
+std::string type_text(const CLI::Option& option) {
+    if (takes_units(option)) {
+        return "TIME";
+    }
+    const std::string type = option.get_type_name();
+    const std::string word = type.substr(0, type.find(':'));
+    return word == "UINT" || word == "INT" || word == "FLOAT" ? "NUMBER" : word;
+}
+
+/// "1 to 64"; empty for all there are, and for more than anyone reads.
+std::string range_text(const CLI::Option& option) {
+    constexpr std::size_t kMostDigits = 9;
+    const std::string type = option.get_type_name();
+    const auto begin = type.find(kRange);
+    const auto between = type.find(" - ", begin);
+    const auto end = type.find(']', between);
+    if (begin == std::string::npos || between == std::string::npos || end == std::string::npos) {
+        return {};
+    }
+    const std::string least = type.substr(begin + kRange.size(), between - begin - kRange.size());
+    const std::string most = type.substr(between + 3, end - between - 3);
+    return most.size() > kMostDigits ? "" : fmt::format("{} to {}", least, most);
+}
 
 /// "-o, --output FILE", "--items none|changed|all"
 std::string flag_text(const CLI::Option& option) {
@@ -23,7 +58,7 @@ std::string flag_text(const CLI::Option& option) {
         return text;
     }
     const auto words = value_words(option);
-    return words.empty() ? fmt::format("{} {}", text, option.get_type_name())
+    return words.empty() ? fmt::format("{} {}", text, type_text(option))
                          : fmt::format("{} {}", text, fmt::join(words, "|"));
 }
 
@@ -66,9 +101,19 @@ std::vector<std::string> value_words(const CLI::Option& option) {
 std::string HelpFormat::make_option(const CLI::Option* option, bool is_positional) const {
     const std::string name =
         "  " + (is_positional ? option->get_name(true) : flag_text(*option)) + "  ";
-    std::string description = option->get_description();
+    std::vector<std::string> notes;
+    if (const std::string range = range_text(*option); !range.empty()) {
+        notes.push_back(range);
+    }
+    if (takes_units(*option)) {
+        notes.emplace_back("or with a unit: ms, s, min, h");
+    }
     if (const std::string standard = default_text(*option); !standard.empty()) {
-        description += fmt::format(" (default: {})", standard);
+        notes.push_back("default: " + standard);
+    }
+    std::string description = option->get_description();
+    if (!notes.empty()) {
+        description += fmt::format(" ({})", fmt::join(notes, "; "));
     }
     const std::size_t column = get_column_width();
     return name.size() <= column ? fmt::format("{:{}}{}\n", name, column, description)

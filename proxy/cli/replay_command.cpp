@@ -5,10 +5,11 @@
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/replay_text.h"
+#include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/clock.h"
-#include "proxy/relay/relay.h"
+#include "proxy/relay/resolve.h"
 #include "proxy/relay/start_error.h"
 #include "proxy/replay/client_script.h"
 #include "proxy/replay/replay_run.h"
@@ -240,10 +241,12 @@ void add_flags(ReplayFlags& flags, CLI::App& command) {
             "--duration", flags.duration,
             "Each client leaves this many seconds after its start, not before and not later "
             "(otherwise when it has sent all); they start 50 ms apart")
+        ->transform(seconds())
         ->check(CLI::Range(0.001, 86400.0));
     command
         .add_option("--timeout", flags.timeout,
                     "Give up after this many seconds without an answer of the server")
+        ->transform(seconds())
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str();
     command

@@ -1,5 +1,7 @@
 #include "proxy/cli/help_format.h"
+#include "proxy/cli/run_flags.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,8 @@ TEST_CASE("help shows names, values and defaults the way help2man reads them") {
     std::string items = "changed";
     std::vector<std::string> listen{"127.0.0.1:8303"};
     bool raw = false;
+    unsigned threads = 1;
+    double seconds = 0;
 
     struct Row {
         const CLI::Option* option;
@@ -29,6 +33,24 @@ TEST_CASE("help shows names, values and defaults the way help2man reads them") {
         {app.add_option("--listen", listen, "Where")->type_name("ADDR")->capture_default_str(),
          "  --listen ADDR               Where (default: 127.0.0.1:8303)\n"},
         {app.add_flag("--raw", raw, "Ints"), "  --raw                       Ints\n"},
+        {app.add_option("--threads", threads, "Relay threads")
+             ->check(CLI::Range(1U, 64U))
+             ->capture_default_str(),
+         "  --threads NUMBER            Relay threads (1 to 64; default: 1)\n"},
+        {app.add_option("--seed", threads, "Chance")
+             ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 60U)),
+         "  --seed NUMBER               Chance\n"},
+        {app.add_option("--memory", threads, "MiB")->type_name("MIB")->check(CLI::Range(16, 99)),
+         "  --memory MIB                MiB (16 to 99)\n"},
+        {app.add_option("--duration", seconds, "Stop after this many seconds")
+             ->transform(tw::cli::seconds())
+             ->check(CLI::Range(0.001, 366 * 86400.0)),
+         "  --duration TIME             Stop after this many seconds (or with a unit: ms, s, min, "
+         "h)\n"},
+        {app.add_option("--session", threads, "Only this")
+             ->type_name("NUMBER")
+             ->check(CLI::PositiveNumber),
+         "  --session NUMBER            Only this\n"},
         // Two blanks at least, or the description would be read as part of the value.
         {app.add_option("--twenty-eight-wide", file, "Where")->type_name("VALUE-8"),
          "  --twenty-eight-wide VALUE-8\n                              Where\n"},
