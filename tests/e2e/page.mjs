@@ -401,6 +401,49 @@ test('a recording from the page that the disk ends is said within two seconds', 
     assert.equal(await end(game), 0);
 });
 
+test('what is pressed stays there while numbers change; a paused view stays when its session has left', async () => {
+    const game = await play({ names: ['anna', 'bob'] });
+    const page = await openPage(browser, game.address);
+    await seesAll(page, 2);
+    await waitUntil('both in the table', async () => /anna[^]*bob/.test(await inPage(page, () => document.querySelector('#panel-sessions table.wide:not(.servers)').textContent)), WAIT_MS);
+    const link = page.locator('#panel-sessions button.link', { hasText: 'bob' });
+    await link.focus();
+    const stated = () => inPage(page, () => window.twscope.store.state.now_ms);
+    const since = await stated();
+    await waitUntil('the numbers to change', async () => await stated() > since + 1500, WAIT_MS);
+    assert.equal(await inPage(page, () => document.activeElement.textContent), 'bob');
+    const box = await link.boundingBox();
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await page.mouse.down();
+    const pressed = await stated();
+    await waitUntil('the numbers to change', async () => await stated() > pressed + 1000, WAIT_MS);
+    await page.mouse.up();
+    const source = () => inPage(page, () => window.twscope.store.source);
+    await waitUntil('bob’s view', async () => await inPage(page, () => {
+        const { source: seen, state, history } = window.twscope.store;
+        return state.sessions.find((session) => session.number === seen)?.name === 'bob' && history.length > 50;
+    }), WAIT_MS);
+    const [bob] = [await source()];
+    await page.click('#pause');
+    const paused = () => inPage(page, () => ({ tick: window.twscope.store.moment.tick, isLive: window.twscope.store.isLive }));
+    const before = await paused();
+    await game.bots[1].leave();
+    await waitUntil('bob to have left', () => inPage(page, () => /bob \(left\)/.test(document.getElementById('source').textContent)), WAIT_MS);
+    const after = await stated();
+    await waitUntil('more to come', async () => await stated() > after + 1000, WAIT_MS);
+    assert.equal(await source(), bob);
+    assert.deepEqual(await paused(), before);
+    await page.keyboard.press('ArrowLeft');
+    assert.ok((await paused()).tick < before.tick);
+    await page.click('#live');
+    await waitUntil('its end to be said', () => inPage(page, () => /has left/.test(document.getElementById('empty').textContent) && !document.getElementById('empty').hidden), WAIT_MS);
+    await page.selectOption('#source', { label: await inPage(page, () => [...document.getElementById('source').options].find(({ text }) => /anna/.test(text)).text) });
+    await waitUntil('anna’s view', () => inPage(page, () => window.twscope.store.history.length > 5 && document.getElementById('empty').hidden), WAIT_MS);
+    assert.deepEqual(page.complaints, []);
+    game.bots.pop();
+    assert.equal(await end(game), 0);
+});
+
 test('each view, dark and light, on a screen and on a phone', async () => {
     const game = await play({ map: 'Tutorial' });
     const page = await openPage(browser, game.address, { colorScheme: 'dark', reducedMotion: 'reduce' });

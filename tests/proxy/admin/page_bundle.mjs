@@ -25,7 +25,7 @@ function run(...command) {
 }
 
 // What modules look at when they are loaded, in a browser.
-Object.assign(globalThis, { location: { hash: '' }, sessionStorage: { getItem: () => null } });
+Object.assign(globalThis, { location: { hash: '' }, sessionStorage: { getItem: () => null }, addEventListener: () => {} });
 
 /** What a module exports, bundled alone. */
 async function load(module) {
@@ -66,6 +66,19 @@ test('sliders and the text of an impairment say the same', async () => {
     assert.deepEqual(valuesOf('loss=2%'), { c2s: { loss: 2 }, s2c: { loss: 2 } });
     assert.deepEqual(valuesOf('s2c:delay=1s,jitter=500us').s2c, { delay: 1000, jitter: 0.5 });
     assert.deepEqual(valuesOf('none; ;x:=,,'), { c2s: {}, s2c: {} });
+});
+
+test('one slider changes one setting: what the others cannot show stays as it was written', async () => {
+    const { withSetting } = await load('impairment');
+    for (const [text, changed, wanted] of [
+        ['s2c:delay=1500ms,loss=0.25%,rate=1mbit', ['s2c', 'jitter', 7], 's2c:delay=1500ms,loss=0.25%,rate=1mbit,jitter=7ms'],
+        ['s2c:delay=1s,jitter=3ms', ['s2c', 'jitter', 0], 's2c:delay=1s'],
+        ['delay=40ms,rate=2mbit', ['c2s', 'delay', 10], 'c2s:delay=10ms,rate=2mbit;s2c:delay=40ms,rate=2mbit'],
+        ['c2s:loss=2%,burst=3;s2c:dup=1%', ['c2s', 'loss', 0], 's2c:dup=1%'], // bursts of nothing
+        ['c2s:loss=2%,burst=3', ['c2s', 'burst', 1], 'c2s:loss=2%'],
+        ['none', ['s2c', 'delay', 5], 's2c:delay=5ms'],
+        ['c2s:delay=5ms', ['c2s', 'delay', 0], 'none'],
+    ]) assert.equal(withSetting(text, ...changed), wanted, text);
 });
 
 test('what hides in a text is shown, and markup is text', async () => {
@@ -156,6 +169,27 @@ test('the history gives back each moment, whatever came between, and forgets wha
     }
     assert.equal(history.timeAt(history.indexAt(990_500)), 990_000);
     assert.equal(history.indexAt(0), -1);
+});
+
+test('keys of items are told from what they are made of', async () => {
+    const { keyOf, partsOf } = await load('objects');
+    for (const parts of [[0, 0], [3, 63], [-1, 0], [-40, 65535], [200, 1]]) assert.deepEqual(partsOf(keyOf(...parts)), parts);
+});
+
+test('a moment shows the map that was there then, and none while the next one is on its way', async () => {
+    const { Store } = await load('store');
+    const store = new Store();
+    const [first, second] = [{}, {}];
+    store.map(null);
+    store.map(first);
+    store.latest = { t: 1000 };
+    store.map(null);
+    const at = (t) => { store.moment = { t }; return store.tiles; };
+    assert.deepEqual([at(0), at(999), at(1000)], [first, first, null]);
+    store.map(second);
+    assert.deepEqual([at(999), at(1000), at(2000)], [first, second, second]);
+    store.forget();
+    assert.equal(store.tiles, null);
 });
 
 test('a whole frame of the tick that came last takes its place, so that a step back is one', async () => {

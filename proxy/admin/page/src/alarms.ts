@@ -1,21 +1,34 @@
 // What somebody has to know at once.
 import { at, make } from './dom';
 import { clock, count } from './format';
-import type { State } from './protocol';
+import type { RelayTraffic, State } from './protocol';
+import { settle } from './settle';
 
-const UNANSWERED_MS = 1200;
+const UNANSWERED_MS = 900; // said within two seconds: what is heard is up to one second old
 const UNANSWERED = 3;
 const RESTART_SHOWN_MS = 20_000;
 
+/** `about`: the same as long as it is the same thing that is said, whatever its numbers are by now. */
+interface Alarm { about: string; text: string }
+
+interface Way { c2s: RelayTraffic; s2c: RelayTraffic }
+interface Answered { s2c: number; c2s: number; ms: number }
+
 export class Alarms {
     private open = false;
+    private refused = '';
     private state: State | null = null;
-    private answered = { s2c: -1, c2s: 0, ms: 0 };
+    /** By server; of the one there is: under no name. */
+    private answered = new Map<string, Answered>();
     private restarted = 0;
     private readonly box = at('alarm');
+    /** What is read aloud: once for each thing, while the numbers in the box go on. */
+    private readonly aloud = at('alarm-aloud');
+    private said = '';
 
-    connection(open: boolean): void {
+    connection(open: boolean, refused: string): void {
         this.open = open;
+        this.refused = refused;
         this.show();
     }
 
@@ -23,40 +36,67 @@ export class Alarms {
         if (this.state && state.observer !== this.state.observer) this.restarted = performance.now();
         if (this.state && state.started_ms !== this.state.started_ms) this.restarted ||= performance.now();
         this.state = state;
-        const { c2s, s2c } = state.relay;
-        // Before twscope calls the server silent: nothing has come from it for a while, and something was sent to it.
-        if (s2c.datagrams !== this.answered.s2c) this.answered = { s2c: s2c.datagrams, c2s: c2s.datagrams, ms: state.now_ms };
+        const answered = new Map<string, Answered>();
+        for (const [name, { c2s, s2c }] of this.ways(state)) {
+            const then = this.answered.get(name);
+            answered.set(name, then?.s2c === s2c.datagrams ? then : { s2c: s2c.datagrams, c2s: c2s.datagrams, ms: state.now_ms });
+        }
+        this.answered = answered;
         this.show();
     }
 
-    private texts(): string[] {
-        const { state } = this;
-        if (!this.open) return ['No connection to twscope: it has ended, or its observer is being started again. Trying again; the game may well go on.'];
-        if (!state) return [];
-        const texts: string[] = [];
-        const waiting = state.now_ms - this.answered.ms;
-        if (state.server_silent) {
-            texts.push(`The server ${state.server} has not answered since ${clock(state.server_silent_since_ms ?? state.now_ms)}: ` +
-                `${count(state.server_unanswered ?? 0)} datagrams${state.server_refused ? `, ${count(state.server_refused)} refused` : ''}.`);
-        } else if (waiting > UNANSWERED_MS && state.relay.c2s.datagrams - this.answered.c2s >= UNANSWERED) {
-            texts.push(`The server ${state.server} does not answer: nothing for ${(waiting / 1000).toFixed(1)} s.`);
-        }
-        if (state.recording.failed) {
-            texts.push(`Recording stopped: ${count(state.recording.lost)} records could not be written. The game goes on.`);
-        }
-        if (state.recording.page?.stopped) {
-            texts.push(`Recording from the page stopped: ${state.recording.page.stopped}. The game goes on.`);
-        }
-        if (this.restarted && performance.now() - this.restarted < RESTART_SHOWN_MS) {
-            texts.push(`The observer was started again (number ${state.observer}): what passed meanwhile was forwarded, not looked at.`);
-        }
-        return texts;
+    private ways(state: State): [name: string, relay: Way][] {
+        return state.servers.length > 0 ? state.servers.map(({ name, relay }) => [name, relay]) : [['', state.relay]];
     }
 
-    show(): void {
-        const texts = this.texts();
-        this.box.hidden = texts.length === 0;
-        if (this.box.textContent !== texts.join('')) this.box.replaceChildren(...texts.map((text) => make('p', '', text)));
-        document.body.classList.toggle('alarmed', texts.length > 0);
+    private silent(state: State): Alarm[] {
+        const alarms: Alarm[] = [];
+        const silent = state.servers.filter((server) => server.silent);
+        const say = (name: string, text: string): void => { alarms.push({ about: `silent ${name}`, text }); };
+        const since = `has not answered since ${clock(state.server_silent_since_ms ?? state.now_ms)}: ` +
+            `${count(state.server_unanswered ?? 0)} datagrams${state.server_refused ? `, ${count(state.server_refused)} refused` : ''}.`;
+        if (state.servers.length === 0 && state.server_silent) say('', `The server ${state.server} ${since}`);
+        // The times and numbers are those of the first.
+        silent.forEach(({ name, server }, index) => say(name, `The server ${name} (${server}) ${index === 0 ? since : 'does not answer.'}`));
+        // Before twscope calls a server silent: nothing has come from it for a while, and something was sent to it.
+        for (const [name, { c2s }] of this.ways(state)) {
+            const then = this.answered.get(name);
+            if (!then || alarms.some(({ about }) => about === `silent ${name}`)) continue;
+            const waiting = state.now_ms - then.ms;
+            if (waiting <= UNANSWERED_MS || c2s.datagrams - then.c2s < UNANSWERED) continue;
+            say(name, `The server ${name || state.server} does not answer: nothing for ${(waiting / 1000).toFixed(1)} s.`);
+        }
+        return alarms;
+    }
+
+    private alarms(): Alarm[] {
+        const { state } = this;
+        if (!this.open && this.refused) return [{ about: `refused ${this.refused}`, text: `twscope does not let this page in: ${this.refused}` }];
+        if (!this.open) {
+            return [{ about: 'closed', text: 'No connection to twscope: it has ended, or its observer is being started again. Trying again; the game may well go on.' }];
+        }
+        if (!state) return [];
+        const alarms = this.silent(state);
+        if (state.recording.failed) {
+            alarms.push({ about: 'recording', text: `Recording stopped: ${count(state.recording.lost)} records could not be written. The game goes on.` });
+        }
+        if (state.recording.page?.stopped) {
+            alarms.push({ about: 'page recording', text: `Recording from the page stopped: ${state.recording.page.stopped}. The game goes on.` });
+        }
+        if (this.restarted && performance.now() - this.restarted < RESTART_SHOWN_MS) {
+            alarms.push({ about: `observer ${state.observer}`,
+                text: `The observer was started again (number ${state.observer}): what passed meanwhile was forwarded, not looked at.` });
+        }
+        return alarms;
+    }
+
+    private show(): void {
+        const alarms = this.alarms();
+        const about = alarms.map((alarm) => alarm.about).join('\n');
+        this.box.hidden = alarms.length === 0;
+        settle(this.box, alarms.map(({ text }) => make('p', '', text)));
+        if (about !== this.said) this.aloud.textContent = alarms.map(({ text }) => text).join(' ');
+        this.said = about;
+        document.body.classList.toggle('alarmed', alarms.length > 0);
     }
 }

@@ -21,8 +21,7 @@ const TEAMS_FLAG = 1;
 export function skin(moment: Moment, client: number): { body: string; feet: string } {
     const info = moment.get('client_info', client);
     const player = moment.get('player_info', client);
-    const game = [...moment.all('game_info')][0];
-    if (game && player && int(game, 'game_info.game_flags') & TEAMS_FLAG) {
+    if (player && moment.gameFlags & TEAMS_FLAG) {
         const body = int(player, 'player_info.team') === 1 ? '#5b8cff' : '#ff5b5b';
         return { body, feet: body };
     }

@@ -4,7 +4,8 @@ import { fill, make, number, row } from './dom';
 import { clock, count } from './format';
 import { bytesView, type FindingRecord } from './hex';
 import { open, panel } from './panels';
-import type { RecentFinding, Severity } from './protocol';
+import { keyOf, type RecentFinding, type Severity } from './protocol';
+import { keyed, settle } from './settle';
 import type { Store } from './store';
 
 const CLASS: Record<Severity, string> = { error: 'bad', warning: 'warn', info: 'soft' };
@@ -34,9 +35,9 @@ export class Findings {
         const { state, marks } = this.store;
         if (!state) return;
         const none = row(make('td', 'soft', 'none'));
-        fill(this.recent, marks.length === 0 ? [none] : marks.slice(-MAX_ROWS).reverse().map((mark) => this.line(mark)));
+        settle(this.recent, marks.length === 0 ? [none] : marks.slice(-MAX_ROWS).reverse().map((mark) => this.line(mark)));
         const sorted = [...state.findings].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity) || b.count - a.count);
-        fill(this.counts, sorted.length === 0 ? [none.cloneNode(true)] : sorted.map((finding) => row(number(count(finding.count)),
+        settle(this.counts, sorted.length === 0 ? [none.cloneNode(true)] : sorted.map((finding) => row(number(count(finding.count)),
             make('td', CLASS[finding.severity], finding.severity),
             make('td', '', make('b', '', finding.id), make('p', 'soft', `${finding.sentence} ${finding.cause}`)))));
     }
@@ -46,15 +47,19 @@ export class Findings {
         const go = make('button', `link ${CLASS[mark.severity]}`, name);
         go.type = 'button';
         go.title = mark.text;
-        go.addEventListener('click', () => {
-            this.store.goTo(this.store.history.indexAt(mark.time_ms + 1));
-            void this.tell(mark);
-        });
-        return row(make('td', 'soft', clock(mark.time_ms)), make('td', '', go, make('p', 'soft', about)));
+        go.addEventListener('click', () => this.visit(mark));
+        return keyed(keyOf(mark), row(make('td', 'soft', clock(mark.time_ms)), make('td', '', go, make('p', 'soft', about))));
+    }
+
+    /** Goes to when it was found, as far as the page has that of what it shows, and tells its story. */
+    visit(mark: RecentFinding): void {
+        const index = this.store.history.indexAt(mark.time_ms + 1);
+        if (index >= 0) this.store.goTo(index);
+        void this.tell(mark);
     }
 
     /** Everything that is known of a finding: cause, item, checksums, bytes, and what came before and after. */
-    async tell(mark: RecentFinding): Promise<void> {
+    private async tell(mark: RecentFinding): Promise<void> {
         open('findings');
         this.told.hidden = false;
         const close = make('button', 'link', 'close');

@@ -1,6 +1,6 @@
 // The last ten minutes: what changed from frame to frame, packed in ints, and now and then all there was.
 import { Moment } from './moment';
-import { keyOf, type Item } from './objects';
+import { keyOf, partsOf, type Item } from './objects';
 
 const SPAN_MS = 600_000;
 const MAX_BYTES = 96 << 20;
@@ -83,7 +83,7 @@ export class History {
         const entry = this.entries[index];
         if (!entry) return {};
         return { k: 'frame', t: entry.t, tick: entry.tick, full: entry.full,
-            items: [...unpack(entry.items)].map((item) => [item.object, item.id, ...item.data]), gone: [...entry.gone] };
+            items: [...unpack(entry.items)].map((item) => [item.object, item.id, ...item.data]), gone: [...entry.gone].map(partsOf) };
     }
 
     timeAt(index: number): number | undefined { return this.entries[index]?.t; }

@@ -11,6 +11,8 @@ export const KNOBS: Knob[] = [
     { name: 'reorder', title: 'out of order', unit: '%', most: 20, step: 0.5 },
 ];
 
+export type Direction = 'c2s' | 's2c';
+export const DIRECTIONS: Direction[] = ['c2s', 's2c'];
 export type Values = Partial<Record<string, number>>;
 
 export const PRESETS: { title: string; c2s: Values; s2c: Values }[] = [
@@ -31,16 +33,40 @@ export function textOf(c2s: Values, s2c: Values): string {
     return parts.length === 0 ? 'none' : parts.map(([dir, text]) => `${dir}:${text}`).join(';');
 }
 
-/** What the sliders show of a text; what they have no knob for (a rate) stays in the text. */
-export function valuesOf(text: string): { c2s: Values; s2c: Values } {
-    const values = { c2s: {} as Values, s2c: {} as Values };
+/** The text with one setting changed; whatever else it says stays as it is written. */
+export function withSetting(text: string, dir: Direction, name: string, value: number): string {
+    const settings = settingsIn(text);
+    const ours = settings[dir];
+    const unit = KNOBS.find((knob) => knob.name === name)?.unit ?? '';
+    if (value > (name === 'burst' ? 1 : 0)) ours.set(name, `${value}${unit}`);
+    else ours.delete(name);
+    if (!ours.has('loss')) ours.delete('burst'); // bursts of nothing
+    const parts = DIRECTIONS.filter((each) => settings[each].size > 0)
+        .map((each) => `${each}:${[...settings[each]].map(([known, said]) => `${known}=${said}`).join(',')}`);
+    return parts.length === 0 ? 'none' : parts.join(';');
+}
+
+/** What a text sets, as it is written. */
+function settingsIn(text: string): Record<Direction, Map<string, string>> {
+    const settings = { c2s: new Map<string, string>(), s2c: new Map<string, string>() };
     for (const section of text.split(';')) {
-        const [, dir, rest] = /^\s*(?:(c2s|s2c):)?(.*)$/.exec(section) ?? [];
+        const [, dir, rest] = /^\s*(?:(c2s|s2c)\s*:)?(.*)$/.exec(section) ?? [];
         for (const setting of (rest ?? '').split(',')) {
-            const [, name, value, unit] = /^\s*(\w+)=([\d.]+)(\w*|%)\s*$/.exec(setting) ?? [];
-            if (!name || value === undefined) continue;
-            const scaled = Number(value) * (unit === 's' ? 1000 : unit === 'us' ? 0.001 : 1);
-            for (const each of dir ? [dir as 'c2s' | 's2c'] : (['c2s', 's2c'] as const)) values[each][name] = scaled;
+            const [, name, said] = /^\s*(\w+)\s*=\s*(.*?)\s*$/.exec(setting) ?? [];
+            if (!name || said === undefined) continue;
+            for (const each of dir ? [dir as Direction] : DIRECTIONS) settings[each].set(name, said);
+        }
+    }
+    return settings;
+}
+
+/** What the sliders show of a text; what they have no knob for (a rate) stays in the text. */
+export function valuesOf(text: string): Record<Direction, Values> {
+    const values = { c2s: {} as Values, s2c: {} as Values };
+    for (const [dir, settings] of Object.entries(settingsIn(text)) as [Direction, Map<string, string>][]) {
+        for (const [name, said] of settings) {
+            const [, value, unit] = /^([\d.]+)\s*(\w*|%)$/.exec(said) ?? [];
+            if (value !== undefined) values[dir][name] = Number(value) * (unit === 's' ? 1000 : unit === 'us' ? 0.001 : 1);
         }
     }
     return values;

@@ -1,7 +1,8 @@
 // The chosen thing: all its fields, what changed, what is on its tile.
-import { at, fill, make, number, row } from './dom';
+import { at, make, number, row } from './dom';
 import { clientOf, fieldsOf, nameOf, positionOf, type Item } from './objects';
 import { panel } from './panels';
+import { settle } from './settle';
 import { Sightings } from './sightings';
 import { WORLD, type Store } from './store';
 import { TILE, type TileFact } from './tiles';
@@ -27,11 +28,11 @@ export class Inspector {
         at('follow').setAttribute('aria-pressed', String(store.following !== null));
         if (this.body.hidden) return;
         if (store.selected === null) {
-            return fill(this.body, [make('p', 'soft', 'Click a tee or a thing on the map: everything the last snapshot says of it stands here.')]);
+            return settle(this.body, [make('p', 'soft', 'Click a tee or a thing on the map: everything the last snapshot says of it stands here.')]);
         }
         if (store.source === WORLD && store.isLive) this.sightings.ask();
         const item = store.moment.items.get(store.selected);
-        if (!item) return fill(this.body, [make('p', 'soft', 'It is not in this snapshot.')]);
+        if (!item) return settle(this.body, [make('p', 'soft', 'It is not in this snapshot.')]);
         const parts: Node[] = [this.heading(item), this.fields(item)];
         const client = clientOf(item);
         if (nameOf(item) === 'character') {
@@ -40,7 +41,7 @@ export class Inspector {
                 if (other) parts.push(make('h3', '', `${more} ${other.id}`), this.fields(other));
             }
         }
-        fill(this.body, parts);
+        settle(this.body, parts);
     }
 
     private heading(item: Item): Node {
@@ -54,7 +55,8 @@ export class Inspector {
             const tile = { x: Math.floor(Math.round(place.x) / TILE), y: Math.floor(Math.round(place.y) / TILE) };
             box.append(make('p', '', `at ${Math.round(place.x)}, ${Math.round(place.y)} · tile ${tile.x}, ${tile.y}: ${this.tileText(tile.x, tile.y)}`));
         }
-        const seen = store.source === WORLD ? this.sightings.of(item) : `seen by session ${store.source}`;
+        // What the world's things are seen by is asked now, and says nothing of then.
+        const seen = store.source !== WORLD ? `seen by session ${store.source}` : store.isLive ? this.sightings.of(item) : '';
         if (seen) box.append(make('p', 'soft', seen));
         return box;
     }

@@ -1,7 +1,7 @@
 // Puts what comes from twscope where the page keeps it.
 import { goneKeys, itemsOf } from './history';
 import { Moment } from './moment';
-import type { BarRow, Frame, State } from './protocol';
+import { keyOf, type BarRow, type Frame, type State } from './protocol';
 import type { Store } from './store';
 
 const SPAN_MS = 600_000;
@@ -54,9 +54,10 @@ export class Intake {
         store.before = store.state && store.state.started_ms === state.started_ms ? store.state : null;
         store.state = state;
         store.framesLost = framesLost;
-        const known = new Set(store.marks.map((mark) => `${mark.time_ms} ${mark.session} ${mark.text}`));
+        const known = new Set(store.marks.map(keyOf));
         for (const finding of state.recent) {
-            if (!known.has(`${finding.time_ms} ${finding.session} ${finding.text}`)) store.marks.push(finding);
+            if (!known.has(keyOf(finding))) store.marks.push(finding);
+            known.add(keyOf(finding));
         }
         for (const mark of store.marks) { // the story may be there by now
             mark.explained_at ??= state.recent.find((each) => each.session === mark.session && each.tick === mark.tick)?.explained_at ?? '';

@@ -2,14 +2,14 @@
 import { ask } from './api';
 import { button, make } from './dom';
 import { clock } from './format';
-import { KNOBS, PRESETS, textOf, valuesOf, type Knob, type Values } from './impairment';
+import { DIRECTIONS, KNOBS, PRESETS, textOf, valuesOf, withSetting, type Direction, type Knob } from './impairment';
 import { panel } from './panels';
 import type { Store } from './store';
 import { token } from './token';
 
 export class Line {
     private readonly body = panel('line', 'line', 'E');
-    private readonly sliders = new Map<string, { slider: HTMLInputElement; shown: HTMLOutputElement; knob: Knob }>();
+    private readonly sliders = new Map<string, { slider: HTMLInputElement; shown: HTMLOutputElement; knob: Knob; dir: Direction }>();
     private readonly text = make('input');
     private readonly said = make('p');
     private readonly now = make('p');
@@ -40,7 +40,7 @@ export class Line {
         store.on('state', () => this.show());
     }
 
-    private way(dir: 'c2s' | 's2c', title: string): HTMLElement {
+    private way(dir: Direction, title: string): HTMLElement {
         const box = make('fieldset', '', make('legend', '', title));
         for (const knob of KNOBS) {
             const slider = make('input');
@@ -53,28 +53,26 @@ export class Line {
             const shown = make('output');
             const label = make('label', '', make('span', '', knob.title), slider, shown);
             slider.addEventListener('input', () => {
-                this.text.value = textOf(this.values('c2s'), this.values('s2c'));
+                this.text.value = withSetting(this.text.value, dir, knob.name, Number(slider.value));
                 this.showValues();
             });
             slider.addEventListener('change', () => void this.apply());
-            this.sliders.set(slider.id, { slider, shown, knob });
+            this.sliders.set(slider.id, { slider, shown, knob, dir });
             box.append(label);
         }
         return box;
     }
 
-    private values(dir: 'c2s' | 's2c'): Values {
-        return Object.fromEntries(KNOBS.map(({ name }) => [name, Number(this.sliders.get(`${dir}-${name}`)?.slider.value ?? 0)]));
-    }
-
+    /** As the text says: what a slider has no place for, too. */
     private showValues(): void {
-        for (const { slider, shown, knob } of this.sliders.values()) shown.textContent = `${slider.value}${knob.unit ? ` ${knob.unit}` : ''}`;
+        const values = valuesOf(this.text.value);
+        for (const { dir, shown, knob } of this.sliders.values()) shown.textContent = `${values[dir][knob.name] ?? 0}${knob.unit ? ` ${knob.unit}` : ''}`;
     }
 
     /** The sliders go where the text says. */
     private slide(): void {
         const values = valuesOf(this.text.value);
-        for (const dir of ['c2s', 's2c'] as const) {
+        for (const dir of DIRECTIONS) {
             for (const { name } of KNOBS) {
                 const slider = this.sliders.get(`${dir}-${name}`)?.slider;
                 if (slider) slider.value = String(values[dir][name] ?? 0);

@@ -3,7 +3,7 @@ import { Completion } from './complete';
 import { button, make, shown } from './dom';
 import { isOpen, onOpened, panel } from './panels';
 import type { LogLine } from './protocol';
-import type { Store } from './store';
+import { WORLD, type Store } from './store';
 
 const USUAL = 'finding or session or map or impairment or (message and vital)';
 const KEPT = 'twscope-filter';
@@ -20,6 +20,9 @@ export class Log {
     private readonly lines = make('ol', 'lines');
     private readonly note = make('p', 'soft');
     private stopped = false;
+    /** What is shown, as many as `lines` has; and, after the connection was lost, what of it may come once more. */
+    private shownLines: LogLine[] = [];
+    private before = new Set<string>();
 
     constructor(private readonly store: Store, private readonly onFilter: (filter: string) => void) {
         this.input.id = 'filter';
@@ -34,7 +37,7 @@ export class Log {
         const form = make('form', 'filter', this.input);
         form.append(button('usual', 'the usual filter', () => { this.input.value = USUAL; this.apply(); }),
             button('chat', 'only what players say', () => { this.input.value = 'name == sv_chat'; this.apply(); }),
-            button('clear', 'empty the log', () => this.lines.replaceChildren()));
+            button('clear', 'empty the log', () => this.clear()));
         form.addEventListener('submit', (event) => { event.preventDefault(); this.apply(); });
         new Completion(this.input);
         this.input.addEventListener('keydown', (event) => { if (event.key === 'Enter') { event.preventDefault(); this.apply(); } });
@@ -54,9 +57,18 @@ export class Log {
         sessionStorage.setItem(KEPT, this.input.value);
         this.error.textContent = '';
         this.input.removeAttribute('aria-invalid');
-        this.lines.replaceChildren();
+        this.clear();
         this.onFilter(this.filter);
     }
+
+    private clear(): void {
+        this.lines.replaceChildren();
+        this.shownLines = [];
+        this.before.clear();
+    }
+
+    /** The connection is there again: twscope begins with what it still has. */
+    again(): void { this.before = new Set(this.shownLines.map((line) => JSON.stringify(line))); }
 
     complain(message: string, offset: number): void {
         this.error.textContent = message;
@@ -65,7 +77,10 @@ export class Log {
     }
 
     add(lines: readonly LogLine[], lost: number): void {
-        const made = lines.slice(-MAX_LINES).map((line) => this.line(line));
+        const fresh = lines.slice(-MAX_LINES).filter((line) => this.before.size === 0 || !this.before.has(JSON.stringify(line)));
+        this.shownLines = [...this.shownLines, ...fresh].slice(-MAX_LINES);
+        if (fresh.length > 0) this.before.clear(); // what comes from now on is newer
+        const made = fresh.map((line) => this.line(line));
         if (lost > 0) made.push(make('li', 'warn', `${lost} more than could be shown`));
         this.lines.append(...made);
         while (this.lines.childElementCount > MAX_LINES) this.lines.firstElementChild?.remove();
@@ -86,6 +101,12 @@ export class Log {
         return make('li', this.kind(line), details);
     }
 
+    /** Players are numbered by their server, and not even by it alone: names are of what is looked at, and no other's. */
+    private knows(session: number): boolean {
+        const { source, state } = this.store;
+        return session === source || (source === WORLD && (state?.servers.length ?? 0) < 2);
+    }
+
     private session(number: number): HTMLElement {
         const made = make('span', 'session', number ? `${number}` : '');
         made.title = number ? `session ${number}` : '';
@@ -101,7 +122,7 @@ export class Log {
         const fields = line['fields'] as Record<string, unknown> | undefined;
         if (line['name'] === 'sv_chat' && fields) {
             const from = Number(fields['client_id']);
-            return [make('b', '', from < 0 ? '∗∗∗' : this.store.latest.playerName(from) || `#${from}`), ' ', shown(String(fields['message']))];
+            return [make('b', '', from < 0 ? '∗∗∗' : this.knows(line.session) && this.store.latest.playerName(from) || `#${from}`), ' ', shown(String(fields['message']))];
         }
         const name = [line['id'], line['name'] ?? line['event']].filter((each) => each !== undefined).join(' ');
         const rest = Object.fromEntries(Object.entries(line).filter(([key, value]) => !HIDDEN_KEYS.has(key) && key !== 'event' && value !== ''));

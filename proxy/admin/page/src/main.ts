@@ -12,15 +12,15 @@ import { Line } from './line';
 import { Live } from './live';
 import { Log } from './log';
 import { Numbers } from './numbers';
-import { loadObjects } from './objects';
 import { open, openKept, panelKeys } from './panels';
-import type { Message } from './protocol';
+import type { Message, State } from './protocol';
 import { Recording } from './recording';
 import { Sessions } from './sessions';
 import { Store, WORLD, type Source } from './store';
 import { applyTheme } from './theme';
 import { Tiles } from './tiles';
 import { Timeline } from './timeline';
+import { Twin } from './twin';
 import { View } from './view';
 
 const EVERY_SNAPSHOT = 50;
@@ -30,24 +30,29 @@ const MAP_AGAIN_MS = 5000;
 const store = new Store();
 const alarms = new Alarms();
 const intake = new Intake(store, () => live.ask({ again: true }));
+const twin = new Twin(store, () => live.ask({ again: true }));
 const sessions = new Sessions(store, look);
 const inspector = new Inspector(store);
 const findings = new Findings(store);
-const timeline = new Timeline(store, (finding) => void findings.tell(finding));
+const timeline = new Timeline(store, (finding) => findings.visit(finding));
 const view = new View(store);
 const log = new Log(store, (text) => live.ask({ log: text }));
 const numbers = new Numbers(store, (on) => live.ask({ bytes: on }));
 const recording = new Recording(store);
 const line = new Line(store);
-const live: Live = new Live(hear, (isOpen) => {
-    alarms.connection(isOpen);
+const live: Live = new Live(hear, (isOpen, refused) => {
+    alarms.connection(isOpen, refused);
+    if (isOpen) log.again();
     document.body.classList.toggle('closed', !isOpen);
 });
 live.ask({ pace: EVERY_SNAPSHOT, log: log.filter });
 /** Of the map that is shown or on its way; undefined: none was asked for. */
 let mapId: string | null | undefined;
+/** The session that was looked through last. */
+let beforeWorld: Source | null = null;
 
 function hear(message: Message): void {
+    if (message.k === 'state' ? twin.isOther(message.state) : twin.isGone) return;
     switch (message.k) {
     case 'frame': return intake.frame(message);
     case 'bars': return intake.bars(message.session, message.bars);
@@ -65,12 +70,11 @@ function hear(message: Message): void {
 /** Looks at a session, or at the world of all. */
 function look(source: Source): void {
     if (source === store.source) return;
+    if (store.source > 0) beforeWorld = store.source;
     store.source = source;
     intake.begin();
     live.ask({ watch: source === WORLD ? 'all' : source });
     mapId = undefined;
-    store.tiles = null; // of another session's game
-    store.tell('map');
     store.tell('source');
     void loadMap();
 }
@@ -79,14 +83,14 @@ async function loadMap(): Promise<void> {
     const session = store.state?.sessions.find((each) => (store.source === WORLD ? each.map_id !== null : each.number === store.source));
     if (!session || session.map_id === mapId) return;
     const id = mapId = session.map_id;
+    store.map(null); // of the game before
     const tiles = id === null ? null : await Tiles.load(session.number).catch(() => undefined);
     if (mapId !== id) return; // somebody looks at another one by now
     if (tiles === undefined) {
         setTimeout(() => { if (mapId === id) mapId = undefined; }, MAP_AGAIN_MS);
         return;
     }
-    store.tiles = tiles;
-    store.tell('map');
+    store.map(tiles);
 }
 
 function showRoute(): void {
@@ -94,9 +98,16 @@ function showRoute(): void {
     if (!state) return;
     at('route').textContent = state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `beside the path: ${state.server}`;
     at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
-    at('empty').hidden = store.moment.tick >= 0;
-    at('empty').textContent = state.inspecting ? 'Nobody plays here yet. Let a client join through twscope.' : 'Nothing is inspected.';
+    const ended = hasEnded(state);
+    at('empty').hidden = store.moment.tick >= 0 && !(ended && store.isLive);
+    at('empty').textContent = !state.inspecting ? 'Nothing is inspected.'
+        : ended && store.moment.tick >= 0 ? 'This is the last that was seen: who played has left.'
+        : 'Nobody plays here yet. Let a client join through twscope.';
 }
+
+/** Nothing more comes of what is looked at. */
+const hasEnded = ({ sessions }: State): boolean =>
+    !sessions.some((session) => !session.closed && (store.source === WORLD || session.number === store.source));
 
 function showPlaying(): void {
     at('pause').setAttribute('aria-pressed', String(!store.isLive));
@@ -140,12 +151,10 @@ function wire(): void {
     ]);
 }
 
-let beforeWorld: Source | null = null;
-
 function toggleWorld(): void {
+    if (store.source < 0) return;
     const back = store.source === WORLD ? beforeWorld ?? store.state?.sessions[0]?.number : WORLD;
-    beforeWorld = store.source;
-    if (back !== undefined && store.source >= 0) look(back);
+    if (back !== undefined) look(back);
 }
 
 function nextPlayer(): void {
@@ -159,6 +168,6 @@ function nextPlayer(): void {
 
 wire();
 openKept();
-void loadObjects().then(() => live.ask({ again: true }));
+twin.load();
 // For whoever looks from the browser's console, and for tests: what the page shows, to be read only.
 Object.assign(window, { twscope: { store, view, skin, line, sessions, inspector, recording } });

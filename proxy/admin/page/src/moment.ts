@@ -33,6 +33,14 @@ export class Moment {
         return name;
     }
 
+    private flags: number | undefined;
+
+    get gameFlags(): number {
+        if (this.flags !== undefined) return this.flags;
+        const [game] = this.all('game_info');
+        return this.flags = game ? int(game, 'game_info.game_flags') : 0;
+    }
+
     /** Of the one the snapshot was made for; -1: it does not say. */
     get local(): number {
         for (const info of this.all('player_info')) {

@@ -157,7 +157,7 @@ export class Numbers {
         const { state, before, bars, source } = this.store;
         if (!state) return;
         if (before) this.addRates(state, before, (state.now_ms - before.now_ms) / 1000);
-        const mine = bars.slice(-60).filter((bar) => bar[1] > this.store.latest.t - 600);
+        const mine = bars.slice(-60).filter((bar) => bar[1] > state.now_ms - 600);
         if (mine.length > 0) {
             this.sizes.add(state.now_ms / 1000, new Map([['snapshot', Math.max(...mine.map((bar) => bar[6]))],
                 ['delta', Math.max(...mine.map((bar) => bar[4]))]]));

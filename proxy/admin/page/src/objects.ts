@@ -10,6 +10,8 @@ const offsets = new Map<string, number>();
 
 export async function loadObjects(): Promise<void> {
     specs = (await askJson<{ objects: ObjectSpec[] }>('/api/objects')).objects;
+    indexByName.clear();
+    offsets.clear();
     specs.forEach((spec, index) => {
         if (indexByName.has(spec.name)) return; // of 0.7, behind those of 0.6, in whose objects games of 0.7 are told here
         indexByName.set(spec.name, index);
@@ -17,12 +19,16 @@ export async function loadObjects(): Promise<void> {
     });
 }
 
+export const allObjects = (): readonly ObjectSpec[] => specs;
 export const specOf = (item: Item): ObjectSpec | undefined => specs[item.object];
 export const nameOf = (item: Item): string => specOf(item)?.name ?? `unknown type ${-1 - item.object}`;
 export const objectNamed = (name: string): number => indexByName.get(name) ?? -1;
 
 /** One of a kind for each item of a moment. */
 export const keyOf = (object: number, id: number): number => (object + 0x10000) * 0x10000 + id;
+
+/** object and id of such a key. */
+export const partsOf = (key: number): [object: number, id: number] => [Math.floor(key / 0x10000) - 0x10000, key % 0x10000];
 
 /** The int of a field, by "object.field"; 0 where the item is too short. */
 export function int(item: Item, path: string): number {

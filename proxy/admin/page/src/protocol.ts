@@ -22,6 +22,9 @@ export interface RecentFinding {
     time_ms: number; session: number; severity: Severity; text: string; tick?: number; explained_at?: string;
 }
 
+/** One of a kind for each finding. */
+export const keyOf = (mark: RecentFinding): string => `${mark.time_ms} ${mark.session} ${mark.text}`;
+
 /** What is recorded from the page. */
 export interface PageRecording {
     captures: boolean; capture_since_ms: number | null; demos_since_ms: number | null; lost: number; stopped: string;

@@ -2,6 +2,7 @@
 import { ask } from './api';
 import { button, fill, make } from './dom';
 import { clock, count, size, span } from './format';
+import { allObjects } from './objects';
 import { panel } from './panels';
 import type { PageRecording, State } from './protocol';
 import { save } from './save';
@@ -90,12 +91,12 @@ export class Recording {
         }
     }
 
-    /** A file of lines: each frame with its changes, as they came, and the findings. */
+    /** A file of lines: what they are read by, each frame with its changes, as they came, and the findings. */
     private saveView(): void {
-        const { history, marks, source } = this.store;
-        const lines: string[] = [];
+        const { history, marks, source, state } = this.store;
+        const lines = [JSON.stringify({ k: 'view', version: state?.version, session: source, objects: allObjects() })];
         for (let index = 0; index < history.length; ++index) lines.push(JSON.stringify(history.rowAt(index)));
-        for (const mark of marks) lines.push(JSON.stringify({ k: 'finding', ...mark }));
+        for (const mark of marks) if (this.store.has(mark)) lines.push(JSON.stringify({ k: 'finding', ...mark }));
         save(new Blob([lines.join('\n'), '\n'], { type: 'application/x-ndjson' }), `twscope-view-${source}.jsonl`);
     }
 }

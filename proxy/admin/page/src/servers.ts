@@ -1,8 +1,9 @@
 // The servers of one twscope, where it has several: how each is, and whose sessions are shown.
-import { button, fill, make, number, row } from './dom';
+import { button, make, number, row } from './dom';
 import { count, size } from './format';
 import type { ServerState, State } from './protocol';
 import { rate } from './rates';
+import { keyed, settle } from './settle';
 
 const COLUMNS = ['server', 'state', 'players', 'sessions', 'findings', 'to clients', 'to the server', 'clients at', 'address'];
 
@@ -21,13 +22,13 @@ export class Servers {
         this.table.hidden = state.servers.length === 0;
         if (!state.servers.some(({ name }) => name === this.chosen)) this.chosen = null;
         const then = new Map((before?.servers ?? []).map((server) => [server.name, server]));
-        fill(this.rows, state.servers.map((server) => this.row(server, then.get(server.name), seconds)));
+        settle(this.rows, state.servers.map((server) => this.row(server, then.get(server.name), seconds)));
     }
 
     private row(server: ServerState, old: ServerState | undefined, seconds: number): HTMLTableRowElement {
         const chosen = server.name === this.chosen;
         const name = button(server.name, chosen ? 'sessions of all servers' : 'look at this server',
-            () => { this.onChosen(this.chosen = chosen ? null : server.name); });
+            () => { this.onChosen(this.chosen = this.chosen === server.name ? null : server.name); });
         name.className = 'link';
         name.setAttribute('aria-pressed', String(chosen));
         const { sessions, c2s, s2c } = server.relay;
@@ -37,6 +38,6 @@ export class Servers {
             number(`${size(rate(s2c.bytes, old?.relay.s2c.bytes, seconds))}/s`),
             number(`${size(rate(c2s.bytes, old?.relay.c2s.bytes, seconds))}/s`), server.listen.join(', '), server.server);
         made.classList.toggle('chosen', chosen);
-        return made;
+        return keyed(server.name, made);
     }
 }

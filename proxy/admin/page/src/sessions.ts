@@ -1,10 +1,11 @@
 // Who plays, and how it goes for them.
-import { at, button, fill, make, number, row, shown } from './dom';
+import { at, button, make, number, row, shown } from './dom';
 import { count, percent, size } from './format';
 import { panel } from './panels';
 import type { SessionState, State } from './protocol';
 import { rate } from './rates';
 import { Servers } from './servers';
+import { keyed, settle } from './settle';
 import { WORLD, type Store } from './store';
 
 const COLUMNS = ['#', 'player', 'where', 'verified', 'missed', 'frozen', 'resent', 'ack lag', 'to client', 'to server', 'findings',
@@ -37,7 +38,7 @@ export class Sessions {
         if (rows.length === 0) rows.push(row(make('td', 'soft', 'nobody is here')));
         else if (state.inspecting) rows.unshift(this.worldRow());
         if (hidden > 0) rows.push(row(make('td', 'soft', `and ${hidden} more`)));
-        fill(this.rows, rows);
+        settle(this.rows, rows);
     }
 
     private isShown(session: SessionState): boolean {
@@ -73,7 +74,7 @@ export class Sessions {
         }
         if (dropped) cards.push(card(count(dropped), 'datagrams not passed on', 'bad'));
         if (lost) cards.push(card(count(lost), 'passed on, not looked at', 'warn'));
-        fill(this.cards, cards);
+        settle(this.cards, cards);
     }
 
     private row(session: SessionState, old: SessionState | undefined, seconds: number): HTMLTableRowElement {
@@ -91,7 +92,7 @@ export class Sessions {
             number(count(session.findings), session.findings ? 'warn' : 'soft'), session.client, session.protocol || '–',
             `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}`);
         made.classList.toggle('chosen', session.number === this.store.source);
-        return made;
+        return keyed(session.number, made);
     }
 
     private worldRow(): HTMLTableRowElement {
@@ -101,7 +102,7 @@ export class Sessions {
         name.colSpan = COLUMNS.length - 1;
         const made = row('∗', name);
         made.classList.toggle('chosen', this.store.source === WORLD);
-        return made;
+        return keyed(WORLD, made);
     }
 
     private viewButton(text: string, title: string, source: number): HTMLButtonElement {
@@ -110,18 +111,32 @@ export class Sessions {
         return made;
     }
 
+    /** What can be looked at; what is looked at stays among it when it has ended, with all the page has of it. */
     private showSources(state: State): void {
-        const open = state.sessions.filter((session) => !session.closed);
-        const wanted = open.map((session) => ({ value: session.number, text: shown(`${session.number} ${session.name || session.client}`) }));
+        const { source } = this.store;
+        const wanted = state.sessions.filter((session) => !session.closed)
+            .map((session) => ({ value: session.number, text: `${session.number} ${session.name || session.client}` }));
         const first = wanted[0]?.value;
-        if (first !== undefined) wanted.unshift({ value: WORLD, text: 'the world of all' });
-        const same = wanted.length === this.source.options.length &&
-            wanted.every((each, index) => this.source.options[index]?.value === `${each.value}` && this.source.options[index]?.text === each.text);
-        if (!same) fill(this.source, wanted.map((each) => new Option(each.text, `${each.value}`)));
-        if (!wanted.some((each) => each.value === this.store.source)) {
-            if (first !== undefined) this.onSource(first);
-        } else if (this.source.value !== `${this.store.source}`) {
-            this.source.value = `${this.store.source}`;
+        if (first !== undefined || source === WORLD) wanted.unshift({ value: WORLD, text: 'the world of all' });
+        if (!wanted.some(({ value }) => value === source)) {
+            if (first !== undefined && this.shownNothing()) return this.onSource(first);
+            if (source > 0) wanted.push({ value: source, text: `${source} ${this.nameOf(state, source)} (left)` });
         }
+        settle(this.source, wanted.map(({ value, text }) => keyed(value, new Option(shown(text), `${value}`))));
+        if (this.source.value !== `${source}`) this.source.value = `${source}`;
+    }
+
+    private shownNothing(): boolean {
+        const { source, isLive, history } = this.store;
+        return source < 0 || (isLive && history.length === 0);
+    }
+
+    private left = { number: 0, name: '' };
+
+    /** As it was called while it was there: twscope forgets who has left. */
+    private nameOf(state: State, number: number): string {
+        const name = state.sessions.find((session) => session.number === number)?.name;
+        if (name) this.left = { number, name };
+        return this.left.number === number ? this.left.name : '';
     }
 }

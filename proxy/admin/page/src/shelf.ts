@@ -1,9 +1,10 @@
 // The recordings that lie in twscope's folders.
 import { askJson } from './api';
-import { fill, make, number, row } from './dom';
+import { make, number, row } from './dom';
 import { clock, size } from './format';
 import { isOpen, onOpened } from './panels';
 import { save } from './save';
+import { keyed, settle } from './settle';
 import { authorization, token } from './token';
 
 interface File { name: string; bytes: number; time_ms: number }
@@ -38,14 +39,14 @@ export class Shelf {
     }
 
     private show(files: readonly File[]): void {
-        if (files.length === 0) return fill(this.rows, [row(make('td', 'soft', 'nothing yet'))]);
-        fill(this.rows, files.slice(0, MOST_ROWS).map((file) => {
+        if (files.length === 0) return settle(this.rows, [row(make('td', 'soft', 'nothing yet'))]);
+        settle(this.rows, files.slice(0, MOST_ROWS).map((file) => {
             const name = make('button', 'link', file.name);
             name.type = 'button';
             name.title = `download ${file.name}`;
             name.disabled = !token;
             name.addEventListener('click', () => void this.fetch(file.name));
-            return row(make('td', '', name), number(size(file.bytes)), make('td', 'soft', clock(file.time_ms)));
+            return keyed(file.name, row(make('td', '', name), number(size(file.bytes)), make('td', 'soft', clock(file.time_ms))));
         }));
     }
 

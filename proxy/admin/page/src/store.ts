@@ -8,6 +8,8 @@ import type { Tiles } from './tiles';
 export type Source = number;
 export const WORLD: Source = 0;
 
+const MAX_MAPS = 4; // of one session, one after the other: some take megabytes
+
 type Topic = 'moment' | 'state' | 'bars' | 'selection' | 'source' | 'map';
 
 export class Store {
@@ -18,7 +20,8 @@ export class Store {
     /** The one before, for rates. */
     before: State | null = null;
     source: Source = -1;
-    tiles: Tiles | null = null;
+    /** Of what is looked at, and since when; the youngest last. */
+    private maps: { since: number; tiles: Tiles | null }[] = [];
     /** The moment that came last, and that on the canvas. */
     latest = Moment.nothing;
     moment = Moment.nothing;
@@ -44,6 +47,22 @@ export class Store {
 
     /** When the last snapshot came, rebuilt or not. */
     get newest(): number { return Math.max(this.latest.t, this.bars[this.bars.length - 1]?.[1] ?? 0); }
+
+    /** Of the moment on the canvas. */
+    get tiles(): Tiles | null {
+        return (this.maps.findLast(({ since }) => since <= this.moment.t) ?? this.maps[0])?.tiles ?? null;
+    }
+
+    /** The map from now on; null, until it is there. */
+    map(tiles: Tiles | null): void {
+        const last = this.maps[this.maps.length - 1];
+        if (last && last.tiles === null) last.tiles = tiles;
+        else this.maps = [...this.maps, { since: this.latest.t, tiles }].slice(-MAX_MAPS);
+        this.tell('map');
+    }
+
+    /** Whether it was found in what is looked at. */
+    has(mark: RecentFinding): boolean { return this.source === WORLD || mark.session === this.source || mark.session === 0; }
 
     get isLive(): boolean { return this.paused === null; }
 
@@ -74,6 +93,7 @@ export class Store {
     forget(): void {
         this.history.clear();
         this.bars = [];
+        this.maps = [];
         this.latest = this.moment = this.previous = Moment.nothing;
         this.paused = null;
         this.selected = this.following = null;

@@ -1,6 +1,7 @@
 // A map's physics layers: what is where, and pictures of it as `twscope map --png` makes them.
 import { askJson } from './api';
 import { bytesOf } from './base64';
+import { overview } from './overview';
 
 export const TILE = 32;
 const CHUNK = 32; // tiles a side of a picture
@@ -16,6 +17,7 @@ interface MapAnswer {
 }
 
 const MARKS = ['tele', 'speedup', 'switch', 'tune'];
+const SEEN_FROM_AFAR = ['game', 'front', ...MARKS];
 export interface TileFact { layer: string; index: number; name: string; number: number }
 
 export class Tiles {
@@ -23,6 +25,8 @@ export class Tiles {
     readonly height: number;
     private readonly layers = new Map<string, Layer>();
     private readonly pictures = new Map<number, HTMLCanvasElement>();
+    /** All of it, for who looks from so far that the pictures would be too many to keep. */
+    private small: HTMLCanvasElement | null = null;
 
     constructor(answer: MapAnswer) {
         this.width = answer.width;
@@ -62,12 +66,31 @@ export class Tiles {
     /** Draws the part of the map that the view shows; the context counts in world units. */
     draw(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
         const side = CHUNK * TILE;
+        const chunks = (from: number, to: number, length: number): [number, number] =>
+            [Math.max(Math.floor(from / side), 0), Math.ceil(Math.min(to, length * TILE) / side)];
+        const [x0, x1] = chunks(left, right, this.width);
+        const [y0, y1] = chunks(top, bottom, this.height);
+        if ((x1 - x0) * (y1 - y0) > MAX_PICTURES) {
+            this.small ??= overview(this.width, this.height, (x, y) => this.colorAt(x, y));
+            context.imageSmoothingEnabled = true;
+            context.drawImage(this.small, 0, 0, this.width * TILE, this.height * TILE);
+            return;
+        }
         context.imageSmoothingEnabled = false;
-        for (let cy = Math.max(Math.floor(top / side), 0); cy * side < Math.min(bottom, this.height * TILE); ++cy) {
-            for (let cx = Math.max(Math.floor(left / side), 0); cx * side < Math.min(right, this.width * TILE); ++cx) {
+        for (let cy = y0; cy < y1; ++cy) {
+            for (let cx = x0; cx < x1; ++cx) {
                 context.drawImage(this.picture(cx, cy), cx * side, cy * side, side, side);
             }
         }
+    }
+
+    /** The one that counts most for who looks from afar: what one stands on or falls through, then the rest. */
+    private colorAt(x: number, y: number): string {
+        for (const name of SEEN_FROM_AFAR) {
+            const index = this.index(name, x, y);
+            if (index !== 0) return this.layers.get(name)?.colors[index] ?? AIR;
+        }
+        return this.layers.get('game')?.colors[0] ?? AIR;
     }
 
     private picture(cx: number, cy: number): HTMLCanvasElement {

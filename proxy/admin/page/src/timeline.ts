@@ -15,6 +15,8 @@ export class Timeline {
     private readonly canvas = at<HTMLCanvasElement>('timeline');
     private readonly context = this.canvas.getContext('2d');
     private dirty = true;
+    /** Somebody moves the pointer there, and is not to wait. */
+    private pointed = false;
     private drawnAt = 0;
     private hover: number | null = null;
     private dragging = false;
@@ -27,7 +29,8 @@ export class Timeline {
         at('span').addEventListener('change', () => { this.dirty = true; });
         this.listen();
         const turn = (now: number): void => {
-            if (this.dirty && (now - this.drawnAt >= LIVE_EVERY_MS || this.hover !== null || !store.isLive)) {
+            if (this.dirty && (now - this.drawnAt >= LIVE_EVERY_MS || this.pointed)) {
+                this.pointed = false;
                 this.drawnAt = now;
                 this.draw();
             }
@@ -38,7 +41,14 @@ export class Timeline {
 
     redraw(): void { this.dirty = true; }
 
-    private get spanMs(): number { return Number(at<HTMLSelectElement>('span').value) * 1000; }
+    /** Of what is drawn: asked for once, not for each bar. */
+    private spanMs = 60_000;
+    private width = 1;
+
+    private measure(): void {
+        this.spanMs = Number(at<HTMLSelectElement>('span').value) * 1000;
+        this.width = Math.max(this.canvas.clientWidth, 1);
+    }
 
     /** Right edge: now, or as it was when time was stopped. */
     private get endMs(): number {
@@ -52,9 +62,9 @@ export class Timeline {
         return this.end ?? this.store.newest;
     }
 
-    private timeAt(x: number): number { return this.endMs - this.spanMs * (1 - x / Math.max(this.canvas.clientWidth, 1)); }
+    private timeAt(x: number): number { return this.endMs - this.spanMs * (1 - x / this.width); }
 
-    private xOf(t: number, end: number): number { return (1 - (end - t) / this.spanMs) * this.canvas.clientWidth; }
+    private xOf(t: number, end: number): number { return (1 - (end - t) / this.spanMs) * this.width; }
 
     private listen(): void {
         const { canvas, store } = this;
@@ -62,7 +72,6 @@ export class Timeline {
         canvas.addEventListener('pointerdown', (event) => {
             const mark = event.offsetY < TOP + 4 ? this.markAt(event.offsetX) : undefined;
             if (mark) {
-                store.goTo(store.history.indexAt(mark.time_ms + 1));
                 return this.onFinding(mark);
             }
             this.dragging = true;
@@ -71,7 +80,7 @@ export class Timeline {
         });
         canvas.addEventListener('pointermove', (event) => {
             this.hover = event.offsetX;
-            this.dirty = true;
+            this.dirty = this.pointed = true;
             if (this.dragging) seek(event);
         });
         canvas.addEventListener('pointerup', () => { this.dragging = false; });
@@ -83,6 +92,7 @@ export class Timeline {
         const end = this.endMs;
         let best: { mark: RecentFinding; gap: number } | undefined;
         for (const mark of this.store.marks) {
+            if (!this.store.has(mark)) continue;
             const gap = Math.abs(this.xOf(mark.time_ms, end) - x);
             if (gap < FULL && (!best || gap < best.gap)) best = { mark, gap };
         }
@@ -93,6 +103,7 @@ export class Timeline {
         const { canvas, context, store } = this;
         this.dirty = false;
         if (!context || canvas.clientWidth === 0) return;
+        this.measure();
         const ratio = Math.min(devicePixelRatio || 1, 2);
         canvas.width = Math.round(canvas.clientWidth * ratio);
         canvas.height = Math.round(canvas.clientHeight * ratio);
@@ -130,6 +141,17 @@ export class Timeline {
         }
     }
 
+    /** One bar a column of pixels: the worst, of those alike the largest. */
+    private thinned(bars: readonly BarRow[], end: number): BarRow[] {
+        const columns = new Map<number, BarRow>();
+        for (const bar of bars) {
+            const column = Math.round(this.xOf(bar[1], end));
+            const other = columns.get(column);
+            if (!other || bar[7] > other[7] || (bar[7] === other[7] && bar[4] > other[4])) columns.set(column, bar);
+        }
+        return [...columns.values()];
+    }
+
     /** As wide as the time to the next one, so that a gap is seen as one. */
     private drawBars(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
         const { bars } = this.store;
@@ -137,9 +159,9 @@ export class Timeline {
         const from = end - this.spanMs;
         let first = bars.length;
         while (first > 0 && (bars[first - 1]?.[1] ?? 0) >= from) --first;
-        const visible = bars.slice(first);
+        const visible = this.thinned(bars.slice(first), end);
         const largest = Math.max(...visible.map((bar) => bar[4]), 200);
-        const width = Math.max(this.canvas.clientWidth / Math.max(this.spanMs / 20, 1), 1);
+        const width = Math.max(this.width / Math.max(this.spanMs / 20, 1), 1);
         for (const [, t, , deltaTick, bytes, parts, , fate] of visible) {
             const x = this.xOf(t, end);
             const tall = Math.max(height * bytes / largest, 2);
@@ -194,7 +216,7 @@ export class Timeline {
     private drawMarks(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
         for (const mark of this.store.marks) {
             const x = this.xOf(mark.time_ms, end);
-            if (x < -FULL) continue;
+            if (x < -FULL || !this.store.has(mark)) continue;
             context.fillStyle = color(mark.severity === 'error' ? '--bad' : '--warn');
             context.beginPath();
             context.moveTo(x - 6, 3);
@@ -209,7 +231,10 @@ export class Timeline {
         const x = store.isLive ? this.canvas.clientWidth - 1 : this.xOf(store.moment.t, end);
         context.fillStyle = color(store.isLive ? '--good' : '--ink');
         context.fillRect(x - 1, 0, 2, this.canvas.clientHeight - BOTTOM);
-        if (store.moment.tick < 0) return;
+        if (store.moment.tick < 0) {
+            at('moment').textContent = '';
+            return;
+        }
         const behind = (store.latest.t - store.moment.t) / 1000;
         at('moment').textContent = `tick ${store.moment.tick} · ${preciseClock(store.moment.t)}` +
             (store.isLive ? '' : ` · ${behind < 1 ? `${behind.toFixed(2)} s` : span(behind)} ago`);

@@ -8,6 +8,9 @@ if (location.hash.startsWith(BEHIND_HASH)) {
     history.replaceState(null, '', location.pathname);
 }
 
+// Whoever brings it to the open page begins anew with it.
+addEventListener('hashchange', () => { if (location.hash.startsWith(BEHIND_HASH)) location.reload(); });
+
 export const token = sessionStorage.getItem(KEPT);
 export const authorization: Record<string, string> = token ? { Authorization: `Bearer ${token}` } : {};
 

@@ -156,15 +156,16 @@ export class View {
             camera.y = place.y;
         }
         if (this.placed || moment.tick < 0) return;
-        const local = this.drawn.get(moment.local) ?? [...this.drawn.values()][0];
-        if (!local) return;
+        const [client] = this.drawn.has(moment.local) ? [moment.local] : this.drawn.keys();
+        const local = client === undefined ? undefined : this.drawn.get(client);
+        if (client === undefined || !local) return;
         this.placed = true;
         if (store.source === WORLD) return this.fitTees();
         camera.scale = Math.min(Math.max(camera.width / 1350, 0.35), 1.25);
         camera.x = local.x;
         camera.y = local.y;
         if (store.selected === null) {
-            store.selected = keyOf(objectNamed('character'), moment.local >= 0 ? moment.local : [...this.drawn.keys()][0] ?? 0);
+            store.selected = keyOf(objectNamed('character'), client);
             store.following = store.selected;
             store.tell('selection');
         }
