@@ -159,6 +159,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="folder with compile_commands.json")
     parser.add_argument("--within", type=float, metavar="MINUTES", help="look at no further file after so long")
+    parser.add_argument("--changed", action="store_true", help="only at files that differ from the main branch, or from before its "
+                        "last commit")
     parser.add_argument("files", nargs="*", help="default: every source file that is built")
     options = parser.parse_args()
     start = time.monotonic()
@@ -167,6 +169,8 @@ def main():
     build = options.build.resolve()
     commands = compile_commands(build)
     wanted = [os.path.relpath(name, ROOT) for name in options.files] or sorted(commands)
+    if options.changed:
+        wanted = [name for name in wanted if name in changed_files()]
     unknown = [name for name in wanted if name not in commands]
     if unknown:
         sys.exit(f"tidy: not compiled in {options.build}: {' '.join(unknown)}")
@@ -181,7 +185,7 @@ def main():
     for name in remembered:
         marks[name].touch()
 
-    changed = changed_files()
+    changed = set(wanted) if options.changed else changed_files()
     left = [name for name in wanted if not marks[name].exists()]
     rest = groups_of([name for name in left if name not in changed], commands)
     random.shuffle(rest)  # what one run leaves out, another sees

@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
-import { blocksOf, commandsOf, complaintsAbout, deadLinks, isProgram, missingPaths, pages, plain, read, ROOT,
+import { blocksOf, commandsOf, complaintsAbout, composeCommands, deadLinks, isProgram, missingPaths, pages, plain, read, ROOT,
     unlinkedPages } from './docs_pages.mjs';
 import { Host } from './namespaces.mjs';
 import { need } from './need.mjs';
@@ -281,6 +281,12 @@ test('what nobody can run, and marks that say nothing, do not pass', () => {
     assert.match(complaintsAbout('docker run twscope proxy --frobnicate', TWSCOPE)[0], /'proxy' has no flag --frobnicate/);
     assert.match(complaintsAbout('./dev frobnicate', TWSCOPE)[0], /no command 'frobnicate'/);
     assert.deepEqual(commandsOf(block('```sh\n# a note\nls \\\n  -l\njq .\n```')), ['ls \\\n  -l', 'jq .']);
+});
+
+test('what the compose file starts is as the program has it', () => {
+    const commands = composeCommands();
+    assert.deepEqual(commands.map((command) => command.split(' ')[1]).sort(), ['collect', 'proxy', 'proxy']);
+    assert.deepEqual(commands.flatMap((command) => complaintsAbout(command, TWSCOPE)), []);
 });
 
 test('what pages name is there, and the README leads to every page', () => {

@@ -92,7 +92,7 @@ export function complaintsAbout(command, twscope) {
         const compose = read('docker/compose.yaml');
         for (const [, file] of text.matchAll(/ -f (\S+)/g)) demand(existsSync(join(ROOT, file)), `there is no ${file}`);
         for (const [, name] of text.matchAll(/--profile (\S+)/g)) {
-            demand(compose.includes(`profiles: [${name}]`), `there is no profile '${name}'`);
+            demand(new RegExp(`profiles: \\[[^\\]]*\\b${name}\\b`).test(compose), `there is no profile '${name}'`);
         }
         for (const [, name] of text.matchAll(/compose exec (\S+)/g)) {
             demand(compose.includes(`\n  ${name}:\n`), `there is no service '${name}'`);
@@ -100,6 +100,10 @@ export function complaintsAbout(command, twscope) {
     }
     return complaints;
 }
+
+/** What twscope is started with by the compose file. */
+export const composeCommands = () => [...read('docker/compose.yaml').matchAll(/^    image: twscope\n    command: \[(.*)\]$/gm)]
+    .map(([, list]) => `twscope ${list.split(', ').map((word) => word.replace(/^"(.*)"$/, '$1')).join(' ')}`);
 
 /** Relative links of a page that lead nowhere. */
 export function deadLinks(page) {

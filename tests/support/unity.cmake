@@ -2,6 +2,7 @@
 # headers of libraries make of every file again: 25 files of the relay take 46 s one by one, and 12 s as one. Of tests only
 # what ends in _test.cpp is grouped: some of them compile a file of the product a second way. Only for builds
 # that nobody measures and that are not the only ones: that each file compiles by itself, the others show.
+# TESTS: only those of tests.
 
 # tw_targets_below(FOLDER RESULT)
 function(tw_targets_below folder result)
@@ -18,7 +19,13 @@ endfunction()
 function(tw_group_sources)
     find_package(Python3 REQUIRED COMPONENTS Interpreter)
     set(targets "")
-    foreach(room snapshot map proxy tests)
+    set(rooms snapshot map proxy tests)
+    if(TW_UNITY STREQUAL "TESTS")
+        set(rooms tests)
+    endif()
+    # What is a name in one file may be hidden by another's.
+    target_compile_options(tw_options INTERFACE $<$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>:-Wno-shadow>)
+    foreach(room ${rooms})
         tw_targets_below(${PROJECT_SOURCE_DIR}/${room} below)
         list(APPEND targets ${below})
     endforeach()
