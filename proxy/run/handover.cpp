@@ -5,6 +5,8 @@
 #include "proxy/run/shared_block.h"
 
 #include <algorithm>
+#include <concepts>
+#include <type_traits>
 
 #include <sys/stat.h>
 
@@ -16,13 +18,17 @@ using relay::ArchiveReader;
 using relay::ArchiveWriter;
 using relay::HandoverError;
 
-void archive_offer(auto& archive, auto& offer) {
+/// One that is read, or one that is written.
+template <typename Message, typename State>
+concept Said = std::same_as<std::remove_const_t<Message>, State>;
+
+void archive(auto& archive, Said<TakeoverOffer> auto& offer) {
     archive.number(offer.network);
     archive.number(offer.servers);
     archive.number(offer.observer);
 }
 
-void archive_server(auto& archive, auto& server) {
+void archive(auto& archive, Said<TakeoverServer> auto& server) {
     archive.number(server.number);
     archive.bytes(server.name, ServerFacts::kMaxName);
     archive.list(server.listen, relay::kMaxListeners,
@@ -35,7 +41,7 @@ void archive_server(auto& archive, auto& server) {
     archive.choice(server.mode, relay::ClientAddress::transparent);
 }
 
-void archive_wish(auto& archive, auto& wish) {
+void archive(auto& archive, Said<TakeoverWish> auto& wish) {
     archive.list(wish.servers, relay::kMaxServers,
                  [](auto& inner, auto& server) { inner.number(server); });
 }
@@ -45,15 +51,22 @@ bool is_printable(const std::string& name) {
     return std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
 }
 
-void archive_rest(auto& archive, auto& rest) {
+void archive(auto& archive, Said<TakeoverRest> auto& rest) {
     archive.number(rest.held_at);
     archive.number(rest.sessions);
     archive.number(rest.numbered_sessions);
     archive.bytes(rest.relay, TakeoverLink::kMaxBytes);
 }
 
-void archive_left(auto& archive, auto& left) {
+void archive(auto& archive, Said<TakeoverLeft> auto& left) {
     archive.number(left.numbered_sessions);
+}
+
+std::vector<std::byte> bytes_of(const auto& message) {
+    std::vector<std::byte> out;
+    ArchiveWriter writer{out};
+    archive(writer, message);
+    return out;
 }
 
 template <typename State>
@@ -76,38 +89,23 @@ std::vector<std::byte> written(const TakeoverGreeting& greeting) {
 }
 
 std::vector<std::byte> written(const TakeoverOffer& offer) {
-    std::vector<std::byte> out;
-    ArchiveWriter writer{out};
-    archive_offer(writer, offer);
-    return out;
+    return bytes_of(offer);
 }
 
 std::vector<std::byte> written(const TakeoverServer& server) {
-    std::vector<std::byte> out;
-    ArchiveWriter writer{out};
-    archive_server(writer, server);
-    return out;
+    return bytes_of(server);
 }
 
 std::vector<std::byte> written(const TakeoverWish& wish) {
-    std::vector<std::byte> out;
-    ArchiveWriter writer{out};
-    archive_wish(writer, wish);
-    return out;
+    return bytes_of(wish);
 }
 
 std::vector<std::byte> written(const TakeoverRest& rest) {
-    std::vector<std::byte> out;
-    ArchiveWriter writer{out};
-    archive_rest(writer, rest);
-    return out;
+    return bytes_of(rest);
 }
 
 std::vector<std::byte> written(const TakeoverLeft& left) {
-    std::vector<std::byte> out;
-    ArchiveWriter writer{out};
-    archive_left(writer, left);
-    return out;
+    return bytes_of(left);
 }
 
 TakeoverGreeting read_greeting(std::span<const std::byte> in) {
@@ -125,7 +123,7 @@ TakeoverGreeting read_greeting(std::span<const std::byte> in) {
 TakeoverOffer read_offer(std::span<const std::byte> in) {
     ArchiveReader reader{in};
     TakeoverOffer offer;
-    archive_offer(reader, offer);
+    archive(reader, offer);
     if (offer.servers == 0 || offer.servers > relay::kMaxServers) {
         throw HandoverError{"the running twscope says that it has no server"};
     }
@@ -135,7 +133,7 @@ TakeoverOffer read_offer(std::span<const std::byte> in) {
 TakeoverServer read_server(std::span<const std::byte> in) {
     ArchiveReader reader{in};
     TakeoverServer server;
-    archive_server(reader, server);
+    archive(reader, server);
     if (!is_printable(server.name)) {
         reader.fail();
     }
@@ -149,7 +147,7 @@ TakeoverServer read_server(std::span<const std::byte> in) {
 TakeoverWish read_wish(std::span<const std::byte> in) {
     ArchiveReader reader{in};
     TakeoverWish wish;
-    archive_wish(reader, wish);
+    archive(reader, wish);
     if (!reader.done() || wish.servers.empty()) {
         throw HandoverError{"it said no servers that it goes on with"};
     }
@@ -159,14 +157,14 @@ TakeoverWish read_wish(std::span<const std::byte> in) {
 TakeoverRest read_rest(std::span<const std::byte> in) {
     ArchiveReader reader{in};
     TakeoverRest rest;
-    archive_rest(reader, rest);
+    archive(reader, rest);
     return finished(reader, std::move(rest), "its totals");
 }
 
 TakeoverLeft read_left(std::span<const std::byte> in) {
     ArchiveReader reader{in};
     TakeoverLeft left;
-    archive_left(reader, left);
+    archive(reader, left);
     return finished(reader, left, "its end");
 }
 
