@@ -206,6 +206,7 @@ struct ImpairmentRecord {
     std::string_view settings{}; ///< as --impair takes them
     std::uint64_t seed = 0;
     std::array<ImpairedDirection, 2> directions{}; ///< c2s, s2c
+    bool again = false;                            ///< it was so before this segment began
 };
 
 /// Records that could not be written stood here.

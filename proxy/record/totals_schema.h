@@ -84,7 +84,10 @@ inline constexpr auto kImpairmentSchema =
                "From client to server.", kImpairedDirectionSchema),
            object(
                "s2c", [](const ImpairmentRecord& r) { return &r.directions[1]; },
-               "From server to client.", kImpairedDirectionSchema));
+               "From server to client.", kImpairedDirectionSchema),
+           key(
+               "again", [](const ImpairmentRecord& r) { return only_if(r.again, true); },
+               "True where a segment begins with what was in force before it."));
 
 constexpr const auto& schema_of(const SummaryRecord& /*unused*/) {
     return kSummarySchema;

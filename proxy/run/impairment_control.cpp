@@ -58,7 +58,7 @@ void ImpairmentControl::on_segment(std::uint32_t number) {
     segment_ = number;
     const std::scoped_lock lock{mutex_};
     if (const relay::Impairment impairment = relay_->impairment(); impairment.active()) {
-        write_record(impairment);
+        write_record(impairment, true);
     }
 }
 
@@ -74,10 +74,10 @@ void ImpairmentControl::write(const relay::Impairment& impairment) {
     } else {
         spdlog::info("the line is not impaired any more");
     }
-    write_record(impairment);
+    write_record(impairment, false);
 }
 
-void ImpairmentControl::write_record(const relay::Impairment& impairment) {
+void ImpairmentControl::write_record(const relay::Impairment& impairment, bool again) {
     const std::string settings = relay::to_string(impairment);
     if (records_ == nullptr) {
         return;
@@ -86,7 +86,8 @@ void ImpairmentControl::write_record(const relay::Impairment& impairment) {
         .head = {.time = relay::now_utc()},
         .settings = settings,
         .seed = impairment.seed,
-        .directions = {record_of(impairment.directions[0]), record_of(impairment.directions[1])}};
+        .directions = {record_of(impairment.directions[0]), record_of(impairment.directions[1])},
+        .again = again};
     sink::JsonLines line{options_, *records_};
     line.on_record(&record);
     line.flush();

@@ -40,7 +40,7 @@ class ImpairmentControl {
 
   private:
     void write(const relay::Impairment& impairment);
-    void write_record(const relay::Impairment& impairment);
+    void write_record(const relay::Impairment& impairment, bool again);
 
     RelayWindow* relay_;
     sink::Output* records_;

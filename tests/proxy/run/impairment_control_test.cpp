@@ -86,6 +86,7 @@ TEST_CASE("each further segment begins with what is in force") {
     for (const Row& row : {Row{1, 1}, Row{2, 2}, Row{2, 2}, Row{4, 3}}) {
         control.on_segment(row.segment);
         CHECK(bench.records.count() == row.records);
+        CHECK(bench.records.text.ends_with("\"again\":true}\n") == (row.records > 1));
     }
     REQUIRE(control.set("none"));
     control.on_segment(5);
