@@ -252,7 +252,6 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
         }
         if (*added) {
             sink_->keep();
-            taken_ += records.size();
             break;
         }
         if (auto taken_back = take_back(); !taken_back) {

@@ -59,9 +59,6 @@ class Collector {
     /// the bus.
     void run(const std::function<bool()>& stopped);
 
-    /// Records that count.
-    [[nodiscard]] std::uint64_t taken() const { return taken_; }
-
   private:
     struct Message {
         NatsMessage message;
@@ -83,7 +80,6 @@ class Collector {
 
     CollectOptions options_;
     BatchSink* sink_;
-    std::uint64_t taken_ = 0;
     std::string complaint_; ///< the last one
 };
 
