@@ -19,15 +19,17 @@ export async function startBrowser() {
 
 /**
  * Opens the page; whatever goes wrong in it is kept in `page.complaints`.
+ * @param onSocket stands between the page and twscope, as routeWebSocket takes it
  * @param options as newContext takes them: viewport, colorScheme, …
  */
-export async function openPage(browser, address, { width = 1280, height = 720, ...options } = {}) {
+export async function openPage(browser, address, { width = 1280, height = 720, onSocket, ...options } = {}) {
     const context = await browser.newContext({ viewport: { width, height }, ...options });
     const page = await context.newPage();
     page.complaints = [];
     page.on('pageerror', (error) => page.complaints.push(`${error}`));
     page.on('console', (message) => { if (message.type() === 'error') page.complaints.push(message.text()); });
     page.on('dialog', (dialog) => { page.complaints.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+    if (onSocket) await page.routeWebSocket(/\/api\/live$/, onSocket);
     await page.goto(address);
     return page;
 }

@@ -444,6 +444,49 @@ test('what is pressed stays there while numbers change; a paused view stays when
     assert.equal(await end(game), 0);
 });
 
+test('a connection that died is said within seconds; another version, or a token brought later, begins the page anew', async () => {
+    const game = await play({ names: ['anna'] });
+    const line = { held: false, opened: 0, version: null, changed: 0 };
+    const page = await openPage(browser, game.address, { onSocket: (socket) => {
+        line.opened += 1;
+        const server = socket.connectToServer();
+        server.onMessage((message) => {
+            if (line.held) return;
+            const value = line.version && typeof message === 'string' ? JSON.parse(message) : null;
+            if (value?.k === 'state') { value.state.version = line.version; line.changed += 1; }
+            socket.send(value ? JSON.stringify(value) : message);
+        });
+    } });
+    await seesAll(page, 1);
+    let begun = 0;
+    page.on('framenavigated', () => { begun += 1; });
+
+    const opened = line.opened;
+    const held = Date.now();
+    line.held = true;
+    const took = await saidAfter(page, /No connection/, held);
+    console.log(`a connection that died was said after ${took} ms`);
+    line.held = false;
+    await waitUntil('a new connection', async () => line.opened > opened && await alarmOf(page) === '', WAIT_MS);
+    assert.equal(begun, 0);
+
+    // Who looks at what has been keeps it until they go back to what is.
+    await page.click('#pause');
+    line.version = 'another';
+    await waitUntil('it to be of another version', () => line.changed > 2, WAIT_MS);
+    assert.equal(begun, 0);
+    line.version = null;
+    await page.click('#live');
+    await waitUntil('the page to begin anew', () => begun === 1, WAIT_MS);
+    await seesAll(page, 1);
+
+    const token = 'brought-later';
+    await inPage(page, (value) => { location.hash = `#token=${value}`; }, token);
+    await waitUntil('the page to begin anew with the token', async () => await inPage(page, () => sessionStorage.getItem('twscope-token')).catch(() => '') === token, WAIT_MS);
+    assert.equal(await inPage(page, () => location.hash), '');
+    assert.equal(await end(game), 0);
+});
+
 test('each view, dark and light, on a screen and on a phone', async () => {
     const game = await play({ map: 'Tutorial' });
     const page = await openPage(browser, game.address, { colorScheme: 'dark', reducedMotion: 'reduce' });
