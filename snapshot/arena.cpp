@@ -12,37 +12,37 @@ namespace tw::snapshot {
 
 namespace {
 
-using Pages = std::span<const std::uint64_t>;
 constexpr std::size_t kBits = 64;
 
-/// The first page from this one on that is in use, or is not.
-std::size_t find_page(Pages pages, std::size_t from, bool used) {
-    for (std::size_t word = from / kBits; word < pages.size(); ++word) {
-        std::uint64_t found = used ? pages[word] : ~pages[word];
-        found &= word == from / kBits ? ~std::uint64_t{0} << from % kBits : ~std::uint64_t{0};
-        if (found != 0) {
-            return word * kBits + static_cast<std::size_t>(std::countr_zero(found));
-        }
-    }
-    return pages.size() * kBits;
-}
+/// A run of pages among those of a region, as bits of their words.
+struct Bits {
+    std::size_t first_word;
+    std::size_t num_words;
+    std::uint64_t mask; ///< of each of them
+
+    Bits(std::size_t first, std::size_t count)
+        : first_word{first / kBits}, num_words{std::max<std::size_t>(count / kBits, 1)},
+          mask{count >= kBits ? ~std::uint64_t{0}
+                              : ((std::uint64_t{1} << count) - 1) << first % kBits} {}
+};
 
 /// The first run of so many pages of which none is in use.
-std::optional<std::size_t> find_run(Pages pages, std::size_t count) {
-    for (std::size_t begin = find_page(pages, 0, false); begin < pages.size() * kBits;) {
-        const std::size_t end = find_page(pages, begin, true);
-        if (end - begin >= count) {
-            return begin;
+std::optional<std::size_t> find_run(std::span<const std::uint64_t> used, std::size_t count) {
+    for (std::size_t first = 0; first < used.size() * kBits; first += count) {
+        const Bits bits{first, count};
+        const auto words = used.subspan(bits.first_word, bits.num_words);
+        if (std::ranges::all_of(words, [&](auto word) { return (word & bits.mask) == 0; })) {
+            return first;
         }
-        begin = find_page(pages, end, false);
     }
     return std::nullopt;
 }
 
 /// These pages are in use now, or are not any more.
-void flip(std::span<std::uint64_t> pages, std::size_t first, std::size_t count) {
-    for (std::size_t page = first; page < first + count; ++page) {
-        pages[page / kBits] ^= std::uint64_t{1} << page % kBits;
+void flip(std::span<std::uint64_t> used, std::size_t first, std::size_t count) {
+    const Bits bits{first, count};
+    for (std::uint64_t& word : used.subspan(bits.first_word, bits.num_words)) {
+        word ^= bits.mask;
     }
 }
 
@@ -79,13 +79,16 @@ Arena::~Arena() {
     }
 }
 
-// The first region is made of small pages: who has a session or two does not need megabytes.
+// Large pages where histories grow. Small ones, of which only those count that were touched, for
+// the first region, as who has a session or two does not need megabytes, and for one that only a
+// peak needs: runs come and go without it.
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;
-    region.memory = map_region(num_regions_ != 0);
+    region.memory = map_region(num_regions_ != 0 && given_ < kPages);
     region.free = kPages;
     region.too_long = kPages + 1;
+    given_ = 0;
     ++num_regions_;
     ++num_empty_;
     return static_cast<std::size_t>(&region - regions_.data());
@@ -100,7 +103,7 @@ void Arena::drop(Region& region) {
 
 // The first that fits, so that what is in use gathers at the front and regions become empty.
 Arena::Run Arena::take(std::size_t bytes) {
-    const std::size_t pages = std::max<std::size_t>((bytes + kPageBytes - 1) / kPageBytes, 1);
+    const std::size_t pages = std::bit_ceil(bytes / kPageBytes + (bytes % kPageBytes != 0 ? 1 : 0));
     if (pages > kPages) {
         throw std::bad_alloc{};
     }
@@ -136,6 +139,7 @@ void Arena::give(const Run& run) {
     const auto first = static_cast<std::size_t>(run.ints_.data() - region.memory) / kPageInts;
     const std::size_t pages = run.ints_.size() / kPageInts;
     flip(region.used, first, pages);
+    given_ += pages;
     region.free += pages;
     region.too_long = kPages + 1;
     if (region.free == kPages && ++num_empty_ > 1) {

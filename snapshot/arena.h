@@ -9,10 +9,10 @@
 
 namespace tw::snapshot {
 
-/// Memory for the histories of one thread: runs of pages, cut out of large regions. What one
-/// history gives back is the next one's, and the system has to hand out far fewer pages, because
-/// regions are backed by large ones where it has them. A region of which nothing is in use goes
-/// back to the system, but for one.
+/// Memory for the histories of one thread: runs of pages, cut out of large regions. A run has a
+/// power of two of pages and begins at a multiple of it, so that what one history gives back fits
+/// the next one. The system has to hand out far fewer pages, because regions are backed by large
+/// ones where it has them. A region of which nothing is in use goes back to the system, but for one.
 class Arena {
   public:
     static constexpr std::size_t kPageBytes = 4096;
@@ -67,7 +67,7 @@ class Arena {
     Arena& operator=(Arena&&) = delete;
     ~Arena();
 
-    /// At least so many bytes, in whole pages. Throws std::bad_alloc, also for more than a region.
+    /// At least so many bytes, and at least a page. Throws std::bad_alloc, also for more than a region.
     [[nodiscard]] Run take(std::size_t bytes);
 
     /// What it has from the system.
@@ -90,6 +90,7 @@ class Arena {
     std::vector<Region> regions_;
     std::size_t num_regions_ = 0; ///< that are there
     std::size_t num_empty_ = 0;   ///< of them, of which nothing is in use
+    std::size_t given_ = 0;       ///< pages, since a region was added
 };
 
 } // namespace tw::snapshot

@@ -1,7 +1,9 @@
 #include "snapshot/arena.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <random>
@@ -40,6 +42,9 @@ TEST_CASE("an arena gives runs of pages that are nobody else's") {
             Kept& each = kept.emplace_back(Kept{arena.take(bytes), step % 251});
             REQUIRE(each.run.bytes() >= bytes);
             REQUIRE(each.run.bytes() % Arena::kPageBytes == 0);
+            REQUIRE(std::has_single_bit(each.run.bytes()));
+            REQUIRE(reinterpret_cast<std::uintptr_t>(each.run.ints().data()) % each.run.bytes() ==
+                    0);
             fill(each.run, each.value);
         } else {
             Kept& gone = kept[random() % kept.size()];
@@ -95,7 +100,9 @@ TEST_CASE("what is in use gathers in the first regions of an arena") {
 
 TEST_CASE("an arena has nothing for more than a region") {
     Arena arena;
-    CHECK_THROWS_AS(static_cast<void>(arena.take(Arena::kRegionBytes + 1)), std::bad_alloc);
+    for (const std::size_t bytes : {Arena::kRegionBytes + 1, ~std::size_t{0}}) {
+        CHECK_THROWS_AS(static_cast<void>(arena.take(bytes)), std::bad_alloc);
+    }
     CHECK(arena.bytes() == 0);
     const Arena::Run none;
     CHECK(none.ints().empty());
