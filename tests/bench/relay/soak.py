@@ -18,7 +18,7 @@ from relay_bench import family_of
 from sessions_bench import CAPTURES, MIB, Proxy, finished, rss
 
 SESSIONS = 64
-WINDOW = 20  # seconds in which the least counts: sessions and what waits to be written come and go, a leak does not
+WINDOW = 60  # seconds in which the least counts: sessions and what waits to be written come and go, a leak does not
 GROWTH = 1.01
 
 
@@ -59,15 +59,16 @@ def main():
     parser.add_argument("--seconds", type=int, default=300)
     args = parser.parse_args()
     first = min(60, args.seconds // 3)
+    window = min(WINDOW, args.seconds // 5)
     with tempfile.TemporaryDirectory() as work:
         records = os.path.join(work, "soak.jsonl")
         proxy = Proxy(args.twscope, "-o", records, "--items", "none", "--no-messages")
         load = proxy.load(os.path.join(args.bin, "session_load"), capture=CAPTURES[64], sessions=SESSIONS, speed=1, warm_up=first,
-                          join=5, seconds=args.seconds - first + WINDOW + 5)
+                          join=5, seconds=args.seconds - first + window + 5)
         time.sleep(first)
-        before = look(proxy.pid, load, WINDOW)
-        time.sleep(max(0, args.seconds - first - 2 * WINDOW))
-        now = look(proxy.pid, load, WINDOW)
+        before = look(proxy.pid, load, window)
+        time.sleep(max(0, args.seconds - first - 2 * window))
+        now = look(proxy.pid, load, window)
         finished(load)
         done = proxy.end()
         counts, total = read_records(records)
