@@ -203,11 +203,11 @@ Upgrade Admin::upgrade(const Request& request) {
     if (auto refusal = refuse(request, Right::read)) {
         return {.refusal = std::move(refusal)};
     }
-    if (desk_.viewers.full()) {
+    if (!desk_.viewers.has_room_for(request.peer)) {
         return {.refusal = Response{.status = 503, .body = "too many look already\n"}};
     }
-    return {.on_open = [this](const std::shared_ptr<WebSocket>& socket) {
-        desk_.viewers.welcome(socket);
+    return {.on_open = [this, peer = request.peer](const std::shared_ptr<WebSocket>& socket) {
+        desk_.viewers.welcome(socket, peer);
     }};
 }
 

@@ -137,6 +137,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         request.way = way_;
         request.spare = spare_;
         request.from = peer_name(stream_.socket(), way_);
+        request.peer = peer_of(stream_.socket());
         request.upgrade = websocket::is_upgrade(parser_.get());
         if (request.upgrade && hall_->hosts.upgrade) {
             return upgrade(request);

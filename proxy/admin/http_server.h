@@ -2,6 +2,7 @@
 
 #include "proxy/admin/listening.h"
 #include "proxy/admin/web_socket.h"
+#include "proxy/relay/keyed_hash.h"
 
 #include <chrono>
 #include <cstddef>
@@ -38,6 +39,7 @@ struct Request {
     bool spare = false;      ///< it has a seat for health checks only (see Seats)
     bool upgrade = false;    ///< asks for a WebSocket
     std::string from{};      ///< who asks, for people: an address, or "the unix socket"
+    relay::Source peer{};    ///< who asks; all that come by a unix socket are one
 };
 
 struct Response {

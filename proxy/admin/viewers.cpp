@@ -66,9 +66,16 @@ std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledger
 
 } // namespace
 
-void Viewers::welcome(const std::shared_ptr<WebSocket>& socket) {
+bool Viewers::has_room_for(const relay::Source& peer) const {
+    const auto of_peer = std::ranges::count_if(
+        viewers_, [&peer](const auto& viewer) { return viewer->peer == peer; });
+    return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxOfPeer;
+}
+
+void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const relay::Source& peer) {
     const auto viewer = std::make_shared<Viewer>();
     viewer->socket = socket;
+    viewer->peer = peer;
     viewer->lost_way = frames_lost_on_the_way_;
     viewers_.push_back(viewer);
     socket->on_text = [this, known = std::weak_ptr{viewer}](std::string_view text) {

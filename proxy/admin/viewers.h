@@ -6,6 +6,7 @@
 #include "proxy/admin/scene.h"
 #include "proxy/admin/web_socket.h"
 #include "proxy/admin/wishes.h"
+#include "proxy/relay/keyed_hash.h"
 
 #include <chrono>
 #include <cstddef>
@@ -37,15 +38,17 @@ class Viewers {
     using Clock = std::chrono::steady_clock;
 
     static constexpr std::size_t kMaxViewers = 32;
+    /// Of them, those of one IPv4 address or IPv6 /64: some places are left for others.
+    static constexpr std::size_t kMaxOfPeer = 24;
     /// Requests that wait for a snapshot or for records.
     static constexpr std::size_t kMaxWaiting = 16;
 
     explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
 
-    /// Whether one more may come.
-    [[nodiscard]] bool full() const { return viewers_.size() >= kMaxViewers; }
+    /// Whether one more of this peer may come.
+    [[nodiscard]] bool has_room_for(const relay::Source& peer) const;
 
-    void welcome(const std::shared_ptr<WebSocket>& socket);
+    void welcome(const std::shared_ptr<WebSocket>& socket, const relay::Source& peer);
 
     /// Answers with the session's next snapshot, or with 0 the next world of all, as a line of records;
     /// or that none came. What was there already is not the next one.
@@ -68,6 +71,7 @@ class Viewers {
   private:
     struct Viewer {
         std::weak_ptr<WebSocket> socket{};
+        relay::Source peer{};
         std::uint32_t watch = Wishes::kNothing;
         int pace = kUsualPace;
         bool whole = true; ///< its next frame has to be

@@ -19,9 +19,9 @@ namespace {
 /// How long /readyz waits for the server's answer.
 constexpr std::chrono::milliseconds kProbeDeadline{1000};
 
-std::int64_t now_ms() {
+std::int64_t in_ms(relay::Timestamp time) {
     constexpr std::int64_t kNanoseconds = 1'000'000;
-    return relay::now_utc() / kNanoseconds;
+    return time / kNanoseconds;
 }
 
 admin::RelayState relay_state(const relay::Counters& counters) {
@@ -55,7 +55,7 @@ AdminRun::AdminRun(PageOptions options, Parts parts)
       log_is_private_{options.log_is_private}, tell_story_{std::move(options.tell_story)},
       open_reading_{options.admin.access.open_reading}, folders_{options.recording_folders},
       host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()},
-      started_ms_{now_ms()}, admin_{std::move(options.admin), options.listening, sources()} {
+      admin_{std::move(options.admin), options.listening, sources()} {
     admin_.set_token(token_.value);
 }
 
@@ -182,8 +182,8 @@ std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t
 
 admin::State AdminRun::state() const {
     admin::State state{.version = TWSCOPE_VERSION,
-                       .now_ms = now_ms(),
-                       .started_ms = started_ms_,
+                       .now_ms = in_ms(relay::now_utc()),
+                       .started_ms = in_ms(parts_.relay->started()),
                        .listen = {},
                        .server = parts_.relay->server(),
                        .impairment = parts_.impairment->settings(),

@@ -112,7 +112,6 @@ class AdminRun {
     mutable std::mutex mutex_; ///< of what the server's thread reads and another one writes
     std::map<relay::ServerIndex, admin::SilenceState> silence_;
     RelayPulse pulse_;
-    std::int64_t started_ms_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
     /// Used on the io_context's thread only; a tap has none. Those of servers that were taken out stay.
     std::map<relay::ServerIndex, ServerProbe> probes_;

@@ -62,6 +62,9 @@ class RelayWindow {
 
     [[nodiscard]] unsigned threads() const noexcept { return block_->facts.threads; }
 
+    /// When the run began.
+    [[nodiscard]] relay::Timestamp started() const noexcept { return block_->facts.started; }
+
     [[nodiscard]] relay::Counters counters() const noexcept {
         return relay::totals(block_->observation);
     }

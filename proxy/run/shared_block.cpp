@@ -18,6 +18,7 @@ SharedRun::SharedRun(unsigned threads, std::size_t ring_bytes)
                                           threads * relay::Ring::shared_bytes(ring_bytes))},
       block_{new (memory_.bytes().data()) SharedBlock}, threads_{threads} {
     block_->facts.threads = threads;
+    block_->facts.started = relay::now_utc();
 }
 
 SharedRun::SharedRun(relay::UniqueFd memory)

@@ -306,10 +306,13 @@ test('within two seconds the page says that the server is silent, and that the o
     game.server.child.signal('SIGCONT');
     await waitUntil('all to be well again', async () => await alarmOf(page) === '', WAIT_MS);
 
+    const started = () => inPage(page, () => window.twscope.store.state.started_ms);
+    const before = await started();
     const [observer] = childrenOf(game.proxy.child.process.pid);
     process.kill(observer, 'SIGKILL');
     const gone = await saidAfter(page, /No connection|started again/, Date.now());
     const again = await saidAfter(page, /started again \(number 2\)/, Date.now());
+    assert.equal(await started(), before); // twscope goes on
     // No more than that: it joins both sessions midway, and shows them from their next whole snapshot on.
     console.log(`said after: silent ${silent} ms, observer gone ${gone} ms, there again ${again} ms`);
     assert.ok(silent < SAID_WITHIN_MS && gone < SAID_WITHIN_MS, `${silent} ms, ${gone} ms`);

@@ -48,7 +48,7 @@ class FakeSocket final : public admin::WebSocket {
 struct Hall {
     std::shared_ptr<FakeSocket> come() {
         auto socket = std::make_shared<FakeSocket>();
-        viewers.welcome(socket);
+        viewers.welcome(socket, {});
         return socket;
     }
 

@@ -112,12 +112,14 @@ struct Page {
 
 /// A client that speaks WebSocket properly; what it says may be anything.
 struct Client {
-    explicit Client(std::uint16_t port, bool small = false) {
+    explicit Client(std::uint16_t port, bool small = false,
+                    asio::ip::address_v4 from = asio::ip::address_v4::loopback()) {
         auto& lowest = beast::get_lowest_layer(socket);
         lowest.open(asio::ip::tcp::v4());
         if (small) { // the system keeps little for who does not read
             lowest.set_option(asio::socket_base::receive_buffer_size{4096});
         }
+        lowest.bind({from, 0});
         lowest.connect({asio::ip::address_v4::loopback(), port});
         socket.handshake("localhost", "/api/live");
     }
@@ -302,11 +304,20 @@ TEST_CASE(
 TEST_CASE("one too many is refused, and room is made by who goes") {
     Page page;
     std::vector<std::unique_ptr<Client>> clients;
-    for (std::size_t i = 0; i < admin::Viewers::kMaxViewers; ++i) {
-        clients.push_back(std::make_unique<Client>(page.port()));
+    const auto come = [&](asio::ip::address_v4 from) {
+        clients.push_back(std::make_unique<Client>(page.port(), false, from));
         clients.back()->hear("state"); // it is inside
+    };
+    const auto own = asio::ip::address_v4::loopback();
+    const auto other = asio::ip::make_address_v4("127.0.0.2");
+    while (clients.size() < admin::Viewers::kMaxOfPeer) {
+        come(own);
     }
-    CHECK_THROWS(Client{page.port()});
+    CHECK_THROWS(Client{page.port()}); // the rest is for others
+    while (clients.size() < admin::Viewers::kMaxViewers) {
+        come(other);
+    }
+    CHECK_THROWS(Client{page.port(), false, other});
     clients.clear();
     for (int i = 0;; ++i) {
         try {

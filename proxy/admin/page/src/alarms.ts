@@ -1,7 +1,7 @@
 // What somebody has to know at once.
 import { at, make } from './dom';
 import { clock, count } from './format';
-import type { RelayTraffic, State } from './protocol';
+import { isSameObserver, type RelayTraffic, type State } from './protocol';
 import { settle } from './settle';
 
 const UNANSWERED_MS = 900; // said within two seconds: what is heard is up to one second old
@@ -21,6 +21,7 @@ export class Alarms {
     /** By server; of the one there is: under no name. */
     private answered = new Map<string, Answered>();
     private restarted = 0;
+    private restart = ''; // what is said of it
     private readonly box = at('alarm');
     /** What is read aloud: once for each thing, while the numbers in the box go on. */
     private readonly aloud = at('alarm-aloud');
@@ -33,8 +34,11 @@ export class Alarms {
     }
 
     hear(state: State): void {
-        if (this.state && state.observer !== this.state.observer) this.restarted = performance.now();
-        if (this.state && state.started_ms !== this.state.started_ms) this.restarted ||= performance.now();
+        if (this.state && !isSameObserver(state, this.state)) {
+            this.restarted = performance.now();
+            this.restart = state.started_ms !== this.state.started_ms ? 'twscope was started again.'
+                : `The observer was started again (number ${state.observer}): what passed meanwhile was forwarded, not looked at.`;
+        }
         this.state = state;
         const answered = new Map<string, Answered>();
         for (const [name, { c2s, s2c }] of this.ways(state)) {
@@ -84,8 +88,7 @@ export class Alarms {
             alarms.push({ about: 'page recording', text: `Recording from the page stopped: ${state.recording.page.stopped}. The game goes on.` });
         }
         if (this.restarted && performance.now() - this.restarted < RESTART_SHOWN_MS) {
-            alarms.push({ about: `observer ${state.observer}`,
-                text: `The observer was started again (number ${state.observer}): what passed meanwhile was forwarded, not looked at.` });
+            alarms.push({ about: `observer ${state.observer} of ${state.started_ms}`, text: this.restart });
         }
         return alarms;
     }

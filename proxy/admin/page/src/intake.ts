@@ -1,7 +1,7 @@
 // Puts what comes from twscope where the page keeps it.
 import { goneKeys, itemsOf } from './history';
 import { Moment } from './moment';
-import { keyOf, type BarRow, type Frame, type State } from './protocol';
+import { isSameObserver, keyOf, type BarRow, type Frame, type State } from './protocol';
 import type { Store } from './store';
 
 const SPAN_MS = 600_000;
@@ -51,7 +51,7 @@ export class Intake {
 
     state(state: State, framesLost: number): void {
         const { store } = this;
-        store.before = store.state && store.state.started_ms === state.started_ms ? store.state : null;
+        store.before = store.state && isSameObserver(store.state, state) ? store.state : null;
         store.state = state;
         store.framesLost = framesLost;
         const known = new Set(store.marks.map(keyOf));

@@ -42,6 +42,9 @@ export interface State {
     items: Record<string, number>;
 }
 
+/** Whether both come from one observer, whose counters only grow. */
+export const isSameObserver = (a: State, b: State): boolean => a.observer === b.observer && a.started_ms === b.started_ms;
+
 /** session, t, tick, delta_tick, bytes, parts, size, fate (0 verified, 1 not rebuilt, 2 another checksum) */
 export type BarRow = [number, number, number, number, number, number, number, number];
 

@@ -1,6 +1,6 @@
 // The twscope this page is of: another version brings another page, and whoever starts anew has a table of objects of its own.
 import { loadObjects } from './objects';
-import type { State } from './protocol';
+import { isSameObserver, type State } from './protocol';
 import type { Store } from './store';
 
 const AGAIN_MS = 1000;
@@ -25,7 +25,7 @@ export class Twin {
         if (before && before.version !== state.version) {
             this.isGone = true;
             if (this.store.isLive) location.reload();
-        } else if (before && (before.observer !== state.observer || before.started_ms !== state.started_ms)) {
+        } else if (before && !isSameObserver(before, state)) {
             this.load();
         }
         return this.isGone;
