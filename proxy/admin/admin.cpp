@@ -25,7 +25,7 @@ void show_page(Desk& /*desk*/, const Request& /*request*/, const Respond& respon
     respond({.content_type = std::string{asset.content_type},
              .body = std::string{asset.text},
              .content_policy = std::string{page_policy()},
-             .gzipped = &asset.gzipped});
+             .gzipped = asset.gzipped});
 }
 
 void show_state(Desk& desk, const Request& /*request*/, const Respond& respond) {
@@ -53,7 +53,7 @@ void show_keys(Desk& desk, const Request& /*request*/, const Respond& respond) {
 }
 
 void map(Desk& desk, const Request& request, const Respond& respond) {
-    show_map(desk.sources.api, request, respond);
+    show_map(desk.sources.api, desk.maps, request, respond);
 }
 
 void world(Desk& desk, const Request& request, const Respond& respond) {

@@ -60,6 +60,7 @@ struct Desk {
 
     Sources sources;
     std::optional<ImpairmentChange> impaired{}; ///< by the page, the last time
+    PackedMaps maps;
     Viewers viewers;
 };
 

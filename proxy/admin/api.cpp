@@ -1,7 +1,6 @@
 #include "proxy/admin/api.h"
 
 #include "map/game_layer.h"
-#include "proxy/admin/map_json.h"
 #include "proxy/admin/query.h"
 
 #include <algorithm>
@@ -25,7 +24,8 @@ constexpr std::size_t kMaxLimit = 10000;
 
 } // namespace
 
-void show_map(const ApiSources& sources, const Request& request, const Respond& respond) {
+void show_map(const ApiSources& sources, PackedMaps& packed, const Request& request,
+              const Respond& respond) {
     const auto session = number_in<std::uint32_t>(request.query, "session");
     if (!session) {
         return respond({.status = 400, .body = "say whose map, for example /api/map?session=1\n"});
@@ -36,6 +36,9 @@ void show_map(const ApiSources& sources, const Request& request, const Respond& 
     }
     if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
         return respond({.status = 404, .body = "that map is too large to be shown\n"});
+    }
+    if (request.takes_gzip) {
+        return respond({.content_type = kJson, .gzipped = packed.of(physics)});
     }
     respond({.content_type = kJson, .body = map_json(*physics)});
 }

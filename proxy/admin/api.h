@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/admin/http_server.h"
+#include "proxy/admin/map_json.h"
 #include "proxy/admin/viewers.h"
 #include "proxy/admin/wishes.h"
 
@@ -8,10 +9,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-
-namespace tw::map {
-class Physics;
-} // namespace tw::map
 
 namespace tw::admin {
 
@@ -25,7 +22,8 @@ struct ApiSources {
 };
 
 /// /api/map?session=N: its physics layers.
-void show_map(const ApiSources& sources, const Request& request, const Respond& respond);
+void show_map(const ApiSources& sources, PackedMaps& packed, const Request& request,
+              const Respond& respond);
 
 /// /api/world?session=N: its next snapshot, without `session` the next world of all sessions, as a line
 /// of records with all items.

@@ -22,6 +22,7 @@ std::string gzipped(std::string_view text) {
     stream.avail_out = static_cast<uInt>(out.size());
     deflate(&stream, Z_FINISH);
     out.resize(stream.total_out);
+    out.shrink_to_fit(); // some are kept
     deflateEnd(&stream);
     return out;
 }

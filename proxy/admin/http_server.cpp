@@ -136,6 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         Request request = request_from(parser_.get());
         request.way = way_;
         request.spare = spare_;
+        request.takes_gzip = gzip_;
         request.from = peer_name(stream_.socket(), way_);
         request.peer = peer_of(stream_.socket());
         request.upgrade = websocket::is_upgrade(parser_.get());

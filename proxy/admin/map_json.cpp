@@ -2,8 +2,10 @@
 
 #include "map/game_layer.h"
 #include "map/picture.h"
+#include "proxy/admin/gzip.h"
 #include "proxy/record/json.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +20,7 @@ namespace json = boost::json;
 
 namespace {
 
+constexpr std::size_t kMaxPacked = 8;
 constexpr std::array kLayers{map::Layer::game,    map::Layer::front,   map::Layer::tele,
                              map::Layer::speedup, map::Layer::switch_, map::Layer::tune};
 
@@ -112,6 +115,24 @@ std::string map_json(const map::Physics& physics) {
                                           {"layers", std::move(layers)},
                                           {"swatches", swatches_json()}}) +
            '\n';
+}
+
+std::shared_ptr<const std::string>
+PackedMaps::of(const std::shared_ptr<const map::Physics>& physics) {
+    std::erase_if(packed_, [](const Packed& packed) { return packed.physics.expired(); });
+    const auto found = std::ranges::find_if(
+        packed_, [&physics](const Packed& packed) { return packed.physics.lock() == physics; });
+    if (found != packed_.end()) {
+        std::rotate(found, found + 1, packed_.end());
+        return packed_.back().text;
+    }
+    if (packed_.size() == kMaxPacked) {
+        packed_.erase(packed_.begin());
+    }
+    return packed_
+        .emplace_back(
+            Packed{physics, std::make_shared<const std::string>(gzipped(map_json(*physics)))})
+        .text;
 }
 
 } // namespace tw::admin

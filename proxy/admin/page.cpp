@@ -22,7 +22,9 @@ constexpr std::string_view kStyle =
 static_assert(!kHtml.empty() && !kScript.empty() && !kStyle.empty());
 
 Asset asset(std::string_view content_type, std::string_view text) {
-    return {.content_type = content_type, .text = text, .gzipped = gzipped(text)};
+    return {.content_type = content_type,
+            .text = text,
+            .gzipped = std::make_shared<const std::string>(gzipped(text))};
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -9,7 +10,7 @@ namespace tw::admin {
 struct Asset {
     std::string_view content_type;
     std::string_view text;
-    std::string gzipped{};
+    std::shared_ptr<const std::string> gzipped{};
 };
 
 [[nodiscard]] const Asset& page_html();

@@ -41,7 +41,7 @@ struct RelayFacts {
     std::array<ServerFacts, relay::kMaxServers> servers{};
     std::atomic<std::uint32_t> num_servers{0};
     std::uint32_t threads = 0;
-    relay::Timestamp started = 0; ///< when the run began: observers may come and go
+    relay::Timestamp started = 0;   ///< when the run began: observers may come and go
     std::array<char, 256> tapped{}; ///< what a tap looks at, ending with 0; empty: it is a relay
     relay::Impairment impairment{}; ///< as it is now
 };

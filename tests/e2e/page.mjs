@@ -481,11 +481,14 @@ test('a connection that died is said within seconds; another version, or a token
     line.version = null;
     await page.click('#live');
     await waitUntil('the page to begin anew', () => begun === 1, WAIT_MS);
+    await page.waitForFunction(() => window.twscope);
     await seesAll(page, 1);
 
     const token = 'brought-later';
     await inPage(page, (value) => { location.hash = `#token=${value}`; }, token);
-    await waitUntil('the page to begin anew with the token', async () => await inPage(page, () => sessionStorage.getItem('twscope-token')).catch(() => '') === token, WAIT_MS);
+    await waitUntil('the page to begin anew with the token', () => begun === 2, WAIT_MS);
+    await page.waitForFunction(() => window.twscope);
+    assert.equal(await inPage(page, () => sessionStorage.getItem('twscope-token')), token);
     assert.equal(await inPage(page, () => location.hash), '');
     assert.equal(await end(game), 0);
 });

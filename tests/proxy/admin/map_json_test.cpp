@@ -3,13 +3,16 @@
 
 #include "map/game_layer.h"
 #include "map/picture.h"
+#include "proxy/admin/gzip.h"
 #include "proxy/admin/map_json.h"
 #include "proxy/admin/objects_json.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
@@ -52,6 +55,30 @@ TEST_CASE("a map's layers come as tiles, names and colours") {
     CHECK(swatches.size() == map::swatches().size());
     CHECK(swatches.at(1).at("label") == "solid");
     CHECK(swatches.at(1).at("color") == "#b08d57");
+}
+
+TEST_CASE("a map is packed once while it is in use, and the packed ones are few") {
+    admin::PackedMaps packed;
+    std::vector<std::shared_ptr<const map::Physics>> maps;
+    for (int i = 0; i < 9; ++i) {
+        maps.push_back(std::make_shared<const map::Physics>(small_map()));
+    }
+    const auto first = packed.of(maps[0]);
+    CHECK(*first == admin::gzipped(admin::map_json(*maps[0])));
+    for (int i = 1; i < 8; ++i) {
+        CHECK(packed.of(maps[static_cast<std::size_t>(i)]) != first);
+        CHECK(packed.of(maps[0]) == first);
+    }
+    const std::weak_ptr second = packed.of(maps[1]);
+    const std::weak_ptr third = packed.of(maps[2]);
+    CHECK(packed.of(maps[0]) == first);
+    CHECK(packed.of(maps[1]) == second.lock());
+    CHECK(packed.of(maps[8]) !=
+          nullptr); // in the place of the one that was not asked for the longest
+    CHECK(packed.of(maps[0]) == first);
+    maps[1].reset();
+    CHECK(packed.of(maps[2]) == third.lock());
+    CHECK(second.expired());
 }
 
 TEST_CASE("every object is told with its fields, in the order of their places") {
