@@ -47,6 +47,7 @@ void Connection::begin_seven(bool from_start) {
     *this = {};
     protocol_ = wire::Protocol::seven;
     form_ = TokenForm::seven;
+    guessed_seven_ = !from_start;
     established_ = true;
     for (VitalOrder& order : order_) {
         order.reset(from_start);
@@ -58,14 +59,17 @@ void Connection::begin_seven(bool from_start) {
 
 void Connection::forget() {
     const Handshake handshake = handshake_;
+    const auto granted = granted_;
     *this = {};
     handshake_ = handshake;
+    granted_ = granted;
 }
 
 ConnectionChange Connection::establish(bool from_start) {
     established_ = true;
     closed_ = false;
     fresh_ = from_start;
+    guessed_seven_ = false;
     protocol_ = wire::Protocol::six;
     stranger_.reset();
     unanswered_ = {};
@@ -81,12 +85,12 @@ ConnectionChange Connection::establish(bool from_start) {
 
 bool Connection::takes_accept(const wire::Control& control) const {
     const bool answered = handshake_.answered && handshake_.form == TokenForm::ddnet;
-    const bool running = established_ && !closed_ && form_ == TokenForm::ddnet;
+    const bool running = runs_with_token();
     if (!answered && !running) {
         return true; // there are no tokens, or nothing is known of them
     }
     return control.token && ((answered && control.token == handshake_.token) ||
-                             (running && control.token == token_));
+                             (running && control.token == token_) || control.token == granted_);
 }
 
 ConnectionChange Connection::on_control(wire::Direction direction, const wire::Packet& packet,
@@ -100,6 +104,9 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
     if (control.kind == wire::ControlKind::connectaccept && !c2s) {
         handshake_.answered = true;
         handshake_.token = control.token;
+        if (control.has_token_magic && control.token) {
+            granted_ = control.token;
+        }
         handshake_.form = packet.header_token       ? TokenForm::vanilla
                           : control.has_token_magic ? TokenForm::ddnet
                                                     : TokenForm::none;
@@ -112,9 +119,9 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
                          control.token == handshake_.token;
     // A DDNet server takes the right ACCEPT at any time: it starts the connection anew, whether or
     // not a CONNECT came before (CNetServer::OnConnCtrlMsg).
-    const bool repeats =
-        established_ && !closed_ && form_ == TokenForm::ddnet && control.token == token_;
-    if (!answers && (!repeats || fresh_)) {
+    const bool repeats = runs_with_token() && control.token == token_;
+    const bool granted = !runs_with_token() && control.token == granted_;
+    if (!answers && !granted && (!repeats || fresh_)) {
         return ConnectionChange::none;
     }
     form_ = TokenForm::ddnet;
@@ -140,7 +147,9 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
                                        std::span<const std::byte> rest, const wire::Chunk* first,
                                        bool whole) {
     fresh_ = false;
-    if (handshake_.answered && handshake_.form == TokenForm::none && !packet.header_token) {
+    // A server of DDNet answers a CONNECT without a token as long as none with one is accepted.
+    if (handshake_.answered && handshake_.form == TokenForm::none && !packet.header_token &&
+        !runs_with_token()) {
         // Without a token the first vital chunk of the new connection is all there is to go by.
         const bool starts = first != nullptr && first->vital && first->sequence == 1;
         if (!established_ || (starts && packet.ack == 0)) {

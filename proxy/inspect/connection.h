@@ -60,9 +60,11 @@ class Connection {
     [[nodiscard]] wire::Protocol protocol() const { return protocol_; }
 
     /// What the next datagram is most likely of: who hopped from 0.7 to a 0.6 without tokens shows
-    /// it by the handshake alone.
+    /// it by the handshake alone, and a server that answers one has no 0.7 there that was only
+    /// concluded from what passed.
     [[nodiscard]] wire::Protocol expected() const {
-        return closed_ && handshake_.answered ? wire::Protocol::unknown : protocol_;
+        return (closed_ || guessed_seven_) && handshake_.answered ? wire::Protocol::unknown
+                                                                  : protocol_;
     }
 
     /// As records name it; empty while nothing is known.
@@ -72,7 +74,10 @@ class Connection {
     void begin_seven(bool from_start);
 
     /// The connection is over; what is under way still belongs to it.
-    void close() { closed_ = true; }
+    void close() {
+        closed_ = true;
+        granted_.reset();
+    }
 
     /// Nothing is under way any more: whatever comes now belongs to no connection that is known.
     void forget();
@@ -102,6 +107,11 @@ class Connection {
         int datagrams = 0; ///< that agree on it
     };
 
+    /// A connection with DDNet's token is there.
+    [[nodiscard]] bool runs_with_token() const {
+        return established_ && !closed_ && form_ == TokenForm::ddnet;
+    }
+
     ConnectionChange establish(bool from_start);
     /// Whether the client has said the same for so long that it has to be a recording of one
     /// direction.
@@ -111,11 +121,15 @@ class Connection {
 
     bool established_ = false;
     bool closed_ = false;
-    bool fresh_ = false; ///< no chunk passed since the handshake
+    bool fresh_ = false;         ///< no chunk passed since the handshake
+    bool guessed_seven_ = false; ///< of 0.7, whose handshake passed unseen
     wire::Protocol protocol_ = wire::Protocol::unknown;
     TokenForm form_ = TokenForm::unknown;
     std::optional<wire::Token> token_;
     Handshake handshake_;
+    /// DDNet's token as the server said it last, whatever it answered since: an ACCEPT with it begins
+    /// a connection.
+    std::optional<wire::Token> granted_;
     Unanswered unanswered_;
     /// A token other than the connection's, and the direction it was seen in: seen in both, it is
     /// that of a connection whose handshake we missed.

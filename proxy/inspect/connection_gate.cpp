@@ -11,14 +11,15 @@ namespace {
 
 /// Tokenless, the first packet of the server, with a map change and empty snapshots together; in
 /// DDNet 14.0 to 16.7 damaged, but always six vital chunks.
+constexpr unsigned kPreludeChunks = 6; // DDNet's; vanilla has fewer
+
 bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
     if (chunks.empty() || !chunks.front().vital || chunks.front().sequence != 1) {
         return false;
     }
-    constexpr std::size_t kDdnetChunks = 6;
     const bool all_vital = std::all_of(chunks.begin(), chunks.end(),
                                        [](const wire::Chunk& chunk) { return chunk.vital; });
-    if (all_vital && chunks.size() == kDdnetChunks) {
+    if (all_vital && chunks.size() == kPreludeChunks) {
         return true;
     }
     return std::any_of(chunks.begin(), chunks.end(), [](const wire::Chunk& chunk) {
@@ -270,6 +271,7 @@ std::string_view ConnectionGate::protocol_name() const {
 
 void ConnectionGate::close(record::Timestamp time) {
     connection_.close();
+    seven_.settle();
     closed_at_ = time;
 }
 
@@ -340,15 +342,25 @@ bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chun
                                .bytes = chunks.rest,
                                .secrecy = secrecy_of_undecoded(chunks.rest, wire::kTokenSize)});
     }
-    connection_.order(wire::opposite(reporter.direction())).acknowledged(packet.ack);
+    const wire::Direction sender = wire::opposite(reporter.direction());
+    if (connection_.order(sender).acknowledged(packet.ack) && sender == wire::Direction::s2c) {
+        missed_chunks_ = true;
+    }
+    if (reporter.direction() == wire::Direction::c2s) {
+        seven_.settle();
+    }
     if (packet.resend) {
         ++reporter.direction_stats().resend_requests;
     }
     return true;
 }
 
-bool ConnectionGate::is_server_prelude(const PacketChunks& chunks, Reporter& reporter) {
-    if (!looks_like_prelude(chunks.chunks)) {
+bool ConnectionGate::is_prelude(const PacketChunks& chunks, Reporter& reporter) {
+    // Sequences begin again with 1 after 1023 chunks. A copy of the prelude that comes late is one.
+    const bool possible = reporter.direction() == wire::Direction::s2c && !with_token() &&
+                          connection_.form() != TokenForm::seven &&
+                          connection_.order(wire::Direction::s2c).taken() <= kPreludeChunks;
+    if (!possible || !looks_like_prelude(chunks.chunks)) {
         return false;
     }
     reporter.finding_once({.id = record::FindingId::session_antispoof});

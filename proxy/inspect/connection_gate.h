@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace tw::inspect {
 
@@ -108,10 +109,10 @@ class ConnectionGate {
                               Reporter& reporter);
 
     /// Whether they are an anti-spoof prelude.
-    [[nodiscard]] bool is_prelude(const PacketChunks& chunks, Reporter& reporter) const {
-        return !with_token() && connection_.form() != TokenForm::seven &&
-               reporter.direction() == wire::Direction::s2c && is_server_prelude(chunks, reporter);
-    }
+    [[nodiscard]] bool is_prelude(const PacketChunks& chunks, Reporter& reporter);
+
+    /// Whether the client has vital chunks that did not pass by, since this was asked last.
+    [[nodiscard]] bool missed_chunks() { return std::exchange(missed_chunks_, false); }
 
     /// A chunk of an accepted packet. `next`: it is to be processed, vital or not.
     [[nodiscard]] wire::VitalClass take(const wire::Chunk& chunk, Reporter& reporter) {
@@ -164,12 +165,12 @@ class ConnectionGate {
     [[nodiscard]] bool take_ack(wire::Direction direction, std::uint16_t ack);
     void report(Refusal refusal, Reporter& reporter);
 
-    [[nodiscard]] static bool is_server_prelude(const PacketChunks& chunks, Reporter& reporter);
     [[nodiscard]] wire::VitalClass take_vital(const wire::Chunk& chunk, Reporter& reporter);
 
     Connection connection_;
     SevenHandshake seven_;
     record::Timestamp closed_at_ = 0;
+    bool missed_chunks_ = false;
     std::optional<std::int32_t> client_version_;
     ServerProgram server_;
     std::bitset<static_cast<std::size_t>(Refusal::count)> reported_; ///< of this connection

@@ -73,6 +73,10 @@ void leave_out_bulk(const MessageAtHand& message, const MapTracker& maps,
     }
 }
 
+auto find_odd(const wire::DecodedFields& fields) {
+    return std::ranges::find_if(fields.values, &wire::FieldValue::out_of_range);
+}
+
 void report_warnings(const MessageAtHand& message, const wire::DecodedFields& fields,
                      Reporter& reporter) {
     const wire::Chunk& chunk = message.chunk;
@@ -95,9 +99,7 @@ void report_warnings(const MessageAtHand& message, const wire::DecodedFields& fi
                                .bytes = fields.trailing,
                                .secrecy = secrecy_of(head)});
     }
-    const auto odd = std::find_if(fields.values.begin(), fields.values.end(),
-                                  [](const wire::FieldValue& value) { return value.out_of_range; });
-    if (odd != fields.values.end()) {
+    if (const auto odd = find_odd(fields); odd != fields.values.end()) {
         reporter.finding_once({.id = record::FindingId::message_out_of_range,
                                .offset = body + odd->offset,
                                .value = odd->integer,
@@ -160,7 +162,7 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     reporter.emit(record);
 }
 
-void MessageReporter::report(const MessageAtHand& message, const MapTracker& maps,
+void MessageReporter::report(MessageAtHand& message, const MapTracker& maps,
                              wire::DecodedFields& fields, Reporter& reporter) {
     if (message.head.spec == nullptr) {
         report_raw(message, reporter);
@@ -229,11 +231,12 @@ void MessageReporter::report_unknown(const MessageAtHand& message, Reporter& rep
     }
 }
 
-void MessageReporter::report_known(const MessageAtHand& message, const MapTracker& maps,
+void MessageReporter::report_known(MessageAtHand& message, const MapTracker& maps,
                                    wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHead& head = message.head;
     wire::decode_fields(*head.spec, head.body, fields);
+    message.is_taken = !fields.error && find_odd(fields) == fields.values.end();
     if (!message.tracked) {
         const std::size_t trailing = fields.error ? 0 : fields.trailing.size();
         observers_->notify(&Observer::on_fields, head.body.size() - trailing);

@@ -18,6 +18,7 @@ struct MessageAtHand {
     bool prelude = false;  ///< of an anti-spoof prelude: shown, nothing follows from it
     bool expected = false; ///< known, from the side that sends it, of the right kind
     bool tracked = false;  ///< a snapshot that the tracker reads
+    bool is_taken = true;  ///< its receiver takes it: no field is missing or out of range
 };
 
 /// Makes records of messages, and findings of what is odd about them.
@@ -27,7 +28,7 @@ class MessageReporter {
     MessageReporter(bool records, const Observers& observers)
         : records_{records}, observers_{&observers} {}
 
-    void report(const MessageAtHand& message, const MapTracker& maps, wire::DecodedFields& fields,
+    void report(MessageAtHand& message, const MapTracker& maps, wire::DecodedFields& fields,
                 Reporter& reporter);
     /// A chunk whose message id cannot be read.
     static void report_invalid(const wire::Chunk& chunk, const wire::WireError& error,
@@ -44,8 +45,8 @@ class MessageReporter {
     void report_raw(const MessageAtHand& message, Reporter& reporter) const;
     void report_unknown(const MessageAtHand& message, Reporter& reporter);
     static void report_unexpected(const MessageAtHand& message, Reporter& reporter);
-    void report_known(const MessageAtHand& message, const MapTracker& maps,
-                      wire::DecodedFields& fields, Reporter& reporter) const;
+    void report_known(MessageAtHand& message, const MapTracker& maps, wire::DecodedFields& fields,
+                      Reporter& reporter) const;
 
     bool records_;
     const Observers* observers_;

@@ -214,7 +214,7 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
         head->spec != nullptr &&
         (is_of_demos(*head->spec) ||
          wire::is_expected(*head->spec, head->system, wire::Direction::s2c, chunk.vital));
-    const MessageAtHand message{.chunk = chunk, .head = *head, .expected = expected};
+    MessageAtHand message{.chunk = chunk, .head = *head, .expected = expected};
     messages_.report(message, maps_, fields, reporter_);
 }
 

@@ -160,6 +160,9 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
     observers_->notify(&Observer::on_chunks, AcceptedChunks{.with_token = gate_.with_token(),
                                                             .damaged = chunks.error.has_value()});
     const bool prelude = gate_.is_prelude(chunks, reporter_);
+    if (gate_.missed_chunks()) {
+        maps_.on_gap();
+    }
     for (const wire::Chunk& chunk : chunks.chunks) {
         const auto head = wire::decode_message_head(chunk.payload, packet.dialect);
         const wire::VitalClass taken = gate_.take(chunk, reporter_);
@@ -187,7 +190,7 @@ void Session::on_message(MessageAtHand& message, bool compressed, Workspace& wor
     message.expected =
         head.spec != nullptr &&
         wire::is_expected(*head.spec, head.system, reporter_.direction(), message.chunk.vital);
-    message.tracked = snapshot && message.expected && !message.chunk.vital && !message.prelude;
+    message.tracked = snapshot && message.expected && !message.prelude;
     // The message first, then what follows from it.
     messages_.report(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
@@ -200,7 +203,7 @@ void Session::on_message(MessageAtHand& message, bool compressed, Workspace& wor
                 gate_.server().on_snapshot(*newest, snapshots_.types());
             }
         }
-    } else if (message.expected && !message.prelude) {
+    } else if (message.expected && !message.prelude && (head.system || message.is_taken)) {
         act_on(head);
     }
 }
@@ -282,6 +285,9 @@ void Session::act_on_client(const wire::MessageHead& head) {
                                 reporter_);
             inputs_.on_input(*input, reporter_);
         }
+        break;
+    case MessageId::enter_game:
+        snapshots_.enter_game(reporter_);
         break;
     case MessageId::client_version:
         if (const auto version = wire::decode_client_version(head.body)) {

@@ -1,6 +1,7 @@
 #include "proxy/inspect/seven_handshake.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tw::inspect {
 
@@ -12,6 +13,8 @@ using wire::Token;
 
 /// Packets that must agree before an unseen handshake is believed in.
 constexpr int kEnough = 2;
+/// The same, where only the client is heard: a server in play answers its first ones.
+constexpr int kOneSided = 100;
 
 /// DDNet's servers write their token once more behind an ACCEPT, since 18.3 back to front.
 bool repeats(const std::optional<Token>& behind, const std::optional<Token>& token) {
@@ -46,21 +49,27 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
                (server_ == token || server_before_ == token)) {
         connect_ = token;
     } else if (!c2s && control.kind == ControlKind::accept && connect_ && client_ == token) {
-        tokens_ = {connect_, client_};
-        ddnet_ = repeats(control.token, connect_);
-        connect_.reset(); // ACCEPT may come again; it changes nothing then
-        fitting_ = 0;
+        const Tokens agreed{std::exchange(connect_, std::nullopt), client_};
+        if (fresh_ && tokens_ == agreed) {
+            return SevenChange::none; // both repeat themselves until the client's first chunks
+        }
+        tokens_ = agreed;
+        fresh_ = true;
+        ddnet_ = repeats(control.token, tokens_[wire::index_of(Direction::c2s)]);
+        fitting_ = {};
         strange_ = {};
         return SevenChange::established;
     }
     return SevenChange::none;
 }
 
+// Anybody can send a server anything. That there is a connection, the server says.
 SevenChange SevenHandshake::on_fitting(Direction direction, Token token) {
-    auto& known = tokens_[wire::index_of(direction)];
-    fitting_ = known && *known != token ? 1 : fitting_ + 1;
-    known = token;
-    return fitting_ >= kEnough ? SevenChange::midway : SevenChange::none;
+    const std::size_t at = wire::index_of(direction);
+    fitting_[at] = tokens_[at] == token ? fitting_[at] + 1 : 1;
+    tokens_[at] = token;
+    const int enough = direction == Direction::s2c ? kEnough : kOneSided;
+    return fitting_[at] >= enough ? SevenChange::midway : SevenChange::none;
 }
 
 SevenChange SevenHandshake::on_stranger(Direction direction, Token token) {

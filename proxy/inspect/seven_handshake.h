@@ -35,6 +35,10 @@ class SevenHandshake {
     /// so, and a client that gives up may not know the server's token.
     [[nodiscard]] bool refuses(wire::Direction direction, const wire::Packet& packet) const;
 
+    /// The server took chunks of the connection at hand, or it is over: the same handshake begins
+    /// another one now.
+    void settle() { fresh_ = false; }
+
     /// The server that accepted is one of DDNet: it puts its token behind the ACCEPT.
     [[nodiscard]] bool accepted_by_ddnet() const { return ddnet_; }
 
@@ -52,7 +56,8 @@ class SevenHandshake {
     bool ddnet_ = false;
     /// The tokens of the connection at hand, by the direction of the packets that carry them.
     Tokens tokens_;
-    int fitting_ = 0;
+    std::array<int, 2> fitting_{}; ///< packets in a row that fit, with one token
+    bool fresh_ = false;           ///< the server has no chunks of the connection at hand
     /// Tokens that are not the connection's, and how often they came in a row.
     Tokens strangers_;
     std::array<int, 2> strange_{};

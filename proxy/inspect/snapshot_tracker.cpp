@@ -306,7 +306,7 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
         ++reporter.stats.unknown_base;
         lost_[num_lost_++ % lost_.size()] = finding.tick;
         if (first) {
-            reporter.finding_once(finding);
+            reporter.finding(finding);
         } else {
             reporter.count(finding.id);
         }
@@ -341,11 +341,22 @@ void SnapshotTracker::on_input(const ClientView::Input& input, Reporter& reporte
 
 void SnapshotTracker::change_map(Reporter& reporter) {
     constexpr record::Timestamp kUnderWay = 1'000'000'000;
+    constexpr record::Timestamp kLoading = 10'000'000'000;
     if (const auto newest = history_.newest()) {
-        old_map_ = OldMap{.newest = *newest, .until = reporter.head().time + kUnderWay};
+        const record::Timestamp now = reporter.head().time;
+        old_map_ =
+            OldMap{.newest = *newest, .at_least_until = now + kUnderWay, .until = now + kLoading};
     }
     restart(reporter);
     roster_.clear();
+}
+
+// Any client can say so at any time: then it is as if it had loaded the map at once.
+void SnapshotTracker::enter_game(const Reporter& reporter) {
+    if (old_map_) {
+        old_map_->until =
+            std::min(old_map_->until, std::max(reporter.head().time, old_map_->at_least_until));
+    }
 }
 
 void SnapshotTracker::restart(Reporter& reporter) {

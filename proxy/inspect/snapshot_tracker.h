@@ -66,6 +66,8 @@ class SnapshotTracker {
     /// Map change: ticks and items start again, type numbers stay. What is under way of the old map
     /// is known for what it is for a while.
     void change_map(Reporter& reporter);
+    /// The client has loaded the map that it was told to.
+    void enter_game(const Reporter& reporter);
     /// The connection is over.
     void restart(Reporter& reporter);
     /// New connection: everything starts again.
@@ -111,8 +113,11 @@ class SnapshotTracker {
 
   private:
     /// The map before: its newest tick, and when it went.
+    /// What may still come of it: until the client enters the game on the new one, but not as soon as
+    /// that where it does so at once.
     struct OldMap {
         snapshot::Tick newest = 0;
+        record::Timestamp at_least_until = 0;
         record::Timestamp until = 0;
     };
 

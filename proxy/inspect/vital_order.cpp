@@ -11,32 +11,37 @@ wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
         }
         synced_ = true;
         last_ = sequence;
+        ++taken_;
         return wire::VitalClass::next;
     }
     const wire::VitalClass what = wire::classify_sequence(last_, sequence);
     if (what == wire::VitalClass::next) {
         last_ = sequence;
         gap_ = false;
+        ++taken_;
     } else if (what == wire::VitalClass::gap) {
         gap_ = true;
     }
     return what;
 }
 
-void VitalOrder::acknowledged(std::uint16_t ack) {
+bool VitalOrder::acknowledged(std::uint16_t ack) {
     if (!synced_) {
         acknowledged_ = ack;
-        return;
+        return false;
     }
     const unsigned ahead = (static_cast<unsigned>(ack) - last_) % wire::kSequenceModulus;
     if (gap_ && ahead != 0 && ahead < wire::kSequenceModulus / 2) {
         last_ = ack;
         gap_ = false;
+        return true;
     }
+    return false;
 }
 
 void VitalOrder::reset(bool synced) {
     last_ = 0;
+    taken_ = 0;
     acknowledged_.reset();
     synced_ = synced;
     gap_ = false;

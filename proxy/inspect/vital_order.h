@@ -17,9 +17,12 @@ class VitalOrder {
     /// A chunk was dropped because one before it is missing, which has not come since.
     [[nodiscard]] bool waiting() const { return gap_; }
 
+    /// Chunks taken since it began, or since nothing was known.
+    [[nodiscard]] unsigned taken() const { return taken_; }
+
     /// The receiver says what it has. Where we wait behind a gap that it does not have, chunks
-    /// passed unseen, and waiting for a resend would be for ever.
-    void acknowledged(std::uint16_t ack);
+    /// passed unseen, and waiting for a resend would be for ever. True: some passed unseen.
+    bool acknowledged(std::uint16_t ack);
     /// `synced`: the connection was seen from its start, so the first sequence is 1.
     void reset(bool synced);
 
@@ -27,6 +30,7 @@ class VitalOrder {
     std::uint16_t last_ = 0;
     /// Joined midway: what the receiver said it has. Who resends everything is not old for that.
     std::optional<std::uint16_t> acknowledged_;
+    unsigned taken_ = 0;
     bool synced_ = false;
     bool gap_ = false; ///< a chunk was dropped because one before it is missing
 };

@@ -131,6 +131,10 @@ Control decode_seven_control(const Packet& packet) {
 }
 
 bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
+    constexpr std::uint32_t kSixFlags = 0xC0; // compression and resend of 0.6
+    if (datagram.empty() || (byte_at(datagram, 0) & kSixFlags) != 0) {
+        return false;
+    }
     const auto packet = decode_seven(datagram, scratch);
     if (!packet || packet->kind != PacketKind::chunks || packet->num_chunks == 0) {
         return false;
