@@ -83,6 +83,35 @@ TEST_CASE("an anti-spoof prelude is reported once and disturbs nothing") {
     }
 }
 
+TEST_CASE("a prelude that comes twice is one, and what begins with sequence 1 later on is none") {
+    SessionScript script;
+    script.join_vanilla();
+    const Bytes prelude = script.pack(tw::wire::Direction::s2c, vanilla_prelude());
+    script.feed(tw::wire::Direction::s2c, prelude);
+    script.feed(tw::wire::Direction::s2c, prelude);
+    script.enter("real");
+    script.snap(2, kNoBase, kItems);
+    while (script.next_sequence(tw::wire::Direction::s2c) != 1) {
+        script.tell(tw::wire::Direction::s2c, message("rcon_line").string("x"));
+    }
+    script.tell(tw::wire::Direction::s2c,
+                {vital(message("rcon_line").string("x")), plain(snap_empty(4, 2))});
+    script.tell(tw::wire::Direction::s2c, {plain(snap_empty(6, 4))});
+    CHECK(script.log().lines({"map", "snapshot"}) == Lines{"map real none", "snapshot 2<--1 ok 1",
+                                                           "snapshot 4<-2 ok 1",
+                                                           "snapshot 6<-4 ok 1"});
+    CHECK(script.log().count_of("session.antispoof") == 1);
+
+    // The next time round a packet has six vital chunks, as DDNet's prelude has.
+    while (script.next_sequence(tw::wire::Direction::s2c) != 1) {
+        script.tell(tw::wire::Direction::s2c, message("rcon_line").string("x"));
+    }
+    std::vector<Piece> six(5, vital(message("rcon_line").string("x")));
+    six.push_back(vital(map_change("next")));
+    script.tell(tw::wire::Direction::s2c, six);
+    CHECK(script.log().lines({"map"}) == Lines{"map real none", "map next none"});
+}
+
 TEST_CASE("a prelude is none with DDNet's token or in the middle of a session") {
     SessionScript token;
     token.join_ddnet();

@@ -258,6 +258,43 @@ TEST_CASE("ticks restart with the map, and leftovers of the old one stay out") {
     CHECK(script.stats().map_changes == 2);
 }
 
+TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
+    constexpr tw::record::Timestamp kSecond = 1'000'000'000;
+    SessionScript script;
+    script.join_vanilla();
+    script.enter();
+    script.snap(50000, kNoBase, kItems);
+    script.tell(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.pause(5 * kSecond);
+    script.tell(kS2c, {plain(snap_between(50002, kNoBase, {}, kItems))});
+    script.tell(kC2s, message("ready"));
+    script.tell(kC2s, message("enter_game"));
+    script.log().clear();
+    script.snap(10, kNoBase, kItems);
+    script.snap(12, 10, kItems);
+    script.snap(14, 12, kItems);
+    CHECK(script.log().lines({"snapshot", "finding"}) ==
+          Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2", "snapshot 14<-12 ok 2"});
+    CHECK(script.log().count_of("snapshot.leftover") == 0); // cleared; it was one before
+    // Who has entered the game is shown the new map, whatever its ticks are.
+    script.tell(kS2c, message("map_change").string("dm3").number(1).number(100));
+    script.pause(5 * kSecond);
+    script.tell(kC2s, message("enter_game"));
+    script.log().clear();
+    script.snap(60, kNoBase, kItems);
+    CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 60<--1 ok 2"});
+}
+
+TEST_CASE("a snapshot that the server made sure of is one") {
+    SessionScript script;
+    script.join_vanilla();
+    script.enter();
+    script.tell(kS2c, {vital(snap_between(20, kNoBase, {}, kItems))});
+    script.tell(kS2c, {plain(snap_empty(22, 20))});
+    CHECK(script.log().lines({"snapshot"}) ==
+          Lines{"snapshot 20<--1 ok 2", "snapshot 22<-20 ok 2"});
+}
+
 TEST_CASE("CLOSE ends a session with its reason, once") {
     struct Row {
         std::string_view name;
@@ -379,6 +416,48 @@ TEST_CASE("0.6 and 0.7 take turns on one pair of addresses") {
     script.join_seven(); // the server did not see the close
     CHECK(script.log().lines({"session"}) ==
           Lines{"session close reconnected", "session established 0.7"});
+}
+
+TEST_CASE("packets of 0.7 that a client makes up hide no connection of 0.6") {
+    const Bytes enter_game{std::byte{0}, std::byte{1}, std::byte{0x35}};
+    const Bytes chunk = tw::wire::encode_packet({.num_chunks = 1,
+                                                 .chunks = enter_game,
+                                                 .header_token = kOtherToken,
+                                                 .dialect = tw::wire::Dialect::seven});
+    for (const int copies : {2, 300}) { // so many are taken for a recording of one direction
+        CAPTURE(copies);
+        SessionScript script;
+        for (int i = 0; i < copies; ++i) {
+            script.feed(kC2s, chunk);
+        }
+        script.join_vanilla();
+        check_plays(script);
+        CHECK(script.log().lines({"session"}).back() == "session established 0.6");
+    }
+}
+
+TEST_CASE("whatever a server of DDNet answers besides, its token counts") {
+    SessionScript script;
+    script.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
+    script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
+    script.control(kC2s, {.kind = ControlKind::connect});
+    script.control(kS2c, {.kind = ControlKind::connectaccept});
+    script.tell(kS2c, line("a first chunk without a token"));
+    script.control(kC2s, {.kind = ControlKind::accept, .token = SessionScript::kToken});
+    script.assume_ddnet();
+    check_plays(script);
+    CHECK(script.log().lines({"session"}).back() == "session established 0.6+ddnet");
+    // And once it is accepted, no connection without one takes its place.
+    script.control(kC2s, {.kind = ControlKind::connect});
+    script.control(kS2c, {.kind = ControlKind::connectaccept});
+    Bytes chunks;
+    tw::wire::append_chunk(chunks, true, 1, false, message("ready").bytes(),
+                           tw::wire::Dialect::six);
+    chunks.resize(chunks.size() + 4); // where a token would be
+    script.log().clear();
+    script.feed(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
+    script.snap(14, 12, kItems);
+    CHECK(script.log().lines({"session", "snapshot"}) == Lines{"snapshot 14<-12 ok 2"});
 }
 
 TEST_CASE("a packet of 0.7 without a handshake blinds nobody") {

@@ -31,6 +31,7 @@ struct Step {
 const Step kAsk{kC2s, ControlKind::token, wire::kTokenUnknown, kClient};
 const Step kAnswer{kS2c, ControlKind::token, kClient, kServer};
 const Step kConnect{kC2s, ControlKind::connect, kServer, kClient};
+const Step kToOther{kC2s, ControlKind::connect, kOther, kClient};
 const Step kAccept{kS2c, ControlKind::accept, kClient};
 
 SevenChange feed(SevenHandshake& handshake, const Step& step) {
@@ -72,15 +73,17 @@ TEST_CASE("a connection of 0.7 begins when both sides have shaken hands") {
         {"the server's token changes meanwhile",
          {kAsk, kAnswer, kAsk, other_answer, kConnect, kAccept},
          1},
-        {"connects again", {kAsk, kAnswer, kConnect, kAccept, kConnect, kAccept}, 2},
+        {"both repeat themselves", {kAsk, kAnswer, kConnect, kAccept, kConnect, kAccept}, 1},
+        {"connects anew",
+         {kAsk, kAnswer, kConnect, kAccept, kAsk, other_answer, kToOther, kAccept, kAsk, kAnswer,
+          kConnect, kAccept},
+         3},
         {"DDNet 16.4", {kAsk, kAnswer, kConnect, accept_again}, 1, true},
         {"DDNet 20.1.1", {kAsk, kAnswer, kConnect, accept_reversed}, 1, true},
         {"no CONNECT", {kAsk, kAnswer, kAccept}, 0},
         {"no answer", {kAsk, kConnect, kAccept}, 0},
         {"announcements alone", {kAsk, kAnswer, kAsk, kAnswer}, 0},
-        {"a CONNECT for another token",
-         {kAsk, kAnswer, {kC2s, ControlKind::connect, kOther, kClient}, kAccept},
-         0},
+        {"a CONNECT for another token", {kAsk, kAnswer, kToOther, kAccept}, 0},
         {"accepted for another client",
          {kAsk, kAnswer, kConnect, {kS2c, ControlKind::accept, kOther}},
          0},
@@ -121,6 +124,25 @@ TEST_CASE("two packets that agree are a connection joined midway, its other toke
     CHECK(handshake.token_fits(kS2c, packet_to(kOther)));
     CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
     CHECK_FALSE(handshake.token_fits(kC2s, packet_to(kOther)));
+}
+
+TEST_CASE("the same handshake begins another connection when the one before has begun to talk") {
+    SevenHandshake handshake;
+    for (const Step& step : {kAsk, kAnswer, kConnect, kAccept}) {
+        static_cast<void>(feed(handshake, step));
+    }
+    static_cast<void>(feed(handshake, kConnect));
+    handshake.settle();
+    CHECK(feed(handshake, kAccept) == SevenChange::established);
+}
+
+TEST_CASE("what only a client says is no connection, unless it goes on for long") {
+    SevenHandshake handshake;
+    for (int i = 0; i < 99; ++i) {
+        REQUIRE(handshake.on_fitting(kC2s, kServer) == SevenChange::none);
+    }
+    CHECK(handshake.on_fitting(kS2c, kClient) == SevenChange::none);
+    CHECK(handshake.on_fitting(kC2s, kServer) == SevenChange::midway);
 }
 
 TEST_CASE("strangers replace a connection when both sides agree on them, not before") {

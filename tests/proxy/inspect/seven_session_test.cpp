@@ -292,6 +292,11 @@ TEST_CASE("in 0.7 a player's name comes from the messages before a snapshot") {
     script.tell(kS2c, script.message_of("sv_client_drop").number(1).string("").number(0));
     script.snap(12, 10, kItems);
     script.tell(kS2c, client_info(script, 0, "bobby", true)); // DDNet renames so
+    script.tell(kS2c, MessageBuilder{script.message_of("sv_client_info")
+                                         .number(0)
+                                         .number(1)
+                                         .number(7)
+                                         .string("nobody")}); // cut: the client does not take it
     script.snap(14, 12, kItems);
     script.enter("dm2"); // all of it is told again
     script.snap(1, kNoBase, kItems);
