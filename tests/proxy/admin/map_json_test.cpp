@@ -60,6 +60,7 @@ TEST_CASE("a map's layers come as tiles, names and colours") {
 TEST_CASE("a map is packed once while it is in use, and the packed ones are few") {
     admin::PackedMaps packed;
     std::vector<std::shared_ptr<const map::Physics>> maps;
+    maps.reserve(9);
     for (int i = 0; i < 9; ++i) {
         maps.push_back(std::make_shared<const map::Physics>(small_map()));
     }

@@ -113,7 +113,7 @@ struct Page {
 /// A client that speaks WebSocket properly; what it says may be anything.
 struct Client {
     explicit Client(std::uint16_t port, bool small = false,
-                    asio::ip::address_v4 from = asio::ip::address_v4::loopback()) {
+                    const asio::ip::address_v4& from = asio::ip::address_v4::loopback()) {
         auto& lowest = beast::get_lowest_layer(socket);
         lowest.open(asio::ip::tcp::v4());
         if (small) { // the system keeps little for who does not read
@@ -304,7 +304,7 @@ TEST_CASE(
 TEST_CASE("one too many is refused, and room is made by who goes") {
     Page page;
     std::vector<std::unique_ptr<Client>> clients;
-    const auto come = [&](asio::ip::address_v4 from) {
+    const auto come = [&](const asio::ip::address_v4& from) {
         clients.push_back(std::make_unique<Client>(page.port(), false, from));
         clients.back()->hear("state"); // it is inside
     };

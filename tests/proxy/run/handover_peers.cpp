@@ -51,7 +51,7 @@ Running::Running(const std::vector<std::string>& names) {
     thread = std::thread{[this] { io.run(); }};
 }
 
-// NOLINTNEXTLINE(bugprone-exception-escape): where a join fails there is no way on
+// NOLINTNEXTLINE(bugprone-exception-escape)
 Running::~Running() {
     boost::asio::post(io, [this] {
         giver->stop();

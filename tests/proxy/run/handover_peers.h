@@ -33,6 +33,7 @@ class Running {
     Running() : Running{{""}} {}
 
     explicit Running(const std::vector<std::string>& names);
+    // NOLINTNEXTLINE(bugprone-exception-escape): where a join fails there is no way on
     ~Running();
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
