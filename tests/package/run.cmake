@@ -30,6 +30,22 @@ if(NOT output MATCHES "^map [0-9]+ x [0-9]+, snapshot of ${items} items with crc
     message(FATAL_ERROR "not expected: ${output}")
 endif()
 
+# What is read beside the program, where the tree has it: the pages, with all that they show and name. By DESTDIR, for
+# /etc stays /etc whatever the prefix.
+if(EXISTS ${here}/../../docs)
+    run(${CMAKE_COMMAND} -E env DESTDIR=${WORK}/files ${CMAKE_COMMAND} --install ${BUILD} --component files)
+    file(GLOB_RECURSE installed RELATIVE ${WORK}/files ${WORK}/files/*)
+    foreach(file docs/api.md docs/openapi.json docs/live-page.png)
+        if(NOT installed MATCHES "/twscope/${file}(;|$)")
+            message(FATAL_ERROR "${file} is not installed")
+        endif()
+    endforeach()
+endif()
+file(READ ${BUILD}/proxy/package/twscope.service unit)
+if(NOT unit MATCHES "^\\[Unit\\].*\nStartLimitIntervalSec=0\n.*\n\\[Service\\].*\nRestartSec=[1-9]")
+    message(FATAL_ERROR "the unit gives up: ${unit}")
+endif()
+
 # A component that does not exist is refused by name.
 file(WRITE ${WORK}/unknown/CMakeLists.txt
     "cmake_minimum_required(VERSION 3.25)\nproject(unknown LANGUAGES NONE)\nfind_package(twscope REQUIRED COMPONENTS moon)\n")
