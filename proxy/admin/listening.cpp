@@ -24,12 +24,24 @@ relay::UniqueFd open_socket(int family) {
     return relay::UniqueFd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
-std::string last_error() {
-    return std::generic_category().message(errno);
-}
-
 [[noreturn]] void refuse(const std::string& where, const std::string& why) {
     throw ListenError{"cannot listen on " + where + ": " + why};
+}
+
+/// By errno. `can_go`: what is in the way may go by itself.
+[[noreturn]] void refuse(const std::string& where, bool can_go = true) {
+    const int error = errno;
+    if (can_go && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
+        throw ListenLaterError{"cannot listen on " + where + ": " +
+                               std::generic_category().message(error)};
+    }
+    refuse(where, std::generic_category().message(error));
+}
+
+bool is_socket(const std::string& path) {
+    struct stat found {};
+
+    return ::lstat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode);
 }
 
 /// False: it is too long.
@@ -45,9 +57,7 @@ bool name_of(const std::string& path, sockaddr_un& name) {
 
 /// Removes a socket that a process has left behind; one that is served, and any other file, stay.
 void make_room(const std::string& path, const sockaddr_un& name) {
-    struct stat found {};
-
-    if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) {
+    if (!is_socket(path)) {
         return;
     }
     const relay::UniqueFd probe = open_socket(AF_UNIX);
@@ -83,7 +93,10 @@ void Listening::listen_on_path() {
     if (::fchmod(socket_.get(), kOwnerOnly) != 0 ||
         ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 ||
         ::listen(socket_.get(), kBacklog) != 0) {
-        refuse(shown, last_error());
+        const int error = errno;
+        const bool can_go = is_socket(where_.path);
+        errno = error;
+        refuse(shown, can_go);
     }
 }
 
@@ -101,7 +114,7 @@ void Listening::listen_on_port() {
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         ::bind(socket_.get(), name.data(), static_cast<socklen_t>(name.size())) != 0 ||
         ::listen(socket_.get(), kBacklog) != 0) {
-        refuse(relay::to_string(name), last_error());
+        refuse(relay::to_string(name));
     }
     relay::SocketAddress bound{};
     socklen_t length = sizeof bound;

@@ -21,6 +21,12 @@ class ListenError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// What may be there later: the address, or a port or a socket that another one serves.
+class ListenLaterError : public ListenError {
+  public:
+    using ListenError::ListenError;
+};
+
 /// How a connection came.
 enum class Way : std::uint8_t {
     network,  ///< from anywhere
@@ -33,7 +39,7 @@ class Listening {
   public:
     /// Binds. A unix socket gets mode 0600; one that nobody serves any more makes room for it, and
     /// stays behind at our end.
-    /// Errors: throws ListenError.
+    /// Errors: throws ListenError, of what may come yet ListenLaterError.
     explicit Listening(HttpAddress where);
 
     /// The way of those who connect to it.

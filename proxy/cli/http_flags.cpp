@@ -1,6 +1,7 @@
 #include "proxy/cli/http_flags.h"
 
 #include "proxy/cli/settings.h"
+#include "proxy/relay/start_error.h"
 
 #include <algorithm>
 #include <cctype>
@@ -105,6 +106,8 @@ std::vector<admin::Listening> HttpFlags::listen() const {
         for (const admin::HttpAddress& each : where()) {
             listening.emplace_back(each);
         }
+    } catch (const admin::ListenLaterError& error) {
+        throw relay::NotYetError{fmt::format("--http: {}", error.what())};
     } catch (const admin::ListenError& error) {
         throw UsageError{fmt::format("--http: {}", error.what())};
     }

@@ -31,7 +31,7 @@ struct HttpFlags {
     /// Where the page is to be. Errors: UsageError.
     [[nodiscard]] std::vector<admin::HttpAddress> where() const;
 
-    /// Binds all of that. Errors: UsageError.
+    /// Binds all of that. Errors: relay::NotYetError for what may be there later; UsageError.
     [[nodiscard]] std::vector<admin::Listening> listen() const;
 
     [[nodiscard]] admin::AdminOptions options() const;

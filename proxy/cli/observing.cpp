@@ -3,6 +3,7 @@
 #include "proxy/cli/conclude.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/relay/start_error.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/report/story.h"
 #include "proxy/run/confinement.h"
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -94,6 +96,27 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
         spdlog::info("inspecting in process {}, confined by: {}", ::getpid(),
                      run::describe(confinement));
     }
+}
+
+/// False: that it cannot yet is said. An observer that follows one that was lost goes on without a page,
+/// and opens it later: inspecting and recording do not wait for it.
+bool open_page(run::ObserverOptions& options, const std::function<run::PageOptions()>& page,
+               std::uint32_t number) {
+    try {
+        options.page = page();
+    } catch (const relay::NotYetError& error) {
+        if (number == 1) {
+            fmt::print(stderr, "twscope: {}\n", error.what());
+            return false;
+        }
+        options.late_page = page;
+    } catch (const UsageError&) {
+        if (number == 1) {
+            throw;
+        }
+        options.late_page = page;
+    }
+    return true;
 }
 
 /// Looks until the relay has ended. Returns the exit code.
@@ -177,8 +200,8 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     };
     if (flags.http.on() && post.waits) {
         options.late_page = page;
-    } else if (flags.http.on()) {
-        options.page = page();
+    } else if (flags.http.on() && !open_page(options, page, number)) {
+        return kExitNotYet;
     }
     confine_observer(flags, number);
     run::ObserverRun run{std::move(options), std::move(post)};

@@ -65,6 +65,9 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
             std::chrono::duration<double>{flags.takeover ? 0 : flags.start_timeout});
     for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
         try {
+            if (!flags.takeover) { // else the page comes when who has its port is gone
+                std::ignore = flags.http.listen(); // the observer does, once it may
+            }
             return std::make_unique<run::RelayRun>(options);
         } catch (const relay::NotYetError& error) {
             const auto left = deadline - std::chrono::steady_clock::now();

@@ -133,15 +133,20 @@ void ObserverRun::open_page() {
     page_.emplace(*std::move(options_.page), std::move(parts));
 }
 
-/// Where the observer before this one had the port until now.
+/// Where another one, as the observer before this one, had the port until now.
 void ObserverRun::open_page_late() {
     constexpr std::chrono::milliseconds kPause{500};
+    if (!options_.late_page) {
+        return;
+    }
     try {
         options_.page = options_.late_page();
         open_page();
         page_->start();
     } catch (const std::exception& error) {
-        spdlog::error("the live page: {}; trying again", error.what());
+        if (std::exchange(page_trouble_, error.what()) != error.what()) {
+            spdlog::error("the live page: {}; trying again", error.what());
+        }
         page_timer_.expires_after(kPause);
         page_timer_.async_wait([this](const auto& again) {
             if (!again && !stopping_) {
@@ -171,9 +176,7 @@ void ObserverRun::look(const relay::UniqueFd& legacy) {
         worker->inherit(inherited_);
         worker->start();
     }
-    if (options_.late_page) {
-        open_page_late();
-    }
+    open_page_late();
 }
 
 ObserverResult ObserverRun::run() {
@@ -187,6 +190,8 @@ ObserverResult ObserverRun::run() {
     }
     if (page_) {
         page_->start();
+    } else if (!waits_) {
+        open_page_late();
     }
     running_ = shown_ = Stopwatch{};
     await_word();
@@ -300,10 +305,6 @@ void ObserverRun::show(bool last) {
         fmt::print(options_.console->file(), "{}\n", line);
     }
     std::fflush(options_.console->file());
-}
-
-sink::QueuedOutput* ObserverRun::queue() {
-    return records_ ? &records_->queue() : nullptr;
 }
 
 void ObserverRun::check_disk() {

@@ -71,7 +71,8 @@ struct ObserverOptions {
 
     [[nodiscard]] bool makes_worlds() const { return inspect && views != ViewChoice::sessions; }
 
-    /// Of one that waits: opens its page when it looks, with what may be thrown; none: there is none.
+    /// Opens the page while it runs already, of one that waits when it looks, with what may be thrown;
+    /// none: there is no such page.
     std::function<PageOptions()> late_page{};
 };
 
@@ -113,7 +114,9 @@ class ObserverRun {
     void make_worlds();
     void every_second(const boost::system::error_code& error);
     void show(bool last);
-    [[nodiscard]] sink::QueuedOutput* queue();
+
+    [[nodiscard]] sink::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
+
     void check_disk();
     void write_flight(std::uint32_t session);
     void stop();
@@ -145,6 +148,7 @@ class ObserverRun {
     boost::asio::posix::stream_descriptor words_{io_}; ///< the link's, to wait on
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer page_timer_{io_}; ///< when to try again to open the page
+    std::string page_trouble_;                  ///< why it is not open yet, as it was said
     Stopwatch running_;
     Stopwatch shown_;
     /// What is due at the same moment comes after all with no error, and must not wait again.

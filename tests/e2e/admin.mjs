@@ -4,7 +4,7 @@
 // Covers: proxy/cli/health_command.cpp, proxy/cli/http_flags.cpp
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
@@ -183,4 +183,22 @@ test('a token that is none, and a socket that cannot be: one line, exit code 2',
         assert.match(child.errors, /^[^\n]+\n$/);
         assert.match(child.errors, says);
     }
+});
+
+test('a page address that is not there yet is tried again for as long as --start-timeout says, then ends with exit code 4', async () => {
+    const folder = temporaryFolder();
+    const other = createServer();
+    const port = await freePort();
+    await new Promise((listening) => { other.listen(port, '127.0.0.1', listening); });
+    const start = (...args) => new Child('twscope', TWSCOPE,
+        ['proxy', '-s', '127.0.0.1:1', '-l', '127.0.0.1:0', '--http', String(port), '--state', folder, ...args]);
+    const refused = start();
+    await waitUntil('it to end', () => !refused.running, WAIT_MS);
+    assert.equal(refused.status, 4, refused.log);
+    assert.match(refused.errors, /^twscope: --http: cannot listen on 127\.0\.0\.1:\d+: Address already in use\n$/);
+    const patient = start('--start-timeout', '10');
+    await patient.waitFor(/trying again for 10 seconds/, WAIT_MS);
+    await new Promise((closed) => { other.close(closed); });
+    await patient.waitFor(/live page on port \d+/, WAIT_MS);
+    await patient.stop();
 });

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
@@ -83,6 +84,27 @@ test(`an observer that is killed ${KILLS} times is started again each time, and 
         const opened = records.filter((record) => record.type === 'session' && record.event === 'open').map(({ session }) => session);
         assert.equal(new Set(opened).size, opened.length);
     }));
+
+test('an observer that finds the port of its page taken looks and records all the same, and opens the page later', async () => {
+    const page = await freePort();
+    await withGame(async ({ proxy, bot }) => {
+        await proxy.child.waitFor(/live page on port \d+/, WAIT_MS);
+        process.kill(await observerOf(proxy), 'SIGKILL');
+        const other = createServer((socket) => socket.destroy());
+        const take = () => new Promise((resolve) => { other.once('error', () => setTimeout(() => resolve(take()), 1)).listen(page, '127.0.0.1', resolve); });
+        await take();
+        const { length } = proxy.child.errors;
+        await proxy.child.waitFor(/the live page: .*Address already in use; trying again/, WAIT_MS);
+        await plays(bot, 2 * SNAPSHOTS);
+        assert.doesNotMatch(proxy.child.errors.slice(length), /exit code 2/);
+        await new Promise((closed) => { other.close(closed); });
+        await waitUntil('the page to be there', async () => (await fetch(`http://127.0.0.1:${page}/healthz`).catch(() => ({}))).ok, WAIT_MS);
+        await bot.leave();
+        await proxy.drain();
+        const gap = proxy.records().findIndex(({ type, id, name }) => type === 'finding' && id === 'inspect.gap' && name === 'new_observer');
+        assert.ok(gap >= 0 && proxy.records().slice(gap).some(({ type }) => type === 'snapshot'), 'nothing was recorded');
+    }, { args: ['--http', String(page)] });
+});
 
 test('an observer that hangs is ended and started again', () =>
     withGame(async ({ proxy, bot }) => {

@@ -105,6 +105,29 @@ TEST_CASE("a unix socket that nobody serves is replaced; one in use, and any oth
     CHECK(std::filesystem::is_socket(path));
 }
 
+TEST_CASE("what may be there later is told apart from what is wrong") {
+    const Listening taken{{.address = "127.0.0.1"}};
+    const TemporaryFolder folder;
+    const Listening served{{.path = folder.file("page")}};
+    std::ofstream{folder.file("file")} << "mine";
+    CHECK_THROWS_AS(Listening({.address = "127.0.0.1", .port = taken.where().port}),
+                    ListenLaterError);
+    CHECK_THROWS_AS(Listening({.address = "192.0.2.1"}), ListenLaterError);
+    CHECK_THROWS_AS(Listening({.path = folder.file("page")}), ListenLaterError);
+    for (const HttpAddress& wrong :
+         {HttpAddress{.path = folder.file("file")}, HttpAddress{.path = folder.file("no/page")},
+          HttpAddress{.address = "nowhere"}}) {
+        try {
+            const Listening listening{wrong};
+            FAIL("it listens");
+        } catch (const ListenLaterError&) {
+            FAIL("it is to be tried again");
+        } catch (const ListenError&) {
+            CHECK(true);
+        }
+    }
+}
+
 TEST_CASE("where it cannot listen is said in one line") {
     const Listening taken{{.address = "127.0.0.1"}};
     const TemporaryFolder folder;
