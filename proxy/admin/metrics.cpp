@@ -197,13 +197,14 @@ void add_relay(Families& families, const State& state) {
                 &RelayState::kernel_dropped);
 }
 
-/// What only servers with names have.
+/// Of servers with names by those; of the only one without, just whether it answers.
 void add_servers(Families& out, const State& state) {
+    constexpr std::string_view kSilent = "server_silent";
+    constexpr std::string_view kSentence = "1 while the server answers none of its sessions.";
     if (state.servers.empty()) {
-        return;
+        return out.gauge(kSilent, kSentence, state.server_silent ? 1 : 0);
     }
-    auto& silent = out.add("server_silent", MetricType::Gauge,
-                           "1 while the server answers none of its sessions.");
+    auto& silent = out.add(kSilent, MetricType::Gauge, kSentence);
     for (const ServerState& server : state.servers) {
         ClientMetric metric;
         metric.label = {{.name = "server", .value = server.name}};

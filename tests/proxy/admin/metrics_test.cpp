@@ -54,6 +54,7 @@ TEST_CASE("servers with names have a label of their own, and nothing is counted 
     CHECK(value(R"(twscope_sessions{server="ctf"})") == 2);
     CHECK(value(R"(twscope_sessions{server="race"})") == 7);
     CHECK(value("twscope_sessions") == -1);
+    CHECK(value("twscope_server_silent") == -1);
     CHECK(value(R"(twscope_datagrams_total{server="ctf",direction="s2c",result="forwarded"})") ==
           100);
     CHECK(value(R"(twscope_forwarded_bytes_total{server="race",direction="s2c"})") == 0);
@@ -110,6 +111,7 @@ TEST_CASE("metrics say what was counted, in base units") {
         {"twscope_snapshot_interval_seconds_count", 2},
         {"twscope_start_time_seconds", 1'700'000'000.5},
         {"twscope_recording_failed", 1},
+        {"twscope_server_silent", 1},
         {"twscope_records_lost_total", 7},
     };
     const auto text = read(tw::test::sample_state());
