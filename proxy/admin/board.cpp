@@ -1,6 +1,7 @@
 #include "proxy/admin/board.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace tw::admin {
@@ -9,11 +10,8 @@ void View::merge(const View& other) {
     totals.merge(other.totals);
     sessions_open += other.sessions_open;
     sessions.insert(sessions.end(), other.sessions.begin(), other.sessions.end());
-    std::sort(sessions.begin(), sessions.end(),
-              [](const SessionView& a, const SessionView& b) { return a.number < b.number; });
-    if (sessions.size() > kMaxSessions) {
-        sessions.resize(kMaxSessions);
-    }
+    cut_sessions();
+    maps.insert(other.maps.begin(), other.maps.end());
     findings.insert(findings.end(), other.findings.begin(), other.findings.end());
     std::stable_sort(
         findings.begin(), findings.end(),
@@ -28,6 +26,15 @@ void View::merge(const View& other) {
     }
     for (const auto& [type, count] : other.items) {
         items[type] += count;
+    }
+}
+
+void View::cut_sessions() {
+    std::ranges::sort(sessions, {}, &SessionView::number);
+    if (sessions.size() > kMaxSessions) {
+        std::ranges::stable_partition(sessions, std::identity{}, &SessionView::connected);
+        sessions.resize(kMaxSessions);
+        std::ranges::sort(sessions, {}, &SessionView::number);
     }
 }
 

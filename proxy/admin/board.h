@@ -26,7 +26,8 @@ struct SessionView {
     std::optional<std::array<std::uint8_t, 32>> map_sha256{}; ///< nothing: the map is not here
     std::string name{};                                       ///< the player's; text of a peer
     std::string place{};                                      ///< "(50,32) air"
-    bool closed = false; ///< its peers said goodbye; it may come back until it idles out
+    bool connected = false; ///< a player is in the game, or was a moment ago
+    bool closed = false;    ///< its peers said goodbye; it may come back until it idles out
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};
@@ -65,20 +66,25 @@ struct ServerView {
 
 /// What one worker saw, or all of them together.
 struct View {
-    /// Sessions beyond this are only counted: nobody reads a longer table.
+    /// Sessions beyond this are only counted, those first that are not connected: nobody reads a longer
+    /// table.
     static constexpr std::size_t kMaxSessions = 128;
     /// The latest warnings and errors.
     static constexpr std::size_t kMaxFindings = 32;
 
     record::SessionStats totals{};
     std::size_t sessions_open = 0;
-    std::vector<SessionView> sessions{};
+    std::vector<SessionView> sessions{}; ///< by number
+    /// The maps of all that are open, however many; nothing: it is not here.
+    std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};
     std::deque<FindingLine> findings{}; ///< oldest first
     std::vector<Account> accounts{};
     std::map<std::string, ServerView, std::less<>> servers{};  ///< by name
     std::map<std::string, std::uint64_t, std::less<>> items{}; ///< in rebuilt snapshots, by type
 
     void merge(const View& other);
+    /// Leaves so many as a table may have, in order.
+    void cut_sessions();
 };
 
 /// What the workers show and the page reads. A worker never waits here: while somebody reads, it

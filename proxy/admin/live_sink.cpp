@@ -132,6 +132,7 @@ void LiveSink::fill(View& view, const inspect::Inspector& inspector) {
         add_session(view, number, stats);
     });
     std::erase_if(sessions_, [&](const auto& known) { return !open.contains(known.first); });
+    view.cut_sessions();
     count_players(view);
     for (std::size_t i = 0; i < items_.size(); ++i) {
         if (items_[i] != 0) {
@@ -157,12 +158,11 @@ void LiveSink::count_players(View& view) const {
 void LiveSink::add_session(View& view, std::uint32_t number,
                            const record::SessionStats& stats) const {
     ++view.sessions_open;
-    if (view.sessions.size() >= View::kMaxSessions) {
-        return;
-    }
     const auto known = sessions_.find(number);
     SessionView session = known == sessions_.end() ? SessionView{} : known->second.view;
     session.number = number;
+    session.connected = known != sessions_.end() && known->second.connected;
+    view.maps[number] = session.map_sha256;
     for (std::size_t i = 0; i < stats.directions.size(); ++i) {
         session.datagrams[i] = stats.directions[i].datagrams;
         session.bytes[i] = stats.directions[i].bytes;

@@ -120,6 +120,10 @@ void AdminRun::show_silence(relay::ServerIndex server,
 }
 
 admin::Sources AdminRun::sources() {
+    std::function<bool(std::uint32_t)> flight;
+    if (parts_.write_flight) {
+        flight = [this](std::uint32_t session) { return write_flight(session); };
+    }
     return {
         .state = [this] { return state(); },
         .live = [this] { return live(); },
@@ -127,7 +131,7 @@ admin::Sources AdminRun::sources() {
         .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
             return parts_.impairment->set(text).map([](const std::string&) {});
         },
-        .write_flight = parts_.write_flight,
+        .write_flight = std::move(flight),
         .recordings = recording_sources(),
         .explain = [this](std::uint32_t session,
                           std::int64_t tick) { return explain(session, tick); },
@@ -161,12 +165,18 @@ admin::RecordingSources AdminRun::recording_sources() {
 }
 
 std::shared_ptr<const map::Physics> AdminRun::map_of(std::uint32_t session) const {
-    const admin::View view = parts_.board->read();
-    const auto found = std::find_if(view.sessions.begin(), view.sessions.end(),
-                                    [session](const auto& each) { return each.number == session; });
-    return found == view.sessions.end() || !found->map_sha256
-               ? nullptr
-               : parts_.maps->physics_of(*found->map_sha256);
+    const auto maps = parts_.board->read().maps;
+    const auto found = maps.find(session);
+    return found == maps.end() || !found->second ? nullptr
+                                                 : parts_.maps->physics_of(*found->second);
+}
+
+bool AdminRun::write_flight(std::uint32_t session) const {
+    if (session != 0 && !parts_.board->read().maps.contains(session)) {
+        return false;
+    }
+    parts_.write_flight(session);
+    return true;
 }
 
 std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t tick) const {

@@ -91,6 +91,8 @@ class AdminRun {
     void add_servers(admin::State& state) const;
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
+    /// False: no such session is open.
+    [[nodiscard]] bool write_flight(std::uint32_t session) const;
     [[nodiscard]] admin::Sources sources();
     [[nodiscard]] admin::RecordingSources recording_sources();
     [[nodiscard]] std::shared_ptr<const map::Physics> map_of(std::uint32_t session) const;

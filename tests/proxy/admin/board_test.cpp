@@ -1,6 +1,9 @@
 #include "proxy/admin/board.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <optional>
 
 #include <doctest/doctest.h>
 
@@ -30,6 +33,31 @@ TEST_CASE("the views of all workers add up, sessions in order of appearance") {
     CHECK(all.sessions[2].number == 4);
     CHECK(all.items.at("character") == 7);
     CHECK(all.items.at("pickup") == 1);
+}
+
+TEST_CASE("a table that is too long keeps those who are connected, and the map of everyone") {
+    Board board{2};
+    View first;
+    View second;
+    constexpr auto kMost = static_cast<std::uint32_t>(View::kMaxSessions);
+    for (std::uint32_t i = 1; i <= kMost; ++i) {
+        first.sessions.push_back({.number = i, .connected = i % 2 == 0});
+        first.maps[i] = std::nullopt;
+        second.sessions.push_back({.number = kMost + i, .connected = i == kMost});
+        second.maps[kMost + i] = std::array<std::uint8_t, 32>{static_cast<std::uint8_t>(i)};
+    }
+    REQUIRE(board.try_publish(0, first));
+    REQUIRE(board.try_publish(1, second));
+    const View all = board.read();
+    REQUIRE(all.sessions.size() == kMost);
+    CHECK(all.sessions[0].number == 1);
+    CHECK(all.sessions.back().number == 2 * kMost);
+    CHECK(std::ranges::is_sorted(all.sessions, {}, &tw::admin::SessionView::number));
+    CHECK(std::ranges::count(all.sessions, true, &tw::admin::SessionView::connected) ==
+          kMost / 2 + 1);
+    CHECK(all.maps.size() == 2 * kMost);
+    CHECK_FALSE(all.maps.at(1).has_value());
+    CHECK(all.maps.at(2 * kMost)->front() == kMost);
 }
 
 TEST_CASE("what a worker publishes replaces what it published before") {

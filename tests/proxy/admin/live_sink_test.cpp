@@ -41,6 +41,10 @@ TEST_CASE("the page shows each session with its player and its own totals") {
     const admin::View view = watched.view();
     REQUIRE(view.sessions.size() == 4);
     CHECK(view.sessions_open == 4);
+    CHECK(view.maps.size() == 4);
+    CHECK(std::ranges::all_of(view.sessions, [&](const admin::SessionView& session) {
+        return view.maps.at(session.number) == session.map_sha256;
+    }));
     std::uint64_t snapshots = 0;
     std::set<std::string> names;
     for (const admin::SessionView& session : view.sessions) {
