@@ -125,7 +125,11 @@ void write_flight(Desk& desk, const Request& request, const Respond& respond) {
     if (!desk.sources.write_flight) {
         return respond({.status = kConflict, .body = "there is no flight recorder\n"});
     }
-    desk.sources.write_flight(*session);
+    if (!desk.sources.write_flight(*session)) {
+        return respond(
+            {.status = 404,
+             .body = "no such session is open; without session all that is kept is written\n"});
+    }
     respond({.body = "written\n"});
 }
 
@@ -190,7 +194,11 @@ Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sour
               Hosts{.handler = [this](const Request& request,
                                       const Respond& respond) { answer(request, respond); },
                     .upgrade = [this](const Request& request) { return upgrade(request); },
-                    .turn = [this] { return desk_.viewers.turn(); }}} {}
+                    .turn =
+                        [this] {
+                            desk_.viewers.keep_token(token_number_);
+                            return desk_.viewers.turn();
+                        }}} {}
 
 /// A page from elsewhere can open WebSockets to here and read what comes: only ours may.
 Upgrade Admin::upgrade(const Request& request) {
@@ -200,19 +208,28 @@ Upgrade Admin::upgrade(const Request& request) {
     if (request.path != "/api/live") {
         return {.refusal = Response{.status = 404, .body = "sockets are at /api/live\n"}};
     }
+    std::uint32_t token =
+        token_number_; // before it is looked at: one that was changed since ends it
     if (auto refusal = refuse(request, Right::read)) {
         return {.refusal = std::move(refusal)};
+    }
+    Request without = request;
+    without.authorization = {};
+    if (!refuse(without, Right::read)) {
+        token = 0;
     }
     if (!desk_.viewers.has_room_for(request.peer)) {
         return {.refusal = Response{.status = 503, .body = "too many look already\n"}};
     }
-    return {.on_open = [this, peer = request.peer](const std::shared_ptr<WebSocket>& socket) {
-        desk_.viewers.welcome(socket, peer);
-    }};
+    return {
+        .on_open = [this, peer = request.peer, token](const std::shared_ptr<WebSocket>& socket) {
+            desk_.viewers.welcome(socket, peer, token);
+        }};
 }
 
 void Admin::set_token(const std::string& token) {
     const std::scoped_lock lock{access_mutex_};
+    token_number_ += access_.token == token ? 0 : 1;
     access_.token = token;
 }
 

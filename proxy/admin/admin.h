@@ -8,6 +8,7 @@
 #include "proxy/admin/state.h"
 #include "proxy/admin/viewers.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -35,8 +36,9 @@ struct Sources {
     std::function<void(std::function<void(Health)>)> ready;
     /// As relay::parse_impairment reads it. Errors: one line that says what is wrong with the text.
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
-    /// Writes what the flight recorder keeps of a session, or with 0 of all; none: there is none.
-    std::function<void(std::uint32_t session)> write_flight{};
+    /// Writes what the flight recorder keeps of a session, or with 0 of all. False: no such session
+    /// is open. None: there is no recorder.
+    std::function<bool(std::uint32_t session)> write_flight{};
     RecordingSources recordings{};
     /// The story of the findings about a session's snapshot of this tick; nothing: none is kept.
     std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
@@ -88,7 +90,7 @@ class Admin {
         desk_.viewers.clear(); // before the server goes: some wait for its answers
     }
 
-    /// From any thread: from now on this is the token.
+    /// From any thread: from now on this is the token. Viewers whom another one let in are ended.
     void set_token(const std::string& token);
 
     [[nodiscard]] const HttpServer& server() const { return server_; }
@@ -110,7 +112,8 @@ class Admin {
     OriginOptions origin_;
     std::mutex access_mutex_;
     AccessOptions access_;
-    HttpServer server_; ///< last: it calls the rest
+    std::atomic<std::uint32_t> token_number_{1}; ///< of those that there were
+    HttpServer server_;                          ///< last: it calls the rest
 };
 
 } // namespace tw::admin

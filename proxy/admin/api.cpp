@@ -37,16 +37,13 @@ void show_map(const ApiSources& sources, PackedMaps& packed, const Request& requ
     if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
         return respond({.status = 404, .body = "that map is too large to be shown\n"});
     }
-    if (request.takes_gzip) {
-        return respond({.content_type = kJson, .gzipped = packed.of(physics)});
-    }
-    respond({.content_type = kJson, .body = map_json(*physics)});
+    respond({.content_type = kJson, .gzipped = packed.of(physics)});
 }
 
 void show_world(Viewers& viewers, const Request& request, const Respond& respond) {
     constexpr std::uint32_t kAll = 0;
     if (!value_in(request.query, "session")) {
-        return viewers.ask_snapshot(kAll, respond);
+        return viewers.ask_snapshot(kAll, request.peer, respond);
     }
     const auto session = number_in<std::uint32_t>(request.query, "session");
     if (!session || *session == kAll) {
@@ -54,7 +51,7 @@ void show_world(Viewers& viewers, const Request& request, const Respond& respond
                         .body = "say whose view, for example /api/world?session=1, or leave "
                                 "session out for the world of all\n"});
     }
-    viewers.ask_snapshot(*session, respond);
+    viewers.ask_snapshot(*session, request.peer, respond);
 }
 
 void show_records(const ApiSources& sources, Viewers& viewers, const Request& request,
@@ -86,7 +83,7 @@ void show_records(const ApiSources& sources, Viewers& viewers, const Request& re
     constexpr double kMs = 1000;
     viewers.ask_records(std::move(filter),
                         std::chrono::milliseconds{static_cast<int>(wait.value_or(1) * kMs)},
-                        limit.value_or(kUsualLimit), respond);
+                        limit.value_or(kUsualLimit), request.peer, respond);
 }
 
 } // namespace tw::admin

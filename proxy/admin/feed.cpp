@@ -52,6 +52,7 @@ void Batch::clear() {
     ints.clear();
     lines.clear();
     world_line.clear();
+    world_server.reset();
     ledger.clear();
     lost_snapshots = 0;
     lost_lines = 0;
@@ -85,6 +86,9 @@ bool Batch::append(const Batch& later) {
     lines += later.lines;
     if (!later.world_line.empty()) {
         world_line = later.world_line;
+    }
+    if (later.world_server) {
+        world_server = later.world_server;
     }
     if (!later.ledger.empty()) {
         ledger = later.ledger;

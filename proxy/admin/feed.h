@@ -24,7 +24,7 @@ namespace tw::admin {
 class Watch {
   public:
     /// Sessions that are looked at one by one.
-    static constexpr std::size_t kMaxSessions = 32;
+    static constexpr std::size_t kMaxSessions = 48;
 
     [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
 
@@ -91,9 +91,11 @@ struct Batch {
     static constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20U;
 
     std::vector<SeenSnapshot> snapshots{};
-    std::vector<std::int32_t> ints{};        ///< as SnapshotView::of_block takes them
-    std::string lines{};                     ///< records as JSON, each with a newline behind it
-    std::string world_line{};                ///< the latest world; empty: nobody asks for it
+    std::vector<std::int32_t> ints{}; ///< as SnapshotView::of_block takes them
+    std::string lines{};              ///< records as JSON, each with a newline behind it
+    std::string world_line{};         ///< the latest world; empty: nobody asks for it
+    /// Whose worlds the latest of them are, by its name; empty: it has none. Nothing: no world came.
+    std::optional<std::string> world_server{};
     std::vector<record::LedgerRow> ledger{}; ///< totals; empty: nothing new
     std::uint64_t lost_snapshots = 0;        ///< that had no room
     std::uint64_t lost_lines = 0;

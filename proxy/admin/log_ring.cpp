@@ -1,5 +1,7 @@
 #include "proxy/admin/log_ring.h"
 
+#include <algorithm>
+
 namespace tw::admin {
 
 void LogRing::add(std::string_view lines) {
@@ -19,6 +21,20 @@ void LogRing::add(std::string_view lines) {
 void LogRing::clear() {
     lines_.clear();
     bytes_ = 0;
+}
+
+std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
+                        std::size_t most_bytes) {
+    std::size_t kept = 0;
+    for (std::size_t bytes = 0; kept < std::min(lines.size(), most); ++kept) {
+        bytes += lines[lines.size() - 1 - kept].size() + 1;
+        if (bytes > most_bytes) {
+            break;
+        }
+    }
+    const std::size_t gone = lines.size() - kept;
+    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(gone));
+    return gone;
 }
 
 } // namespace tw::admin

@@ -5,6 +5,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tw::admin {
 
@@ -45,5 +46,9 @@ class LogRing {
     std::size_t bytes_ = 0;
     std::uint64_t last_ = 0;
 };
+
+/// Leaves the last so many lines, of so many bytes together. Returns how many had to go.
+std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
+                        std::size_t most_bytes);
 
 } // namespace tw::admin

@@ -1,5 +1,6 @@
 #include "proxy/admin/viewers.h"
 
+#include "proxy/admin/bytes_json.h"
 #include "proxy/record/json.h"
 
 #include <algorithm>
@@ -21,47 +22,20 @@ constexpr std::chrono::milliseconds kPatience{1500};
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 /// Of a /api/records answer.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
-/// The most costly rows of where the bytes went.
-constexpr std::size_t kMaxRows = 64;
+
+// Each may name a session of its own.
+static_assert(Watch::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaiting);
 
 std::shared_ptr<const std::string> shared(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
 }
 
-/// Leaves the last so many lines, of so many bytes together. Returns how many had to go.
-std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
-                        std::size_t most_bytes) {
-    std::size_t kept = 0;
-    for (std::size_t bytes = 0; kept < std::min(lines.size(), most); ++kept) {
-        bytes += lines[lines.size() - 1 - kept].size() + 1;
-        if (bytes > most_bytes) {
-            break;
-        }
-    }
-    const std::size_t gone = lines.size() - kept;
-    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(gone));
-    return gone;
-}
-
-/// Adds up the accounts of the workers; the rows that cost the most, as [direction, group, name, bits].
-std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledgers) {
-    record::Ledger all;
-    for (const auto& rows : ledgers) {
-        for (const record::LedgerRow& row : rows) {
-            all.charge(row.direction, row.group, record::BytePart::whole, row.name, row.total);
-        }
-    }
-    boost::json::array lines;
-    for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
-        auto rows = all.rows(direction);
-        rows.resize(std::min(rows.size(), kMaxRows));
-        for (const record::LedgerRow& row : rows) {
-            lines.push_back(boost::json::array{direction == wire::Direction::c2s ? "c2s" : "s2c",
-                                               record::byte_group_name(row.group), row.name,
-                                               row.total.bits, row.total.count});
-        }
-    }
-    return record::json_text(boost::json::object{{"k", "bytes"}, {"rows", std::move(lines)}});
+/// For one more of this peer among those who wait.
+template <typename Waiting>
+bool has_place(const std::vector<Waiting>& all, const relay::Source& peer) {
+    const auto of_peer = std::ranges::count(all, peer, &Waiting::peer);
+    return all.size() < Viewers::kMaxWaiting &&
+           static_cast<std::size_t>(of_peer) < Viewers::kMaxWaitingOfPeer;
 }
 
 } // namespace
@@ -72,10 +46,12 @@ bool Viewers::has_room_for(const relay::Source& peer) const {
     return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxOfPeer;
 }
 
-void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const relay::Source& peer) {
+void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const relay::Source& peer,
+                      std::uint32_t token) {
     const auto viewer = std::make_shared<Viewer>();
     viewer->socket = socket;
     viewer->peer = peer;
+    viewer->token = token;
     viewer->lost_way = frames_lost_on_the_way_;
     viewers_.push_back(viewer);
     socket->on_text = [this, known = std::weak_ptr{viewer}](std::string_view text) {
@@ -84,6 +60,16 @@ void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const relay::Sou
         }
     };
     stated_ = {}; // it is told the state at once
+}
+
+void Viewers::keep_token(std::uint32_t token) {
+    for (const auto& viewer : viewers_) {
+        const auto socket = viewer->socket.lock();
+        if (viewer->token != 0 && viewer->token != token && socket != nullptr) {
+            viewer->token = 0; // it is told once
+            socket->close("the token was changed");
+        }
+    }
 }
 
 void Viewers::obey(Viewer& viewer, std::string_view text) {
@@ -130,8 +116,8 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
     return false;
 }
 
-void Viewers::ask_snapshot(std::uint32_t session, Respond respond) {
-    if (sources_.feed == nullptr || snapshots_.size() >= kMaxWaiting) {
+void Viewers::ask_snapshot(std::uint32_t session, const relay::Source& peer, Respond respond) {
+    if (sources_.feed == nullptr || !has_place(snapshots_, peer)) {
         return respond({.status = 503, .body = "nothing is inspected, or too many ask\n"});
     }
     if (sources_.feed->watch.any()) {
@@ -140,19 +126,21 @@ void Viewers::ask_snapshot(std::uint32_t session, Respond respond) {
     snapshots_.push_back({.session = session,
                           .known = count_of(session),
                           .until = Clock::now() + kPatience,
+                          .peer = peer,
                           .respond = std::move(respond)});
     look_at_what_is_wanted();
 }
 
 void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
-                          Respond respond) {
-    if (sources_.feed == nullptr || records_.size() >= kMaxWaiting) {
+                          const relay::Source& peer, Respond respond) {
+    if (sources_.feed == nullptr || !has_place(records_, peer)) {
         return respond({.status = 503, .body = "nothing is inspected, or too many ask\n"});
     }
     records_.push_back({.filter = std::move(filter),
                         .behind = 0,
                         .limit = limit,
                         .until = Clock::now() + wait,
+                        .peer = peer,
                         .respond = std::move(respond)});
     look_at_what_is_wanted();
 }
@@ -225,6 +213,10 @@ void Viewers::fetch(std::size_t worker) {
                                [&](const Frame& frame) { show(seen.session, frame); });
         }
     }
+    if (batch_.world_server && *batch_.world_server != world_server_) {
+        std::swap(world_server_, *batch_.world_server);
+        stated_ = {}; // it is told at once
+    }
     log_.add(batch_.lines);
     if (!batch_.world_line.empty() && sources_.feed->watch.world_line()) {
         std::swap(world_line_, batch_.world_line);
@@ -288,10 +280,13 @@ void Viewers::show_state() {
     while (text.ends_with('\n')) {
         text.pop_back();
     }
+    const std::string server =
+        world_server_.empty() ? "null" : boost::json::serialize(boost::json::string{world_server_});
     for (const auto& viewer : viewers_) {
         const std::uint64_t lost = viewer->lost + frames_lost_on_the_way_ - viewer->lost_way;
         send(*viewer,
-             shared(fmt::format(R"({{"k":"state","frames_lost":{},"state":{}}})", lost, text)));
+             shared(fmt::format(R"({{"k":"state","frames_lost":{},"world_server":{},"state":{}}})",
+                                lost, server, text)));
     }
 }
 

@@ -42,20 +42,27 @@ class Viewers {
     static constexpr std::size_t kMaxOfPeer = 24;
     /// Requests that wait for a snapshot or for records.
     static constexpr std::size_t kMaxWaiting = 16;
+    /// Of them, of each kind, those of one peer.
+    static constexpr std::size_t kMaxWaitingOfPeer = 8;
 
     explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
 
     /// Whether one more of this peer may come.
     [[nodiscard]] bool has_room_for(const relay::Source& peer) const;
 
-    void welcome(const std::shared_ptr<WebSocket>& socket, const relay::Source& peer);
+    /// `token`: which one let it in; 0: it needed none.
+    void welcome(const std::shared_ptr<WebSocket>& socket, const relay::Source& peer,
+                 std::uint32_t token = 0);
+
+    /// Ends those whom another token let in.
+    void keep_token(std::uint32_t token);
 
     /// Answers with the session's next snapshot, or with 0 the next world of all, as a line of records;
     /// or that none came. What was there already is not the next one.
-    void ask_snapshot(std::uint32_t session, Respond respond);
+    void ask_snapshot(std::uint32_t session, const relay::Source& peer, Respond respond);
     /// Answers after `wait` with the records that passed by then and match, as lines.
     void ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
-                     Respond respond);
+                     const relay::Source& peer, Respond respond);
 
     /// Fetches and shows what is new. False: nobody looks any more.
     bool turn(Clock::time_point now = Clock::now());
@@ -72,6 +79,7 @@ class Viewers {
     struct Viewer {
         std::weak_ptr<WebSocket> socket{};
         relay::Source peer{};
+        std::uint32_t token = 0; ///< that let it in; 0: it needed none
         std::uint32_t watch = Wishes::kNothing;
         int pace = kUsualPace;
         bool whole = true; ///< its next frame has to be
@@ -89,6 +97,7 @@ class Viewers {
         std::uint32_t session;
         std::uint64_t known; ///< snapshots or worlds that were there when it asked
         Clock::time_point until;
+        relay::Source peer;
         Respond respond;
     };
 
@@ -97,6 +106,7 @@ class Viewers {
         std::uint64_t behind;
         std::size_t limit;
         Clock::time_point until;
+        relay::Source peer;
         Respond respond;
     };
 
@@ -128,6 +138,7 @@ class Viewers {
     LogRing log_;
     std::string world_line_; ///< the latest that came while somebody asked
     std::uint64_t world_lines_ = 0;
+    std::string world_server_; ///< whose world is shown; empty: it has no name, or none was
     std::vector<std::vector<record::LedgerRow>> ledgers_; ///< by worker
     Batch batch_;
     std::uint64_t lost_ = 0;

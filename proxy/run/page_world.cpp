@@ -13,6 +13,9 @@ namespace {
 constexpr record::Timestamp kMillisecond = 1'000'000;
 /// A server that is silent for so long leaves its place to another one.
 constexpr record::Timestamp kSilence = 1000 * kMillisecond;
+/// Another one with so many more views takes its place: with one more they might change places with
+/// every player who comes and goes.
+constexpr std::uint32_t kLead = 2;
 /// A line costs as much as a recording's; who asks for it takes one.
 constexpr record::Timestamp kLineEvery = 200 * kMillisecond;
 
@@ -32,7 +35,7 @@ class Line final : public sink::Output {
 bool PageWorld::is_shown(const record::WorldRecord& world) {
     if (world.server != server_) {
         const bool is_silent = world.head.time - shown_ > kSilence;
-        if (!is_silent && world.views <= views_) {
+        if (!is_silent && world.views < views_ + kLead) {
             return false;
         }
         server_ = world.server;
@@ -56,6 +59,7 @@ void PageWorld::on_record(const record::Record& record) {
                 .parts = static_cast<std::int32_t>(world.views),
                 .rebuilt = true},
                items_.of(world.shown));
+    batch_.world_server = world.head.server_name;
     tick_ = world.tick;
     if (feed_->watch.world_line() && world.head.time - lined_ >= kLineEvery) {
         lined_ = world.head.time;

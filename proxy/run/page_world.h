@@ -30,7 +30,7 @@ class WatchedInputs final : public game::InputSink {
 };
 
 /// Takes the worlds of a run and gathers what viewers of the page look at; nothing while nobody does.
-/// Of several servers the one with the most sessions is shown.
+/// Of several servers the one with the most sessions is shown, which the page is told the name of.
 class PageWorld final : public record::RecordSink {
   public:
     /// Both have to outlive it.

@@ -56,7 +56,11 @@ struct Page {
              impairment = text;
              return {};
          },
-         .write_flight = [this](std::uint32_t session) { written.push_back(session); },
+         .write_flight =
+             [this](std::uint32_t session) {
+                 written.push_back(session);
+                 return session < 77;
+             },
          .explain = [](std::uint32_t session, std::int64_t tick) -> std::optional<std::string> {
              return session == 1 && tick == 12 ? std::optional<std::string>{"once upon a tick\n"}
                                                : std::nullopt;
@@ -217,5 +221,6 @@ TEST_CASE("the flight recorder writes for who has the token, all or one session"
     CHECK(post("", "").find(" 401 ") != std::string::npos);
     CHECK(ask(page.port(), "GET /api/flight HTTP/1.1\r\nHost: localhost\r\n\r\n").find(" 405 ") !=
           std::string::npos);
-    CHECK(page.written == std::vector<std::uint32_t>{0, 3});
+    CHECK(post("?session=77", kAuthorization).find(" 404 ") != std::string::npos);
+    CHECK(page.written == std::vector<std::uint32_t>{0, 3, 77});
 }

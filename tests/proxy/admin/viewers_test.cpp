@@ -1,5 +1,5 @@
 // Everybody who looks at the live page, and what their messages may say.
-// Covers: proxy/admin/wishes.cpp, proxy/admin/log_ring.cpp
+// Covers: proxy/admin/wishes.cpp, proxy/admin/log_ring.cpp, proxy/admin/bytes_json.cpp
 
 #include "proxy/admin/viewers.h"
 #include "tests/support/snapshot_messages.h"
@@ -29,7 +29,7 @@ class FakeSocket final : public admin::WebSocket {
         return true;
     }
 
-    void close(std::string_view /*reason*/) override {}
+    void close(std::string_view why) override { reason = why; }
 
     [[nodiscard]] std::vector<json::object> of(std::string_view kind) const {
         std::vector<json::object> fitting;
@@ -42,8 +42,13 @@ class FakeSocket final : public admin::WebSocket {
     }
 
     bool stuck = false;
+    std::string reason; ///< it was closed for
     std::vector<json::object> got;
 };
+
+relay::Source source_of(std::size_t number) {
+    return {.address = number, .v6 = false};
+}
 
 struct Hall {
     std::shared_ptr<FakeSocket> come() {
@@ -91,6 +96,7 @@ struct Hall {
             {.time = std::int64_t{tick} * 20'000'000, .tick = tick, .parts = 3, .rebuilt = true},
             items.view());
         batch.world_line = std::move(line);
+        batch.world_server = world_server;
         CHECK(feed.world().try_put(batch));
         turn();
     }
@@ -102,6 +108,7 @@ struct Hall {
 
     admin::Viewers::Clock::time_point now = admin::Viewers::Clock::now();
     snapshot::Tick tick = 0;
+    std::string world_server;
     admin::Feed feed{1};
     admin::Viewers viewers{
         {.feed = &feed,
@@ -261,13 +268,13 @@ TEST_CASE("a request for a snapshot waits for the next one, and not for ever") {
     const auto keep = [&](const admin::Response& response) {
         answers.push_back(std::to_string(response.status) + ' ' + response.body);
     };
-    hall.viewers.ask_snapshot(7, keep);
+    hall.viewers.ask_snapshot(7, {}, keep);
     CHECK(hall.feed.watch.session(7));
     hall.snap(7);
     REQUIRE(answers.size() == 1);
     CHECK(answers[0] == "200 1");
     CHECK_FALSE(hall.feed.watch.any());
-    hall.viewers.ask_snapshot(8, keep);
+    hall.viewers.ask_snapshot(8, {}, keep);
     for (int i = 0; i < 20 && hall.turn(); ++i) {
     }
     REQUIRE(answers.size() == 2);
@@ -284,7 +291,7 @@ TEST_CASE("what was there when somebody asked is not the next snapshot, though o
     const auto keep = [&](const admin::Response& response) {
         answers.push_back(std::to_string(response.status) + ' ' + response.body);
     };
-    hall.viewers.ask_snapshot(7, keep);
+    hall.viewers.ask_snapshot(7, {}, keep);
     hall.turn();
     CHECK(answers.empty());
     hall.snap(7);
@@ -340,7 +347,7 @@ TEST_CASE("records that are too much for an answer are the newest") {
     Hall hall;
     std::vector<std::string> bodies;
     hall.viewers.ask_records(
-        {}, std::chrono::milliseconds{100}, 1000,
+        {}, std::chrono::milliseconds{100}, 1000, {},
         [&](const admin::Response& response) { bodies.push_back(response.body); });
     const std::string filler(10000, 'x');
     for (int part = 0; part < 3; ++part) {
@@ -379,18 +386,79 @@ TEST_CASE("the world of all is watched like a session, and asked for as a line")
     const auto keep = [&](const admin::Response& response) {
         answers.push_back(std::to_string(response.status) + ' ' + response.body);
     };
-    hall.viewers.ask_snapshot(0, keep);
+    hall.viewers.ask_snapshot(0, {}, keep);
     CHECK(hall.feed.watch.world_line());
     hall.make_world("the world");
     CHECK(answers == std::vector<std::string>{"200 the world"});
     CHECK_FALSE(hall.feed.watch.world_line());
     hall.make_world("a line that nobody asked for");
-    hall.viewers.ask_snapshot(0, keep);
+    hall.viewers.ask_snapshot(0, {}, keep);
     for (int i = 0; i < 20 && answers.size() < 2; ++i) {
         hall.turn();
     }
     REQUIRE(answers.size() == 2);
     CHECK(answers[1].starts_with("404"));
+}
+
+TEST_CASE("no request takes the picture from a viewer, however many look and ask") {
+    Hall hall;
+    std::vector<std::shared_ptr<FakeSocket>> sockets;
+    constexpr auto kViewers = static_cast<std::uint32_t>(admin::Viewers::kMaxViewers);
+    for (std::uint32_t i = 0; i < kViewers; ++i) {
+        sockets.push_back(hall.come());
+        sockets.back()->on_text(R"({"watch":)" + std::to_string(101 + i) + '}');
+    }
+    for (std::uint32_t i = 0; i < admin::Viewers::kMaxWaiting; ++i) {
+        hall.viewers.ask_snapshot(1 + i, source_of(i / 8), [](const admin::Response&) {});
+        CHECK(hall.feed.watch.session(1 + i));
+    }
+    for (std::uint32_t i = 0; i < kViewers; ++i) {
+        CHECK(hall.feed.watch.session(101 + i));
+    }
+}
+
+TEST_CASE("one peer leaves places to wait for others") {
+    Hall hall;
+    std::vector<unsigned> answers;
+    const auto keep = [&](const admin::Response& response) { answers.push_back(response.status); };
+    for (std::size_t i = 0; i < admin::Viewers::kMaxWaitingOfPeer; ++i) {
+        hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
+        hall.viewers.ask_snapshot(1, source_of(1), keep);
+    }
+    CHECK(answers.empty());
+    hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
+    hall.viewers.ask_snapshot(1, source_of(1), keep);
+    CHECK(answers == std::vector<unsigned>{503, 503});
+    hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, source_of(2), keep);
+    hall.viewers.ask_snapshot(1, source_of(2), keep);
+    CHECK(answers.size() == 2);
+}
+
+TEST_CASE("who came by a token goes when it is another one; who needed none stays") {
+    Hall hall;
+    const auto free = hall.come();
+    const auto before = std::make_shared<FakeSocket>();
+    const auto after = std::make_shared<FakeSocket>();
+    hall.viewers.welcome(before, {}, 1);
+    hall.viewers.welcome(after, {}, 2);
+    hall.viewers.keep_token(2);
+    CHECK(free->reason.empty());
+    CHECK(before->reason == "the token was changed");
+    CHECK(after->reason.empty());
+}
+
+TEST_CASE("viewers are told whose world is shown") {
+    Hall hall;
+    const auto socket = hall.come();
+    socket->on_text(R"({"watch":"all","pace":50})");
+    hall.turn();
+    CHECK(socket->of("state").back().at("world_server").is_null());
+    hall.world_server = "ctf \"1\"";
+    hall.make_world();
+    CHECK(socket->of("state").back().at("world_server") == "ctf \"1\"");
+    hall.world_server = "";
+    hall.make_world();
+    CHECK(socket->of("state").back().at("world_server").is_null());
 }
 
 TEST_CASE("what was left when nobody looked is not shown to who comes") {
@@ -411,7 +479,7 @@ TEST_CASE("records are gathered while somebody asks, the newest win, and waiting
     Hall hall;
     std::vector<std::string> bodies;
     const auto keep = [&](const admin::Response& response) { bodies.push_back(response.body); };
-    hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, keep);
+    hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, {}, keep);
     for (int i = 0; i < 4; ++i) {
         hall.snap();
     }
@@ -424,7 +492,7 @@ TEST_CASE("records are gathered while somebody asks, the newest win, and waiting
     CHECK(bodies[0].find("\"tick\":2}\n") == std::string::npos);
     bodies.clear();
     for (std::size_t i = 0; i < admin::Viewers::kMaxWaiting + 3; ++i) {
-        hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, keep);
+        hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, source_of(i / 8), keep);
     }
     CHECK(bodies.size() == 3);
     hall.viewers.clear();

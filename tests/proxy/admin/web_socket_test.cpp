@@ -13,6 +13,8 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -36,7 +38,7 @@ constexpr const char* kTokenInHex = "636f72726563742d686f7273652d626174746572792
 
 /// A run of one session that shows something new each time it is asked.
 struct Page {
-    Page() { admin.start(); }
+    explicit Page(std::string on = "127.0.0.1") : address{std::move(on)} { admin.start(); }
 
     ~Page() {
         ending = true;
@@ -80,9 +82,10 @@ struct Page {
     admin::Feed feed{1};
     std::atomic<bool> ending{false};
     std::thread worker;
-    std::vector<admin::Listening> listening = [] {
+    std::string address;
+    std::vector<admin::Listening> listening = [this] {
         std::vector<admin::Listening> one;
-        one.emplace_back(admin::HttpAddress{.address = "127.0.0.1"});
+        one.emplace_back(admin::HttpAddress{.address = address});
         return one;
     }();
     admin::Admin admin{
@@ -121,6 +124,9 @@ struct Client {
         }
         lowest.bind({from, 0});
         lowest.connect({asio::ip::address_v4::loopback(), port});
+        socket.set_option(websocket::stream_base::decorator([](websocket::request_type& request) {
+            request.set(beast::http::field::authorization, "Bearer " + kToken);
+        }));
         socket.handshake("localhost", "/api/live");
     }
 
@@ -231,6 +237,24 @@ TEST_CASE("a viewer is shown what it asks for") {
     CHECK(first.at("items").as_array().size() == 900);
     CHECK(client.hear("frame").at("full") == false);
     CHECK(client.hear("state").at("state").at("viewers") == 1);
+}
+
+TEST_CASE("another token ends the viewers that came by the one before, and no others") {
+    Page far{"0.0.0.0"};
+    Page near;
+    Client by_token{far.port()};
+    Client by_loopback{near.port()};
+    std::ignore = by_token.hear("state");
+    std::ignore = by_loopback.hear("state");
+    far.admin.set_token(kToken); // the same
+    std::ignore = by_token.hear("state");
+    for (Page* page : {&far, &near}) {
+        page->admin.set_token("another-correct-horse-battery");
+    }
+    CHECK(by_token.ends());
+    CHECK(by_token.socket.reason().reason == "the token was changed");
+    std::ignore = by_loopback.hear("state");
+    std::ignore = by_loopback.hear("state");
 }
 
 TEST_CASE("hostile frames end the connection they came by, and nothing else") {

@@ -152,27 +152,38 @@ TEST_CASE(
     run::PageWorld page{feed, snapshot::ObjectSet::standard()};
     const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
     const auto make = [&](std::string_view server, std::uint32_t views, snapshot::Tick tick) {
-        record::WorldRecord world{
-            .head = {.time = tick * kTick}, .tick = tick, .server = server, .views = views};
+        record::WorldRecord world{.head = {.time = tick * kTick, .server_name = server},
+                                  .tick = tick,
+                                  .server = server,
+                                  .views = views};
         world.shown.items = items.view();
         page.on_record(&world);
     };
     make("a", 2, 10);
     make("b", 1, 11);
     make("a", 2, 12);
-    make("b", 3, 14);
+    make("b", 3, 13); // as many as may come and go
+    make("b", 4, 14);
     make("a", 2, 15);
+    make("a", 5, 16); // the same
+    page.hand_over();
+    admin::Batch before;
+    REQUIRE(feed.world().take(before));
+    CHECK(before.world_server == "b");
     make("a", 2, 100); // b is silent
     page.hand_over();
     admin::Batch batch;
     REQUIRE(feed.world().take(batch));
     std::vector<snapshot::Tick> ticks;
-    for (const admin::SeenSnapshot& seen : batch.snapshots) {
+    for (const admin::SeenSnapshot& seen : before.snapshots) {
         ticks.push_back(seen.tick);
     }
-    CHECK(ticks == std::vector<snapshot::Tick>{10, 12, 14, 100});
-    CHECK(batch.snapshots[1].delta_tick == 10);
-    CHECK(batch.snapshots[2].delta_tick == snapshot::kNoBase);
+    CHECK(ticks == std::vector<snapshot::Tick>{10, 12, 14});
+    CHECK(before.snapshots[1].delta_tick == 10);
+    CHECK(before.snapshots[2].delta_tick == snapshot::kNoBase);
+    REQUIRE(batch.snapshots.size() == 1);
+    CHECK(batch.snapshots[0].tick == 100);
+    CHECK(batch.world_server == "a");
 }
 
 TEST_CASE("a page that fetches no worlds costs a bounded amount of memory") {

@@ -49,11 +49,12 @@ export class Intake {
         store.tell('bars');
     }
 
-    state(state: State, framesLost: number): void {
+    state(state: State, framesLost: number, worldServer: string | null): void {
         const { store } = this;
         store.before = store.state && isSameObserver(store.state, state) ? store.state : null;
         store.state = state;
         store.framesLost = framesLost;
+        store.worldServer = worldServer;
         const known = new Set(store.marks.map(keyOf));
         for (const finding of state.recent) {
             if (!known.has(keyOf(finding))) store.marks.push(finding);

@@ -13,7 +13,7 @@ import { Live } from './live';
 import { Log } from './log';
 import { Numbers } from './numbers';
 import { open, openKept, panelKeys } from './panels';
-import type { Message, State } from './protocol';
+import type { Message, SessionState, State } from './protocol';
 import { Recording } from './recording';
 import { Sessions } from './sessions';
 import { Store, WORLD, type Source } from './store';
@@ -60,7 +60,7 @@ function hear(message: Message): void {
     case 'bytes': return numbers.bytes(message.rows);
     case 'error': return message.about === 'log' ? log.complain(message.message, message.offset) : console.warn(message.message);
     case 'state':
-        intake.state(message.state, message.frames_lost);
+        intake.state(message.state, message.frames_lost, message.world_server);
         alarms.hear(message.state);
         showRoute();
         void loadMap();
@@ -80,7 +80,8 @@ function look(source: Source): void {
 }
 
 async function loadMap(): Promise<void> {
-    const session = store.state?.sessions.find((each) => (store.source === WORLD ? each.map_id !== null : each.number === store.source));
+    const isOfWorld = (each: SessionState): boolean => !each.closed && each.map_id !== null && (each.server_name ?? null) === store.worldServer;
+    const session = store.state?.sessions.find((each) => (store.source === WORLD ? isOfWorld(each) : each.number === store.source));
     if (!session || session.map_id === mapId) return;
     const id = mapId = session.map_id;
     store.map(null); // of the game before

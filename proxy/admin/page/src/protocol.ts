@@ -36,7 +36,7 @@ export interface State {
     impairment: string; impaired_by: { time_ms: number; from: string } | null; observer: number; viewers: number; viewers_lost: number;
     inspecting: boolean; servers: ServerState[];
     relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
-    recording: { output: string; failed: boolean; lost: number; flight: boolean; page: PageRecording | null };
+    recording: { output: string; failed: boolean; lost: number; flight: boolean; bus: Record<string, number> | null; page: PageRecording | null };
     snapshots: Record<string, number>;
     sessions_seen_by_inspection: number; sessions: SessionState[]; findings: FindingCount[]; recent: RecentFinding[];
     items: Record<string, number>;
@@ -58,7 +58,7 @@ export type BytesRow = [dir: 'c2s' | 's2c', group: string, name: string, bits: n
 
 export type Message = Frame
     | { k: 'bars'; session: number; bars: BarRow[] }
-    | { k: 'state'; frames_lost: number; state: State }
+    | { k: 'state'; frames_lost: number; world_server: string | null; state: State }
     | { k: 'log'; lost: number; lines: LogLine[] }
     | { k: 'bytes'; rows: BytesRow[] }
     | { k: 'error'; about: string; message: string; offset: number };

@@ -98,11 +98,17 @@ export class Sessions {
     private worldRow(): HTMLTableRowElement {
         // Under the name: beside it, it would be cut off where the panel ends.
         const name = make('td', '', this.viewButton('the world of all', 'look at the world of all (W)', WORLD),
-            make('p', 'soft', 'all sessions as one game'));
+            make('p', 'soft', `all sessions${this.ofServer(' of ')} as one game`));
         name.colSpan = COLUMNS.length - 1;
         const made = row('∗', name);
         made.classList.toggle('chosen', this.store.source === WORLD);
         return keyed(WORLD, made);
+    }
+
+    /** Whose world is shown, where there are several. */
+    private ofServer(before: string): string {
+        const { worldServer } = this.store;
+        return worldServer === null ? '' : shown(before + worldServer);
     }
 
     private viewButton(text: string, title: string, source: number): HTMLButtonElement {
@@ -117,7 +123,7 @@ export class Sessions {
         const wanted = state.sessions.filter((session) => !session.closed)
             .map((session) => ({ value: session.number, text: `${session.number} ${session.name || session.client}` }));
         const first = wanted[0]?.value;
-        if (first !== undefined || source === WORLD) wanted.unshift({ value: WORLD, text: 'the world of all' });
+        if (first !== undefined || source === WORLD) wanted.unshift({ value: WORLD, text: `the world of all${this.ofServer(': ')}` });
         if (!wanted.some(({ value }) => value === source)) {
             if (first !== undefined && this.shownNothing()) return this.onSource(first);
             if (source > 0) wanted.push({ value: source, text: `${source} ${this.nameOf(state, source)} (left)` });

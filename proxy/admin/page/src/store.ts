@@ -32,6 +32,8 @@ export class Store {
     selected: number | null = null;
     following: number | null = null;
     framesLost = 0;
+    /** Of several servers the one whose world is shown; null: they have no names, or none is shown. */
+    worldServer: string | null = null;
     /** performance.now() when `moment` was put there. */
     arrived = 0;
 
