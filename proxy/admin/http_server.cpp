@@ -131,12 +131,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
         }
         hall_->seats.ask(number_);
         head_only_ = parser_.get().method() == http::verb::head;
-        gzip_ = view(parser_.get()[http::field::accept_encoding]).find("gzip") !=
-                std::string_view::npos;
+        gzip_ = takes_gzip(view(parser_.get()[http::field::accept_encoding]));
         Request request = request_from(parser_.get());
         request.way = way_;
         request.spare = spare_;
-        request.takes_gzip = gzip_;
         request.from = peer_name(stream_.socket(), way_);
         request.peer = peer_of(stream_.socket());
         request.upgrade = websocket::is_upgrade(parser_.get());
@@ -195,15 +193,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
             response.body =
                 response.gzipped != nullptr ? *response.gzipped : gzipped(response.body);
             reply_.set(http::field::content_encoding, "gzip");
+        } else if (response.body.empty() && response.gzipped != nullptr) {
+            response.body = gunzipped(*response.gzipped);
         }
         reply_.set(http::field::vary, "Accept-Encoding");
-        if (response.file != nullptr && !head_only_) {
+        if (response.file != nullptr) {
             reply_.set(http::field::content_disposition,
                        "attachment; filename=\"" + response.file_name + '"');
+        }
+        if (response.file != nullptr && !head_only_) {
             return send_file(stream_, reply_.base(), std::move(response.file), deadline_,
                              [self = shared_from_this()] { self->end(); });
         }
-        reply_.content_length(response.body.size());
+        reply_.content_length(response.file != nullptr ? response.file->bytes
+                                                       : response.body.size());
         if (!head_only_) {
             reply_.body() = std::move(response.body);
         }

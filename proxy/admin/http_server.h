@@ -38,7 +38,6 @@ struct Request {
     Way way = Way::loopback; ///< by which it came
     bool spare = false;      ///< it has a seat for health checks only (see Seats)
     bool upgrade = false;    ///< asks for a WebSocket
-    bool takes_gzip = false; ///< the answer may be compressed
     std::string from{};      ///< who asks, for people: an address, or "the unix socket"
     relay::Source peer{};    ///< who asks; all that come by a unix socket are one
 };
@@ -50,8 +49,8 @@ struct Response {
     std::string allow{};          ///< of a 405: the methods there are
     std::string challenge{};      ///< of a 401: WWW-Authenticate
     std::string content_policy{}; ///< Content-Security-Policy; empty: nothing may be loaded
-    /// What `body` is when compressed by gzip, for who takes it so, who then needs no `body`; null: it
-    /// is compressed when worth it.
+    /// What `body` is when compressed by gzip, for who takes it so; an empty `body` is made of it for who
+    /// does not. Null: it is compressed when worth it.
     std::shared_ptr<const std::string> gzipped{};
     std::shared_ptr<const ServedFile> file{}; ///< instead of `body`
     std::string file_name{};                  ///< what browsers call it; as recorders name files

@@ -4,6 +4,7 @@
 #include "proxy/record/json.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +24,28 @@ struct Switch {
 
 constexpr std::array<Switch, 2> kSwitches{
     {{"capture", RecordingKind::capture}, {"demos", RecordingKind::demos}}};
+
+struct Wanted {
+    std::string_view name;
+    RecordingKind kind;
+    bool on;
+};
+
+/// Nothing: it is none, or more than one.
+std::optional<Wanted> switch_in(std::string_view query) {
+    std::optional<Wanted> wanted;
+    for (const auto& [name, kind] : kSwitches) {
+        const auto value = value_in(query, name);
+        if (!value) {
+            continue;
+        }
+        if (wanted || (*value != "on" && *value != "off")) {
+            return std::nullopt;
+        }
+        wanted = Wanted{.name = name, .kind = kind, .on = *value == "on"};
+    }
+    return wanted;
+}
 
 Response no_folder() {
     return {.status = kConflict, .body = std::string{kNoFolder}};
@@ -50,18 +73,16 @@ void switch_recordings(const RecordingSources& sources, const Request& request,
     if (!sources.set) {
         return respond(no_folder());
     }
-    for (const auto& [name, kind] : kSwitches) {
-        const auto wanted = value_in(request.query, name);
-        if (!wanted || (*wanted != "on" && *wanted != "off")) {
-            continue;
-        }
-        if (const auto done = sources.set(kind, *wanted == "on"); !done) {
-            return respond({.status = kConflict, .body = done.error() + '\n'});
-        }
-        return respond({.body = fmt::format("{} {}\n", name, *wanted)});
+    const auto wanted = switch_in(request.query);
+    if (!wanted) {
+        return respond({.status = 400,
+                        .body = "say one thing, on or off, for example /api/recordings?capture=on, "
+                                "or demos=off\n"});
     }
-    respond({.status = 400,
-             .body = "say what, for example /api/recordings?capture=on, or demos=off\n"});
+    if (const auto done = sources.set(wanted->kind, wanted->on); !done) {
+        return respond({.status = kConflict, .body = done.error() + '\n'});
+    }
+    respond({.body = fmt::format("{} {}\n", wanted->name, wanted->on ? "on" : "off")});
 }
 
 void send_recording(const RecordingSources& sources, const Request& request,

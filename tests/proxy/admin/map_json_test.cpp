@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,38 @@ TEST_CASE("a map's layers come as tiles, names and colours") {
     CHECK(swatches.size() == map::swatches().size());
     CHECK(swatches.at(1).at("label") == "solid");
     CHECK(swatches.at(1).at("color") == "#b08d57");
+}
+
+TEST_CASE("gzip is taken by who names it, and not with a quality of 0") {
+    struct Row {
+        std::string_view header;
+        bool takes;
+    };
+
+    const Row rows[] = {{"gzip", true},
+                        {"gzip, deflate, br", true},
+                        {"br, GZIP;q=0.5", true},
+                        {"x-gzip", true},
+                        {"deflate, gzip;q=1.0", true},
+                        {"gzip ; q=0.001", true},
+                        {"", false},
+                        {"identity", false},
+                        {"deflate;q=1, gzip;q=0", false},
+                        {"gzip;q=0.000", false},
+                        {"gzip; q=0.0, br", false},
+                        {"notgzip", false},
+                        {"gzip;q=0, br;q=1", false}};
+    for (const Row& row : rows) {
+        CAPTURE(row.header);
+        CHECK(admin::takes_gzip(row.header) == row.takes);
+    }
+}
+
+TEST_CASE("what was packed can be had unpacked") {
+    const std::string text(3'000'000, 'x');
+    CHECK(admin::gunzipped(admin::gzipped(text)) == text);
+    CHECK(admin::gunzipped(admin::gzipped("")).empty());
+    CHECK(admin::gunzipped("nonsense").empty());
 }
 
 TEST_CASE("a map is packed once while it is in use, and the packed ones are few") {

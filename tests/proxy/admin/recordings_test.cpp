@@ -75,6 +75,8 @@ TEST_CASE("a file is sent whole, piece by piece, with its name") {
     CHECK(test::body_of(answer) == text);
     const std::string head = test::ask(server.server.port(), "HEAD /x HTTP/1.1\r\nHost: x\r\n\r\n");
     CHECK(test::body_of(head).empty());
+    CHECK(head.find("Content-Length: " + std::to_string(text.size())) != std::string::npos);
+    CHECK(head.find(R"(attachment; filename="a.demo")") != std::string::npos);
 }
 
 TEST_CASE("an empty file is an answer, too") {
@@ -131,8 +133,11 @@ TEST_CASE("recordings are switched, listed and had; mistakes are named") {
     CHECK(orders == std::vector<std::pair<RecordingKind, bool>>{{RecordingKind::demos, true},
                                                                 {RecordingKind::demos, false}});
     CHECK(answer(switch_recordings, sources, "capture=on") == "409 not now\n");
-    CHECK(answer(switch_recordings, sources, "").starts_with("400 say what"));
-    CHECK(answer(switch_recordings, sources, "demos=maybe").starts_with("400 say what"));
+    CHECK(answer(switch_recordings, sources, "").starts_with("400 say one thing"));
+    CHECK(answer(switch_recordings, sources, "demos=maybe").starts_with("400 say one thing"));
+    CHECK(answer(switch_recordings, sources, "demos=on&capture=on").starts_with("400 say one"));
+    CHECK(answer(switch_recordings, sources, "demos=on&capture=maybe").starts_with("400 say one"));
+    CHECK(orders.size() == 2);
     CHECK(answer(show_recordings, sources, "") ==
           "200 {\"v\":1,\"files\":[{\"name\":\"a.demo\",\"bytes\":7,\"time_ms\":5}]}\n");
     CHECK(answer(send_recording, sources, "name=a.demo") == "200 ");
