@@ -3,6 +3,7 @@
 #include "proxy/record/json.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -159,12 +160,27 @@ json::value or_null(const std::optional<std::int64_t>& value) {
     return value ? json::value(*value) : json::value(nullptr);
 }
 
+/// Of what is counted by result, an object; null without a bus.
+json::value bus_json(const std::optional<record::BusTotals>& totals) {
+    if (!totals) {
+        return nullptr;
+    }
+    json::object object;
+    for (const record::BusRow& row : record::bus_rows()) {
+        std::string_view key = row.result.empty() ? row.metric : row.result;
+        for (const std::string_view around : {"bus_", "_total"}) {
+            key.remove_prefix(key.starts_with(around) ? around.size() : 0);
+            key.remove_suffix(key.ends_with(around) ? around.size() : 0);
+        }
+        object[key] = (*totals).*row.value;
+    }
+    return object;
+}
+
 json::object recording_json(const RecordingState& recording) {
-    json::object object{{"output", recording.output},
-                        {"failed", recording.failed},
-                        {"lost", recording.lost},
-                        {"flight", recording.has_flight},
-                        {"page", nullptr}};
+    json::object object{{"output", recording.output},     {"failed", recording.failed},
+                        {"lost", recording.lost},         {"flight", recording.has_flight},
+                        {"bus", bus_json(recording.bus)}, {"page", nullptr}};
     if (const auto& page = recording.page) {
         object["page"] = json::object{{"captures", page->captures},
                                       {"capture_since_ms", or_null(page->capture_since_ms)},

@@ -40,6 +40,21 @@ TEST_CASE("a finding leads to its story where one is kept") {
     CHECK(recent[2].as_object().if_contains("explained_at") == nullptr);
 }
 
+TEST_CASE("what became of records on their way to a bus is said, where there is one") {
+    auto state = tw::test::sample_state();
+    CHECK(json::parse(tw::admin::state_json(state)).at("recording").at("bus").is_null());
+    state.recording.bus = {.published = 9, .dropped = 2, .waiting_bytes = 70, .reconnects = 3};
+    const json::value told = json::parse(tw::admin::state_json(state));
+    const json::object& bus = told.at("recording").at("bus").as_object();
+    CHECK(bus.size() == tw::record::bus_rows().size());
+    CHECK(bus.at("published") == 9);
+    CHECK(bus.at("dropped") == 2);
+    CHECK(bus.at("waiting_records") == 0);
+    CHECK(bus.at("waiting_bytes") == 70);
+    CHECK(bus.at("reconnects") == 3);
+    CHECK(bus.at("connected") == 0);
+}
+
 TEST_CASE("a server that answers is not silent") {
     auto answering = tw::test::sample_state();
     answering.server_silent.reset();
