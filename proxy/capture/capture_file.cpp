@@ -17,10 +17,15 @@ namespace tw::capture {
 
 namespace {
 
-/// A compressed file as a stream of what is in it; null: it is none, or cannot be opened.
-std::FILE* open_unpacked(const std::string& path) {
+/// A compressed file as a stream of what is in it.
+struct Unpacked {
+    std::FILE* file = nullptr;                ///< null: it is none, or cannot be opened
+    const sink::ByteSource* source = nullptr; ///< goes with the stream
+};
+
+Unpacked open_unpacked(const std::string& path) {
     if (!path.ends_with(".zst") && !path.ends_with(".gz")) {
-        return nullptr;
+        return {};
     }
     try {
         auto source = std::make_unique<sink::ByteSource>(path);
@@ -41,12 +46,12 @@ std::FILE* open_unpacked(const std::string& path) {
                     return 0;
                 }};
         std::FILE* const file = ::fopencookie(source.get(), "r", kReadOnly);
-        if (file != nullptr) {
-            std::ignore = source.release(); // closed with the stream
+        if (file == nullptr) {
+            return {};
         }
-        return file;
+        return {.file = file, .source = source.release()}; // closed with the stream
     } catch (const std::system_error&) {
-        return nullptr; // opened by its name it says why
+        return {}; // opened by its name it says why
     }
 }
 
@@ -58,11 +63,12 @@ void CaptureFile::Close::operator()(pcap* handle) const {
 
 CaptureFile::CaptureFile(const std::string& path) {
     std::array<char, PCAP_ERRBUF_SIZE> error{};
-    if (std::FILE* const file = open_unpacked(path)) {
-        handle_.reset(pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO,
-                                                               error.data()));
+    if (const Unpacked unpacked = open_unpacked(path); unpacked.file != nullptr) {
+        handle_.reset(pcap_fopen_offline_with_tstamp_precision(
+            unpacked.file, PCAP_TSTAMP_PRECISION_NANO, error.data()));
+        unpacked_ = unpacked.source;
         if (!handle_) {
-            std::fclose(file);
+            std::fclose(unpacked.file);
         }
     } else {
         handle_.reset(pcap_open_offline_with_tstamp_precision(
@@ -91,7 +97,9 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
         const u_char* data = nullptr;
         const int status = pcap_next_ex(handle_.get(), &header, &data);
         if (status != 1) {
-            ended_early_ = status == PCAP_ERROR;
+            if (status == PCAP_ERROR) {
+                note_failure();
+            }
             return false;
         }
         // With nanosecond precision the field named tv_usec counts nanoseconds.
@@ -99,6 +107,20 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
         if (reader_->read(std::as_bytes(std::span{data, header->caplen}), datagram)) {
             return true;
         }
+    }
+}
+
+void CaptureFile::note_failure() {
+    const sink::FileEnd end = unpacked_ == nullptr ? sink::FileEnd::whole : unpacked_->end();
+    // libpcap has no code for it.
+    const std::string_view why = pcap_geterr(handle_.get());
+    if (end == sink::FileEnd::damaged) {
+        unreadable_ = "its compressed data is damaged";
+    } else if (end == sink::FileEnd::within_frame || why.starts_with("truncated dump file") ||
+               why.starts_with("truncated pcapng dump file")) {
+        ended_early_ = true;
+    } else {
+        unreadable_ = why;
     }
 }
 

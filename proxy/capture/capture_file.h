@@ -9,6 +9,10 @@
 
 struct pcap;
 
+namespace tw::sink {
+class ByteSource;
+} // namespace tw::sink
+
 namespace tw::capture {
 
 /// A pcap or pcapng file ("-": standard input) of a link that FrameReader knows.
@@ -25,6 +29,9 @@ class CaptureFile {
     /// The next UDP datagram; its payload is valid until the next call. False at the end.
     [[nodiscard]] bool next(CapturedDatagram& datagram);
 
+    /// At the end: why nothing more can be read; empty: there is nothing more, or it was cut short.
+    [[nodiscard]] const std::string& unreadable() const { return unreadable_; }
+
     [[nodiscard]] CaptureCounts counts() const {
         CaptureCounts counts = reader_->counts();
         counts.ended_early = ended_early_;
@@ -36,9 +43,14 @@ class CaptureFile {
         void operator()(pcap* handle) const;
     };
 
+    /// Notes why there is no next frame.
+    void note_failure();
+
     std::unique_ptr<pcap, Close> handle_;
+    const sink::ByteSource* unpacked_ = nullptr; ///< of a compressed file; lives as long as handle_
     std::optional<FrameReader> reader_;
     bool ended_early_ = false;
+    std::string unreadable_;
 };
 
 } // namespace tw::capture

@@ -13,8 +13,9 @@ namespace tw::capture {
 
 namespace {
 
-void report_capture(const std::string& path, const CaptureCounts& counts,
+void report_capture(const std::string& path, const CaptureFile& file,
                     const CaptureSessions& sessions) {
+    const CaptureCounts counts = file.counts();
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
         {"IP fragments of datagrams that did not become whole", counts.fragments},
         {"datagrams cut short by the recorder (record with a snap length of 0)", counts.cut},
@@ -29,6 +30,10 @@ void report_capture(const std::string& path, const CaptureCounts& counts,
         fmt::print(stderr,
                    "twscope: {}: ends in the middle of a frame; the {} before it are read\n", path,
                    counts.frames);
+    }
+    if (!file.unreadable().empty()) {
+        fmt::print(stderr, "twscope: {}: cannot be read beyond frame {}: {}\n", path, counts.frames,
+                   file.unreadable());
     }
     if (counts.datagrams == 0) {
         fmt::print(stderr, "twscope: {}: no UDP datagrams in {} frames\n", path, counts.frames);
@@ -75,8 +80,9 @@ void CaptureRun::read_capture(Source& source, CaptureSessions& sessions) {
         note_time(datagram.time, datagram.time);
         sessions.on_datagram(datagram);
     }
+    damaged_ = damaged_ || !source.capture->unreadable().empty();
     if (!quiet_) {
-        report_capture(source.path, source.capture->counts(), sessions);
+        report_capture(source.path, *source.capture, sessions);
     }
 }
 

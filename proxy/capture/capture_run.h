@@ -35,7 +35,8 @@ class CaptureRun {
 
     [[nodiscard]] record::Timestamp last() const { return last_; }
 
-    /// Whether a demo could not be read to its end: records of it are missing.
+    /// Whether a capture or a demo could not be read to its end, and not because it was cut short:
+    /// records of it are missing.
     [[nodiscard]] bool damaged() const { return damaged_; }
 
   private:

@@ -49,7 +49,7 @@ int run_stats(const StatsFlags& flags) {
                                      .totals = &totals,
                                      .ledger = &ledger};
     fmt::print("{}", flags.json ? report::stats_json(report) : report::stats_table(report));
-    return 0;
+    return captures.damaged() ? kExitFailed : 0;
 }
 
 } // namespace

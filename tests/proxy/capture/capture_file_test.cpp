@@ -313,6 +313,40 @@ TEST_CASE("a capture cut at any byte gives what stands before the cut, or is ref
     }
 }
 
+TEST_CASE("a capture that was cut short is told from one that cannot be read any further") {
+    const FrameBytes frame = ethernet(ipv4(udp(kPayload)), 0x0800);
+    const FrameBytes first = pcapng_file(false, kEthernet, 6, {{1, frame}});
+    const FrameBytes other = pcapng_file(true, kEthernet, 6, {{2, frame}});
+    FrameBytes both = first;
+    both.insert(both.end(), other.begin(), other.end());
+    FrameBytes twice = first;
+    twice.insert(twice.end(), first.begin(), first.end());
+
+    struct Row {
+        const char* name;
+        std::span<const std::byte> bytes;
+        bool ended_early;
+        bool unreadable;
+    };
+
+    const Row rows[] = {
+        {"whole", first, false, false},
+        {"cut", std::span{twice}.first(first.size() + 20), true, false},
+        {"of two byte orders", both, false, true},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFile file{row.bytes};
+        CaptureFile capture{file.path()};
+        tw::capture::CapturedDatagram datagram;
+        CHECK(capture.next(datagram));
+        CHECK_FALSE(capture.next(datagram));
+        CAPTURE(capture.unreadable());
+        CHECK(capture.counts().ended_early == row.ended_early);
+        CHECK(capture.unreadable().empty() == !row.unreadable);
+    }
+}
+
 TEST_CASE("what gzip packed is read as what was packed") {
     const std::string path = test_data("captures/bench-4.pcap.gz");
     const auto wanted = tw::test::read_capture(path);
