@@ -168,7 +168,8 @@ class WrittenRecord {
             Weighing weighing{visitor};
             visit_line(line_, key.name, weighing);
         } else if (key.name.starts_with(kFindings)) {
-            visit_count(std::string_view{key.name}.substr(kFindings.size()), visitor);
+            visit_finding_count(line_, std::string_view{key.name}.substr(kFindings.size()),
+                                visitor);
         } else {
             visit_line(line_, key.name, visitor);
         }
@@ -204,16 +205,6 @@ class WrittenRecord {
         return items_;
     }
 
-    /// Names of findings have dots of their own, and one that did not occur counts as zero.
-    void visit_count(std::string_view finding, ValueVisitor& visitor) const {
-        const auto findings = find_member(line_, "findings");
-        if (!findings) {
-            return;
-        }
-        const auto count = find_member(*findings, finding);
-        visitor.take(Value::of(count ? integer_of(*count).value_or(0) : 0));
-    }
-
     std::string_view line_;
     LineRoom* room_;
     bool looked_ = false; ///< for the items
@@ -241,6 +232,14 @@ std::optional<LineHead> read_head(std::string_view line) {
     return LineHead{.time = time->substr(1, time->size() - 2),
                     .type = type->substr(1, type->size() - 2),
                     .session = *number};
+}
+
+bool is_record(std::string_view line) {
+    // A string cannot hold this: its quotes would be escaped.
+    constexpr std::string_view kFront = R"({"v":1,"t":")";
+    const std::size_t last = line.find_last_not_of(" \t\r");
+    return last != std::string_view::npos && line[last] == '}' && read_head(line) &&
+           line.find(kFront, 1) == std::string_view::npos;
 }
 
 bool matches_line(const Filter& filter, std::string_view line) {
@@ -290,6 +289,16 @@ std::string_view key_of_no_line(const Filter& filter) {
 
 bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor) {
     return LineValues{visitor}.visit(json, key, 0);
+}
+
+// Names of findings have dots of their own.
+bool visit_finding_count(std::string_view line, std::string_view finding, ValueVisitor& visitor) {
+    const auto findings = find_member(line, "findings");
+    if (!findings || !findings->starts_with('{')) {
+        return false;
+    }
+    const auto count = find_member(*findings, finding);
+    return visitor.take(Value::of(count ? integer_of(*count).value_or(0) : 0));
 }
 
 bool visit_line(JsonMembers& members, std::string_view key, ValueVisitor& visitor) {

@@ -22,6 +22,9 @@ struct LineHead {
 /// dozen bytes; keys in another order cost more.
 [[nodiscard]] std::optional<LineHead> read_head(std::string_view line);
 
+/// Whether a line is a whole record, as far as its ends show: what a crash tore may have another line in it.
+[[nodiscard]] bool is_record(std::string_view line);
+
 /// Whether a line of a recording fulfils the filter: as the record did when it was written, but for
 /// what the line does not hold, as the items that did not change.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);
@@ -58,5 +61,7 @@ class LineFilter {
 /// is a list. True: the visitor had enough.
 bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor);
 bool visit_line(JsonMembers& members, std::string_view key, ValueVisitor& visitor);
+/// Hands on how often a line that counts findings counted this one: those that did not occur zero times.
+bool visit_finding_count(std::string_view line, std::string_view finding, ValueVisitor& visitor);
 
 } // namespace tw::filter

@@ -125,16 +125,27 @@ bool is_true(const json::object& record, std::string_view key) {
 
 } // namespace
 
-std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
-    const auto head = filter::read_head(line);
-    if (head && head->type == "records_lost") {
-        for (auto& [number, session] : sessions_) {
-            session.items.reset();
+void RecordedStays::forget_items(std::optional<std::int64_t> session) {
+    for (auto& [number, known] : sessions_) {
+        if (!session || number.first == *session) {
+            known.items.reset();
         }
+    }
+}
+
+std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
+    const auto head = filter::is_record(line) ? filter::read_head(line) : std::nullopt;
+    if (!head) {
+        ++broken_; // it may have been anybody's
+        forget_items();
         return std::nullopt;
     }
-    const bool world = head && head->type == "world"; // of session 0
-    if (!head || (head->session <= 0 && !world) ||
+    if (head->type == "records_lost") {
+        forget_items();
+        return std::nullopt;
+    }
+    const bool world = head->type == "world"; // of session 0
+    if ((head->session <= 0 && !world) ||
         (head->type != "session" && head->type != "map" && head->type != "snapshot" && !world)) {
         return std::nullopt;
     }
@@ -143,6 +154,8 @@ std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
     json::error_code error;
     const json::value value = json::parse({line.data(), line.size()}, error, &memory);
     if (error || !value.is_object()) {
+        ++broken_;
+        forget_items(head->session);
         return std::nullopt;
     }
     Number number{head->session,

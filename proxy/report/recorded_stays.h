@@ -57,6 +57,9 @@ class RecordedStays {
     /// In the order in which they began.
     [[nodiscard]] const std::vector<Stay>& stays() const { return stays_; }
 
+    /// Lines that are no records, of which nobody knows what they said.
+    [[nodiscard]] std::uint64_t broken() const { return broken_; }
+
     /// Snapshots whose items are not known: none were recorded, or what they build on is missing.
     [[nodiscard]] std::uint64_t unusable() const { return unusable_; }
 
@@ -71,6 +74,8 @@ class RecordedStays {
         snapshot::Tick tick = 0;
     };
 
+    /// What sessions show is not known until their next full snapshots. `session`: only of this one.
+    void forget_items(std::optional<std::int64_t> session = std::nullopt);
     static void on_session(const boost::json::object& record, Session& session);
     static void on_map(const boost::json::object& record, Session& session);
     static void on_world(const boost::json::object& record, Session& session);
@@ -83,6 +88,7 @@ class RecordedStays {
     std::map<Number, Session> sessions_;
     std::vector<Stay> stays_;
     std::uint64_t unusable_ = 0;
+    std::uint64_t broken_ = 0;
 };
 
 /// Which stay of one view is which of the other.

@@ -12,6 +12,7 @@ namespace tw::report {
 namespace {
 
 constexpr std::string_view kItems = "items.";
+constexpr std::string_view kFindings = "findings.";
 constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "dir"};
 
 /// Appends a cell; one that holds what separates cells is quoted.
@@ -117,7 +118,12 @@ bool RecordsCsv::make_cells(filter::JsonMembers& json, bool item) {
         }
         column.cell.clear();
         Joined joined{column.cell};
-        filter::visit_line(json, column.key, joined);
+        if (!item && column.key.starts_with(kFindings)) {
+            filter::visit_finding_count(
+                json.json().text, std::string_view{column.key}.substr(kFindings.size()), joined);
+        } else {
+            filter::visit_line(json, column.key, joined);
+        }
         wanted = wanted || (joined.any() && !column.common);
     }
     return wanted;

@@ -1,5 +1,6 @@
 #include "proxy/report/story.h"
 
+#include "proxy/filter/line_record.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
@@ -45,14 +46,14 @@ const json::array* list_of(const json::object& record, std::string_view key) {
 
 /// Whether a line is worth parsing: most are messages, of which only inputs count.
 bool is_of_use(std::string_view line) {
-    constexpr std::array<std::string_view, 4> kTypes{R"("type":"session")", R"("type":"map")",
-                                                     R"("type":"snapshot")", R"("type":"finding")"};
-    const std::string_view head = line.substr(0, 120);
-    return std::any_of(kTypes.begin(), kTypes.end(),
-                       [head](std::string_view type) {
-                           return head.find(type) != std::string_view::npos;
-                       }) ||
-           line.substr(0, 200).find(R"("name":"input")") != std::string_view::npos;
+    constexpr std::array<std::string_view, 4> kTypes{"session", "map", "snapshot", "finding"};
+    const auto head = filter::read_head(line);
+    if (!head) {
+        return false;
+    }
+    const std::string_view type = head->type;
+    return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end() ||
+           (type == "message" && line.find(R"("input")") != std::string_view::npos);
 }
 
 /// 0 to 2; −1 for what is none.
@@ -95,7 +96,7 @@ void Story::on_line(std::string_view line) {
         on_snapshot(record, *number, session);
     } else if (type == "finding") {
         on_finding(record, *number, session);
-    } else if (type == "message") {
+    } else if (type == "message" && text_of(record, "name") == "input") {
         on_input(record, *number, session);
     }
 }

@@ -73,6 +73,10 @@ TEST_CASE("after a hole in the records nothing is taken until all items are list
         snapshot_line(4, item(4, 2, 7), R"(,"num_items":5)"),
         line("records_lost", R"("lost":3)", 0),
         line("session", R"("event":"close")"),
+        "torn",
+        snapshot_line(4, item(4, 2, 7)).substr(0, 60),
+        line("message", R"("name":"x")").substr(0, 60) + snapshot_line(4, item(4, 2, 7)),
+        line("snapshot", R"("tick":4,"items":[{]})"),
     };
     for (const std::string& hole : holes) {
         CAPTURE(hole);
@@ -82,6 +86,26 @@ TEST_CASE("after a hole in the records nothing is taken until all items are list
         CHECK_FALSE(stays.on_line(snapshot_line(6, item(4, 2, 7))));
         CHECK(stays.on_line(snapshot_line(8, item(4, 2, 7), R"(,"full":true)")));
     }
+}
+
+TEST_CASE(
+    "lines that are no records are counted, and cost other sessions only what they may have held") {
+    RecordedStays stays;
+    const auto full = [](int session) {
+        return line("snapshot", R"("tick":2,"ok":true,"full":true,"items":[])", session);
+    };
+    const auto next = [](int session, int tick) {
+        return line("snapshot", fmt::format(R"("tick":{},"ok":true,"items":[])", tick), session);
+    };
+    REQUIRE(stays.on_line(full(1)));
+    REQUIRE(stays.on_line(full(2)));
+    CHECK_FALSE(stays.on_line(line("snapshot", R"("tick":4,"items":[{]})", 1)));
+    CHECK(stays.broken() == 1);
+    CHECK_FALSE(stays.on_line(next(1, 6)));
+    CHECK(stays.on_line(next(2, 6)));
+    CHECK_FALSE(stays.on_line("torn"));
+    CHECK(stays.broken() == 2);
+    CHECK_FALSE(stays.on_line(next(2, 8)));
 }
 
 TEST_CASE("another map and a tick far back begin another stay, what was overtaken is left out") {

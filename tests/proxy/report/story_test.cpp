@@ -84,7 +84,7 @@ TEST_CASE("a story is of the session and the tick that were asked for") {
 
 TEST_CASE("an error goes before the warnings that came first") {
     std::vector<std::string> records{
-        R"({"type":"finding","session":2,"id":"snapshot.unknown_base","severity":"warning","tick":3})"};
+        R"({"t":"","type":"finding","session":2,"id":"snapshot.unknown_base","severity":"warning","tick":3})"};
     CHECK(told(records).finding().at("id").as_string() == "snapshot.unknown_base");
     records.insert(records.end(), kRecords.begin(), kRecords.end());
     const Story story = told(records);
@@ -99,7 +99,7 @@ TEST_CASE("where the one asked for is not there, the first of the others are lis
     for (int tick = 1; tick <= 20; ++tick) {
         for (const std::string id :
              {"snapshot.size_change", "snapshot.crc_mismatch", "packet.seven"}) {
-            records.push_back(R"({"type":"finding","session":3,"id":")" + id +
+            records.push_back(R"({"t":"","type":"finding","session":3,"id":")" + id +
                               R"(","severity":"error","tick":)" + std::to_string(tick) + "}");
         }
     }
