@@ -4,6 +4,7 @@
 #include "map/picture.h"
 #include "map/tiles.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/json_text.h"
@@ -34,6 +35,7 @@ struct MapFlags {
     bool json = false;
     std::string png;
     std::vector<std::string> layers{"all"};
+    bool layers_given = false;
     int scale = 0;
     std::string path;
 };
@@ -104,7 +106,9 @@ bool draw(const map::Map& file, const MapFlags& flags) {
     const bool whole = flags.path.empty() || read_paths(flags.path, paths);
     const map::PictureOptions options{
         .layers = parse_layers(flags.layers), .scale = flags.scale, .paths = paths};
-    if (const auto drawn = map::draw_png(file, options, flags.png); !drawn) {
+    if (const auto drawn =
+            map::draw_png(file, options, flags.png == "-" ? "/dev/stdout" : flags.png);
+        !drawn) {
         throw complaint(flags.png, drawn.error());
     }
     return whole;
@@ -114,6 +118,23 @@ void print_json(const map::Description& map, const std::string& file) {
     fmt::print("{}\n", report::json_text(report::map_json(map, file)));
 }
 
+/// Errors: UsageError.
+void check_picture(const MapFlags& flags) {
+    if (flags.png.empty() && !flags.path.empty()) {
+        throw UsageError{"--path draws on a picture: give --png FILE, too"};
+    }
+    if (flags.png.empty() && (flags.scale != 0 || flags.layers_given)) {
+        throw UsageError{fmt::format("{} says how a picture is drawn: give --png FILE, too",
+                                     flags.layers_given ? "--layer" : "--scale")};
+    }
+    if (flags.png == "-" && (flags.json || !flags.at.empty())) {
+        throw UsageError{
+            "--png -: the picture goes to standard output, and so does what --json and "
+            "--at ask for; name a file"};
+    }
+    keep_apart({flags.file, flags.path}, {{"--png", flags.png}});
+}
+
 int run_map(const MapFlags& flags) {
     std::vector<map::PointToDescribe> points;
     std::vector<map::WorldPos> boxes;
@@ -121,9 +142,7 @@ int run_map(const MapFlags& flags) {
         points.push_back(parse_point(text));
         boxes.push_back({map::round_to_int(points.back().x), map::round_to_int(points.back().y)});
     }
-    if (flags.png.empty() && !flags.path.empty()) {
-        throw UsageError{"--path draws on a picture: give --png FILE, too"};
-    }
+    check_picture(flags);
     const std::string name =
         report::utf8_text(std::filesystem::path{flags.file}.filename().string());
     const auto file = map::Map::open(flags.file);
@@ -171,10 +190,13 @@ Action add_map_command(CLI::App& app) {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command->add_flag("--json", flags->json, "Print one JSON object (map/FORMAT.md, section 8)");
-    command->add_option("--png", flags->png, "Draw the physics layers to this picture")
+    command
+        ->add_option("--png", flags->png,
+                     "Draw the physics layers to this picture; - means standard output")
         ->type_name("FILE");
     command->add_option("--layer", flags->layers, "Layers to draw (repeatable)")
         ->check(CLI::IsMember({"all", "game", "front", "tele", "speedup", "switch", "tune"}))
+        ->each([flags](const std::string& /*value*/) { flags->layers_given = true; })
         ->capture_default_str();
     command
         ->add_option("--scale", flags->scale, "Pixels per tile; by default the map's size decides")

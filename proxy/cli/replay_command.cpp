@@ -3,6 +3,8 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/conclude.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/cli/outputs_apart.h"
+#include "proxy/cli/record_choice.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/replay_text.h"
 #include "proxy/cli/run_flags.h"
@@ -17,6 +19,7 @@
 #include "proxy/run/map_folders.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -35,6 +38,8 @@ namespace {
 
 /// What a server holds.
 constexpr std::size_t kMostClients = 128;
+constexpr double kSlowest = 0.01;
+constexpr double kFastest = 100;
 constexpr double kNanoseconds = 1e9;
 /// What fits into one message with all else that is in it.
 constexpr std::size_t kMostPassword = 255;
@@ -64,6 +69,7 @@ class Replaying {
   private:
     void read_scripts();
     void open_sinks();
+    [[nodiscard]] HostPort server_name() const;
     [[nodiscard]] boost::asio::ip::udp::endpoint server() const;
     [[nodiscard]] int conclude_run(const replay::ReplayResult& result);
     [[nodiscard]] bool finish_file(const replay::ReplayResult& result);
@@ -87,6 +93,9 @@ Replaying::Replaying(const ReplayFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.failing()}, memory_{flags.memory_mib << 20U},
       maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
       objects_{flags.records.objects()}, expectations_{flags.records.expectations(*objects_)} {
+    check_outputs({flags.capture, flags.records.objects_file},
+                  {{"--output", flags.records.output}, {"--summary", flags.records.summary}});
+    static_cast<void>(server_name());
     read_scripts();
     open_sinks();
 }
@@ -130,23 +139,27 @@ void Replaying::read_scripts() {
 
 void Replaying::open_sinks() {
     const RecordFlags& records = flags_->records;
+    auto filter = records.parse_filter("--filter", records.filter, *objects_);
     open_output_file("--summary", records.summary, summary_);
     sinks_.add(expectations_);
     if (!records.output.empty()) {
         file_ = open_records_output("--output", records.output);
         json_.emplace(records.json(*objects_), *file_);
-        run::add_filtered(sinks_, *json_,
-                          records.parse_filter("--filter", records.filter, *objects_),
-                          filtered_json_);
+        run::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);
     }
 }
 
-boost::asio::ip::udp::endpoint Replaying::server() const {
-    const HostPort where = parse_host_port(flags_->server, "--server");
+HostPort Replaying::server_name() const {
+    HostPort where = parse_host_port(flags_->server, "--server");
     if (where.host.empty() || where.port == 0) {
         throw UsageError{fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8303",
                                      flags_->server)};
     }
+    return where;
+}
+
+boost::asio::ip::udp::endpoint Replaying::server() const {
+    const HostPort where = server_name();
     return relay::resolve_server(where.host, where.port);
 }
 
@@ -217,6 +230,20 @@ int Replaying::run() {
     return code == 0 && !recorded ? kExitFailed : code;
 }
 
+CLI::Validator speed() {
+    return CLI::Validator{[](const std::string& text) {
+                              double value = 0;
+                              const char* const end = text.data() + text.size();
+                              const auto read = std::from_chars(text.data(), end, value);
+                              const bool good = read.ec == std::errc{} && read.ptr == end &&
+                                                value >= kSlowest && value <= kFastest;
+                              return good ? std::string{}
+                                          : fmt::format("expected a number from {} to {}", kSlowest,
+                                                        kFastest);
+                          },
+                          ""};
+}
+
 void add_flags(ReplayFlags& flags, CLI::App& command) {
     command
         .add_option("capture", flags.capture,
@@ -232,9 +259,9 @@ void add_flags(ReplayFlags& flags, CLI::App& command) {
         ->capture_default_str();
     command.add_option("--session", flags.session, "Play only this session of the capture")
         ->type_name("NUMBER")
-        ->check(CLI::PositiveNumber);
+        ->check(session_number());
     command.add_option("--speed", flags.speed, "Times as fast as it was captured")
-        ->check(CLI::Range(0.01, 100.0))
+        ->check(speed())
         ->capture_default_str();
     command
         .add_option(

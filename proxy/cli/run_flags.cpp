@@ -1,6 +1,7 @@
 #include "proxy/cli/run_flags.h"
 
 #include "proxy/cli/capture_flags.h"
+#include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/settings.h"
 
 #include <map>
@@ -77,6 +78,11 @@ void RunFlags::check() const {
     const auto objects = records.objects();
     std::ignore = records.failing();
     recording.check(records.output, artifacts.capture);
+    if (recording.rotate.empty()) { // otherwise these are only the beginnings of names
+        keep_apart({records.objects_file}, {{"--output", records.output},
+                                            {"--summary", records.summary},
+                                            {"--write", artifacts.capture}});
+    }
     std::ignore = records.map_folders();
     std::ignore = artifacts.demos(records.show_secrets);
     artifacts.check_capture(records.show_secrets);

@@ -2,6 +2,7 @@
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/type_sizes.h"
 #include "proxy/run/map_folders.h"
@@ -26,16 +27,22 @@ struct SizesFlags {
 };
 
 int run_sizes(const SizesFlags& flags) {
-    std::optional<sink::FileOutput> file;
-    open_output_file("--output", flags.output, file);
+    const auto files = flags.captures.files();
+    check_outputs(files, {{"--output", flags.output}});
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     run::MapFolders maps{{}, {.memory = &memory}};
-    capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
+    capture::CaptureRun captures{files, flags.captures.servers()};
+    std::optional<sink::FileOutput> file;
+    open_output_file("--output", flags.output, file);
     report::TypeSizes sizes;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
         {.messages = false, .learn_sizes = true, .memory = &memory}, maps, sizes, numbers};
     captures.read(inspector);
+    if (!sizes.any_snapshot()) {
+        fmt::print(stderr, "twscope: there is no snapshot in it whose items are known\n");
+        return captures.damaged() ? kExitFailed : kExitUsage;
+    }
     fmt::print("{}", sizes.table());
     if (!sizes.any_differs()) {
         fmt::print("All sizes are those that 0.6 agreed on.\n");
@@ -48,7 +55,7 @@ int run_sizes(const SizesFlags& flags) {
             return kExitFailed;
         }
     }
-    return 0;
+    return captures.damaged() ? kExitFailed : 0;
 }
 
 } // namespace

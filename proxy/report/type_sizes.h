@@ -18,6 +18,9 @@ class TypeSizes final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override;
 
+    /// Whether there was anything whose sizes could be seen.
+    [[nodiscard]] bool any_snapshot() const { return snapshots_ != 0; }
+
     /// Whether a size differs from the agreed one.
     [[nodiscard]] bool any_differs() const { return !differs_.empty(); }
 

@@ -81,5 +81,11 @@ TEST_CASE("a server of 0.6 has the sizes that were agreed on") {
 TEST_CASE("twscope sizes refuses what cannot be in one line") {
     const TemporaryFolder folder;
     check_refused({"sizes"}, "");
-    check_refused({"sizes", folder.file("nothing"), "-o", folder.file("no/where")}, "no/where");
+    const std::string silent = folder.file("silent.pcap");
+    Recording{}.save(silent);
+    check_refused({"sizes", silent, "-o", folder.file("no/where")}, "no/where");
+    const Finished done = twscope({"sizes", silent});
+    CHECK(done.status == 2);
+    CHECK(done.out.empty());
+    CHECK(done.err.find("no snapshot") != std::string::npos);
 }
