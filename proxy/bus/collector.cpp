@@ -165,6 +165,7 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
     }
     spdlog::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
     complaint_.clear();
+    ever_connected_ = true;
     while (!stopped()) {
         auto batch = fetch(**link, subscription->get(), log->committed());
         if (!batch) {
@@ -180,6 +181,7 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
         if (!end) {
             return tl::unexpected{end.error()};
         }
+        reached_end_ = *end;
         if (*end && options_.until_end) {
             break;
         }

@@ -59,6 +59,12 @@ class Collector {
     /// the bus.
     void run(const std::function<bool()>& stopped);
 
+    /// Whether the stream was reached at any time.
+    [[nodiscard]] bool ever_connected() const { return ever_connected_; }
+
+    /// Whether all that was there had been written down.
+    [[nodiscard]] bool reached_end() const { return reached_end_; }
+
   private:
     struct Message {
         NatsMessage message;
@@ -81,6 +87,8 @@ class Collector {
     CollectOptions options_;
     BatchSink* sink_;
     std::string complaint_; ///< the last one
+    bool ever_connected_ = false;
+    bool reached_end_ = false;
 };
 
 /// The name of a batch says in which log it stands: STREAM.CONSUMER.ID.

@@ -7,6 +7,7 @@
 #include "proxy/cli/line_checks.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
@@ -131,10 +132,11 @@ int run_collect(const CollectFlags& flags) {
     const auto objects = records.objects();
     LineChecks checks{records.expectations(*objects)};
     const report::FailOn fail_on = records.failing();
+    auto filter = records.parse_filter("--filter", flags.filter, *objects);
+    keep_apart({flags.objects_file}, {{"--output", flags.output}, {"--summary", flags.summary}});
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.summary, summary);
-    BatchOutput output{flags.output, records.parse_filter("--filter", flags.filter, *objects),
-                       checks};
+    BatchOutput output{flags.output, std::move(filter), checks};
     bus::Collector collector{{.access = access,
                               .stream = flags.access.stream,
                               .consumer = flags.consumer,
@@ -149,8 +151,16 @@ int run_collect(const CollectFlags& flags) {
         return stop_wanted != 0 || output.failed() ||
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
+    if (!collector.ever_connected()) {
+        fmt::print(stderr, "twscope: the bus could not be reached; nothing was checked\n");
+        return kExitNotYet;
+    }
+    const bool missed = flags.until_end && !collector.reached_end();
+    if (missed) {
+        fmt::print(stderr, "twscope: --until-end: it ended before all records were handled\n");
+    }
     const int code = conclude(checks.outcome(fail_on, running.seconds()), summary);
-    return code == 0 && output.failed() ? kExitFailed : code;
+    return code == 0 && (output.failed() || missed) ? kExitFailed : code;
 }
 
 } // namespace

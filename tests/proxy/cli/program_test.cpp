@@ -330,5 +330,9 @@ TEST_CASE("what cannot be meant is reported before anything is begun") {
     check_refused(
         {"decode", folder.file("missing.pcap"), "--summary", folder.file("no/such/folder.xml")},
         "folder.xml");
+    const Finished unreached = twscope({"collect", "--nats", "nats://127.0.0.1:1", "--expect",
+                                        "never finding", "--duration", "1s"});
+    CHECK(unreached.status == 4);
+    CHECK(unreached.err.find("nothing was checked") != std::string::npos);
     CHECK(twscope({"--version"}).out.starts_with("twscope "));
 }
