@@ -50,6 +50,9 @@ std::optional<sink::DemoOptions> ArtifactFlags::demos(bool show_secrets) const {
 }
 
 void ArtifactFlags::check_capture(bool show_secrets) const {
+    if (capture.empty() && !capture_filter.empty()) {
+        throw UsageError{"--write-filter chooses what --write writes: give both"};
+    }
     if (!capture.empty() && !show_secrets) {
         throw UsageError{fmt::format(
             "--write {}: a capture holds every byte as it was sent, passwords and whispers too, "

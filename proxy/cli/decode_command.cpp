@@ -6,6 +6,7 @@
 #include "proxy/cli/conclude.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
@@ -61,7 +62,7 @@ class Decoding {
     [[nodiscard]] sink::Output& open_outputs();
     [[nodiscard]] std::string name_on_bus() const;
     void open_views();
-    void open_files();
+    void open_files(std::optional<filter::Filter> capture_filter);
     [[nodiscard]] bool finish_capture();
     [[nodiscard]] bool finish_demos();
 
@@ -111,11 +112,18 @@ Decoding::Decoding(const DecodeFlags& flags)
     const RecordFlags& records = flags.records;
     flags.artifacts.check_capture(records.show_secrets);
     std::ignore = flags.bus.options(name_on_bus());
-    open_output_file("--summary", records.summary, summary_);
-    captures_.emplace(flags.captures.files(), flags.captures.servers());
+    auto files = flags.captures.files();
+    check_outputs(files, {{"--output", records.output},
+                          {"--summary", records.summary},
+                          {"--write", flags.artifacts.capture}});
+    captures_.emplace(std::move(files), flags.captures.servers());
     auto filter = records.parse_filter("--filter", records.filter, *objects_);
     auto console_filter =
         records.parse_filter("--console-filter", records.console_filter, *objects_);
+    auto capture_filter =
+        records.parse_filter("--write-filter", flags.artifacts.capture_filter, *objects_);
+    // All is right that can be known before: opening files empties them.
+    open_output_file("--summary", records.summary, summary_);
     open_views();
     asked_.add(expectations_);
     run::add_filtered(asked_, findings_, std::move(console_filter), filtered_findings_);
@@ -123,14 +131,15 @@ Decoding::Decoding(const DecodeFlags& flags)
         json_.emplace(records.json(*objects_), open_outputs());
         run::add_filtered(asked_, *json_, std::move(filter), filtered_json_);
     }
-    open_files();
-    inspector_.emplace(inspect::Options{.objects = objects_.get(),
-                                        .messages = records.wants_messages(
-                                            flags.artifacts.wants_demos() || flags.bus.on()),
-                                        .learn_sizes = records.learn_sizes,
-                                        .memory = &memory_,
-                                        .observers = &observers_},
-                       maps_, sinks_, numbers_);
+    open_files(std::move(capture_filter));
+    inspector_.emplace(
+        inspect::Options{.objects = objects_.get(),
+                         .messages = records.wants_messages(flags.artifacts.wants_demos() ||
+                                                            flags.bus.on() || filtered_capture_),
+                         .learn_sizes = records.learn_sizes,
+                         .memory = &memory_,
+                         .observers = &observers_},
+        maps_, sinks_, numbers_);
 }
 
 /// False: records are missing.
@@ -195,7 +204,7 @@ record::SessionStats Decoding::finish_worlds() {
     return totals;
 }
 
-void Decoding::open_files() {
+void Decoding::open_files(std::optional<filter::Filter> capture_filter) {
     if (demo_options_) {
         files_.emplace(sink::FileQueue::Full::wait);
     }
@@ -210,12 +219,12 @@ void Decoding::open_files() {
     }
     if (!flags_->artifacts.capture.empty()) {
         capture_file_ = open_recording(recorded_capture(), flags_->artifacts.capture);
-        auto filter = flags_->records.parse_filter("--write-filter",
-                                                   flags_->artifacts.capture_filter, *objects_);
-        sinks_.add(capture_.emplace(*capture_file_, filter ? sink::CaptureSink::Choice::wanted
-                                                           : sink::CaptureSink::Choice::all));
-        if (filter) {
-            sinks_.add(filtered_capture_.emplace(*std::move(filter), wanted_.emplace(*capture_)));
+        sinks_.add(capture_.emplace(*capture_file_, capture_filter
+                                                        ? sink::CaptureSink::Choice::wanted
+                                                        : sink::CaptureSink::Choice::all));
+        if (capture_filter) {
+            sinks_.add(
+                filtered_capture_.emplace(*std::move(capture_filter), wanted_.emplace(*capture_)));
         }
         observers_.add(capture_observer_.emplace(*capture_));
     }
@@ -310,8 +319,17 @@ Action add_decode_command(CLI::App& app) {
     flags->records.add_to(*command);
     flags->artifacts.add_to(*command);
     flags->bus.add_to(*command);
-    return [flags, settings] {
+    return [flags, settings, command] {
         settings->complete();
+        const std::pair<const char*, bool> alone[] = {
+            {"--demo-version", !flags->artifacts.wants_demos()},
+            {"--nats-stream", !flags->bus.on()}};
+        for (const auto& [flag, useless] : alone) {
+            if (useless && command->count(flag) != 0) {
+                throw UsageError{
+                    fmt::format("{} needs {}", flag, flag == alone[0].first ? "--demo" : "--nats")};
+            }
+        }
         return Decoding{*flags}.run();
     };
 }

@@ -40,8 +40,9 @@ run::ObserverOptions observer_options(const RunFlags& flags, const snapshot::Obj
             .map_folders = records.map_folders(),
             .map_cache = records.map_cache,
             .inspect = !flags.no_inspect,
-            .messages = records.wants_messages(flags.artifacts.wants_demos() ||
-                                               flags.page_recordings() || flags.bus.on()),
+            .messages =
+                records.wants_messages(flags.artifacts.wants_demos() || flags.page_recordings() ||
+                                       flags.bus.on() || !flags.artifacts.capture_filter.empty()),
             .learn_sizes = records.learn_sizes,
             .resync = flags.asks_again(),
             .memory_bytes = flags.memory_mib << 20U,

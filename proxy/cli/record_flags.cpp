@@ -121,6 +121,12 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
     if (!parsed) {
         throw UsageError{fmt::format("{} '{}': {}", flag, text, parsed.error().message)};
     }
+    if (no_messages && flag == "--write-filter") {
+        throw UsageError{
+            fmt::format("{} sees messages, which --no-messages leaves out: give one of "
+                        "them",
+                        flag)};
+    }
     return *std::move(parsed);
 }
 

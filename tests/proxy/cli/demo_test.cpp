@@ -1,5 +1,6 @@
 // Covers: proxy/cli/artifact_flags.cpp
 #include "map/identity.h"
+#include "proxy/capture/capture_file.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/demo_bytes.h"
 
@@ -96,6 +97,34 @@ TEST_CASE("a capture is only written by who may see everything in it") {
     CHECK(first.status == 0);
     const Finished second = twscope({"decode", path("b.pcapng"), "--show-secrets", "-o", "-"});
     CHECK(first.out == second.out);
+}
+
+TEST_CASE("a capture's filter sees messages, whoever else does") {
+    const FilledFolder folder;
+    const std::string from = (folder.path() / "a.pcap").string();
+    const std::string to = (folder.path() / "b.pcapng").string();
+    test::Recording recording;
+    recording.play(test::kAnn, test::tee_at(80, 80));
+    recording.save(from);
+    const auto packets = [&](const Arguments& more) {
+        Arguments decode{"decode", from, "--show-secrets", "-w", to};
+        decode.insert(decode.end(), more.begin(), more.end());
+        CHECK(twscope(decode).status == 0);
+        capture::CaptureFile file{to};
+        capture::CapturedDatagram datagram;
+        int count = 0;
+        while (file.next(datagram)) {
+            ++count;
+        }
+        return count;
+    };
+    CHECK(packets({"--write-filter", R"(name == "ready")"}) == 1);
+    CHECK(packets({"--write-filter", R"(name == "ready")", "-o", "/dev/null"}) == 1);
+    CHECK(packets({"--write-filter", "session == 2"}) == 0);
+    CHECK(packets({}) > 1);
+    check_refused({"decode", from, "--show-secrets", "-w", to, "--no-messages", "--write-filter",
+                   R"(name == "ready")"},
+                  "--no-messages");
 }
 
 TEST_CASE("what is no folder, and what is no demo, is refused in one line") {
