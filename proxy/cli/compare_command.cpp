@@ -1,7 +1,9 @@
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/objects_file.h"
+#include "proxy/cli/record_choice.h"
 #include "proxy/cli/record_feed.h"
+#include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/report/comparison_report.h"
 #include "proxy/report/game_comparison.h"
@@ -64,11 +66,14 @@ std::vector<report::Stay> list_stays(const RecordsOrigin& origin,
 class Reading {
   public:
     Reading(RecordsOrigin origin, View view, std::vector<std::optional<std::size_t>> pairs)
-        : feed_{std::move(origin)}, view_{view}, pairs_{std::move(pairs)} {}
+        : path_{origin.path}, feed_{std::move(origin)}, view_{view}, pairs_{std::move(pairs)} {}
 
     [[nodiscard]] bool done() const { return done_; }
 
-    [[nodiscard]] bool whole() const { return feed_.whole(); }
+    /// At the end: whether all of it was read. Says so of lines that were not.
+    [[nodiscard]] bool whole() const {
+        return report_no_records(path_, stays_.broken()) && feed_.whole();
+    }
 
     /// Reads on to the next snapshot that has a partner, or to the end.
     void step(report::GameComparison& comparison) {
@@ -84,6 +89,7 @@ class Reading {
     }
 
   private:
+    std::string path_;
     RecordFeed feed_;
     View view_;
     std::vector<std::optional<std::size_t>> pairs_; ///< by stay
@@ -139,10 +145,12 @@ int run_compare(const CompareFlags& flags) {
                                           .pairs = &pairs,
                                           .comparison = &comparison};
     fmt::print("{}", flags.json ? comparison_json(report) : comparison_text(report));
+    const bool whole_a = a.whole();
+    const bool whole_b = b.whole();
     if (!comparison.equal()) {
         return kExitFinding;
     }
-    return a.whole() && b.whole() ? 0 : kExitFailed;
+    return whole_a && whole_b ? 0 : kExitFailed;
 }
 
 } // namespace
@@ -165,10 +173,10 @@ Action add_compare_command(CLI::App& app) {
                      "Only this session of A (otherwise all, paired by client and map, else "
                      "by map and ticks, else by map, else in order of appearance)")
         ->type_name("NUMBER")
-        ->check(CLI::PositiveNumber);
+        ->check(session_number());
     command->add_option("--other-session", flags->sessions[1], "Only this session of B")
         ->type_name("NUMBER")
-        ->check(CLI::PositiveNumber);
+        ->check(session_number());
     command
         ->add_option("--server", flags->captures.server,
                      "In captures look only at this server's traffic (otherwise servers are "

@@ -1,9 +1,11 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/record_choice.h"
 #include "proxy/cli/record_feed.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/filter/line_record.h"
 #include "proxy/report/story.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/sink/json_lines.h"
@@ -13,10 +15,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -44,6 +46,7 @@ class StoryLines final : public sink::Output {
 };
 
 constexpr std::string_view kStandardInput = "-";
+constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 
 /// The same of standard input, too, whose reader still finds all of it.
 bool begins_with_record(const std::string& path) {
@@ -53,35 +56,51 @@ bool begins_with_record(const std::string& path) {
     return holds_records(path);
 }
 
-void read_standard_input(report::Story& story) {
+/// False: as read_records.
+bool read_standard_input(report::Story& story) {
     std::uint64_t lines = 0;
+    std::uint64_t broken = 0;
     for (std::string line; std::getline(std::cin, line); ++lines) {
         if (std::cin.eof()) { // before the end of the line
             report_cut_line("standard input", lines);
-            return;
+            break;
         }
+        broken += filter::is_record(line) ? 0U : 1U;
         story.on_line(line);
     }
+    return report_no_records("standard input", broken);
 }
 
 /// False: some of it could not be read, as it says.
 bool read_records(const std::string& path, report::Story& story) {
     if (path == kStandardInput) {
-        read_standard_input(story);
-        return true;
+        return read_standard_input(story);
     }
-    try {
-        sink::LineReader reader{path};
-        for (std::string_view line; reader.next(line);) {
-            story.on_line(line);
-        }
-        return all_was_read(path, reader);
-    } catch (const std::system_error& error) {
-        throw UsageError{fmt::format("{}: {}", path, error.code().message())};
-    }
+    bool whole = true;
+    std::string current;
+    std::uint64_t broken = 0;
+    RecordsFiles files{{path}};
+    files.read({.begin =
+                    [&](const std::string& file) {
+                        current = file;
+                        broken = 0;
+                    },
+                .line =
+                    [&](std::string_view line) {
+                        broken += filter::is_record(line) ? 0U : 1U;
+                        story.on_line(line);
+                    },
+                .end =
+                    [&](const sink::LineReader& reader) {
+                        whole = all_was_read(current, reader) && whole;
+                        whole = report_no_records(current, broken) && whole;
+                    },
+                .pause = [] {}});
+    return whole;
 }
 
-void read_captures(const ExplainFlags& flags, report::Story& story) {
+/// False: as read_records.
+bool read_captures(const ExplainFlags& flags, report::Story& story) {
     const snapshot::ObjectSet objects = flags.lookup.objects();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
@@ -92,6 +111,7 @@ void read_captures(const ExplainFlags& flags, report::Story& story) {
     inspect::Inspector inspector{{.objects = &objects, .memory = &memory}, maps, json, numbers};
     captures.read(inspector);
     json.flush();
+    return !captures.damaged();
 }
 
 int run_explain(const ExplainFlags& flags) {
@@ -103,7 +123,7 @@ int run_explain(const ExplainFlags& flags) {
             whole = read_records(path, story) && whole;
         }
     } else {
-        read_captures(flags, story);
+        whole = read_captures(flags, story);
     }
     if (!story.found()) {
         fmt::print("{}", report::other_stories_text(story));
@@ -124,9 +144,11 @@ Action add_explain_command(CLI::App& app) {
     command
         ->add_option("--session", flags->session,
                      "Only of this session; otherwise of the first error, or the first warning")
-        ->type_name("NUMBER");
+        ->type_name("NUMBER")
+        ->check(session_number());
     command->add_option("--tick", flags->tick, "Only of the snapshot of this tick")
-        ->type_name("TICK");
+        ->type_name("TICK")
+        ->check(CLI::Range(std::int64_t{0}, kLastTick));
     flags->lookup.add_to(*command, "to name the tiles");
     return [flags, settings] {
         settings->complete();

@@ -1,13 +1,16 @@
 #include "proxy/cli/record_feed.h"
 
 #include "proxy/capture/capture_run.h"
+#include "proxy/cli/capture_flags.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/inspect/memory_budget.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/sink/byte_source.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/sink/segment_names.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -40,7 +43,9 @@ bool read_capture(const RecordsOrigin& origin, bool quiet,
                   const std::function<void(std::string_view line)>& use) {
     inspect::MemoryBudget memory{origin.memory_bytes};
     run::MapFolders maps{{}, {.memory = &memory}};
-    capture::CaptureRun captures{{origin.path}, origin.servers};
+    CaptureFlags named;
+    named.paths = {origin.path};
+    capture::CaptureRun captures{named.files(), origin.servers};
     captures.set_quiet(quiet);
     Lines lines{use};
     sink::JsonLines json{{.raw = true, .objects = origin.objects}, lines};
@@ -72,7 +77,10 @@ bool read_recording(const RecordsOrigin& origin, bool quiet,
 bool holds_records(const std::string& path) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
-        return true;
+        const auto segments = sink::segments_in(path);
+        return segments.empty() ||
+               std::any_of(segments.begin(), segments.end(),
+                           [](const sink::Segment& segment) { return !segment.is_capture(); });
     }
     try {
         char first = '\0';

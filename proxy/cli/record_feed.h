@@ -24,7 +24,8 @@ struct RecordsOrigin {
     std::size_t memory_bytes = 0; ///< of a capture: that histories may take
 };
 
-/// Whether records begin here; captures begin with a magic number.
+/// Whether records begin here; captures begin with a magic number. Of a folder, whether it has segments of
+/// records.
 [[nodiscard]] bool holds_records(const std::string& path);
 
 /// Reads all lines; those of a capture as `decode --raw` writes them. Returns whether it could be read

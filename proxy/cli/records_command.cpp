@@ -1,17 +1,20 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/cli/outputs_apart.h"
+#include "proxy/cli/record_choice.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/report/records_check.h"
 #include "proxy/report/records_csv.h"
+#include "proxy/sink/segment_names.h"
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -42,21 +45,6 @@ struct RecordsFlags {
     bool verify = false;
 };
 
-/// The beginning of a time as records have it, which compares as text.
-void check_time(const std::string& flag, const std::string& text) {
-    constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.ddddddZ";
-    const bool fits =
-        text.size() >= 4 && text.size() <= kShape.size() &&
-        std::equal(text.begin(), text.end(), kShape.begin(), [](char got, char shape) {
-            return shape == 'd' ? got >= '0' && got <= '9' : got == shape;
-        });
-    if (!text.empty() && !fits) {
-        throw UsageError{fmt::format("{} {}: expected a time in UTC or its beginning, for example "
-                                     "2026-11-21T20:15",
-                                     flag, text)};
-    }
-}
-
 std::optional<filter::Filter> parse_filter(const RecordsFlags& flags) {
     if (flags.filter.empty()) {
         return std::nullopt;
@@ -81,10 +69,7 @@ class Selection {
   public:
     explicit Selection(const RecordsFlags& flags)
         : sessions_{flags.sessions.begin(), flags.sessions.end()}, from_{flags.from}, to_{flags.to},
-          filter_{parse_filter(flags)} {
-        check_time("--from", from_);
-        check_time("--to", to_);
-    }
+          filter_{parse_filter(flags)} {}
 
     /// True: everything is wanted, whatever it is.
     [[nodiscard]] bool all() const {
@@ -108,7 +93,17 @@ class Selection {
 /// Of segments read one behind the other: what stands again at the beginning of one was there before.
 class Repetitions {
   public:
-    void begin_file() { known_.insert(begun_.begin(), begun_.end()); }
+    void begin_file(const std::string& path) {
+        const std::filesystem::path file{path};
+        const auto segment = sink::parse_segment(file.filename().string());
+        std::string recording = segment ? (file.parent_path() / segment->name).string() : path;
+        if (recording != recording_) { // whose sessions are others, with the same numbers
+            known_.clear();
+            begun_.clear();
+            recording_ = std::move(recording);
+        }
+        known_.insert(begun_.begin(), begun_.end());
+    }
 
     [[nodiscard]] bool is_one(std::string_view line) {
         const bool again = line.ends_with(R"("again":true})");
@@ -128,17 +123,45 @@ class Repetitions {
     /// The type stands within these.
     static constexpr std::size_t kHeadBytes = 64;
 
+    std::string recording_;        ///< folder and name of its segments, or its only file
     std::set<std::int64_t> known_; ///< sessions of files before this one
     std::set<std::int64_t> begun_;
 };
 
+/// The keys of a table. Errors: UsageError for what is none.
+std::vector<std::string> columns_of(const RecordsFlags& flags) {
+    constexpr std::string_view kItems = "items.";
+    snapshot::ObjectSet objects;
+    if (!flags.objects_file.empty()) {
+        read_objects_file(flags.objects_file, objects);
+    }
+    std::vector<std::string> columns;
+    for (const std::string& given : flags.columns) {
+        const std::size_t begin = std::min(given.find_first_not_of(' '), given.size());
+        const std::size_t end = given.find_last_not_of(' ') + 1;
+        const std::string name = given.substr(begin, std::max(begin, end) - begin);
+        const bool item = name.starts_with(kItems);
+        const auto scope = item ? filter::KeyScope::item : filter::KeyScope::record;
+        const std::string_view prefix = item ? kItems : std::string_view{};
+        const std::string_view key = std::string_view{name}.substr(prefix.size());
+        if (!filter::find_key(scope, key, objects.custom())) {
+            const std::string near = filter::suggest_key(scope, key, objects.custom());
+            throw UsageError{fmt::format(
+                "--columns: no {} has a key \"{}\"{}", item ? "item" : "record", name,
+                near.empty() ? "" : fmt::format("; did you mean \"{}{}\"?", prefix, near))};
+        }
+        columns.push_back(name);
+    }
+    return columns;
+}
+
 /// Where the lines go that are wanted.
 class Writer {
   public:
-    explicit Writer(const RecordsFlags& flags)
+    Writer(const RecordsFlags& flags, const std::vector<std::string>& columns)
         : file_{open_records_output("--output", flags.output)} {
-        if (!flags.columns.empty()) {
-            table_.emplace(flags.columns);
+        if (!columns.empty()) {
+            table_.emplace(columns);
             block_ = table_->header();
         }
     }
@@ -187,27 +210,59 @@ int verify(RecordsFiles& files) {
     return check.whole() ? 0 : kExitFailed;
 }
 
+/// Errors: UsageError for a file that is something else, before anything is written.
+void check_records(const RecordsFiles& files) {
+    constexpr int kLook = 16;
+    for (const std::string& path : files.files()) {
+        std::error_code ignored;
+        if (!std::filesystem::is_regular_file(path, ignored)) {
+            continue; // what is read from it is gone
+        }
+        sink::LineReader reader{path};
+        bool any = false;
+        std::string_view line;
+        for (int i = 0; !any && i < kLook && reader.next(line); ++i) {
+            any = filter::is_record(line);
+        }
+        const bool nothing_yet = reader.lines() == 0 && reader.skipped() == 0 &&
+                                 (reader.rest().empty() || reader.rest().front() == '{');
+        if (!any && !nothing_yet) {
+            throw UsageError{fmt::format("{}: holds no records", path)};
+        }
+    }
+}
+
 int convert(const RecordsFlags& flags, RecordsFiles& files) {
     Selection selection{flags};
-    Writer writer{flags};
+    std::vector<std::string> read = files.files();
+    read.push_back(flags.objects_file);
+    check_outputs(read, {{"--output", flags.output}});
+    const auto columns = columns_of(flags);
+    check_records(files);
+    Writer writer{flags, columns};
     Repetitions repetitions;
     std::string current;
+    std::uint64_t broken = 0;
     bool readable = true;
     const RecordsFiles::Use use{.begin =
                                     [&](const std::string& path) {
                                         current = path;
-                                        repetitions.begin_file();
+                                        broken = 0;
+                                        repetitions.begin_file(path);
                                     },
                                 .line =
                                     [&](std::string_view line) {
-                                        if (!repetitions.is_one(line) &&
-                                            (selection.all() || selection.wants(line))) {
+                                        if (!filter::is_record(line)) {
+                                            ++broken;
+                                        } else if (!repetitions.is_one(line) &&
+                                                   (selection.all() || selection.wants(line))) {
                                             writer.write(line);
                                         }
                                     },
                                 .end =
                                     [&](const sink::LineReader& reader) {
                                         readable = all_was_read(current, reader) && readable;
+                                        readable = report_no_records(current, broken) && readable;
                                     },
                                 .pause = [&] { writer.flush(); }};
     if (flags.follow) {
@@ -221,7 +276,27 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
     return writer.finish() && readable ? 0 : kExitFailed;
 }
 
-int run_records(const RecordsFlags& flags) {
+/// Makes times comparable. Errors: UsageError, also for what does nothing where records are only checked.
+void check_flags(RecordsFlags& flags) {
+    flags.from = time_of("--from", flags.from);
+    flags.to = time_of("--to", flags.to);
+    if (!flags.to.empty() && flags.from >= flags.to) {
+        throw UsageError{fmt::format("--from {}: is not before --to {}", flags.from, flags.to)};
+    }
+    const std::pair<std::string_view, bool> choosing[] = {
+        {"--filter", !flags.filter.empty()},       {"--session", !flags.sessions.empty()},
+        {"--from", !flags.from.empty()},           {"--to", !flags.to.empty()},
+        {"--output", flags.output != "-"},         {"--columns", !flags.columns.empty()},
+        {"--objects", !flags.objects_file.empty()}};
+    for (const auto& [flag, given] : choosing) {
+        if (flags.verify && given) {
+            throw UsageError{fmt::format("--verify checks all of a recording: leave {} out", flag)};
+        }
+    }
+}
+
+int run_records(RecordsFlags flags) {
+    check_flags(flags);
     RecordsFiles files{flags.paths, flags.verify ? std::string_view{} : flags.from};
     if (flags.output.ends_with(".csv") && flags.columns.empty()) {
         throw UsageError{"a table needs --columns, for example --columns t,tick,items.player"};
@@ -252,6 +327,7 @@ Action add_records_command(CLI::App& app) {
         ->type_name("EXPRESSION");
     command->add_option("--session", flags->sessions, "Only of this session (repeatable)")
         ->type_name("NUMBER")
+        ->check(session_number())
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command

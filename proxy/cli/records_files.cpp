@@ -5,6 +5,7 @@
 #include "proxy/sink/segment_names.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -14,6 +15,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
@@ -46,7 +48,7 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
     return files;
 }
 
-void report(const std::string& path, std::string_view what) {
+void report(const std::string& path, const std::string& what) {
     fmt::print(stderr, "twscope: {}: {}\n", path, what);
 }
 
@@ -56,6 +58,14 @@ void report_cut_line(const std::string& path, std::uint64_t lines) {
     report(path, fmt::format("ends in the middle of a line: it was cut short, or is still being "
                              "written; the {} lines before it are read",
                              lines));
+}
+
+bool report_no_records(const std::string& path, std::uint64_t lines) {
+    if (lines != 0) {
+        report(path, lines == 1 ? "1 line that is no record was left out"
+                                : fmt::format("{} lines that are no records were left out", lines));
+    }
+    return lines == 0;
 }
 
 bool all_was_read(const std::string& path, const sink::LineReader& reader) {
@@ -85,6 +95,10 @@ RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_vi
         std::error_code ignored;
         folder_ = std::filesystem::is_directory(path, ignored) ? path : std::string{};
         if (folder_.empty()) {
+            if (path != "-" && ::access(path.c_str(), R_OK) != 0) {
+                throw UsageError{
+                    fmt::format("{}: {}", path, std::generic_category().message(errno))};
+            }
             files_.push_back(path);
             continue;
         }

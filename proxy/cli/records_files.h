@@ -19,6 +19,10 @@ namespace tw::cli {
 /// Says on standard error that the last of the lines has no end, and how many have.
 void report_cut_line(const std::string& path, std::uint64_t lines);
 
+/// Says on standard error how many lines of a file were left out because they are no records. Returns
+/// whether there were none.
+bool report_no_records(const std::string& path, std::uint64_t lines);
+
 /// The files that recordings are read from: as they are named, and of a folder its segments in the
 /// order in which they were begun.
 class RecordsFiles {
@@ -26,6 +30,8 @@ class RecordsFiles {
     /// `from`: of a folder, segments that ended before this time are left out; empty: none are.
     /// Errors: UsageError for what is not there.
     explicit RecordsFiles(const std::vector<std::string>& paths, std::string_view from = {});
+
+    [[nodiscard]] const std::vector<std::string>& files() const { return files_; }
 
     struct Use {
         std::function<void(const std::string& path)> begin;

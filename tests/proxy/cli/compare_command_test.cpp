@@ -172,6 +172,22 @@ TEST_CASE("of a damaged recording is compared what can be read, and it is said")
           "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
 }
 
+TEST_CASE("what a torn line held is not taken for a difference, and it is said") {
+    const TemporaryFolder folder;
+    const std::string recording = folder.file("torn.jsonl");
+    REQUIRE(twscope({"decode", kMapChange, "-o", recording}).status == 0);
+    std::string lines = read_text(recording);
+    const std::size_t changed = lines.find(R"("type":"snapshot")", lines.size() / 2);
+    REQUIRE(changed != std::string::npos);
+    lines.erase(changed + 40, lines.find('\n', changed) - changed - 40);
+    write_text(recording, lines);
+    const Finished done = twscope({"compare", recording, recording});
+    CAPTURE(done.out);
+    CHECK(done.status == 3);
+    CHECK(done.err.find(recording + ": 1 line that is no record was left out") !=
+          std::string::npos);
+}
+
 TEST_CASE("what is no game is refused in one line") {
     const TemporaryFolder folder;
     const auto file = [&](const std::string& name, const std::string& text) {

@@ -2,6 +2,7 @@
 
 #include "tests/proxy/cli/program_runs.h"
 
+#include <filesystem>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -58,6 +59,25 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     CHECK(in_shell("cat " + capture + " | " + kTwscope + " explain - --server :8303").out ==
           told.out);
     CHECK(twscope({"explain", records, "--session", "1", "--tick", "12"}).out == told.out);
+
+    std::string spaced = read_text(records);
+    for (std::size_t at = spaced.find("\":"); at != std::string::npos;
+         at = spaced.find("\":", at + 3)) {
+        spaced.insert(at + 2, " ");
+    }
+    const std::string other = folder.file("spaced.jsonl");
+    write_text(other, spaced);
+    CHECK(twscope({"explain", other}).out == told.out);
+    const std::string segments = folder.file("segments");
+    std::filesystem::create_directory(segments);
+    write_text(segments + "/game-20261121T201500Z-0001.jsonl", read_text(records));
+    CHECK(twscope({"explain", segments}).out == told.out);
+    const std::string captures = folder.file("captures");
+    std::filesystem::create_directory(captures);
+    REQUIRE(twscope({"decode", capture, "--server", ":8303", "--show-secrets", "-w",
+                     captures + "/game-20261121T201500Z-0001.pcapng"})
+                .status == 0);
+    CHECK(twscope({"explain", captures, "--server", ":8303"}).out == told.out);
 }
 
 TEST_CASE("where there is no such finding, those that there are are listed") {
