@@ -4,11 +4,13 @@
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -92,15 +94,33 @@ int run(const Invocation& invocation) {
     return kExitUsage;
 }
 
+/// The exit code of a run whose text may not have got where it goes. A reader that left wanted no more.
+int code_of(int code, int error) {
+    if (error == 0 || error == EPIPE) {
+        return code;
+    }
+    fmt::print(stderr, "twscope: standard output: {}; what was to be printed is not complete\n",
+               std::generic_category().message(error));
+    return code == 0 ? kExitFailed : code;
+}
+
 } // namespace
 
 int run_program(int argc, char** argv) {
     try {
-        return run(invocation_of(argc, argv));
+        const int code = run(invocation_of(argc, argv));
+        errno = 0;
+        const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+        return code_of(code, printed ? 0 : errno == 0 ? EIO : errno);
+    } catch (const std::system_error& error) {
+        if (std::ferror(stdout) != 0) { // it came of printing
+            return code_of(0, error.code().value());
+        }
+        fmt::print(stderr, "twscope: {}\n", error.what());
     } catch (const std::exception& error) {
         fmt::print(stderr, "twscope: {}\n", error.what());
-        return kExitUsage;
     }
+    return kExitUsage;
 }
 
 } // namespace tw::cli
