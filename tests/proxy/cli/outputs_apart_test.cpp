@@ -1,0 +1,122 @@
+// Files that are read and written at once, and files that are written for nothing: both are refused before anything
+// is emptied.
+
+#include "tests/map/writer.h"
+#include "tests/proxy/cli/program_runs.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+
+namespace {
+
+/// A capture, its records, a map and a name for a hard link and one for a symbolic one.
+struct Files {
+    TemporaryFolder folder{};
+    std::string capture = folder.file("p.pcap");
+    std::string records = folder.file("g.jsonl");
+    std::string map = folder.file("m.map");
+    std::string hard = folder.file("hard.jsonl");
+    std::string soft = folder.file("soft.jsonl");
+    std::string kept = folder.file("kept");
+
+    Files() {
+        Recording recording;
+        recording.play(kAnn, tee_at(50, 80));
+        recording.save(capture);
+        REQUIRE(twscope({"decode", capture, "-o", records}).status == 0);
+        REQUIRE(tw::map::test::write_file(map, small_map()).has_value());
+        std::filesystem::create_hard_link(records, hard);
+        std::filesystem::create_symlink(records, soft);
+        write_text(kept, "kept");
+    }
+};
+
+} // namespace
+
+TEST_CASE("what is read is not written over") {
+    const Files files;
+    const std::string records = read_text(files.records);
+    const std::string capture = read_text(files.capture);
+    const std::string map = read_text(files.map);
+    const Arguments rows[] = {
+        {"records", files.records, "--session", "1", "-o", files.records},
+        {"records", files.records, "-o", files.hard},
+        {"records", files.records, "-o", files.soft},
+        {"decode", files.capture, "-o", files.capture},
+        {"decode", files.capture, "--summary", files.capture},
+        {"decode", files.capture, "--show-secrets", "-w", files.capture},
+        {"sizes", files.capture, "-o", files.capture},
+        {"replay", files.capture, "-s", "127.0.0.1:1", "-o", files.capture},
+        {"map", files.map, "--png", files.map},
+    };
+    for (const Arguments& row : rows) {
+        CAPTURE(row.front());
+        check_refused(row, ": is also read; name another file");
+    }
+    CHECK(read_text(files.records) == records);
+    CHECK(read_text(files.capture) == capture);
+    CHECK(read_text(files.map) == map);
+}
+
+TEST_CASE("two flags do not write one file, but may share what is none") {
+    const Files files;
+    const std::string same = files.folder.file("same");
+    check_refused({"decode", files.capture, "--show-secrets", "-o", same, "-w", same},
+                  "--output writes it, too");
+    check_refused({"decode", files.capture, "-o", same, "--summary", same},
+                  "--output writes it, too");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "-o", same, "--summary", same},
+                  "--output writes it, too");
+    CHECK_FALSE(std::filesystem::exists(same));
+    CHECK(twscope({"decode", files.capture, "-o", "/dev/null", "--summary", "/dev/null"}).status ==
+          0);
+}
+
+TEST_CASE("nothing is emptied before all else is known to be right") {
+    const Files files;
+    const std::string none = files.folder.file("none");
+    const std::string nowhere = files.folder.file("no/where");
+    const Arguments rows[] = {
+        {"sizes", none, "-o", files.kept},
+        {"decode", none, "--expect", "finding", "--summary", files.kept},
+        {"decode", files.capture, "-o", files.kept, "--filter", "x =="},
+        {"decode", files.capture, "-o", files.kept, "-w", nowhere, "--show-secrets"},
+        {"decode", files.capture, "-o", files.kept, "-w", files.folder.file("k2"), "--show-secrets",
+         "--write-filter", "x =="},
+        {"records", none, "-o", files.kept},
+        {"records", files.records, none, "-o", files.kept},
+        {"records", files.capture, "-o", files.kept},
+        {"records", files.records, "-o", files.kept, "--columns", "tikc"},
+        {"replay", files.capture, "-s", "nonsense", "-o", files.kept},
+        {"replay", files.capture, "-s", "127.0.0.1:1", "-o", files.kept, "--filter", "x =="},
+    };
+    for (const Arguments& row : rows) {
+        CAPTURE(row.front());
+        check_refused(row, "");
+        CHECK(read_text(files.kept) == "kept");
+    }
+}
+
+TEST_CASE("flags that do nothing without another one say so") {
+    const Files files;
+    check_refused({"decode", files.capture, "--write-filter", "session == 1"}, "--write");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "--write-filter", "session == 1"}, "--write");
+    check_refused({"decode", files.capture, "--demo-version", "4"}, "--demo");
+    check_refused({"decode", files.capture, "--nats-stream", "x"}, "--nats");
+    check_refused({"map", files.map, "--scale", "2"}, "--png");
+    check_refused({"map", files.map, "--layer", "game"}, "--png");
+    check_refused({"records", files.records, "--verify", "--session", "1"}, "--session");
+    check_refused({"records", files.records, "--verify", "-o", files.kept}, "--output");
+}
+
+TEST_CASE("a picture goes to standard output, too") {
+    const Files files;
+    const Finished done = twscope({"map", files.map, "--png", "-"});
+    CHECK(done.status == 0);
+    CHECK(done.out.substr(1, 3) == "PNG");
+}

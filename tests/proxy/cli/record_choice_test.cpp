@@ -1,0 +1,150 @@
+// Which records are wanted: sessions, times and columns; and what becomes of lines that are no records.
+
+#include "tests/proxy/cli/program_runs.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+
+namespace {
+
+constexpr std::string_view kFirst =
+    R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"session","session":1,"event":"open"})"
+    "\n";
+constexpr std::string_view kSecond =
+    R"({"v":1,"t":"2026-11-21T20:16:00.000000Z","type":"session","session":2,"event":"open"})"
+    "\n";
+constexpr std::string_view kAgain =
+    R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"session","session":1,"event":"open","again":true})"
+    "\n";
+
+std::string text(std::string_view view) {
+    return std::string{view};
+}
+
+} // namespace
+
+TEST_CASE("times are whole numbers that clocks show, in their order") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("g.jsonl");
+    write_text(file, text(kFirst) + text(kSecond));
+
+    struct Row {
+        Arguments choice;
+        std::string wanted;
+    };
+
+    const Row good[] = {
+        {{"--from", "2026-11-21T20:15:30Z"}, text(kSecond)},
+        {{"--from", "2026-11-21T20:16:00.000000Z"}, text(kSecond)},
+        {{"--to", "2026-11-21T20:16"}, text(kFirst)},
+        {{"--from", "2026", "--to", "2026-11-21T20:16:00Z"}, text(kFirst)},
+        {{"--from", "2024-02-29"}, text(kFirst) + text(kSecond)},
+    };
+    for (const Row& row : good) {
+        Arguments records{"records", file};
+        records.insert(records.end(), row.choice.begin(), row.choice.end());
+        CAPTURE(row.choice[1]);
+        const Finished done = twscope(records);
+        CHECK(done.status == 0);
+        CHECK(done.out == row.wanted);
+    }
+    for (const char* bad : {"2026-11-3", "2026-13-45", "2026-00", "2026-02-29", "2026-11-21T24",
+                            "2026-11-21T20:60", "2026-11-21T20:15:3", "2026-11-21Z", "202", "x"}) {
+        CAPTURE(bad);
+        check_refused({"records", file, std::string{"--from="} + bad}, "expected a time");
+    }
+    check_refused({"records", file, "--from", "2026-11-22", "--to", "2026-11-21"}, "not before");
+    check_refused({"records", file, "--from", "2026", "--to", "2026"}, "not before");
+}
+
+TEST_CASE("sessions are counted from 1") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("g.jsonl");
+    write_text(file, text(kFirst));
+    for (const char* bad : {"0", "-5", "010", "1x", "99999999999"}) {
+        CAPTURE(bad);
+        const std::string session = std::string{"--session="} + bad;
+        check_refused({"records", file, session}, "expected a session's number, from 1");
+        check_refused({"explain", file, session}, "expected a session's number, from 1");
+        check_refused({"compare", file, file, session}, "expected a session's number, from 1");
+        check_refused({"replay", file, session}, "expected a session's number, from 1");
+    }
+    check_refused({"explain", file, "--tick=-3"}, "--tick");
+    check_refused({"replay", file, "-s", "127.0.0.1:1", "--speed", "nan"}, "--speed");
+}
+
+TEST_CASE("columns are keys that records have") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("g.jsonl");
+    write_text(
+        file,
+        R"({"v":1,"t":"T","type":"summary","session":0,"findings":{"snapshot.crc_mismatch":3}})"
+        "\n");
+    check_refused({"records", file, "--columns", "tikc"}, "did you mean \"tick\"?");
+    check_refused({"records", file, "--columns", "items.plaier"}, "items.player");
+    const Finished done =
+        twscope({"records", file, "--columns", "t, findings.snapshot.crc_mismatch"});
+    CHECK(done.status == 0);
+    CHECK(done.out == "t,findings.snapshot.crc_mismatch\r\nT,3\r\n");
+}
+
+TEST_CASE("lines that are no records are left out, counted, and said once a file") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("torn.jsonl");
+    const std::string torn = text(kFirst.substr(0, 40));
+    write_text(file, text(kFirst) + torn + "\n" + torn + text(kSecond) + text(kSecond));
+    const std::string said = "twscope: " + file + ": 2 lines that are no records were left out\n";
+    const Arguments readers[] = {{"records", file},
+                                 {"records", file, "--session", "2"},
+                                 {"records", file, "--filter", "session == 2"},
+                                 {"explain", file}};
+    for (const Arguments& reader : readers) {
+        CAPTURE(reader.front());
+        const Finished done = twscope(reader);
+        CHECK(done.status == 3);
+        CHECK(done.err == said);
+    }
+    CHECK(twscope({"records", file}).out == text(kFirst) + text(kSecond));
+
+    const std::string other = folder.file("bad.pcap");
+    Recording recording;
+    recording.play(kAnn, tee_at(50, 80));
+    recording.save(other);
+    check_refused({"records", other}, "holds no records");
+}
+
+TEST_CASE("what a recording repeats is not left out of another one") {
+    const TemporaryFolder folder;
+    const std::string a = folder.file("a-20261121T201500Z-0001.jsonl");
+    const std::string next = folder.file("a-20261121T211500Z-0002.jsonl");
+    const std::string b = folder.file("b-20261121T201500Z-0007.jsonl");
+    write_text(a, text(kFirst));
+    write_text(next, text(kAgain));
+    write_text(b, text(kAgain));
+    CHECK(twscope({"records", a, next}).out == kFirst);
+    CHECK(twscope({"records", a, b}).out == text(kFirst) + text(kAgain));
+}
+
+TEST_CASE("a report that does not get where it goes is a failure") {
+    if (!std::filesystem::exists("/dev/full")) {
+        return;
+    }
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("p.pcap");
+    Recording recording;
+    recording.play(kAnn, tee_at(50, 80));
+    recording.save(capture);
+    for (const std::string command : {"stats ", "decode ", "sizes "}) {
+        CAPTURE(command);
+        const Finished done = run_program(
+            "/bin/sh", {"-c", std::string{TW_TWSCOPE} + " " + command + capture + " > /dev/full"});
+        CHECK(done.status == 3);
+        CHECK(done.err.find("standard output: No space left on device") != std::string::npos);
+    }
+}
