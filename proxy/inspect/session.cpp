@@ -11,18 +11,6 @@ namespace tw::inspect {
 using record::FindingId;
 using wire::MessageId;
 
-namespace {
-
-/// Bytes of a datagram that are never compressed.
-std::size_t header_size(const wire::Packet& packet) {
-    if (packet.dialect == wire::Dialect::seven) {
-        return wire::kSevenHeaderSize;
-    }
-    return wire::kHeaderSize + (packet.header_token ? wire::kTokenSize : 0);
-}
-
-} // namespace
-
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
@@ -87,7 +75,7 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
     observers_->notify(&Observer::on_packet, *packet);
     if (packet->compressed) {
         ++stats.compressed;
-        stats.compressed_bytes += bytes.size() - std::min(bytes.size(), header_size(*packet));
+        stats.compressed_bytes += bytes.size() - std::min(bytes.size(), wire::header_size(*packet));
         stats.decompressed_bytes += packet->payload.size();
     }
     switch (packet->kind) {
@@ -287,7 +275,7 @@ void Session::act_on_client(const wire::MessageHead& head) {
         }
         break;
     case MessageId::enter_game:
-        snapshots_.enter_game(reporter_);
+        snapshots_.enter_game(reporter_.head().time);
         break;
     case MessageId::client_version:
         if (const auto version = wire::decode_client_version(head.body)) {

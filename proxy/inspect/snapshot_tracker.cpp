@@ -38,7 +38,7 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
                           .tick = part.tick,
                           .offset = 0,
                           .detail = "negative tick"});
-    } else if (is_leftover(part, reporter)) {
+    } else if (old_map_.has(part, history_, reporter.head().time)) {
         fate = PartFate::leftover;
         reporter.finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
     } else if (!believes(part.tick, reporter)) {
@@ -63,19 +63,6 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
                                      .decoded = decoded ? &workspace.delta : nullptr,
                                      .types = &types_});
     }
-}
-
-bool SnapshotTracker::is_leftover(const snapshot::Part& part, const Reporter& reporter) const {
-    if (!old_map_ || reporter.head().time >= old_map_->until) {
-        return false;
-    }
-    const std::int64_t behind = std::int64_t{old_map_->newest} - part.tick;
-    if (behind > TickGate::kSlack || behind < -TickGate::kSlack) {
-        return false;
-    }
-    // Ticks begin again with the map; those of the first second are far below any other.
-    return part.delta_tick == snapshot::kNoBase ? part.tick > TickGate::kSlack
-                                                : !history_.contains(part.delta_tick);
 }
 
 bool SnapshotTracker::believes(Tick tick, Reporter& reporter) {
@@ -340,23 +327,11 @@ void SnapshotTracker::on_input(const ClientView::Input& input, Reporter& reporte
 }
 
 void SnapshotTracker::change_map(Reporter& reporter) {
-    constexpr record::Timestamp kUnderWay = 1'000'000'000;
-    constexpr record::Timestamp kLoading = 10'000'000'000;
     if (const auto newest = history_.newest()) {
-        const record::Timestamp now = reporter.head().time;
-        old_map_ =
-            OldMap{.newest = *newest, .at_least_until = now + kUnderWay, .until = now + kLoading};
+        old_map_.leave(*newest, reporter.head().time);
     }
     restart(reporter);
     roster_.clear();
-}
-
-// Any client can say so at any time: then it is as if it had loaded the map at once.
-void SnapshotTracker::enter_game(const Reporter& reporter) {
-    if (old_map_) {
-        old_map_->until =
-            std::min(old_map_->until, std::max(reporter.head().time, old_map_->at_least_until));
-    }
 }
 
 void SnapshotTracker::restart(Reporter& reporter) {
@@ -398,7 +373,7 @@ void SnapshotTracker::inherit(std::span<const Legacy::Snapshot> snapshots) {
 
 void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
     restart(reporter);
-    old_map_.reset();
+    old_map_.forget();
     types_.begin(dialect);
     roster_.clear();
     client_.reset();

@@ -5,6 +5,7 @@
 #include "proxy/inspect/diagnosis.h"
 #include "proxy/inspect/legacy.h"
 #include "proxy/inspect/observer.h"
+#include "proxy/inspect/old_map.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/snapshot_checks.h"
 #include "proxy/inspect/tick_gate.h"
@@ -66,8 +67,10 @@ class SnapshotTracker {
     /// Map change: ticks and items start again, type numbers stay. What is under way of the old map
     /// is known for what it is for a while.
     void change_map(Reporter& reporter);
+
     /// The client has loaded the map that it was told to.
-    void enter_game(const Reporter& reporter);
+    void enter_game(record::Timestamp now) { old_map_.enter_game(now); }
+
     /// The connection is over.
     void restart(Reporter& reporter);
     /// New connection: everything starts again.
@@ -113,14 +116,6 @@ class SnapshotTracker {
 
   private:
     /// The map before: its newest tick, and when it went.
-    /// What may still come of it: until the client enters the game on the new one, but not as soon as
-    /// that where it does so at once.
-    struct OldMap {
-        snapshot::Tick newest = 0;
-        record::Timestamp at_least_until = 0;
-        record::Timestamp until = 0;
-    };
-
     /// Inputs that overtake each other acknowledge older ticks again.
     static constexpr snapshot::Tick kTrimSlack = 25;
 
@@ -130,8 +125,6 @@ class SnapshotTracker {
         record::FindingId why = record::FindingId::count;
     };
 
-    /// Whether a snapshot is of the map before.
-    [[nodiscard]] bool is_leftover(const snapshot::Part& part, const Reporter& reporter) const;
     /// Whether the tick can be the server's; what cannot is reported.
     [[nodiscard]] bool believes(snapshot::Tick tick, Reporter& reporter);
     void forget(Reporter& reporter);
@@ -168,7 +161,7 @@ class SnapshotTracker {
     std::optional<snapshot::Tick> acked_;    ///< by the client, of a snapshot that was there
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
-    std::optional<OldMap> old_map_;
+    OldMap old_map_;
     /// The last ticks without a base; duplicates come close behind.
     static constexpr std::size_t kLostTicks = 16;
     std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};

@@ -11,6 +11,13 @@
 namespace tw::wire {
 
 inline constexpr std::size_t kSevenHeaderSize = 7;
+
+/// Bytes before a packet's payload, which are never compressed.
+[[nodiscard]] inline std::size_t header_size(const Packet& packet) {
+    return packet.dialect == Dialect::seven ? kSevenHeaderSize
+                                            : kHeaderSize + (packet.header_token ? kTokenSize : 0);
+}
+
 /// Decompressed: what DDNet writes and libtw2 reads. Vanilla drops the last two bytes' worth.
 inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHeaderSize;
 
