@@ -1,7 +1,6 @@
 #include "proxy/admin/board.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 namespace tw::admin {
@@ -32,7 +31,8 @@ void View::merge(const View& other) {
 void View::cut_sessions() {
     std::ranges::sort(sessions, {}, &SessionView::number);
     if (sessions.size() > kMaxSessions) {
-        std::ranges::stable_partition(sessions, std::identity{}, &SessionView::connected);
+        std::stable_partition(sessions.begin(), sessions.end(),
+                              [](const SessionView& session) { return session.connected; });
         sessions.resize(kMaxSessions);
         std::ranges::sort(sessions, {}, &SessionView::number);
     }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace tw::test;
 
@@ -143,7 +144,7 @@ TEST_CASE("a report that does not get where it goes is a failure") {
     for (const std::string command : {"stats ", "decode ", "sizes "}) {
         CAPTURE(command);
         const Finished done = run_program(
-            "/bin/sh", {"-c", std::string{TW_TWSCOPE} + " " + command + capture + " > /dev/full"});
+            "/bin/sh", {"-c", fmt::format("{} {}{} > /dev/full", TW_TWSCOPE, command, capture)});
         CHECK(done.status == 3);
         CHECK(done.err.find("standard output: No space left on device") != std::string::npos);
     }
