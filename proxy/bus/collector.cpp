@@ -177,7 +177,7 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
             }
             continue;
         }
-        const auto end = at_end(**link, subscription->get(), *log);
+        const auto end = at_end(**link, *log);
         if (!end) {
             return tl::unexpected{end.error()};
         }
@@ -275,11 +275,12 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
 }
 
 /// Whether all that is there is written down, by whomever. Forgets what is asked for no more.
-Tried<bool> Collector::at_end(const Link& link, natsSubscription* subscription, CommitLog& log) {
+Tried<bool> Collector::at_end(const Link& link, CommitLog& log) const {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
-    const natsStatus status =
-        natsSubscription_GetConsumerInfo(&found, subscription, nullptr, &code);
+    // By its name: a subscription to a consumer that was there does not always know whose it is.
+    const natsStatus status = js_GetConsumerInfo(&found, link.stream_api(), options_.stream.c_str(),
+                                                 options_.consumer.c_str(), nullptr, &code);
     const ConsumerInfo info{found};
     if (status != NATS_OK) {
         return tl::unexpected{link.describe(status)};

@@ -80,8 +80,7 @@ class Collector {
                                      const Committed& committed) const;
     [[nodiscard]] Tried<void> write_down(CommitLog& log, Batch& batch);
     [[nodiscard]] Tried<void> take_back();
-    [[nodiscard]] static Tried<bool> at_end(const Link& link, natsSubscription* subscription,
-                                            CommitLog& log);
+    [[nodiscard]] Tried<bool> at_end(const Link& link, CommitLog& log) const;
     void complain(const std::string& what);
 
     CollectOptions options_;
