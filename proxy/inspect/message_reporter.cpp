@@ -236,7 +236,9 @@ void MessageReporter::report_known(MessageAtHand& message, const MapTracker& map
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHead& head = message.head;
     wire::decode_fields(*head.spec, head.body, fields);
-    message.is_taken = !fields.error && find_odd(fields) == fields.values.end();
+    if (!head.system) { // what is wrong with those of the system their readers find
+        message.is_taken = !fields.error && find_odd(fields) == fields.values.end();
+    }
     if (!message.tracked) {
         const std::size_t trailing = fields.error ? 0 : fields.trailing.size();
         observers_->notify(&Observer::on_fields, head.body.size() - trailing);

@@ -191,7 +191,7 @@ void Session::on_message(MessageAtHand& message, bool compressed, Workspace& wor
                 gate_.server().on_snapshot(*newest, snapshots_.types());
             }
         }
-    } else if (message.expected && !message.prelude && (head.system || message.is_taken)) {
+    } else if (message.expected && !message.prelude && message.is_taken) {
         act_on(head);
     }
 }
