@@ -321,13 +321,16 @@ Action add_decode_command(CLI::App& app) {
     flags->bus.add_to(*command);
     return [flags, settings, command] {
         settings->complete();
-        const std::pair<const char*, bool> alone[] = {
-            {"--demo-version", !flags->artifacts.wants_demos()},
-            {"--nats-stream", !flags->bus.on()}};
-        for (const auto& [flag, useless] : alone) {
-            if (useless && command->count(flag) != 0) {
-                throw UsageError{
-                    fmt::format("{} needs {}", flag, flag == alone[0].first ? "--demo" : "--nats")};
+        struct Row {
+            const char* flag;
+            const char* needs;
+            bool there;
+        };
+
+        for (const Row& row : {Row{"--demo-version", "--demo", flags->artifacts.wants_demos()},
+                               Row{"--nats-stream", "--nats", flags->bus.on()}}) {
+            if (!row.there && command->count(row.flag) != 0) {
+                throw UsageError{fmt::format("{} needs {}", row.flag, row.needs)};
             }
         }
         return Decoding{*flags}.run();

@@ -35,9 +35,10 @@ std::optional<std::string_view> take_text(std::string_view& rest, std::string_vi
     return text;
 }
 
-/// The front as twscope writes it.
+/// The front of a record as twscope writes it.
+constexpr std::string_view kFront = R"({"v":1,"t":")";
+
 std::optional<LineHead> read_usual_head(std::string_view line) {
-    constexpr std::string_view kFront = R"({"v":1,"t":")";
     if (!line.starts_with(kFront)) {
         return std::nullopt;
     }
@@ -235,11 +236,9 @@ std::optional<LineHead> read_head(std::string_view line) {
 }
 
 bool is_record(std::string_view line) {
-    // A string cannot hold this: its quotes would be escaped.
-    constexpr std::string_view kFront = R"({"v":1,"t":")";
     const std::size_t last = line.find_last_not_of(" \t\r");
     return last != std::string_view::npos && line[last] == '}' && read_head(line) &&
-           line.find(kFront, 1) == std::string_view::npos;
+           line.find(kFront, 1) == std::string_view::npos; // in a string its quotes are escaped
 }
 
 bool matches_line(const Filter& filter, std::string_view line) {
