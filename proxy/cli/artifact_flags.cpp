@@ -36,7 +36,7 @@ void ArtifactFlags::add_to(CLI::App& command) {
         ->type_name("EXPRESSION");
 }
 
-std::optional<sink::DemoOptions> ArtifactFlags::demos(bool show_secrets) const {
+std::optional<sink::DemoOptions> ArtifactFlags::demos(const RecordFlags& records) const {
     if (!wants_demos()) {
         return std::nullopt;
     }
@@ -45,14 +45,13 @@ std::optional<sink::DemoOptions> ArtifactFlags::demos(bool show_secrets) const {
         throw UsageError{fmt::format("--demo {}: {}; name a folder that may be written to", demo,
                                      std::generic_category().message(errno))};
     }
-    return sink::DemoOptions{
-        .folder = folder, .version = demo_version, .show_secrets = show_secrets};
+    return sink::DemoOptions{.folder = folder,
+                             .version = demo_version,
+                             .messages = !records.no_messages,
+                             .show_secrets = records.show_secrets};
 }
 
 void ArtifactFlags::check_capture(bool show_secrets) const {
-    if (capture.empty() && !capture_filter.empty()) {
-        throw UsageError{"--write-filter chooses what --write writes: give both"};
-    }
     if (!capture.empty() && !show_secrets) {
         throw UsageError{fmt::format(
             "--write {}: a capture holds every byte as it was sent, passwords and whispers too, "

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/cli/record_flags.h"
 #include "proxy/sink/demo_sink.h"
 
 #include <filesystem>
@@ -25,7 +26,7 @@ struct ArtifactFlags {
     [[nodiscard]] bool wants_demos() const { return !demo.empty(); }
 
     /// Errors: UsageError for what is no folder that may be written to.
-    [[nodiscard]] std::optional<sink::DemoOptions> demos(bool show_secrets) const;
+    [[nodiscard]] std::optional<sink::DemoOptions> demos(const RecordFlags& records) const;
     /// Errors: UsageError where the capture would hold what must not be shown.
     void check_capture(bool show_secrets) const;
     /// The folders that files are made in.

@@ -176,9 +176,6 @@ std::uint64_t BusFlags::check_spool() const {
     if (spool.empty()) {
         return 0;
     }
-    if (!on()) {
-        throw UsageError{"--spool keeps what --nats publishes: give both"};
-    }
     const auto comma = spool.rfind(',');
     const TimeAndSize size = comma == std::string::npos
                                  ? TimeAndSize{.bytes = kUsualSpool}

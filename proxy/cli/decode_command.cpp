@@ -103,7 +103,7 @@ class Decoding {
 
 Decoding::Decoding(const DecodeFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.failing()}, demo_options_{flags.artifacts.demos(
-                                                             flags.records.show_secrets)},
+                                                             flags.records)},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
                                                     {.cache = flags.records.map_cache,
                                                      .memory = &memory_,
@@ -134,8 +134,8 @@ Decoding::Decoding(const DecodeFlags& flags)
     open_files(std::move(capture_filter));
     inspector_.emplace(
         inspect::Options{.objects = objects_.get(),
-                         .messages = records.wants_messages(flags.artifacts.wants_demos() ||
-                                                            flags.bus.on() || filtered_capture_),
+                         .messages = records.wants_messages(
+                             flags.bus.on(), flags.artifacts.wants_demos() || filtered_capture_),
                          .learn_sizes = records.learn_sizes,
                          .memory = &memory_,
                          .observers = &observers_},
@@ -319,20 +319,8 @@ Action add_decode_command(CLI::App& app) {
     flags->records.add_to(*command);
     flags->artifacts.add_to(*command);
     flags->bus.add_to(*command);
-    return [flags, settings, command] {
+    return [flags, settings] {
         settings->complete();
-        struct Row {
-            const char* flag;
-            const char* needs;
-            bool there;
-        };
-
-        for (const Row& row : {Row{"--demo-version", "--demo", flags->artifacts.wants_demos()},
-                               Row{"--nats-stream", "--nats", flags->bus.on()}}) {
-            if (!row.there && command->count(row.flag) != 0) {
-                throw UsageError{fmt::format("{} needs {}", row.flag, row.needs)};
-            }
-        }
         return Decoding{*flags}.run();
     };
 }

@@ -40,9 +40,9 @@ run::ObserverOptions observer_options(const RunFlags& flags, const snapshot::Obj
             .map_folders = records.map_folders(),
             .map_cache = records.map_cache,
             .inspect = !flags.no_inspect,
-            .messages =
-                records.wants_messages(flags.artifacts.wants_demos() || flags.page_recordings() ||
-                                       flags.bus.on() || !flags.artifacts.capture_filter.empty()),
+            .messages = records.wants_messages(flags.page_recordings() || flags.bus.on(),
+                                               flags.artifacts.wants_demos() ||
+                                                   !flags.artifacts.capture_filter.empty()),
             .learn_sizes = records.learn_sizes,
             .resync = flags.asks_again(),
             .memory_bytes = flags.memory_mib << 20U,
@@ -55,7 +55,7 @@ run::ObserverOptions observer_options(const RunFlags& flags, const snapshot::Obj
                 records.parse_filter("--console-filter", records.console_filter, objects),
             .expectations = records.expectations(objects),
             .pseudonym_key = records.pseudonym_key,
-            .demos = flags.artifacts.demos(records.show_secrets),
+            .demos = flags.artifacts.demos(records),
             .views = records.views(),
             .capture_filter =
                 records.parse_filter("--write-filter", flags.artifacts.capture_filter, objects),

@@ -40,8 +40,9 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
         ->check(CLI::IsMember({"sessions", "world", "both"}))
         ->capture_default_str();
     command.add_flag("--raw", flags.raw, "Also write every item's raw ints");
-    command.add_flag("--no-messages", flags.no_messages,
-                     "Leave out the records of individual messages");
+    command.add_flag(
+        "--no-messages", flags.no_messages,
+        "Leave single messages out of records and demos; --expect sees them all the same");
     command.add_flag("--show-secrets", flags.show_secrets,
                      "Write passwords, the remote console, codes and whispers in clear text "
                      "instead of [redacted]");
@@ -121,12 +122,6 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
     if (!parsed) {
         throw UsageError{fmt::format("{} '{}': {}", flag, text, parsed.error().message)};
     }
-    if (no_messages && flag == "--write-filter") {
-        throw UsageError{
-            fmt::format("{} sees messages, which --no-messages leaves out: give one of "
-                        "them",
-                        flag)};
-    }
     return *std::move(parsed);
 }
 
@@ -148,7 +143,11 @@ sink::JsonOptions RecordFlags::json(const snapshot::ObjectSet& objects) const {
     const auto choice = items == "none"  ? sink::ItemChoice::none
                         : items == "all" ? sink::ItemChoice::all
                                          : sink::ItemChoice::changed;
-    return {.items = choice, .raw = raw, .objects = &objects, .show_secrets = show_secrets};
+    return {.items = choice,
+            .raw = raw,
+            .messages = !no_messages,
+            .objects = &objects,
+            .show_secrets = show_secrets};
 }
 
 run::ViewChoice RecordFlags::views() const {

@@ -44,9 +44,10 @@ struct RecordFlags {
     /// What --fail-on names. Errors: UsageError.
     [[nodiscard]] report::FailOn failing() const;
 
-    /// Whether single messages are looked at by anybody. `elsewhere`: by others than records.
-    [[nodiscard]] bool wants_messages(bool elsewhere = false) const {
-        return (!output.empty() || !expect.empty() || elsewhere) && !no_messages;
+    /// Whether anybody looks at single messages: --no-messages keeps them from what is written, not from
+    /// what is asked. `written`, `asked`: by others than -o and --expect.
+    [[nodiscard]] bool wants_messages(bool written, bool asked) const {
+        return ((!output.empty() || written) && !no_messages) || !expect.empty() || asked;
     }
 
     /// The objects to decode with: the table and what --objects adds. Errors: UsageError.

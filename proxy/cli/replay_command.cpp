@@ -87,6 +87,7 @@ class Replaying {
     run::Fanout sinks_;
     std::vector<replay::ClientScript> scripts_;
     std::uint64_t withheld_ = 0;
+    bool damaged_ = false; ///< there was more to play
 };
 
 Replaying::Replaying(const ReplayFlags& flags)
@@ -111,7 +112,9 @@ void Replaying::read_scripts() {
         maps_,
         nobody,
         numbers};
-    capture::CaptureRun{{flags_->capture}, capture::ServerGuess{}}.read(inspector);
+    capture::CaptureRun captured{{flags_->capture}, capture::ServerGuess{}};
+    captured.read(inspector);
+    damaged_ = captured.damaged();
     if (reader.cut()) {
         fmt::print(stderr,
                    "twscope: {}: holds more than is kept in memory; its beginning is "
@@ -211,7 +214,7 @@ int Replaying::run() {
                  .duration = std::llround(flags_->duration * kNanoseconds),
                  .timeout = std::llround(flags_->timeout * kNanoseconds)},
         .inspect = {.objects = objects_.get(),
-                    .messages = flags_->records.wants_messages(),
+                    .messages = flags_->records.wants_messages(false, false),
                     .learn_sizes = flags_->records.learn_sizes,
                     .memory = &memory_}};
     try {
@@ -227,7 +230,7 @@ int Replaying::run() {
     fmt::print(flags_->records.output == "-" ? stderr : stdout, "{}",
                replay_text(result, withheld_));
     const int code = conclude_run(result);
-    return code == 0 && !recorded ? kExitFailed : code;
+    return code == 0 && (!recorded || damaged_) ? kExitFailed : code;
 }
 
 CLI::Validator speed() {

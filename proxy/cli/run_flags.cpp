@@ -84,7 +84,7 @@ void RunFlags::check() const {
                                             {"--write", artifacts.capture}});
     }
     std::ignore = records.map_folders();
-    std::ignore = artifacts.demos(records.show_secrets);
+    std::ignore = artifacts.demos(records);
     artifacts.check_capture(records.show_secrets);
     if (no_inspect && (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on())) {
         throw UsageError{"--demo, --write and --flight need what --no-inspect switches off"};
@@ -102,8 +102,10 @@ void RunFlags::check() const {
 }
 
 std::optional<run::PageRecordingOptions> RunFlags::page_recordings() const {
-    return http.page_recordings(
-        {.folder = {}, .version = artifacts.demo_version, .show_secrets = records.show_secrets});
+    return http.page_recordings({.folder = {},
+                                 .version = artifacts.demo_version,
+                                 .messages = !records.no_messages,
+                                 .show_secrets = records.show_secrets});
 }
 
 std::vector<std::filesystem::path> RunFlags::recording_folders() const {

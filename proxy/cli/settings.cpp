@@ -3,6 +3,7 @@
 #include "proxy/run/greeting.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -71,6 +72,41 @@ std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string
     }
 }
 
+/// Flags that say nothing without one of others.
+struct Need {
+    const char* flag;
+    std::array<const char*, 2> one_of;
+};
+
+constexpr Need kNeeds[]{
+    {"--demo-version", {"--demo", "--http-recordings"}},
+    {"--write-filter", {"--write"}},
+    {"--nats-stream", {"--nats"}},
+    {"--nats-name", {"--nats"}},
+    {"--nats-limits", {"--nats"}},
+    {"--nats-replicas", {"--nats"}},
+    {"--nats-creds", {"--nats"}},
+    {"--nats-tls", {"--nats"}},
+    {"--nats-tls-ca", {"--nats"}},
+    {"--nats-tls-cert", {"--nats"}},
+    {"--nats-tls-key", {"--nats"}},
+    {"--spool", {"--nats"}},
+};
+
+void check_needs(const CLI::App& command) {
+    const auto given = [&command](const char* flag) {
+        const CLI::Option* const option =
+            flag == nullptr ? nullptr : command.get_option_no_throw(flag);
+        return option != nullptr && option->count() != 0;
+    };
+    for (const Need& need : kNeeds) {
+        if (given(need.flag) && std::none_of(need.one_of.begin(), need.one_of.end(), given)) {
+            throw UsageError{
+                fmt::format("{} says nothing without {}: give both", need.flag, need.one_of[0])};
+        }
+    }
+}
+
 } // namespace
 
 Settings::Settings(CLI::App& command) : command_{&command} {
@@ -96,10 +132,15 @@ void Settings::complete(std::optional<std::string> text) {
             take(*option, {value}, variable);
         }
     }
-    if (file_.empty()) {
-        return;
+    if (!file_.empty()) {
+        text_ = text ? *std::move(text) : read_file(file_);
+        complete_from_file();
     }
-    text_ = text ? *std::move(text) : read_file(file_);
+    check_needs(*command_);
+}
+
+void Settings::complete_from_file() {
+    const auto options = options_of(*command_);
     for (const CLI::ConfigItem& item : items_of(text_, file_)) {
         if (item.name == "++" || item.name == "--") {
             continue; // how the reader marks where a section begins and ends
@@ -115,6 +156,12 @@ void Settings::complete(std::optional<std::string> text) {
                 fmt::format("--config {}: unknown key '{}'; keys are the long flags of "
                             "'twscope {} --help' without dashes",
                             file_, item.fullname(), command_->get_name())};
+        }
+        // What the reader makes of a line that has no value.
+        if ((*found)->get_items_expected_max() != 0 &&
+            item.inputs == std::vector{std::string{"true"}}) {
+            throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = ...", file_,
+                                         item.name, item.name)};
         }
         if ((*found)->count() == 0) {
             take(**found, item.inputs, file_);

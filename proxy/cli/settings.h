@@ -38,6 +38,8 @@ class Settings {
     [[nodiscard]] std::map<std::string, std::vector<std::string>> values() const;
 
   private:
+    void complete_from_file();
+
     CLI::App* command_;
     std::string file_;
     std::string text_;

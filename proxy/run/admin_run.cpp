@@ -18,6 +18,8 @@ namespace {
 
 /// How long /readyz waits for the server's answer.
 constexpr std::chrono::milliseconds kProbeDeadline{1000};
+/// For so long its answer is everybody's: whoever may ask us must not make us ask the server as often.
+constexpr std::chrono::milliseconds kProbeHolds{250};
 
 std::int64_t in_ms(relay::Timestamp time) {
     constexpr std::int64_t kNanoseconds = 1'000'000;
@@ -264,9 +266,13 @@ void AdminRun::ask_ready(std::function<void(admin::Health)> done) {
         waiting_->done.push_back(std::move(done));
     }
     boost::asio::post(*parts_.io, [this, waiting = std::weak_ptr{waiting_}] {
-        if (!waiting.expired()) {
-            probe_servers();
+        if (waiting.expired()) {
+            return;
         }
+        if (std::chrono::steady_clock::now() - probed_at_ < kProbeHolds) {
+            return answer_waiting();
+        }
+        probe_servers();
     });
 }
 
@@ -283,34 +289,39 @@ void AdminRun::probe_servers() {
         }
     }
     if (asked.empty()) {
-        return answer_waiting(false, before);
+        return conclude_probe(false, before);
     }
     const auto silent = std::make_shared<std::size_t>(0);
     for (ServerProbe* const probe : asked) {
         probe->ask([this, before, silent, all = asked.size()](bool answered) {
             *silent += answered ? 0 : 1;
             if (answered || *silent == all) {
-                answer_waiting(answered, before);
+                conclude_probe(answered, before);
             }
         });
     }
 }
 
-void AdminRun::answer_waiting(bool answered, std::uint64_t datagrams_before) {
+void AdminRun::conclude_probe(bool answered, std::uint64_t datagrams_before) {
     const bool passed = parts_.relay->counters().directions[0].datagrams != datagrams_before;
-    admin::Health health = live();
-    if (health.ok && !answered) {
-        health = {.ok = false,
-                  .text = passed ? "the relay passes datagrams on, but the server does not answer"
-                                 : "the relay passes no datagrams on"};
+    probed_ = live();
+    if (probed_.ok && !answered) {
+        probed_ = {.ok = false,
+                   .text = passed ? "the relay passes datagrams on, but the server does not answer"
+                                  : "the relay passes no datagrams on"};
     }
+    probed_at_ = std::chrono::steady_clock::now();
+    answer_waiting();
+}
+
+void AdminRun::answer_waiting() {
     std::vector<std::function<void(admin::Health)>> all;
     {
         const std::scoped_lock lock{waiting_->mutex};
         all.swap(waiting_->done);
     }
     for (const auto& done : all) {
-        done(health);
+        done(probed_);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "proxy/run/server_probe.h"
 #include "proxy/sink/queued_output.h"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -87,7 +88,8 @@ class AdminRun {
     [[nodiscard]] admin::Health live() const;
     void ask_ready(std::function<void(admin::Health)> done);
     void probe_servers();
-    void answer_waiting(bool answered, std::uint64_t datagrams_before);
+    void conclude_probe(bool answered, std::uint64_t datagrams_before);
+    void answer_waiting();
     void add_servers(admin::State& state) const;
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
@@ -117,6 +119,8 @@ class AdminRun {
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
     /// Used on the io_context's thread only; a tap has none. Those of servers that were taken out stay.
     std::map<relay::ServerIndex, ServerProbe> probes_;
+    admin::Health probed_; ///< what came of it last, and when; on the same thread
+    std::chrono::steady_clock::time_point probed_at_;
     admin::Admin admin_;
 };
 

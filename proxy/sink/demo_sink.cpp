@@ -99,7 +99,8 @@ void DemoSink::take(const record::MessageRecord& record) {
         tape != tapes_.end() && tape->second.seven) {
         tape->second.seven_items.on_message(record);
     }
-    if (!is_recorded(record) || (has_secret(record) && !options_.show_secrets) ||
+    if (!options_.messages || !is_recorded(record) ||
+        (has_secret(record) && !options_.show_secrets) ||
         (options_.version < demo::kStepsVersion && !tapes_[record.head.session].seven &&
          !is_vanilla_message(record))) {
         return;

@@ -21,6 +21,7 @@ namespace tw::sink {
 struct DemoOptions {
     std::filesystem::path folder;
     int version = demo::kSha256Version; ///< 6 for DDNet, 4 for vanilla, too
+    bool messages = true;               ///< chat, kills, broadcasts and the like
     bool show_secrets = false;          ///< messages with whispers and codes, too
     bool of_server = false;             ///< as servers record them: nobody's view
 };

@@ -62,6 +62,9 @@ JsonLines::JsonLines(const JsonOptions& options, Output& output)
       segment_{output.segment()} {}
 
 void JsonLines::on_record(const record::Record& record) {
+    if (!options_.messages && std::holds_alternative<const record::MessageRecord*>(record)) {
+        return;
+    }
     if (output_->segment() != segment_) {
         begin_segment();
     }

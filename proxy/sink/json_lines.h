@@ -17,7 +17,8 @@ namespace tw::sink {
 /// What the JSON lines hold.
 struct JsonOptions {
     ItemChoice items = ItemChoice::changed;
-    bool raw = false; ///< `data` of every item, not only of unknown ones
+    bool raw = false;     ///< `data` of every item, not only of unknown ones
+    bool messages = true; ///< single ones
     /// What is known of items; null: the standard table.
     const snapshot::ObjectSet* objects = nullptr;
     bool show_secrets = false; ///< passwords, rcon, codes and whispers in clear

@@ -16,6 +16,8 @@ import { Tap } from './tap.mjs';
 const WAIT_MS = 10000;
 const SNAPSHOTS = 25;
 const SHORT_BYTES = 30;
+const READY_ASKED = 40;
+const READY_HOLDS_MS = 250; // its answer is everybody's for so long
 const CONTROL = 0x10; // flag of a control packet, in its first byte
 
 after(endPeers);
@@ -98,6 +100,18 @@ test('a game is seen on the page, in the metrics and by the health checks', asyn
     assert.ok(metrics.get('twscope_snapshot_items_total{item_type="character"}') >= SNAPSHOTS);
     assert.ok(metrics.get('twscope_datagrams_total{direction="s2c",result="forwarded"}') >= SNAPSHOTS);
 
+    // Strangers may ask how it is, but not make it ask the server as often.
+    const towardsServer = async () =>
+        samples((await ask(proxy, '/metrics')).text).get('twscope_datagrams_total{direction="c2s",result="forwarded"}');
+    await bot.leave();
+    const before = await towardsServer();
+    const start = Date.now();
+    for (let i = 0; i < READY_ASKED; i += 1) {
+        assert.equal((await ask(proxy, '/readyz')).status, 200);
+    }
+    const most = 2 * (2 + (Date.now() - start) / READY_HOLDS_MS);
+    assert.ok(await towardsServer() - before <= most, `asked the server ${await towardsServer() - before} times`);
+
     // What the log says to open: the token's file, not the token, as others may read the log.
     const [, file] = /#token=\$\(cat ([^)]+)\)/.exec(proxy.child.log);
     const token = readFileSync(file, 'utf8').trim();
@@ -114,8 +128,8 @@ test('a game is seen on the page, in the metrics and by the health checks', asyn
     assert.equal(JSON.parse((await ask(proxy, '/api/state')).text).impairment, 's2c:delay=40ms');
     assert.equal((await put('none')).status, 200);
 
-    await bot.leave();
     await server.stop();
+    await waitUntil('the last answer to be over', async () => (await ask(proxy, '/readyz')).status === 503, WAIT_MS);
     assert.deepEqual(await ask(proxy, '/healthz'), { status: 200, text: 'ok\n' });
     assert.deepEqual(await ask(proxy, '/readyz'),
         { status: 503, text: 'the relay passes datagrams on, but the server does not answer\n' });

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -212,6 +213,8 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
         {{"--expect", "always ok"}, 0, ""},
         {{"--expect", "always tick == 10"}, 1, "tick"},
         {{"--expect", "snapshot", "--expect", "name == sv_chat"}, 1, "sv_chat"},
+        {{"--expect", "name == ready"}, 0, ""},
+        {{"--expect", "name == ready", "--no-messages"}, 0, ""},
         {{"--fail-on", "error"}, 0, ""},
         {{"--fail-on", "warning"}, 0, ""},
         {{"--fail-on", "info"}, 1, "map.not_found"},
@@ -232,11 +235,14 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
         Arguments arguments{"decode", capture, "-o", "-"};
         arguments.insert(arguments.end(), row.flags.begin(), row.flags.end());
         const Finished done = twscope(arguments);
+        const bool messages = row.flags.empty() || row.flags.back() != "--no-messages";
         CAPTURE(row.flags.size() < 2 ? std::string{"no flags"} : row.flags[1]);
         CAPTURE(done.err);
         CHECK(done.status == row.status);
         CHECK(done.err.find(row.err) != std::string::npos);
         CHECK((row.status == 2) == done.out.empty());
+        CHECK((done.out.find(R"("type":"message")") != std::string::npos) ==
+              (row.status != 2 && messages));
     }
 }
 
@@ -330,6 +336,24 @@ TEST_CASE("what cannot be meant is reported before anything is begun") {
     check_refused(
         {"decode", folder.file("missing.pcap"), "--summary", folder.file("no/such/folder.xml")},
         "folder.xml");
+    for (const std::string command : {"proxy", "tap", "decode"}) {
+        for (const Arguments& alone :
+             {Arguments{"--demo-version", "4"}, Arguments{"--nats-tls"},
+              Arguments{"--nats-stream", "game"}, Arguments{"--spool", "spool"}}) {
+            Arguments arguments{command};
+            arguments.insert(arguments.end(), alone.begin(), alone.end());
+            if (command == "proxy") {
+                arguments.insert(arguments.end(), {"-s", "127.0.0.1:1", "-l", "127.0.0.1:0"});
+            } else if (command == "decode") {
+                arguments.emplace_back("missing.pcap");
+            } else {
+                arguments.insert(arguments.end(), {"-i", "lo"});
+            }
+            check_refused(arguments, alone.front() + " says nothing without");
+        }
+    }
+    std::ofstream{folder.file("no-value.toml")} << "server = \"127.0.0.1:1\"\noutput\n";
+    check_refused({"proxy", "--config", folder.file("no-value.toml")}, "'output' needs a value");
     const Finished unreached = twscope({"collect", "--nats", "nats://127.0.0.1:1", "--expect",
                                         "never finding", "--duration", "1s"});
     CHECK(unreached.status == 4);
