@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
 import { asRoot } from './namespaces.mjs';
@@ -110,7 +110,7 @@ test('a full disk is reported, and the game goes on', async () => {
     await waitUntil('the disk', () => /mounted/.test(holder.output) || !holder.running, WAIT_MS);
     const server = await startServer({ folder, port: await freePort(), map: 'dm1' });
     const port = await freePort();
-    const child = new Child('twscope', 'nsenter', ['-t', `${holder.process.pid}`, '-m', TWSCOPE, 'proxy', '-s', `127.0.0.1:${server.port}`,
+    const child = new Child('twscope', 'nsenter', ['-t', `${holder.process.pid}`, '-m', '-r', resolve(TWSCOPE), 'proxy', '-s', `127.0.0.1:${server.port}`,
         '-l', `127.0.0.1:${port}`, '--flight', '60s,8MiB', disk, '--show-secrets', '-o', join(folder, 'game.jsonl')]);
     await child.waitFor(/the server sees/, WAIT_MS);
     const bot = (await new Bot(port, 'anna', { keep: true }).join()).walk();

@@ -170,7 +170,7 @@ for (const form of FORMS) {
         await withServer(async ({ server, enter }) => {
             const port = await freePort();
             const file = join(disk, `game.${form}`);
-            const child = new Child('twscope', 'nsenter', ['-t', `${holder.process.pid}`, '-m', resolve(TWSCOPE), 'proxy', '-s',
+            const child = new Child('twscope', 'nsenter', ['-t', `${holder.process.pid}`, '-m', '-r', resolve(TWSCOPE), 'proxy', '-s',
                 `127.0.0.1:${server.port}`, '-l', `127.0.0.1:${port}`, '-o', file, '--maps', MAPS]);
             await child.waitFor(/the server sees/, WAIT_MS);
             const bot = await enter({ port });
