@@ -92,7 +92,10 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     const run::Confinement confinement =
         run::confine({.readable = std::move(readable),
                       .writable = flags.written_folders(),
-                      .memory_bytes = flags.observer_memory_mib * kMiB});
+                      .memory_bytes = flags.observer_memory_mib * kMiB,
+                      .unix_sockets = std::ranges::any_of(flags.http.where(), [](const auto& each) {
+                          return !each.path.empty();
+                      })});
     if (number == 1) {
         spdlog::info("inspecting in process {}, confined by: {}", ::getpid(),
                      run::describe(confinement));

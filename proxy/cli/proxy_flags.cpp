@@ -167,7 +167,8 @@ void ProxyFlags::prepare_servers(std::size_t count) const {
             max_sessions, count == 1 ? "" : fmt::format(" for each of {} servers", count), needed,
             limit.rlim_max)};
     }
-    limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, needed);
+    // Who takes over gets as many as the other one has.
+    limit.rlim_cur = takeover ? limit.rlim_max : std::max<rlim_t>(limit.rlim_cur, needed);
     ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 

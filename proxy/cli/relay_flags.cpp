@@ -126,7 +126,12 @@ std::filesystem::path state_folder(const std::string& given_folder) {
     if (const std::string home = variable("XDG_STATE_HOME"); !home.empty()) {
         return std::filesystem::path{home} / "twscope";
     }
-    return std::filesystem::path{variable("HOME")} / ".local" / "state" / "twscope";
+    const std::string home = variable("HOME");
+    if (home.empty()) { // the current folder may be one where others write
+        throw UsageError{
+            "no folder to keep keys in is known, as HOME is not set: name one with --state"};
+    }
+    return std::filesystem::path{home} / ".local" / "state" / "twscope";
 }
 
 std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) {

@@ -141,6 +141,7 @@ void Settings::complete(std::optional<std::string> text) {
 
 void Settings::complete_from_file() {
     const auto options = options_of(*command_);
+    std::map<CLI::Option*, std::vector<std::string>> filled;
     for (const CLI::ConfigItem& item : items_of(text_, file_)) {
         if (item.name == "++" || item.name == "--") {
             continue; // how the reader marks where a section begins and ends
@@ -163,9 +164,14 @@ void Settings::complete_from_file() {
             throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = ...", file_,
                                          item.name, item.name)};
         }
-        if ((*found)->count() == 0) {
-            take(**found, item.inputs, file_);
+        // A key may come again anywhere; flags and variables win.
+        if (filled.contains(*found) || (*found)->count() == 0) {
+            auto& values = filled[*found];
+            values.insert(values.end(), item.inputs.begin(), item.inputs.end());
         }
+    }
+    for (const auto& [option, values] : filled) {
+        take(*option, values, file_);
     }
 }
 

@@ -69,6 +69,7 @@ void for_each_counter(Visit&& visit, To& to, const From& from) {
     visit(to.truncated, from.truncated);
     visit(to.rewritten, from.rewritten);
     visit(to.kernel_dropped, from.kernel_dropped);
+    visit(to.strays, from.strays);
     visit(to.turns, from.turns);
 }
 

@@ -58,6 +58,7 @@ struct Totals {
     Number truncated{};        ///< datagrams longer than the receive buffer; none is expected
     Number rewritten{};        ///< datagrams of clients that left with other bytes (see Resync)
     Number kernel_dropped{};   ///< arrived while a socket's receive buffer was full
+    Number strays{};           ///< passed on to the server: of clients that have begun nothing
     Number turns{};            ///< of the threads, at least one a second each
 };
 

@@ -139,6 +139,7 @@ Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listen
         if (made != nullptr) {
             made->standing = standing;
             made->has_place = standing != Standing::connless;
+            made->number = next_number(made->has_place);
             made->proof = proof;
             return begin(std::move(made));
         }
@@ -151,6 +152,14 @@ Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listen
     shared_.sessions.fetch_sub(standing == Standing::connless ? 0 : 1);
     counters_->sessions_failed.add(1);
     return nullptr;
+}
+
+/// Apart from who only asks: they would make the fates of others' datagrams differ from run to run.
+std::uint32_t Door::next_number(bool has_place) noexcept {
+    constexpr std::uint32_t kOfRequests = 1U << 31U;
+    SessionNumbers& numbers = *shared_.numbers;
+    return has_place ? numbers.last_number.fetch_add(1) + 1
+                     : kOfRequests | (numbers.last_request.fetch_add(1) + 1);
 }
 
 /// All that takes memory comes first: what is in the table has all it needs.
@@ -181,6 +190,9 @@ void Door::set_budget(Session& session) const noexcept {
 }
 
 void Door::judge(Session& session, Direction direction, std::span<const std::byte> datagram) {
+    if (direction == Direction::c2s && session.standing == Standing::stray) {
+        counters_->strays.add(1);
+    }
     const Standing standing = shared_.prove(session.proof, direction, datagram);
     if (standing > session.standing) {
         rise(session, standing);
@@ -204,6 +216,7 @@ void Door::try_rise(Session& session, Standing standing) {
             return;
         }
         session.has_place = true;
+        session.number = next_number(true);
         session.begun = now_->steady;
         session.opened = now_->utc;
         session.held = std::move(held);
@@ -273,10 +286,12 @@ bool Door::is_left_behind(const Session& session) const noexcept {
            now_->ms - session.last_answer_ms >= kLeftBehindMs;
 }
 
-/// A client that still repeats itself before a server that says nothing: the observer is to hear of
-/// that, and the client could not have proved anything.
+/// A client that still repeats itself before a server that says nothing, to others neither: the observer
+/// is to hear of that, and the client could not have proved anything.
 bool Door::waits_for_server(Session& session) {
-    if (session.standing == Standing::unproven && !session.answered &&
+    const bool others_hear =
+        answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
+    if (session.standing == Standing::unproven && !session.answered && !others_hear &&
         now_->ms - session.last_heard_ms < kRepeatsWithinMs) {
         rise(session, Standing::weak);
     }

@@ -52,10 +52,10 @@ class Door {
     }
 
     /// The server said something to it, in the batch at hand.
-    void note_answer(Session& session) const noexcept {
+    void note_answer(Session& session) noexcept {
         session.active = true;
-        session.answered = true;
-        session.last_answer_ms = now_->ms;
+        session.answered = answered_ = true;
+        session.last_answer_ms = last_answer_ms_ = now_->ms;
     }
 
     /// Shows a datagram to the observer, or keeps a copy until it hears of the session.
@@ -108,6 +108,7 @@ class Door {
     [[nodiscard]] Session* open(const Endpoint& client, msghdr& header, ListenerIndex listener,
                                 Standing standing, const ProofMemory& proof);
     [[nodiscard]] Session* begin(std::unique_ptr<Session>&& made);
+    [[nodiscard]] std::uint32_t next_number(bool has_place) noexcept;
     void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
     void rise(Session& session, Standing standing);
     void try_rise(Session& session, Standing standing);
@@ -137,6 +138,8 @@ class Door {
     Sessions sessions_;
     Rounds* rounds_;
     const BatchTime* now_;
+    bool answered_ = false; ///< the server has said anything to anybody
+    std::uint32_t last_answer_ms_ = 0;
 };
 
 } // namespace tw::relay

@@ -17,6 +17,8 @@ void ImpairedPath::accept(Session& session, Direction direction, std::span<const
     session.active = true;
     if (session.lines == nullptr) {
         session.lines = std::make_unique<SessionLines>(impairer_->impairment(), session.number);
+    } else if (session.lines->session != session.number) { // it only asked, so far
+        session.lines->begin(impairer_->impairment(), session.number);
     }
     impairer_->accept(&session, *session.lines, direction, bytes, now);
 }

@@ -4,9 +4,22 @@
 
 namespace tw::relay {
 
-SessionLines::SessionLines(const Impairment& impairment, std::uint32_t session) noexcept
-    : lines{Line{impairment.directions[0], line_key(impairment.seed, session, 0)},
-            Line{impairment.directions[1], line_key(impairment.seed, session, 1)}} {}
+namespace {
+
+std::array<Line, 2> lines_of(const Impairment& impairment, std::uint32_t session) noexcept {
+    return {Line{impairment.directions[0], line_key(impairment.seed, session, 0)},
+            Line{impairment.directions[1], line_key(impairment.seed, session, 1)}};
+}
+
+} // namespace
+
+SessionLines::SessionLines(const Impairment& impairment, std::uint32_t number) noexcept
+    : session{number}, lines{lines_of(impairment, number)} {}
+
+void SessionLines::begin(const Impairment& impairment, std::uint32_t number) noexcept {
+    session = number;
+    lines = lines_of(impairment, number);
+}
 
 void Impairer::accept(void* owner, SessionLines& session, Direction direction,
                       std::span<const std::byte> bytes, Time now) {

@@ -22,8 +22,12 @@ struct SessionLines {
         Line::Time leaves{};     ///< when nothing overtakes it
     };
 
-    SessionLines(const Impairment& impairment, std::uint32_t session) noexcept;
+    SessionLines(const Impairment& impairment, std::uint32_t number) noexcept;
 
+    /// As the lines of a new session; what waits goes on waiting.
+    void begin(const Impairment& impairment, std::uint32_t number) noexcept;
+
+    std::uint32_t session; ///< its number
     std::array<Line, 2> lines;
     std::array<Held, 2> held{};
     std::size_t waiting = 0; ///< datagrams; a session with any must not end

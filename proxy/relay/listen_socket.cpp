@@ -37,7 +37,8 @@ void set(int socket, int level, int option, int value, const char* what,
     }
 }
 
-UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only) {
+/// `first`: nobody else may listen there, other threads of ours excepted.
+UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only, bool first) {
     const bool v6 = endpoint.address().is_v6();
     UniqueFd listener{
         ::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
@@ -48,8 +49,11 @@ UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_
     if (v6) {
         set(socket, IPPROTO_IPV6, IPV6_V6ONLY, v6_only ? 1 : 0, "set up", endpoint);
     }
-    if (options.threads > 1) {
+    const auto share = [&] {
         set(socket, SOL_SOCKET, SO_REUSEPORT, 1, "share between threads", endpoint);
+    };
+    if (!first) {
+        share();
     }
     if (endpoint.address().is_unspecified()) {
         // A socket for both families takes both options; one of them is enough for either.
@@ -59,6 +63,9 @@ UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_
     set_socket_buffers(socket, options.socket_buffer_bytes);
     if (::bind(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) {
         fail("listen on", endpoint);
+    }
+    if (first && options.threads > 1) {
+        share();
     }
     auto length = static_cast<socklen_t>(endpoint.capacity());
     if (::getsockname(socket, endpoint.data(), &length) != 0) {
@@ -70,13 +77,14 @@ UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_
 
 } // namespace
 
-std::vector<UniqueFd> open_listeners(const Options& options, std::vector<Udp::endpoint>& listen) {
+std::vector<UniqueFd> open_listeners(const Options& options, std::vector<Udp::endpoint>& listen,
+                                     bool first) {
     const bool v6_only = std::any_of(listen.begin(), listen.end(),
                                      [](const auto& e) { return e.address().is_v4(); });
     std::vector<UniqueFd> sockets;
     sockets.reserve(listen.size());
     for (auto& endpoint : listen) {
-        sockets.push_back(open_listener(options, endpoint, v6_only));
+        sockets.push_back(open_listener(options, endpoint, v6_only, first));
     }
     return sockets;
 }

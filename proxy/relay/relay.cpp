@@ -94,7 +94,7 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<UniqueFd> listen
     added->listen = wanted.listen;
     if (listening.empty()) {
         for (unsigned i = 0; i < options.threads; ++i) {
-            std::ranges::move(open_listeners(options, added->listen),
+            std::ranges::move(open_listeners(options, added->listen, i == 0),
                               std::back_inserter(listening));
         }
     }

@@ -51,7 +51,7 @@ struct Session {
     ProofMemory proof;
     ResyncTurn resync;
     TokenBucket budget{0, 0};              ///< of datagrams to the server
-    std::uint32_t number = 0;              ///< from 1; also of those nobody hears of
+    std::uint32_t number = 0;              ///< from 1; also of those nobody hears of (see Door)
     Timestamp opened = 0;                  ///< when its first datagram came
     Clock::time_point begun;               ///< the same, and with a rise above `connless`
     Clock::time_point last_active;         ///< as of the look that saw it

@@ -54,7 +54,6 @@ std::unique_ptr<Session> SessionMaker::make(const Endpoint& client, msghdr& head
     if ((*listeners_)[listener].any_address) {
         made->control_length = static_cast<std::uint8_t>(make_reply_control(header, made->control));
     }
-    made->number = shared_.numbers->last_number.fetch_add(1) + 1;
     made->opened = now.utc;
     made->begun = made->last_active = now.steady;
     made->last_heard_ms = made->last_answer_ms = now.ms;
@@ -88,7 +87,11 @@ bool SessionMaker::await(Session& session) const noexcept {
     epoll_event interest{};
     interest.events = EPOLLIN;
     interest.data.ptr = &session;
-    return ::epoll_ctl(ready_set_, EPOLL_CTL_ADD, session.upstream.socket.get(), &interest) == 0;
+    if (::epoll_ctl(ready_set_, EPOLL_CTL_ADD, session.upstream.socket.get(), &interest) != 0) {
+        return false;
+    }
+    session.upstream.ready_set = ready_set_;
+    return true;
 }
 
 std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, UniqueFd socket,

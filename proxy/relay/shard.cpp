@@ -3,6 +3,7 @@
 #include "proxy/relay/start_error.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <future>
 #include <new>
@@ -95,8 +96,14 @@ bool Shard::remove_server(const Shared& shared) {
 void Shard::call(std::function<void()> word) {
     auto task = std::make_shared<std::packaged_task<void()>>(std::move(word));
     auto done = task->get_future();
-    post([task] { (*task)(); });
-    if (done.wait_for(kCallTime) != std::future_status::ready) {
+    const auto claimed =
+        std::make_shared<std::atomic<bool>>(false); // by who does it, or gives it up
+    post([task, claimed] {
+        if (!claimed->exchange(true)) {
+            (*task)();
+        }
+    });
+    if (done.wait_for(kCallTime) != std::future_status::ready && !claimed->exchange(true)) {
         throw StartError{"a relay thread does not turn"};
     }
     done.get();

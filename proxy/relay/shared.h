@@ -16,6 +16,7 @@ namespace tw::relay {
 struct SessionNumbers {
     std::atomic<std::uint32_t> last_session{0}; ///< that the observer hears of
     std::atomic<std::uint32_t> last_number{0};
+    std::atomic<std::uint32_t> last_request{0}; ///< the same, of who asks without a connection
     std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
 };
 

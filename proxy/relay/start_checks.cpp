@@ -1,6 +1,7 @@
 #include "proxy/relay/start_checks.h"
 
 #include "proxy/relay/observation.h"
+#include "proxy/relay/resolve.h"
 #include "proxy/relay/start_error.h"
 #include "proxy/relay/unique_fd.h"
 
@@ -61,9 +62,13 @@ void check_transparent(const Udp::endpoint& server, const std::vector<Udp::endpo
 
 void check_not_own(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
     for (const auto& own : listen) {
-        const bool reaches = own.address() == server.address() ||
-                             (own.address().is_unspecified() && server.address().is_loopback());
-        if (reaches && own.port() == server.port()) {
+        if (own.port() != server.port()) {
+            continue;
+        }
+        const bool leads_to_loopback = server.address().is_unspecified();
+        if (own.address() == server.address() ||
+            (own.address().is_unspecified() && (leads_to_loopback || is_own_address(server))) ||
+            (own.address().is_loopback() && leads_to_loopback)) {
             throw StartError{"the server's address " + to_string(server) +
                              " is the one the proxy listens on"};
         }

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 namespace tw::relay {
@@ -237,6 +238,11 @@ Upstream UpstreamFactory::take_over(UniqueFd socket, const Endpoint& client, boo
 }
 
 void UpstreamFactory::close(Upstream& upstream) {
+    if (upstream.ready_set >= 0) {
+        // A descriptor may have another holder, who was to take over; then closing it ends no waiting.
+        ::epoll_ctl(upstream.ready_set, EPOLL_CTL_DEL, upstream.socket.get(), nullptr);
+        upstream.ready_set = -1;
+    }
     upstream.socket = UniqueFd{};
     if (upstream.loopback_of) {
         addresses_.give_back(*upstream.loopback_of);

@@ -55,6 +55,7 @@ struct Upstream {
     Endpoint server;                     ///< whom it reaches
     std::uint32_t generation = 0;        ///< of that (see UpstreamFactory)
     std::optional<Endpoint> loopback_of; ///< whose loopback address is to be given back
+    int ready_set = -1;                  ///< the epoll instance that waits for it; -1: none
 };
 
 /// Opens upstream sockets: non-blocking, connected to the server, bound as `mode` says. Safe for

@@ -32,9 +32,10 @@ std::optional<relay::Endpoint> FollowedServer::follow(const relay::Counters& cou
         return std::nullopt;
     }
     const auto now = std::chrono::steady_clock::now();
-    static_cast<void>(watch_.on_second(now, {.to_server = counters.directions[0].datagrams,
-                                             .from_server = counters.directions[1].datagrams,
-                                             .refused = counters.icmp_refused}));
+    static_cast<void>(
+        watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
+                               .from_server = counters.directions[1].datagrams,
+                               .refused = counters.icmp_refused}));
     const auto moved = name_->on_second(now, watch_.silent());
     if (!moved) {
         return std::nullopt;
@@ -42,10 +43,15 @@ std::optional<relay::Endpoint> FollowedServer::follow(const relay::Counters& cou
     try {
         relay_->set_server(*moved, index_);
     } catch (const relay::StartError& error) {
-        spdlog::warn("the name {} leads to {} now, which cannot be used: {}", served_.where.host,
-                     relay::to_string(*moved), error.what());
+        if (refused_ != moved) {
+            spdlog::warn("the name {} leads to {} now, which cannot be used: {}",
+                         served_.where.host, relay::to_string(*moved), error.what());
+        }
+        refused_ = moved;
         return std::nullopt;
     }
+    refused_.reset();
+    name_->set_current(*moved);
     spdlog::info("the server {} is at {} now; new sessions lead there", served_.where.host,
                  relay::to_string(*moved));
     return relay_->server_endpoint(index_);

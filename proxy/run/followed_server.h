@@ -41,7 +41,8 @@ class FollowedServer {
     relay::Relay* relay_;
     relay::ServerIndex index_;
     ServedServer served_;
-    std::optional<ServerName> name_; ///< nothing: it is an address
+    std::optional<ServerName> name_;              ///< nothing: it is an address
+    std::optional<ServerName::Endpoint> refused_; ///< where the name led last, if that cannot be
     ServerWatch watch_;
     ServerReport report_;
 };

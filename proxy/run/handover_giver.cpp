@@ -1,5 +1,7 @@
 #include "proxy/run/handover_giver.h"
 
+#include "proxy/run/service_notice.h"
+
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -74,8 +76,8 @@ void HandoverGiver::on_asker() {
     if (!asker) {
         return;
     }
-    if (!asker->is_trusted()) {
-        spdlog::warn("a process of another user asked to take over; it was turned away");
+    if (!asker->is_trusted() || asker->is_of(parts_.observer_process())) {
+        spdlog::warn("a process that may not take over asked to; it was turned away");
         return;
     }
     if (stage_ != Stage::idle) {
@@ -219,6 +221,7 @@ void HandoverGiver::hand_over(const TakeoverWish& wish) {
     const auto problem = give(wish, held_at);
     if (!problem) {
         stage_ = Stage::given;
+        set_deadline(kGiveTime);
         return;
     }
     parts_.relay->resume();
@@ -308,10 +311,14 @@ void HandoverGiver::tell_of_let_go() const {
 }
 
 void HandoverGiver::give_up(std::string_view why) {
-    if (stage_ == Stage::given) {
-        parts_.relay->resume(); // it never said that it forwards
+    if (stage_ == Stage::given) { // it never said that it forwards
+        parts_.relay->resume();
+        notify_ready(); // the service manager may have heard that it is the service now
     }
-    spdlog::warn("nobody took over: {}; this twscope goes on", why);
+    if (stage_ != Stage::greeting ||
+        !link_->closed()) { // who only looks whether we are here says nothing
+        spdlog::warn("nobody took over: {}; this twscope goes on", why);
+    }
     stage_ = Stage::idle;
     close_link();
 }
@@ -319,10 +326,21 @@ void HandoverGiver::give_up(std::string_view why) {
 void HandoverGiver::set_deadline(milliseconds patience) {
     deadline_.expires_after(patience);
     deadline_.async_wait([this](const auto& error) {
-        if (!error && (stage_ == Stage::greeting || stage_ == Stage::preparing)) {
-            give_up("it has fallen silent");
+        if (!error && stage_ != Stage::idle && stage_ != Stage::gone) {
+            on_deadline();
         }
     });
+}
+
+/// What it said just now counts; what it says from now on fails, so that it does not go on.
+void HandoverGiver::on_deadline() {
+    link_->stop_receiving();
+    const auto late = link_->receive(relay::Clock::now());
+    if (late && stage_ == Stage::given) {
+        obey(*late);
+    } else {
+        give_up("it has fallen silent");
+    }
 }
 
 void HandoverGiver::close_link() {

@@ -34,7 +34,9 @@ class HandoverGiver {
         boost::asio::io_context* io;
         relay::Relay* relay;
         std::function<std::vector<Served>()> servers;
-        std::function<std::uint32_t()> observer;          ///< the number of the last one
+        std::function<std::uint32_t()> observer; ///< the number of the last one
+        /// Of that: it reads what strangers send, and must not take over what it was taken from. 0: none
+        std::function<pid_t()> observer_process;
         std::function<std::uint32_t()> numbered_sessions; ///< as SharedBlock
         std::function<void()> given; ///< the other one forwards: it is time to end
     };
@@ -46,6 +48,9 @@ class HandoverGiver {
 
     /// No more is handed over; what was begun ends here.
     void stop();
+
+    /// Whether the relay holds for another one, which does not forward yet.
+    [[nodiscard]] bool holds() const { return stage_ == Stage::given; }
 
     /// Whether another one has all, and forwards, or is about to.
     [[nodiscard]] bool gave() const { return stage_ == Stage::given || stage_ == Stage::gone; }
@@ -81,6 +86,7 @@ class HandoverGiver {
     void tell_of_let_go() const;
     void give_up(std::string_view why);
     void set_deadline(std::chrono::milliseconds patience);
+    void on_deadline();
     void close_link();
 
     Parts parts_;

@@ -235,7 +235,9 @@ relay::ServerIndex HandoverTaker::number_here(relay::ServerIndex there) const {
 }
 
 void HandoverTaker::say_going() const {
-    std::ignore = link_.send(TakeoverWord::going, relay::Clock::now() + kPatience);
+    if (!link_.send(TakeoverWord::going, relay::Clock::now() + kPatience)) {
+        throw HandoverError{"the running twscope has waited too long, and goes on itself"};
+    }
 }
 
 std::optional<TakeoverDoor> HandoverTaker::take_door() {

@@ -66,6 +66,9 @@ class ObserverKeeper {
     /// The number of the last one; 0: there was none.
     [[nodiscard]] std::uint32_t number() const { return number_; }
 
+    /// Its process; 0: none.
+    [[nodiscard]] pid_t process() const { return process_ ? process_->id() : 0; }
+
     /// Observers that ended before their time.
     [[nodiscard]] std::uint32_t failures() const { return failures_; }
 

@@ -72,7 +72,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .impair =
                 [this](const relay::Impairment& impairment) { change_impairment(impairment); },
             .on_second = [this] { on_second(); },
-            .serve = [this](const std::vector<ServedServer>& wanted) { servers_->serve(wanted); },
+            .serve = [this](const std::vector<ServedServer>& wanted) { serve(wanted); },
             .resync =
                 [this](const std::string& wish) {
                     if (const auto session = resyncs_.grant(wish)) {
@@ -156,6 +156,11 @@ void RelayRun::open_takeover_door() {
                         return supervisor_->keeper() != nullptr ? supervisor_->keeper()->number()
                                                                 : 0;
                     },
+                .observer_process =
+                    [this] {
+                        return supervisor_->keeper() != nullptr ? supervisor_->keeper()->process()
+                                                                : 0;
+                    },
                 .numbered_sessions = [this] { return shared_.block().numbered_sessions.load(); },
                 .given = [this] { supervisor_->stop("another twscope has taken over"); }},
             std::move(*door));
@@ -192,8 +197,21 @@ void RelayRun::begin_observing() {
     }
 }
 
+/// While another one takes over the relay does nothing for anybody.
+void RelayRun::serve(const std::vector<ServedServer>& wanted) {
+    postponed_ = wanted;
+    serve_postponed();
+}
+
+void RelayRun::serve_postponed() {
+    if (postponed_ && !(giver_ && giver_->holds())) {
+        servers_->serve(*std::exchange(postponed_, std::nullopt));
+    }
+}
+
 void RelayRun::on_second() {
     resyncs_.refill();
+    serve_postponed();
     check_sessions();
     servers_->on_second(supervisor_->keeper() == nullptr, [this](relay::ServerIndex index,
                                                                  const relay::Endpoint& to) {

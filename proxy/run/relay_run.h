@@ -62,6 +62,8 @@ class RelayRun {
   private:
     void change_impairment(const relay::Impairment& impairment);
     void on_second();
+    void serve(const std::vector<ServedServer>& wanted);
+    void serve_postponed();
     void check_sessions();
     [[nodiscard]] HandoverTaker::Begun begin(const ServedServer& served,
                                              relay::ServerIndex number) const;
@@ -78,6 +80,8 @@ class RelayRun {
     std::optional<ServedServers> servers_;
     std::optional<Supervisor> supervisor_; ///< before all that waits on its io_context
     std::optional<HandoverGiver> giver_;
+    std::optional<std::vector<ServedServer>>
+        postponed_; ///< to be served, when the relay turns again
     /// The relay before this one, until it has ended.
     std::optional<boost::asio::posix::stream_descriptor> other_;
     std::chrono::steady_clock::time_point started_;

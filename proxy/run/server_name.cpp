@@ -18,8 +18,7 @@ std::optional<ServerName::Endpoint> ServerName::on_second(Time now, bool silent)
         if (found.empty() || std::find(found.begin(), found.end(), current_) != found.end()) {
             return std::nullopt;
         }
-        current_ = found.front();
-        return current_;
+        return found.front();
     }
     if (now - looked_ < (silent ? kSilentInterval : kInterval)) {
         return std::nullopt;

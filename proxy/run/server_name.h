@@ -26,6 +26,9 @@ class ServerName {
     /// current one, too, it has not.
     [[nodiscard]] std::optional<Endpoint> on_second(Time now, bool silent);
 
+    /// It is there now; otherwise it is found anew with the next look.
+    void set_current(const Endpoint& current) { current_ = current; }
+
   private:
     Lookup lookup_;
     Endpoint current_;

@@ -27,7 +27,7 @@ void ServerReport::check(const relay::Counters& counters, const std::string& ser
                          sink::Console* console, const Show& show) {
     const auto now = std::chrono::steady_clock::now();
     const ServerWatch::Change change =
-        watch_.on_second(now, {.to_server = counters.directions[0].datagrams,
+        watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
                                .from_server = counters.directions[1].datagrams,
                                .refused = counters.icmp_refused});
     const ServerWatch::Silence& silence = watch_.silence();

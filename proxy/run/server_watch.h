@@ -20,7 +20,7 @@ class ServerWatch {
 
     /// Totals since the relay's start.
     struct Totals {
-        std::uint64_t to_server = 0;   ///< datagrams
+        std::uint64_t to_server = 0;   ///< datagrams that ask for an answer
         std::uint64_t from_server = 0; ///< datagrams
         std::uint64_t refused = 0;     ///< "port unreachable" by ICMP
     };

@@ -100,10 +100,23 @@ void Supervisor::reload() {
     if (changes.servers && parts_.serve) {
         parts_.serve(*changes.servers);
     }
-    // Who looks writes down how bad the line is: it is to ask for it.
-    if (changes.impairment && parts_.impair &&
-        !tell(Word::impair, relay::to_string(*changes.impairment))) {
-        parts_.impair(*changes.impairment);
+    // Who looks writes down how bad the line is: it is to ask for it. If it hangs, it is so all the same.
+    if (changes.impairment && parts_.impair) {
+        asked_impairment_ = {.before = impairment(), .wanted = *changes.impairment, .seconds = 0};
+        if (!tell(Word::impair, relay::to_string(*changes.impairment))) {
+            impair_as_asked();
+        }
+    }
+}
+
+const relay::Impairment& Supervisor::impairment() const {
+    return parts_.shared->block().facts.impairment;
+}
+
+void Supervisor::impair_as_asked() {
+    const auto asked = std::exchange(asked_impairment_, std::nullopt);
+    if (asked && impairment() == asked->before) {
+        parts_.impair(asked->wanted);
     }
 }
 
@@ -116,6 +129,9 @@ void Supervisor::every_second(const boost::system::error_code& error) {
     }
     if (keeper_) {
         keeper_->check();
+    }
+    if (asked_impairment_ && asked_impairment_->seconds++ > 0) {
+        impair_as_asked();
     }
     // What held us up for longer is over: a second is one for whoever is watched, too.
     const auto now = std::chrono::steady_clock::now();

@@ -111,6 +111,15 @@ class Supervisor {
     void reload();
     void every_second(const boost::system::error_code& error);
     void open_again(Word word);
+    [[nodiscard]] const relay::Impairment& impairment() const;
+    void impair_as_asked();
+
+    /// What the observer was asked to have the line be like.
+    struct AskedImpairment {
+        relay::Impairment before;
+        relay::Impairment wanted;
+        int seconds = 0; ///< it has had
+    };
 
     SupervisorOptions options_;
     Parts parts_;
@@ -122,6 +131,7 @@ class Supervisor {
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
     std::map<Word, int> open_errors_reported_;
+    std::optional<AskedImpairment> asked_impairment_;
 };
 
 } // namespace tw::run

@@ -67,6 +67,14 @@ bool is_listening_unix_socket(int socket) {
            domain == AF_UNIX && listening != 0;
 }
 
+/// Who made the other end.
+std::optional<ucred> peer_of(int socket) {
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? std::optional{peer}
+                                                                              : std::nullopt;
+}
+
 /// Room for the descriptors of a message.
 union Control {
     std::array<char, CMSG_SPACE(TakeoverLink::kMaxDescriptors * sizeof(int))> bytes;
@@ -167,10 +175,13 @@ std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
 }
 
 bool TakeoverLink::is_trusted() const noexcept {
-    ucred peer{};
-    socklen_t length = sizeof peer;
-    return ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-           (peer.uid == ::geteuid() || peer.uid == 0);
+    const auto peer = peer_of(socket_.get());
+    return peer && (peer->uid == ::geteuid() || peer->uid == 0);
+}
+
+bool TakeoverLink::is_of(pid_t process) const noexcept {
+    const auto peer = peer_of(socket_.get());
+    return peer && peer->pid == process;
 }
 
 std::filesystem::path TakeoverDoor::path_of(const std::filesystem::path& folder,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 namespace tw::run {
@@ -66,10 +67,14 @@ class TakeoverLink {
 
     [[nodiscard]] bool closed() const noexcept { return closed_; }
 
+    /// The other end can say nothing more, and hears so. What it said before can be received.
+    void stop_receiving() const noexcept { ::shutdown(socket_.get(), SHUT_RD); }
+
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
     /// Whether the other end's process belongs to our user, or to root.
     [[nodiscard]] bool is_trusted() const noexcept;
+    [[nodiscard]] bool is_of(pid_t process) const noexcept;
 
   private:
     [[nodiscard]] std::optional<Message> receive_now();

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kConnlessBit = 0x20;
 constexpr std::size_t kSevenConnlessHeader = 9;
+constexpr std::size_t kSevenTokenRequest = 512; ///< servers answer none that is shorter
 /// Messages as they stand on the wire: their number, doubled, with a bit that means "system".
 constexpr std::int32_t kSnapEmpty = 6 << 1 | 1;
 constexpr std::int32_t kInput = 16 << 1 | 1;
@@ -109,8 +110,10 @@ Trust client_said_seven(const ProofState& state, std::span<const std::byte> data
     if (kind != ControlKind::close && returned(state.seven_token, *packet->header_token)) {
         return Trust::proven;
     }
-    return kind == ControlKind::token || kind == ControlKind::connect ? Trust::unproven
-                                                                      : Trust::stray;
+    // What no server answers begins nothing: a request that is shorter than its answer may be, and
+    // whatever comes before the server's token is known.
+    return kind == ControlKind::token && datagram.size() >= kSevenTokenRequest ? Trust::unproven
+                                                                               : Trust::stray;
 }
 
 Trust client_said(const ProofState& state, const Packet& packet) {

@@ -183,6 +183,61 @@ TEST_CASE("a weak session leaves only when it is silent and its place is wanted"
     CHECK(count_of(events, EventKind::close) == 2);
 }
 
+/// What of the odd sizes up to 60 a client's datagrams arrive in, when half of them get lost.
+std::vector<std::size_t> arriving(const Setup& setup) {
+    Peer player;
+    std::vector<std::size_t> sizes;
+    for (std::size_t size = 1; size < 60; size += 2) {
+        player.send(say(kWeak, size), setup.relay->listen_endpoints()[0]);
+    }
+    while (const auto echoed = player.receive(kNoPatience)) {
+        sizes.push_back(echoed->size());
+    }
+    return sizes;
+}
+
+TEST_CASE("who only asks changes nothing about the fate of others' datagrams") {
+    const auto lossy = [](Options& options) {
+        options.impairment = *parse_impairment("c2s:loss=50%", 7);
+    };
+    const Setup quiet{16, lossy};
+    const auto sizes = arriving(quiet);
+    CHECK(sizes.size() > 5);
+    CHECK(sizes.size() < 25);
+    const Setup asked{16, lossy};
+    for (int i = 0; i < 3; ++i) {
+        Peer asker;
+        static_cast<void>(asked.answered(asker, kAsk, kNoPatience));
+    }
+    CHECK(arriving(asked) == sizes);
+}
+
+TEST_CASE("a stranger whom the server does not answer is shown only where it answers nobody") {
+    Setup setup{16, [](Options& options) {
+                    options.admission.unproven_time = std::chrono::milliseconds{200};
+                }};
+    setup.server.ignore(std::byte{kBegin});
+    Peer player;
+    Peer stranger;
+    CHECK(setup.prove_itself(player));
+    CHECK(eventually([&] {
+        static_cast<void>(setup.answered(stranger, kBegin, kNoPatience));
+        CHECK(setup.answered(player, 'x'));
+        return setup.totals().expired >= 1;
+    }));
+    CHECK(setup.relay->counters().sessions_opened == 1);
+}
+
+TEST_CASE("what begins nothing is counted: no server answers it") {
+    Setup setup;
+    Peer stranger;
+    Peer player;
+    CHECK(setup.answered(stranger, 'x'));
+    CHECK(setup.answered(stranger, 'x'));
+    CHECK(setup.prove_itself(player));
+    CHECK(setup.relay->counters().strays == 2);
+}
+
 TEST_CASE("who proves nothing leaves in time, however much it sends") {
     Setup setup{16, [](Options& options) {
                     options.admission.unproven_time = std::chrono::milliseconds{200};

@@ -103,6 +103,18 @@ TEST_CASE("each client has a session of its own and gets only its own datagrams,
     CHECK(relay.counters().sessions_opened == kClients);
 }
 
+TEST_CASE("where one relay listens no other does, with however many threads") {
+    const EchoServer server;
+    Options options = options_for(server.endpoint());
+    options.threads = 2;
+    const Relay first{options};
+    options.listen = first.listen_endpoints();
+    for (const unsigned threads : {1U, 2U}) {
+        options.threads = threads;
+        CHECK_THROWS_AS(Relay{options}, NotYetError);
+    }
+}
+
 TEST_CASE("several threads share the clients, and each client stays with one") {
     EchoServer server;
     Options options = options_for(server.endpoint());

@@ -62,7 +62,8 @@ EchoServer::~EchoServer() {
 
 void EchoServer::run() {
     while (!stopping_) {
-        if (const auto bytes = peer_.receive(std::chrono::milliseconds{5})) {
+        const auto bytes = peer_.receive(std::chrono::milliseconds{5});
+        if (bytes && (bytes->empty() || std::to_integer<int>(bytes->front()) != ignored_)) {
             peer_.send(*bytes, peer_.sender());
         }
     }

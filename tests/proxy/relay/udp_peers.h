@@ -63,11 +63,15 @@ class EchoServer {
 
     [[nodiscard]] Udp::endpoint endpoint() const { return peer_.endpoint(); }
 
+    /// What begins with this byte is not answered from now on.
+    void ignore(std::byte first) { ignored_ = std::to_integer<int>(first); }
+
   private:
     void run();
 
     Peer peer_;
     std::atomic<bool> stopping_{false};
+    std::atomic<int> ignored_{-1};
     std::thread thread_;
 };
 

@@ -1,10 +1,13 @@
 #include "tests/proxy/run/handover_peers.h"
 
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace {
 
@@ -120,6 +123,15 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
              CHECK_FALSE(link.receive(soon()));
              CHECK(link.closed());
          }},
+        {"falls silent when it may forward",
+         [](TakeoverLink& link) {
+             hear_all(link);
+             REQUIRE(link.send(TakeoverWord::taken, soon()));
+             CHECK(link.receive(soon()));
+             CHECK_FALSE(link.receive(soon()));
+             CHECK(link.closed());
+             CHECK_FALSE(link.send(TakeoverWord::going, soon())); // so that it does not, either
+         }},
         {"leaves before it forwards",
          [](TakeoverLink& link) {
              hear_all(link);
@@ -142,6 +154,63 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
         CHECK_FALSE(running.given);
     }
     CHECK(running.relay->counters().sessions_opened == 1);
+}
+
+/// Goes on as hear_all(), and keeps the sockets.
+std::vector<TakeoverLink::Message> keep_all(TakeoverLink& link) {
+    std::ignore = hear_offer(link);
+    REQUIRE(say_ready(link, {0, 1}));
+    std::vector<TakeoverLink::Message> kept;
+    while (kept.empty() || kept.back().word != TakeoverWord::rest) {
+        auto message = link.receive(soon());
+        REQUIRE(message);
+        kept.push_back(*std::move(message));
+    }
+    return kept;
+}
+
+TEST_CASE("what another one holds of sockets it did not take over wakes nobody when their sessions "
+          "are gone") {
+    Running running{{"ctf", "race"}};
+    Peer client;
+    Peer other;
+    REQUIRE(running.echoes(client));
+    REQUIRE(running.echoes(other, 1));
+    TakeoverLink link = running.ask_when_free();
+    const auto kept = keep_all(link);
+    int held = -1; // the session's with the second server
+    for (const auto& message : kept) {
+        for (const auto& descriptor : message.descriptors) {
+            Udp::endpoint peer;
+            auto length = static_cast<socklen_t>(peer.capacity());
+            const bool connected = ::getpeername(descriptor.get(), peer.data(), &length) == 0;
+            held = connected && peer == running.others[0]->endpoint() ? descriptor.get() : held;
+        }
+    }
+    REQUIRE(held >= 0);
+    CHECK_FALSE(link.receive(soon())); // it is given up
+    REQUIRE(running.echoes(client));
+    running.change([&] { running.relay->remove_server(1); });
+    // The second server still talks to it: it echoes what is said by the socket that was kept.
+    const Bytes late = payload(40, 2);
+    REQUIRE(::send(held, late.data(), late.size(), 0) == static_cast<ssize_t>(late.size()));
+    REQUIRE(eventually([&] {
+        std::array<std::byte, 64> room{};
+        return ::recv(held, room.data(), room.size(), MSG_PEEK | MSG_DONTWAIT) > 0;
+    }));
+    CHECK(running.echoes(client));
+    CHECK(running.echoes(client));
+}
+
+TEST_CASE("the process that reads what strangers send takes nothing over") {
+    Running running;
+    running.observer_process = ::getpid();
+    TakeoverLink link = running.ask();
+    CHECK_FALSE(link.receive(soon()));
+    CHECK(link.closed());
+    running.observer_process = 0;
+    TakeoverLink another = running.ask_when_free();
+    std::ignore = hear_offer(another);
 }
 
 TEST_CASE("one of another version is told so, and one that asks while another does, too") {

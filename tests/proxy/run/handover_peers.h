@@ -62,6 +62,7 @@ class Running {
     std::unique_ptr<tw::relay::Relay> relay;
     std::optional<HandoverGiver> giver;
     std::atomic<bool> given{false};
+    std::atomic<pid_t> observer_process{0};
     std::thread thread;
 };
 

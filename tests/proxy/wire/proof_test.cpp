@@ -77,6 +77,11 @@ Bytes seven_says(std::uint8_t kind, const Token& to, const Token& own) {
     for (const auto each : own) {
         payload.push_back(std::byte{each});
     }
+    constexpr std::uint8_t kTokenKind = 5;
+    constexpr std::size_t kPadded = 512; // a client's, so that its answer is shorter
+    if (kind == kTokenKind && to == kTokenUnknown) {
+        payload.resize(kPadded);
+    }
     return seven(0x04, to, payload);
 }
 
@@ -220,6 +225,12 @@ TEST_CASE("what anyone could have sent proves nothing") {
         {"an ACCEPT out of nowhere", {{kC2s, control(ControlKind::accept, kToken)}}, Trust::stray},
         {"connless rubbish", {{kC2s, Bytes(40, std::byte{0x20})}}, Trust::stray},
         {"nothing at all", {{kC2s, {}}}, Trust::stray},
+        {"a TOKEN of 0.7 that no server answers, as it is too short",
+         {{kC2s, seven(0x04, kTokenUnknown, Bytes(5, std::byte{5}))}},
+         Trust::stray},
+        {"a CONNECT of 0.7 with a token that nobody told",
+         {{kC2s, seven_says(1, kToken, kClient)}},
+         Trust::stray},
         {"more than any receiver takes", {{kC2s, Bytes(1401)}}, Trust::stray},
     });
 }
