@@ -24,6 +24,8 @@ constexpr milliseconds kGreetingTime{1000};
 constexpr milliseconds kReadyTime{60'000};
 /// Nobody forwards meanwhile. It takes a millisecond or two; more only where the other one hangs.
 constexpr milliseconds kGiveTime{250};
+/// Then, for it to begin. Whether it has ended is known at once; this is for one that was stopped.
+constexpr milliseconds kGoTime{500};
 /// For words that nobody has to wait for.
 constexpr milliseconds kWordTime{50};
 
@@ -221,7 +223,7 @@ void HandoverGiver::hand_over(const TakeoverWish& wish) {
     const auto problem = give(wish, held_at);
     if (!problem) {
         stage_ = Stage::given;
-        set_deadline(kGiveTime);
+        set_deadline(kGoTime);
         return;
     }
     parts_.relay->resume();

@@ -1,7 +1,7 @@
 // Honest games of many players, who come and go, kill each other, change teams, watch, and are taken to other maps: nothing may be
 // found between what they are shown, and nothing in it either.
 //   node honest.mjs TWSCOPE
-// TW_HONEST_SECONDS: how long each game is played (20).
+// TW_HONEST_SECONDS: how long each game is played (10).
 // Covers: proxy/game/difference_log.cpp, proxy/game/vanishing.cpp
 import assert from 'node:assert/strict';
 import { createReadStream } from 'node:fs';
@@ -16,7 +16,7 @@ import { endSevenBots, SevenBot } from './seven_client.mjs';
 import { MAPS, startServer } from './server.mjs';
 import { SEVEN_MAPS, startTeeworlds } from './teeworlds_server.mjs';
 
-const SECONDS = Number(process.env.TW_HONEST_SECONDS ?? 20);
+const SECONDS = Number(process.env.TW_HONEST_SECONDS ?? 10);
 const STEP_MS = 1000;
 // Each so many seconds.
 const [SOMEBODY_LEAVES, ALL_CHANGE_MAP] = [3, 9];
