@@ -1,11 +1,12 @@
 // Beside the path: what a tap records of traffic that the kernel forwards itself, over every kind of link, what it says of what
 // it missed, and what it may do.
 //   node beside.mjs TWSCOPE
+// TW_TAP_PLAYERS: how many play where the tap is held against a proxy (8).
 // Covers: proxy/capture/live_capture.cpp, proxy/run/tap_run.cpp, proxy/run/supervisor.cpp
 // Covers: proxy/cli/tap_command.cpp, proxy/cli/tap_flags.cpp, proxy/cli/run_flags.cpp, proxy/cli/observing.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +15,7 @@ import { asRoot, Host } from './namespaces.mjs';
 import { need } from './need.mjs';
 import { Child, temporaryFolder, waitUntil } from './process.mjs';
 import { datagramsOf } from './pcap_player.mjs';
-import { readRecords, TWSCOPE } from './proxy.mjs';
+import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
 const TCPDUMP = '/usr/bin/tcpdump';
@@ -23,6 +24,10 @@ const CROWD = fileURLToPath(new URL('crowd.mjs', import.meta.url));
 const PLAYER = fileURLToPath(new URL('pcap_player.mjs', import.meta.url));
 const WAIT_MS = 30000;
 const PORT = 8303;
+const PLAYERS = Number(process.env.TW_TAP_PLAYERS ?? 8);
+const JOIN_MS = WAIT_MS + 2000 * PLAYERS;
+/** Of records: more than fits into the least buffer for frames meanwhile. */
+const STALL_BYTES = 600_000 * PLAYERS;
 const CAP_NET_RAW = 1n << 13n;
 
 // To a port where nobody listens.
@@ -165,6 +170,72 @@ test('a real server and players behind a router: the records are those of a capt
     const opened = both.live.filter(({ type, event }) => type === 'session' && event === 'open');
     assert.deepEqual(opened.map(({ client }) => client.split(':')[0]).sort(), FOUR.players);
     for (const { server: where } of opened) assert.equal(where, `${FOUR.servers}:${PORT}`);
+    await net.stop();
+});
+
+/** What each player did and was shown, by the client's address and direction: what is not about who looks, and when. */
+function gamesOf(records) {
+    const clients = new Map(records.filter(({ type, event }) => type === 'session' && event === 'open')
+        .map(({ session, client }) => [session, client]));
+    const games = new Map();
+    for (const { t, session, ...record } of records) {
+        if (!clients.has(session) || !['snapshot', 'message', 'map'].includes(record.type)) continue;
+        const key = `${clients.get(session)} ${record.type === 'message' ? record.dir : record.type}`;
+        games.set(key, [...games.get(key) ?? [], JSON.stringify(record)]);
+    }
+    return games;
+}
+
+const sizeOf = (games) => [...games.values()].reduce((sum, lines) => sum + lines.length, 0);
+const snapshotsOf = (records) => records.filter(({ type }) => type === 'snapshot');
+
+test(`${PLAYERS} players, a router and a proxy: the tap records what the proxy records; one with too little room says what it missed`, async () => {
+    const players = Array.from({ length: PLAYERS }, (_, index) => `10.77.1.${index + 2}`);
+    const net = await network({ ...FOUR, players });
+    const server = await startServer({ folder, port: PORT + 1, namespace: net.server.pid });
+    const looks = ['--items', 'changed'];
+    const proxy = await startProxy({ server: PORT + 1, address: FOUR.servers, listen: PORT, records: fresh('proxy.jsonl'),
+        namespace: net.server.pid, args: ['--maps', MAPS, '--raw', '--no-admission', ...looks] });
+    const watch = (...args) => Watched.start(net.router, 'front', ['--server', `:${PORT}`, ...looks, ...args], { dump: false });
+    const [whole, small] = [await watch(), await watch('--buffer', '1')];
+    const crowd = new Child('the players', process.execPath, [CROWD, FOUR.servers, `${PORT}`, ...players], { namespace: net.players.pid });
+    await crowd.waitFor(/all in the game/, JOIN_MS);
+    small.tap.signal('SIGSTOP');
+    const about = (watched) => statSync(watched.records).size;
+    const before = about(whole);
+    await waitUntil('more than finds room', () => about(whole) > before + STALL_BYTES, JOIN_MS);
+    small.tap.signal('SIGCONT');
+    await small.tap.waitFor(/frames were dropped: the kernel's buffer was full/, WAIT_MS);
+    const then = about(small);
+    await waitUntil('more games', () => about(small) > then + STALL_BYTES / 4, WAIT_MS);
+    assert.equal(await crowd.stop(), 0, crowd.log);
+    assert.equal(await proxy.drain(), 0, proxy.child.log);
+    await server.stop();
+    const [{ live }, { live: less }] = [await whole.stop(), await small.stop()];
+    for (const each of [whole, small]) assert.equal(each.status, 0, each.tap.log);
+
+    const [ours, theirs] = [gamesOf(proxy.records()), gamesOf(live)];
+    assert.deepEqual([...theirs.keys()].sort(), [...ours.keys()].sort());
+    for (const [key, lines] of ours) {
+        const at = lines.findIndex((line, index) => line !== theirs.get(key)[index]);
+        assert.equal(theirs.get(key)[at], lines[at], `${key}: record ${at} of ${lines.length}`);
+        assert.equal(theirs.get(key).length, lines.length, key);
+    }
+    assert.deepEqual(snapshotsOf(live).filter(({ ok }) => !ok), []);
+    assert.equal(new Set(live.filter(({ type }) => type === 'session').map(({ client }) => client)).size, PLAYERS);
+
+    const total = less.findLast(({ type, session }) => type === 'summary' && session === 0);
+    const said = [...small.tap.log.matchAll(/(\d+) frames were dropped/g)].reduce((sum, [, dropped]) => sum + Number(dropped), 0);
+    assert.ok(said > 0);
+    assert.equal(total.live?.gap_lost ?? total.gap_lost, said);
+    // What builds on what was missed cannot be rebuilt until the server sends a whole snapshot: said once, and nothing worse.
+    const worse = less.filter(({ id }) => /^snapshot\.(crc_mismatch|part_missing)$/.test(id ?? ''));
+    assert.deepEqual(worse, []);
+    const blind = less.filter(({ id }) => id === 'snapshot.unknown_base').map(({ session }) => session);
+    assert.equal(new Set(blind).size, blind.length);
+    assert.ok(snapshotsOf(less).length < snapshotsOf(live).length);
+    console.log(`${PLAYERS} players: ${snapshotsOf(live).length} snapshots, ${sizeOf(theirs)} records the same; with 1 MiB ${said} frames ` +
+        `missed, ${snapshotsOf(less).length} snapshots`);
     await net.stop();
 });
 
