@@ -54,29 +54,83 @@ void CaptureBlocks::take(const record::SessionRecord& record) {
             .client = parse_endpoint(record.client).value_or(stand_in(session)),
             .server = parse_endpoint(record.server).value_or(stand_in(0)),
             .told = fmt::format("session {}: {} to {}", session, record.client, record.server),
-            .introduced = introduction_};
-        say(sessions_[session].told);
-        if (sessions_.size() > kMaxSessions) {
-            sessions_.erase(sessions_.begin());
-        }
+            .opened = introduction_};
+        closed_.erase(session);
+        forget_one_too_many();
         break;
     case record::SessionEvent::established:
-        say(fmt::format("session {}: established, {}", session, record.protocol));
+        closed_.erase(session);
+        say(session, fmt::format("session {}: established, {}", session, record.protocol), true);
         break;
     case record::SessionEvent::close:
-        say(fmt::format("session {}: closed: {}", session, record::terminal_text(record.reason)));
+        if (sessions_.contains(session)) {
+            closed_.insert(session);
+        }
+        say(session,
+            fmt::format("session {}: closed: {}", session, record::terminal_text(record.reason)),
+            true);
         break;
     }
+}
+
+void CaptureBlocks::forget_one_too_many() {
+    if (sessions_.size() <= kMaxSessions) {
+        return;
+    }
+    const std::uint32_t oldest = closed_.empty() ? sessions_.begin()->first : *closed_.begin();
+    sessions_.erase(oldest);
+    closed_.erase(oldest);
 }
 
 void CaptureBlocks::take(const record::FindingRecord& record) {
-    say(record::describe(record));
+    say(record.head.session, record::describe(record), false);
 }
 
-void CaptureBlocks::say(std::string text) {
+void CaptureBlocks::say(std::uint32_t session, std::string text, bool of_session) {
     if (comments_.size() < kMaxComments) {
-        comments_.push_back("twscope: " + std::move(text));
+        comments_.push_back(
+            {.session = session, .of_session = of_session, .text = std::move(text)});
+    } else {
+        ++unsaid_;
     }
+}
+
+void CaptureBlocks::put_aside() {
+    for (Comment& comment : comments_) {
+        const auto found = sessions_.find(comment.session);
+        if (found != sessions_.end() && found->second.aside.size() < kMaxAside) {
+            found->second.aside.push_back(std::move(comment.text));
+        }
+    }
+    comments_.clear();
+    unsaid_ = 0;
+}
+
+void CaptureBlocks::skip_datagram() {
+    std::erase_if(comments_, [](const Comment& comment) { return !comment.of_session; });
+    put_aside();
+}
+
+std::vector<std::string> CaptureBlocks::take_comments(Ends* ends) {
+    constexpr std::string_view kName = "twscope: ";
+    std::vector<std::string> texts;
+    if (ends != nullptr) {
+        if (std::exchange(ends->introduced, introduction_) != introduction_) {
+            texts.push_back(fmt::format("{}{}{}", kName, ends->told,
+                                        ends->opened == introduction_ ? "" : ", from before"));
+        }
+        for (const std::string& text : std::exchange(ends->aside, {})) {
+            texts.push_back(fmt::format("{}{}", kName, text));
+        }
+    }
+    for (const Comment& comment : comments_) {
+        texts.push_back(fmt::format("{}{}", kName, comment.text));
+    }
+    if (const auto unsaid = std::exchange(unsaid_, 0); unsaid != 0) {
+        texts.push_back(fmt::format("{}{} more", kName, unsaid));
+    }
+    comments_.clear();
+    return texts;
 }
 
 bool CaptureBlocks::end_datagram(Bytes& out) {
@@ -86,20 +140,17 @@ bool CaptureBlocks::end_datagram(Bytes& out) {
     }
     const bool to_server = head_.direction == wire::Direction::c2s;
     const bool known = found != sessions_.end();
-    if (known && std::exchange(found->second.introduced, introduction_) != introduction_) {
-        say(found->second.told + ", from before");
-    }
     const FrameEndpoint client = known ? found->second.client : stand_in(head_.session);
     const FrameEndpoint server = known ? found->second.server : stand_in(0);
     make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
+    const auto comments = take_comments(known ? &found->second : nullptr);
     using Direction = PcapngPacket::Direction;
     encoder_.packet({.interface = to_server ? kClients : kServer,
                      .time = static_cast<std::uint64_t>(head_.time),
                      .frame = frame_,
                      .direction = to_server ? Direction::inbound : Direction::outbound,
-                     .comments = comments_},
+                     .comments = comments},
                     out);
-    comments_.clear();
     return true;
 }
 
@@ -110,8 +161,8 @@ std::string CaptureBlocks::describe(std::uint32_t session) const {
 
 void CaptureBlocks::finish(record::Timestamp time, Bytes& out) {
     if (!comments_.empty()) {
-        encoder_.statistics(kClients, static_cast<std::uint64_t>(time), comments_, out);
-        comments_.clear();
+        encoder_.statistics(kClients, static_cast<std::uint64_t>(time), take_comments(nullptr),
+                            out);
     }
 }
 

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tw::sink {
@@ -33,7 +35,13 @@ class CaptureBlocks {
     }
 
     /// Stands with the datagram at hand, or the next one.
-    void say(std::string text);
+    void say(std::string text) { say(0, std::move(text), false); }
+
+    /// What was said since the last datagram stands with the next one of its own session.
+    void put_aside();
+    /// The datagram at hand is not written: what was found in it is forgotten, what became of its
+    /// session stands with that session's next one.
+    void skip_datagram();
 
     /// Each session is described once more, with its next datagram: a new file begins.
     void introduce_again() { ++introduction_; }
@@ -50,26 +58,44 @@ class CaptureBlocks {
     [[nodiscard]] std::string describe(std::uint32_t session) const;
 
   private:
-    /// Of those before, the oldest are forgotten: what they still send gets an address for tests.
+    /// Of those before, the oldest are forgotten, those that are closed first: what they still send
+    /// gets an address for tests.
     static constexpr std::size_t kMaxSessions = 65'536;
     /// More would be said of no honest packet.
     static constexpr std::size_t kMaxComments = 16;
+    /// A session that is established, closed, and found silent in between.
+    static constexpr std::size_t kMaxAside = 4;
 
     struct Ends {
         FrameEndpoint client;
         FrameEndpoint server;
-        std::string told; ///< of its beginning
-        std::uint32_t introduced = 0;
+        std::string told;                          ///< of its beginning
+        std::uint32_t opened = 0;                  ///< in which introduction
+        std::optional<std::uint32_t> introduced{}; ///< in which one last
+        std::vector<std::string> aside{};          ///< stands with its next datagram
+    };
+
+    struct Comment {
+        std::uint32_t session = 0; ///< 0: of none
+        bool of_session = false;   ///< not of one datagram of it
+        std::string text{};
     };
 
     void take(const record::SessionRecord& record);
     void take(const record::FindingRecord& record);
+    void forget_one_too_many();
+    void say(std::uint32_t session, std::string text, bool of_session);
+    /// What stands with a datagram of this session; null: of an unknown one.
+    [[nodiscard]] std::vector<std::string> take_comments(Ends* ends);
+
     PcapngEncoder encoder_;
     std::map<std::uint32_t, Ends> sessions_;
+    std::set<std::uint32_t> closed_;      ///< of these
     std::uint32_t introduction_ = 0;      ///< which one is due
     record::RecordHead head_;             ///< of the datagram at hand
     std::span<const std::byte> datagram_; ///< valid until its end
-    std::vector<std::string> comments_;   ///< of the datagram at hand, or the next one
+    std::vector<Comment> comments_;       ///< of the datagram at hand, or the next one
+    std::uint64_t unsaid_ = 0;            ///< comments beyond kMaxComments
     Bytes frame_;                         ///< kept for its memory
 };
 

@@ -17,14 +17,19 @@ void CaptureSink::on_datagram(const record::RecordHead& head, std::span<const st
         begin_segment();
     }
     wanted_ = choice_ == Choice::all;
+    if (!wanted_) {
+        gathering_.blocks().put_aside();
+    }
     gathering_.blocks().on_datagram(head, datagram);
 }
 
 void CaptureSink::on_datagram_end() {
-    if (wanted_) { // else what was said of it stands with the next one
-        gathering_.end_datagram();
-        lost_ += gathering_.take_lost();
+    if (!wanted_) {
+        gathering_.blocks().skip_datagram();
+        return;
     }
+    gathering_.end_datagram();
+    lost_ += gathering_.take_lost();
 }
 
 void CaptureSink::begin_segment() {
@@ -42,6 +47,9 @@ void CaptureSink::flush() {
 }
 
 void CaptureSink::finish(record::Timestamp time) {
+    if (choice_ == Choice::wanted) {
+        gathering_.blocks().put_aside();
+    }
     gathering_.finish(time);
 }
 

@@ -48,9 +48,15 @@ void PcapngEncoder::put_option(std::uint16_t code, std::span<const std::byte> va
 }
 
 void PcapngEncoder::put_option(std::uint16_t code, std::string_view text, Bytes& out) const {
+    const auto continues = [text](std::size_t at) {
+        return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
+    };
+    std::size_t size = std::min(text.size(), kMaxComment);
+    while (size > 0 && size < text.size() && continues(size)) {
+        --size; // no character is cut
+    }
     if (!text.empty()) {
-        put_option(code, std::as_bytes(std::span{text}).first(std::min(text.size(), kMaxComment)),
-                   out);
+        put_option(code, std::as_bytes(std::span{text}).first(size), out);
     }
 }
 

@@ -266,6 +266,89 @@ TEST_CASE("each segment of a capture can be read alone, and all together give th
     CHECK(same);
 }
 
+TEST_CASE("a chosen datagram has what was found in it, and what became of its session before") {
+    Segments segments;
+    CaptureSink capture{segments, CaptureSink::Choice::wanted};
+    const test::Bytes bytes = test::bytes_of({1, 2, 3});
+    const auto finding = [&capture](std::uint32_t session, record::FindingId id) {
+        const record::FindingRecord found{.head = {.time = 5, .session = session}, .id = id};
+        capture.on_record(&found);
+    };
+    const auto event = [&capture](std::uint32_t session, record::SessionEvent what) {
+        const record::SessionRecord record{.head = {.time = 5, .session = session},
+                                           .event = what,
+                                           .client = fmt::format("10.0.0.{}:1", session),
+                                           .server = "10.0.1.1:2",
+                                           .protocol = "0.6-token"};
+        capture.on_record(&record);
+    };
+    const auto datagram = [&](std::uint32_t session, bool wanted, auto found) {
+        capture.on_datagram({.time = 6, .session = session}, bytes);
+        found();
+        if (wanted) {
+            capture.want();
+        }
+        capture.on_datagram_end();
+    };
+    for (const std::uint32_t session : {1U, 2U, 3U}) {
+        event(session, record::SessionEvent::open);
+        datagram(session, false, [&] { event(session, record::SessionEvent::established); });
+    }
+    datagram(1, false, [&] { finding(1, record::FindingId::packet_too_short); });
+    finding(2, record::FindingId::snapshot_crc_mismatch); // between datagrams
+    datagram(3, true, [&] { finding(3, record::FindingId::chunk_vital_gap); });
+    datagram(3, true, [] {});
+    datagram(2, true, [&] {
+        for (int i = 0; i < 20; ++i) {
+            finding(2, record::FindingId::chunk_vital_gap);
+        }
+    });
+    capture.finish(7);
+    const auto count = [&segments](std::string_view text) {
+        std::size_t times = 0;
+        for (std::size_t at = 0; (at = segments.texts[0].find(text, at)) != std::string::npos;
+             ++at) {
+            ++times;
+        }
+        return times;
+    };
+    REQUIRE(segments.texts.size() == 1);
+    CHECK(count("twscope: session 1") == 0);
+    CHECK(count("packet.too_short") == 0);
+    CHECK(count("twscope: session 3: 10.0.0.3:1 to 10.0.1.1:2") == 1);
+    CHECK(count("twscope: session 3: established") == 1);
+    CHECK(count("twscope: session 2: 10.0.0.2:1 to 10.0.1.1:2") == 1);
+    CHECK(count("snapshot.crc_mismatch") == 1);
+    CHECK(count("chunk.vital_gap") == 17);
+    CHECK(count("twscope: 4 more") == 1);
+    CHECK(count("from before") == 0);
+    CHECK(segments.texts[0].find("session 3: ") < segments.texts[0].find("session 2: "));
+}
+
+TEST_CASE("of more sessions than are known the closed ones are forgotten first") {
+    constexpr std::uint32_t kMany = 65'536 + 100;
+    sink::CaptureBlocks blocks;
+    const auto event = [&blocks](std::uint32_t session, record::SessionEvent what) {
+        const record::SessionRecord record{.head = {.session = session},
+                                           .event = what,
+                                           .client = "10.0.0.1:1",
+                                           .server = "10.0.1.1:2"};
+        blocks.on_record(&record);
+    };
+    for (std::uint32_t session = 1; session <= kMany; ++session) {
+        event(session, record::SessionEvent::open);
+        if (session != 1 && session != 50) {
+            event(session, record::SessionEvent::close);
+        }
+    }
+    event(60, record::SessionEvent::close); // it is not known any more
+    CHECK(!blocks.describe(1).empty());
+    CHECK(!blocks.describe(50).empty());
+    CHECK(blocks.describe(60).empty());
+    CHECK(!blocks.describe(200).empty());
+    CHECK(!blocks.describe(kMany).empty());
+}
+
 TEST_CASE("a session without an address is written with one for tests") {
     const test::FilledFolder folder;
     const auto path = folder.path() / "a.pcapng";

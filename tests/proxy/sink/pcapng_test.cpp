@@ -56,6 +56,20 @@ TEST_CASE("addresses are read as records show them") {
     CHECK(six->address[15] == 2);
 }
 
+TEST_CASE("a long comment is cut between characters") {
+    for (const std::size_t before : {1020U, 1021U, 1022U, 1023U, 1024U}) {
+        CAPTURE(before);
+        const std::string text = std::string(before, 'a') + "\xf0\x9f\x98\x80" + "b";
+        std::vector<std::byte> out;
+        PcapngEncoder{}.section("", out, text);
+        const std::size_t kept = before == 1020 ? 1024 : before;
+        const std::string_view bytes{reinterpret_cast<const char*>(out.data()), out.size()};
+        CHECK(bytes.find(text.substr(0, kept)) != std::string_view::npos);
+        CHECK(bytes.find('b') == std::string_view::npos);
+        CHECK((bytes.find('\xf0') != std::string_view::npos) == (before == 1020));
+    }
+}
+
 TEST_CASE("frames are read back as the datagrams that they hold, their checksums right") {
     struct Row {
         std::string_view from;
