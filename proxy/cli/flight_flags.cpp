@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::chrono::seconds kUsualTime{60};
 constexpr std::uint64_t kUsualBytes = std::uint64_t{64} << 20U;
+/// What is kept until the next file may be written.
+constexpr std::chrono::nanoseconds kLeastTime{sink::FlightRecorder::kLeastPause};
 /// Less holds no snapshot of a full server.
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
 
@@ -84,6 +86,10 @@ std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const
         throw UsageError{fmt::format(
             "--flight-on {}: neither a finding nor a severity ('twscope findings' lists them)",
             parsed.error())};
+    }
+    if (kept.time.count() != 0 && kept.time < kLeastTime) {
+        throw UsageError{fmt::format("--flight {}: keep at least 5 s: files are no closer",
+                                     parts_of(what).first)};
     }
     return sink::FlightOptions{
         .folder = folder(),

@@ -19,6 +19,8 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::size_t kQueued = std::size_t{8} << 20U;
 /// At the end: a disk that takes nothing for so long gets no more.
 constexpr std::chrono::milliseconds kPatience{500};
+/// A cause that waits is written before the last one of so many parts of what is kept is dropped.
+constexpr std::int64_t kParts = 8;
 /// Files that may be due at the end: the one at hand, what was asked for, and a finding's.
 constexpr int kLastFiles = 3;
 
@@ -72,19 +74,32 @@ bool FlightRecorder::on_time(record::Timestamp now) {
         return files_->queued_bytes() <= kQueued && write_piece();
     }
     ring_.forget_before(now - options_.time);
+    if (cause_ && cause_->since == 0) {
+        cause_->since = now;
+    }
     if (const std::int64_t session = asked_.exchange(kNobody); session != kNobody) {
         const auto wanted = static_cast<std::uint32_t>(session);
         if (wanted == 0 || ring_.holds(wanted)) { // else it is another recorder's, or nobody's
             begin({.session = wanted, .text = "asked for"}, now);
         }
-    } else if (cause_ &&
-               (written_ == 0 || now - written_ >= std::max(kLeastPause, options_.time))) {
+    } else if (cause_ && is_due(now)) {
         written_ = now;
         begin(*cause_, now);
         cause_.reset();
         tally_.held_back += std::exchange(waiting_, 0);
     }
     return dump_.has_value();
+}
+
+bool FlightRecorder::is_due(record::Timestamp now) const {
+    const record::Timestamp pause = now - written_;
+    if (written_ == 0 || pause >= std::max(kLeastPause, options_.time)) {
+        return true;
+    }
+    // Its datagrams are among the oldest that are there, and these make room for others.
+    const auto oldest = ring_.at(ring_.begin());
+    return pause >= kLeastPause && oldest && ring_.nearly_full() &&
+           now - cause_->since >= (now - oldest->time) / kParts * (kParts - 1);
 }
 
 void FlightRecorder::request(std::uint32_t session) {
@@ -102,6 +117,11 @@ void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
     }
     if (cause.session != 0) {
         comment += "; " + blocks_.describe(cause.session);
+    }
+    const auto oldest = ring_.at(ring_.begin());
+    if (cause.since != 0 && oldest && cause.since < oldest->time) {
+        comment += fmt::format("; its datagrams were dropped before: there is room for {:.1f} s",
+                               static_cast<double>(now - oldest->time) / kSecond);
     }
     const auto file = files_->create(options_.folder / file_name(cause.name, cause.session, now),
                                      CaptureBlocks::head(comment), FileQueue::Readers::owner);

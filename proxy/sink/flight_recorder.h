@@ -45,7 +45,8 @@ struct FlightTally {
 class FlightRecorder final : public record::RecordSink, public DatagramSink {
   public:
     /// Two files that findings ask for begin as far apart as the time that is kept, so that together
-    /// they hold all; but no closer than this.
+    /// they hold all, or closer where what a finding is about would be dropped before; but no closer
+    /// than this.
     static constexpr std::int64_t kLeastPause = 5'000'000'000;
 
     /// `bytes`: its part of those of the run. `files` has to outlive it.
@@ -83,6 +84,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
         std::uint32_t session = 0; ///< 0: all
         std::string name{};        ///< of a finding; empty: somebody asked
         std::string text{};
+        record::Timestamp since = 0; ///< 0: just now
     };
 
     struct Dump {
@@ -93,6 +95,8 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
         std::uint64_t dropped; ///< of the ring, when it began
     };
 
+    /// Whether the cause has waited for long enough.
+    [[nodiscard]] bool is_due(record::Timestamp now) const;
     void begin(const Cause& cause, record::Timestamp now);
     /// False: that was the last one.
     [[nodiscard]] bool write_piece();

@@ -42,6 +42,9 @@ class FlightRing {
     /// Whether there is a block of this session.
     [[nodiscard]] bool holds(std::uint32_t session) const;
 
+    /// Soon the oldest will make room.
+    [[nodiscard]] bool nearly_full() const { return end_ - begin_ >= capacity_ / 8 * 7; }
+
     /// Blocks that are there.
     [[nodiscard]] std::uint64_t size() const { return pushed_ - dropped_; }
 

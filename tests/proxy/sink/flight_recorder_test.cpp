@@ -151,6 +151,57 @@ TEST_CASE("a finding writes its session, once in the time that is kept, and the 
           std::string::npos);
 }
 
+TEST_CASE("a finding is written while what it is about is there, or the file says that it is not") {
+    struct Row {
+        std::string_view name;
+        int at;                  ///< seconds after a file the finding comes
+        int pieces;              ///< datagrams a second that follow
+        int files_after_ten;     ///< seconds
+        std::string_view said{}; ///< in the file; empty: nothing of the kind
+    };
+
+    // There is room for 100 datagrams of some 10 kB.
+    const Row rows[] = {
+        {"little comes", 1, 1, 1},
+        {"room for ten seconds", 1, 10, 2},
+        {"room for two seconds", 1, 50, 2,
+         "its datagrams were dropped before: there is room for 2"},
+        {"room for two seconds, and it is recent", 4, 50, 2},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const test::FilledFolder folder;
+        FileQueue files;
+        const auto id = record::FindingId::snapshot_crc_mismatch;
+        FlightRecorder recorder{
+            {.folder = folder.path(), .time = 60 * kSecond, .triggers = on(id)}, kMiB, files};
+        const test::Bytes bytes(10'000);
+        const auto found = finding(1, id);
+        record::Timestamp now = 1000 * kSecond;
+        const auto play = [&](int second) {
+            for (int i = 0; i < row.pieces; ++i) {
+                recorder.on_datagram({.time = now, .session = 1}, bytes);
+                if (i == 0 && (second == 0 || second == row.at)) {
+                    recorder.on_record(&found);
+                }
+                recorder.on_datagram_end();
+                while (recorder.on_time(now)) {
+                }
+                now += kSecond / row.pieces;
+            }
+        };
+        for (int second = 0; second < 11; ++second) {
+            play(second);
+        }
+        files.finish();
+        const auto written = files_in(folder.path());
+        CHECK(written.size() == static_cast<std::size_t>(row.files_after_ten));
+        const std::string last = content(written.back());
+        CHECK((last.find("dropped before") != std::string::npos) == !row.said.empty());
+        CHECK(last.find(row.said) != std::string::npos);
+    }
+}
+
 TEST_CASE("what is too old, or beyond the size, is not there any more") {
     const test::FilledFolder folder;
     FileQueue files;
