@@ -161,6 +161,7 @@ void DemoSink::take(const record::SnapshotRecord& record) {
         ++losses_.snapshots;
         return;
     }
+    ++recording.waiting;
     if (first) {
         for (const Bytes& message : std::exchange(tape.pending, {})) {
             add_message(tape, message);
@@ -218,19 +219,16 @@ void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) const {
                                      .flushed = record.tick});
 }
 
-/// Without a file afterwards: the queue is full, and this demo has ended.
+/// Without a file afterwards: the queue is full, or the disk was, and this demo has ended.
 void DemoSink::flush(Recording& recording) {
     if (recording.gathered.empty()) {
         return;
     }
+    const std::uint64_t waiting = std::exchange(recording.waiting, 0);
     if (recording.file) {
         if (!files_->append(*recording.file, std::exchange(recording.gathered, {}))) {
-            for (DemoPatch& patch : recording.encoder.patches()) {
-                files_->patch(*recording.file, patch.at, std::move(patch.bytes));
-            }
-            files_->close(*recording.file);
-            recording.file.reset();
-            ++losses_.snapshots;
+            close(recording);
+            losses_.snapshots += waiting;
         }
         return;
     }
@@ -239,6 +237,17 @@ void DemoSink::flush(Recording& recording) {
     bytes.insert(bytes.end(), recording.gathered.begin(), recording.gathered.end());
     recording.gathered.clear();
     recording.file = files_->create(options_.folder / recording.name, std::move(bytes));
+    if (!recording.file) {
+        losses_.snapshots += waiting;
+    }
+}
+
+void DemoSink::close(Recording& recording) {
+    for (DemoPatch& patch : recording.encoder.patches()) {
+        files_->patch(*recording.file, patch.at, std::move(patch.bytes));
+    }
+    files_->close(*recording.file);
+    recording.file.reset();
 }
 
 void DemoSink::end(Tape& tape) {
@@ -247,10 +256,7 @@ void DemoSink::end(Tape& tape) {
         recording.encoder.finish(recording.gathered);
         flush(recording);
         if (recording.file) {
-            for (DemoPatch& patch : recording.encoder.patches()) {
-                files_->patch(*recording.file, patch.at, std::move(patch.bytes));
-            }
-            files_->close(*recording.file);
+            close(recording);
         }
     }
     tape.recording.reset();

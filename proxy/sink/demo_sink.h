@@ -66,7 +66,7 @@ class DemoSink final : public record::RecordSink {
     /// What is gathered goes to the file after so many ticks, or bytes.
     static constexpr snapshot::Tick kFlushTicks = 25;
     static constexpr std::size_t kFlushBytes = std::size_t{16} << 10U;
-    /// A queue that is full is not asked again before.
+    /// A queue or a disk that is full is not asked again before: the next demo begins then.
     static constexpr snapshot::Tick kPause = 250;
 
     using Bytes = std::vector<std::byte>;
@@ -80,6 +80,7 @@ class DemoSink final : public record::RecordSink {
         std::optional<FileQueue::File> file{}; ///< none before its second snapshot
         Bytes gathered{};
         snapshot::Tick flushed = 0;
+        std::uint64_t waiting = 0; ///< snapshots in `gathered`
     };
 
     /// A session's.
@@ -107,6 +108,8 @@ class DemoSink final : public record::RecordSink {
     void begin(Tape& tape, const record::SnapshotRecord& record) const;
     void add_message(Tape& tape, std::span<const std::byte> payload);
     void flush(Recording& recording);
+    /// Precondition: it has a file.
+    void close(Recording& recording);
     void end(Tape& tape);
 
     DemoOptions options_;

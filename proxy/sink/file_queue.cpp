@@ -84,6 +84,10 @@ bool FileQueue::push(Command command) {
     {
         std::unique_lock lock{mutex_};
         const std::size_t size = command.bytes.size();
+        if (command.kind == Command::Kind::append && dead_.contains(command.file)) {
+            ++lost_;
+            return false;
+        }
         // One that is larger than the queue may have it for itself.
         const auto fits = [&] { return queued_bytes_ == 0 || queued_bytes_ + size <= max_bytes_; };
         if (size != 0 && full_ == Full::wait) {
@@ -206,7 +210,7 @@ void FileQueue::execute(Command& command) {
         return;
     }
     if (command.kind == Command::Kind::adopt) {
-        open_[command.file] = {command.descriptor, std::move(command.path)};
+        open_[command.file] = {.descriptor = command.descriptor, .path = std::move(command.path)};
         return;
     }
     const auto found = open_.find(command.file);
@@ -221,6 +225,8 @@ void FileQueue::execute(Command& command) {
         ::close(found->second.descriptor);
     }
     open_.erase(found);
+    const std::lock_guard lock{mutex_};
+    dead_.erase(command.file);
 }
 
 void FileQueue::create_file(const Command& command) {
@@ -238,34 +244,42 @@ void FileQueue::create_file(const Command& command) {
                                                      number, command.path.extension().string());
     }
     if (open.descriptor < 0) {
-        fail(open, errno);
+        fail(open, command.file, errno);
         return;
     }
-    {
+    write(open, command);
+    if (!open.dead) {
         const std::lock_guard lock{mutex_};
         ++created_;
+        return;
     }
-    write(open, command);
+    ::unlink(open.path.c_str()); // it holds nothing whole
+    ::close(std::exchange(open.descriptor, -1));
 }
 
 void FileQueue::write(Open& open, const Command& command) {
-    if (open.descriptor < 0) {
+    const bool is_patch = command.kind == Command::Kind::patch;
+    if (open.descriptor < 0 || (open.dead && !is_patch)) {
         const std::lock_guard lock{mutex_};
         ++lost_;
         return;
     }
-    const auto at = command.kind == Command::Kind::patch ? std::optional{command.at} : std::nullopt;
-    if (const int error = write_all(open.descriptor, command.bytes, at); error != 0) {
-        fail(open, error);
+    const off_t before = ::lseek(open.descriptor, 0, SEEK_CUR); // negative: of a pipe
+    const auto at = is_patch ? std::optional{command.at} : std::nullopt;
+    const int error = write_all(open.descriptor, command.bytes, at);
+    if (error == 0) {
+        return;
     }
+    if (!is_patch && before >= 0 && ::ftruncate(open.descriptor, before) == 0) {
+        ::lseek(open.descriptor, before, SEEK_SET); // what was written before is whole
+    }
+    fail(open, command.file, error);
 }
 
-void FileQueue::fail(Open& open, int error) {
-    if (open.descriptor >= 0) {
-        ::close(open.descriptor);
-        open.descriptor = -1;
-    }
+void FileQueue::fail(Open& open, File file, int error) {
+    open.dead = true;
     const std::lock_guard lock{mutex_};
+    dead_.insert(file);
     ++lost_;
     if (complaints_.size() < kMaxComplaints) {
         complaints_.push_back(

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,7 +53,8 @@ class FileQueue {
     /// A file that is open already; it is taken over.
     [[nodiscard]] File adopt(int descriptor, std::filesystem::path path);
 
-    /// False: refused. All of it is written, or nothing.
+    /// False: refused, as by a file that could not be written before: nothing is appended to that any
+    /// more, so that it stays whole up to there. All of it is written, or nothing.
     [[nodiscard]] bool append(File file, std::vector<std::byte> bytes);
     /// Writes over what is there.
     void patch(File file, std::size_t at, std::vector<std::byte> bytes);
@@ -89,8 +91,9 @@ class FileQueue {
     };
 
     struct Open {
-        int descriptor = -1; ///< negative: it failed
-        std::filesystem::path path;
+        int descriptor = -1; ///< negative: it could not be made
+        std::filesystem::path path{};
+        bool dead = false; ///< nothing more can be appended
     };
 
     [[nodiscard]] bool push(Command command);
@@ -98,7 +101,7 @@ class FileQueue {
     void execute(Command& command);
     void create_file(const Command& command);
     void write(Open& open, const Command& command);
-    void fail(Open& open, int error);
+    void fail(Open& open, File file, int error);
 
     Full full_;
     std::size_t max_bytes_;
@@ -112,6 +115,7 @@ class FileQueue {
     std::vector<std::string> complaints_;
     std::uint64_t lost_ = 0;
     std::uint64_t created_ = 0;
+    std::set<File> dead_; ///< of those that are not closed
     bool stop_ = false;
     std::map<File, Open> open_; ///< the thread's own
     std::thread thread_;

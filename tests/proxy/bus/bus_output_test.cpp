@@ -1,7 +1,7 @@
 #include "proxy/bus/bus_output.h"
 #include "proxy/bus/run_id.h"
 #include "proxy/relay/unique_fd.h"
-#include "tests/proxy/bus/full_disk.h"
+#include "tests/support/full_disk.h"
 
 #include <chrono>
 #include <filesystem>

@@ -2,8 +2,8 @@
 #include "proxy/bus/run_id.h"
 #include "proxy/bus/spool.h"
 #include "proxy/bus/spool_folder.h"
-#include "tests/proxy/bus/full_disk.h"
 #include "tests/proxy/sink/faulty_disk.h"
+#include "tests/support/full_disk.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,14 +3,17 @@
 #include "proxy/sink/demo_sink.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/record_log.h"
 #include "tests/support/session_script.h"
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -54,6 +57,8 @@ class Stage {
     test::SessionScript& script() { return *script_; }
 
     DemoSink& demos() { return *demos_; }
+
+    FileQueue& queue() { return files_; }
 
     std::vector<std::filesystem::path> end() {
         demos_->finish();
@@ -233,6 +238,45 @@ TEST_CASE("a queue that is full ends a demo, and another begins later") {
             return line.starts_with("finding demo");
         }));
     }
+}
+
+TEST_CASE("a disk that was full for a while ends a demo whole, and another begins") {
+    Stage stage;
+    stage.script().enter("dm1");
+    snapshot::Tick base = kNoBase;
+    const auto play_until = [&](snapshot::Tick end) {
+        for (snapshot::Tick tick = std::max(10, base + 2); tick < end; tick += 2) {
+            stage.script().snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
+            base = tick;
+        }
+    };
+    play_until(200);
+    while (stage.queue().queued_bytes() != 0) {
+        std::this_thread::yield();
+    }
+    {
+        const test::FullDisk disk;
+        play_until(230);
+        while (stage.queue().lost() == 0) {
+            std::this_thread::yield();
+        }
+        play_until(300);
+    }
+    CHECK(stage.demos().losses().snapshots > 10);
+    play_until(1000);
+    const auto files = stage.end();
+    REQUIRE(files.size() == 2);
+    std::vector<std::string> last;
+    for (const auto& file : files) {
+        const auto lines = lines_of(file);
+        CHECK(std::none_of(lines.begin(), lines.end(), [](const std::string& line) {
+            return line.starts_with("finding demo");
+        }));
+        last.push_back(lines.back().substr(0, lines.back().find('<')));
+    }
+    std::sort(last.begin(), last.end());
+    CHECK(last[0] <= "snapshot 200");
+    CHECK(last[1] == "snapshot 998");
 }
 
 TEST_CASE("texts become names of files that stay in their folder") {

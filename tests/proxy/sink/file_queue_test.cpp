@@ -1,10 +1,13 @@
 #include "proxy/sink/file_queue.h"
 #include "tests/support/demo_bytes.h"
+#include "tests/support/full_disk.h"
 
 #include <array>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
+#include <tuple>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -67,16 +70,40 @@ TEST_CASE("what cannot be written is counted, and reported once a file") {
     FileQueue files;
     const auto nowhere = files.create(folder.path() / "no" / "where", text("x"));
     REQUIRE(nowhere.has_value());
-    CHECK(files.append(*nowhere, text("y")));
+    std::ignore = files.append(*nowhere, text("y"));
     const FileQueue::File full = files.adopt(::open("/dev/full", O_WRONLY), "/dev/full");
     CHECK(files.append(full, text("z")));
-    CHECK(files.append(full, text("z")));
+    std::ignore = files.append(full, text("z"));
     files.finish();
     CHECK(files.lost() == 4);
     CHECK(files.take_complaint().value_or("").ends_with("where: No such file or directory"));
     CHECK(files.take_complaint() == "/dev/full: No space left on device");
     CHECK_FALSE(files.take_complaint().has_value());
     CHECK(files.created() == 0);
+}
+
+TEST_CASE("a file that a full disk cut short is whole up to there, takes patches, and no more") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    const auto file = files.create(folder.path() / "a", text("head"));
+    REQUIRE(file.has_value());
+    CHECK(files.append(*file, test::Bytes(60, std::byte{'x'})));
+    {
+        const test::FullDisk disk{100};
+        CHECK(files.append(*file, test::Bytes(60, std::byte{'y'})));
+        CHECK(files.create(folder.path() / "none", test::Bytes(200)).has_value());
+        while (files.lost() < 2) {
+            std::this_thread::yield();
+        }
+    }
+    CHECK_FALSE(files.append(*file, text("later")));
+    files.patch(*file, 1, text("EA"));
+    files.close(*file);
+    files.finish();
+    CHECK(content(folder.path() / "a") == "hEAd" + std::string(60, 'x'));
+    CHECK(folder.files().size() == 1);
+    CHECK(files.lost() == 3);
+    CHECK(files.created() == 1);
 }
 
 TEST_CASE("a queue that is full refuses, or waits where it is asked to") {

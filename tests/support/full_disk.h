@@ -7,13 +7,13 @@
 
 namespace tw::test {
 
-/// No file grows while this is there.
+/// No file grows beyond so many bytes while this is there.
 class FullDisk {
   public:
-    FullDisk() {
+    explicit FullDisk(rlim_t bytes = 0) {
         REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
         signal_ = std::signal(SIGXFSZ, SIG_IGN);
-        const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+        const rlimit none{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
         REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
     }
 
