@@ -280,6 +280,10 @@ bool Decoding::finish_demos() {
         fmt::print(stderr, "twscope: --demo: {} snapshots and {} messages fit in no demo\n",
                    losses.snapshots, losses.messages);
     }
+    if (losses.mapless != 0) {
+        fmt::print(stderr, "twscope: --demo: {} sessions have no demo: their map is not known\n",
+                   losses.mapless);
+    }
     if (files_->created() == 0) {
         fmt::print(stderr, "twscope: --demo: nothing was shown that makes a demo\n");
     }

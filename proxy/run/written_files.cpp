@@ -27,6 +27,9 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     if (losses.late != 0) {
         spdlog::info("{} snapshots came behind a younger one and are in no demo", losses.late);
     }
+    if (losses.mapless != 0) {
+        spdlog::info("{} sessions have no demo: their map is not known", losses.mapless);
+    }
     const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
     if (missing != 0) {
         spdlog::error("of demos {} snapshots, {} messages and {} blocks are missing",

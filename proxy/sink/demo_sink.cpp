@@ -142,6 +142,10 @@ void DemoSink::take(const record::SnapshotRecord& record) {
         end(tape); // ticks and items begin again
         tape.paused.reset();
     }
+    if (tape.map_name.empty()) {
+        losses_.mapless += std::exchange(tape.mapless, true) ? 0U : 1U;
+        return;
+    }
     if (tape.paused && record.tick - *tape.paused < kPause) {
         ++losses_.snapshots;
         return;

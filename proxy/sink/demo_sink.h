@@ -31,16 +31,19 @@ struct DemoLosses {
     std::uint64_t snapshots = 0; ///< too large, or no room where they wait to be written
     std::uint64_t late = 0;      ///< snapshots that came behind a younger one
     std::uint64_t messages = 0;  ///< too large, or too many before the first snapshot
+    std::uint64_t mapless = 0;   ///< sessions of which nobody said what map they are on
 
     void merge(const DemoLosses& other) {
         snapshots += other.snapshots;
         late += other.late;
         messages += other.messages;
+        mapless += other.mapless;
     }
 };
 
 /// Writes what each session's client was shown as demos that the game plays: one for each session
 /// and map. A demo begins with its second snapshot, so that none is empty, and is whole at any time.
+/// Where nobody said which map it is, there is none: no client would play it.
 /// Those of connections of 0.7 are of the version that its client plays, whatever is asked for.
 class DemoSink final : public record::RecordSink {
   public:
@@ -96,6 +99,7 @@ class DemoSink final : public record::RecordSink {
         bool pending_tuning = false; ///< one of them is
         Bytes tuning{};              ///< the last one
         bool seven = false;          ///< of a connection of 0.7
+        bool mapless = false;        ///< and counted as such
         SevenDemoItems seven_items{};
     };
 

@@ -122,6 +122,21 @@ TEST_CASE("a map in reach is in the demo, with its hash") {
     CHECK(header.sha256 == answer.sha256);
 }
 
+TEST_CASE("a session whose map is not known has no demo, and is counted") {
+    Stage stage;
+    stage.script().snap(10, kNoBase, kFirst);
+    stage.script().snap(12, 10, kSecond);
+    CHECK(stage.demos().losses().mapless == 1);
+    CHECK(stage.demos().losses().snapshots == 0);
+    stage.script().enter("dm1");
+    stage.script().snap(5, kNoBase, kSecond);
+    stage.script().snap(7, 5, kFirst);
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    CHECK(header_of(files[0]).map_name == "dm1");
+    CHECK(stage.demos().losses().mapless == 1);
+}
+
 TEST_CASE("each map has a demo of its own, and none is empty") {
     Stage stage;
     stage.script().enter("dm1");
