@@ -171,7 +171,7 @@ Action add_compare_command(CLI::App& app) {
     command
         ->add_option("--session", flags->sessions[0],
                      "Only this session of A (otherwise all, paired by client and map, else "
-                     "by map and ticks, else by map, else in order of appearance)")
+                     "by map and ticks, else in order of appearance)")
         ->type_name("NUMBER")
         ->check(session_number());
     command->add_option("--other-session", flags->sessions[1], "Only this session of B")

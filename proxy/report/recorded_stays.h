@@ -33,6 +33,7 @@ struct Stay {
     std::string map;    ///< empty: nobody said
     std::string crc;    ///< of the map
     snapshot::Tick begin = 0;
+    snapshot::Tick end = 0; ///< of the last snapshot
     std::uint64_t snapshots = 0;
 };
 
@@ -44,8 +45,8 @@ struct StaySnapshot {
 };
 
 /// Rebuilds what sessions saw, and the worlds of each server, from the lines of a recording, in their
-/// order. Another map or run of the server, or a tick far behind the last one, begins another stay. A snapshot is taken from the first on that lists all
-/// items, once for each tick.
+/// order. Another connection, map or run of the server, or a tick far behind the last one, begins
+/// another stay. A snapshot is taken from the first on that lists all items, once for each tick.
 class RecordedStays {
   public:
     /// More sessions, and more stays, are left out.
@@ -98,9 +99,9 @@ struct StayPairs {
     std::vector<std::size_t> only_b;
 };
 
-/// Pairs those of the same client and map, then those of a map that are as long as each other, as a
-/// session and its demo are, or begin with the same tick, then those of the same map, then the others,
-/// each in the order in which they appear. With a session only its stays count.
+/// Pairs those of the same client and map, then those of the same map, as a session and its demo are:
+/// each with the one that has most of the same ticks and as many snapshots. Then the others, in the
+/// order in which they appear. With a session only its stays count.
 [[nodiscard]] StayPairs pair_stays(const std::vector<Stay>& a, const std::vector<Stay>& b,
                                    std::optional<std::int64_t> session_a,
                                    std::optional<std::int64_t> session_b);

@@ -38,12 +38,13 @@ std::string snapshot_line(int tick, std::string_view items, std::string_view mor
 }
 
 Stay stay(std::int64_t session, std::string client, std::string map, int begin = 0,
-          std::uint64_t snapshots = 0) {
+          std::uint64_t snapshots = 0, int ticks = 100) {
     return {.session = session,
             .client = std::move(client),
             .map = std::move(map),
             .crc = {},
             .begin = begin,
+            .end = begin + ticks,
             .snapshots = snapshots};
 }
 
@@ -125,7 +126,10 @@ TEST_CASE("another map and a tick far back begin another stay, what was overtake
     CHECK(stays.on_line(full(6))->stay == 2);
     CHECK_FALSE(stays.on_line(line("session", R"("event":"open","client":"bob:1")")));
     CHECK(stays.on_line(full(8))->stay == 3);
-    REQUIRE(stays.stays().size() == 4);
+    CHECK_FALSE(stays.on_line(line("session", R"("event":"close","reason":"reconnected")")));
+    CHECK(stays.on_line(full(10))->stay == 4);
+    REQUIRE(stays.stays().size() == 5);
+    CHECK(stays.stays()[0].end == 1002);
     CHECK(stays.stays()[3].client == "bob:1");
     CHECK(stays.stays()[1].map == "dm1");
     CHECK(stays.stays()[2].map == "dm2");
@@ -195,7 +199,7 @@ TEST_CASE("hostile lines are no snapshots, and do no harm") {
         stays.on_line(snapshot_line(2, "", R"(,"removed":[[4],4,[4,"1"],[4,1]])"))->items->empty());
 }
 
-TEST_CASE("stays are paired by client, by map and first tick, by map, and in order") {
+TEST_CASE("stays are paired by client, by map, where their ticks overlap most, and in order") {
     using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
     using Indexes = std::vector<std::size_t>;
 
@@ -221,6 +225,31 @@ TEST_CASE("stays are paired by client, by map and first tick, by map, and in ord
          {},
          {{1, 0}},
          {0},
+         {}},
+        {"a demo of the second, which is as long as it",
+         {stay(1, "ann", "dm1", 10, 676, 1364), stay(2, "bob", "dm1", 10, 488, 982),
+          stay(3, "cy", "dm1", 10, 492, 982)},
+         {stay(1, "x.demo", "dm1", 10, 489, 984)},
+         {},
+         {},
+         {{1, 0}},
+         {0, 2},
+         {}},
+        {"the second stay of one client",
+         {stay(1, "ann", "dm1", 10, 50), stay(1, "ann", "dm1", 200, 50)},
+         {stay(1, "ann", "dm1", 200, 50)},
+         {},
+         {},
+         {{1, 0}},
+         {0},
+         {}},
+        {"demos that begin alike, the longer one first",
+         {stay(1, "ann", "dm1", 10, 8, 900), stay(2, "bob", "dm1", 10, 8, 500)},
+         {stay(1, "x.demo", "dm1", 10, 8, 500), stay(1, "y.demo", "dm1", 10, 8, 900)},
+         {},
+         {},
+         {{0, 1}, {1, 0}},
+         {},
          {}},
         {"same map",
          two,
