@@ -138,6 +138,10 @@ std::string comparison_text(const ComparisonReport& report) {
             "or as those of a mod, the other their named fields only\n",
             plural(comparison.unlike(), "item"));
     }
+    if (comparison.of_demos() != 0) {
+        text += fmt::format("{} not compared: only demos of 0.7 have them\n",
+                            plural(comparison.of_demos(), "item"));
+    }
     if (const auto& first = comparison.first()) {
         text += fmt::format(
             "First difference: tick {}, {} {}, {}: {} in A, {} in B (session {} and {})\n\n{}\n",
@@ -183,7 +187,7 @@ std::string comparison_json(const ComparisonReport& report) {
         {"first", first_json(report)},
         {"differences", std::move(differences)},
         {"uncounted", comparison.uncounted()},
-        {"not_compared", comparison.unlike()},
+        {"not_compared", comparison.unlike() + comparison.of_demos()},
         {"pairs", std::move(pairs)},
         {"without_partner", json::object{{"a", lonely(report.pairs->only_a, 0)},
                                          {"b", lonely(report.pairs->only_b, 1)}}}};

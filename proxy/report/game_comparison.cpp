@@ -194,15 +194,33 @@ PairTotals GameComparison::totals() const {
     return all;
 }
 
+namespace {
+
+/// Demos of 0.7 have these for what a session is told in messages.
+bool is_of_demos(const RecordedItems::value_type& item) {
+    return item.second->type.starts_with("de_");
+}
+
+bool is_demo(const RecordedItems& items) {
+    return std::any_of(items.begin(), items.end(), is_of_demos);
+}
+
+} // namespace
+
 void GameComparison::compare_snapshots(std::size_t index, Tick tick, const RecordedItems& a,
                                        const RecordedItems& b) {
+    const bool one_is_demo = is_demo(a) != is_demo(b);
     bool differs = false;
     auto of_a = a.begin();
     auto of_b = b.begin();
     while (of_a != a.end() || of_b != b.end()) {
         const bool has_a = of_a != a.end() && (of_b == b.end() || of_a->first <= of_b->first);
         const bool has_b = of_b != b.end() && (of_a == a.end() || of_b->first <= of_a->first);
-        differs |= compare(index, tick, has_a ? &*of_a : nullptr, has_b ? &*of_b : nullptr);
+        if (one_is_demo && has_a != has_b && is_of_demos(has_a ? *of_a : *of_b)) {
+            ++of_demos_;
+        } else {
+            differs |= compare(index, tick, has_a ? &*of_a : nullptr, has_b ? &*of_b : nullptr);
+        }
         of_a += has_a ? 1 : 0;
         of_b += has_b ? 1 : 0;
     }

@@ -97,6 +97,10 @@ class GameComparison {
     /// Items of which one view has only raw ints and the other only named fields.
     [[nodiscard]] std::uint64_t unlike() const { return unlike_; }
 
+    /// Items that demos of 0.7 have for what a session is told in messages, where the other view is
+    /// no demo.
+    [[nodiscard]] std::uint64_t of_demos() const { return of_demos_; }
+
   private:
     struct Waiting {
         snapshot::Tick tick = 0;
@@ -124,6 +128,7 @@ class GameComparison {
     Counts counts_;
     std::uint64_t uncounted_ = 0;
     std::uint64_t unlike_ = 0;
+    std::uint64_t of_demos_ = 0;
 };
 
 } // namespace tw::report

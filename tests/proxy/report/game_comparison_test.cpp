@@ -177,6 +177,30 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
     }
 }
 
+TEST_CASE("what only demos of 0.7 have is compared where both are such demos") {
+    const auto of_demo = [](int x) {
+        auto items = std::make_shared<RecordedItems>(*tees({{3, 5}}));
+        items->emplace_back(
+            snapshot::ItemKey{14, 0}.packed(),
+            std::make_shared<RecordedItem>(
+                RecordedItem{.type = "de_game_info", .fields = fmt::format(R"({{"x":{}}})", x)}));
+        return items;
+    };
+    GameComparison comparison{1};
+    comparison.on_snapshot(0, View::a, 1, tees({{3, 5}}));
+    comparison.on_snapshot(0, View::b, 1, of_demo(1));
+    comparison.on_snapshot(0, View::a, 3, of_demo(1));
+    comparison.on_snapshot(0, View::b, 3, tees({{3, 5}}));
+    CHECK(comparison.equal());
+    CHECK(comparison.of_demos() == 2);
+    comparison.on_snapshot(0, View::a, 5, of_demo(1));
+    comparison.on_snapshot(0, View::b, 5, of_demo(2));
+    comparison.on_snapshot(0, View::a, 7, tees({{3, 5}}));
+    comparison.on_snapshot(0, View::b, 7, of_demo(1));
+    CHECK(comparison.totals().different == 1);
+    CHECK(comparison.of_demos() == 3);
+}
+
 TEST_CASE("who is waited for is behind, and too many that wait are left out and counted") {
     GameComparison comparison{2};
     CHECK_FALSE(comparison.behind());
