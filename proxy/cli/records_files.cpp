@@ -41,7 +41,11 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
     std::erase_if(segments, [](const sink::Segment& segment) { return segment.is_capture(); });
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const bool followed = i + 1 < segments.size() && segments[i + 1].name == segments[i].name;
-        if (!followed || from.empty() || begin_of(segments[i + 1]) > from) {
+        const auto begins_behind = [&](std::size_t segment) {
+            return begin_of(segments[segment]) > from;
+        };
+        // Where the clock was set back, a segment may begin behind the next one.
+        if (!followed || from.empty() || begins_behind(i) || begins_behind(i + 1)) {
             files.push_back((std::filesystem::path{folder} / segments[i].file).string());
         }
     }

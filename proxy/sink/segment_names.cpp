@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <numeric>
 #include <system_error>
+#include <tuple>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -88,19 +89,16 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
     for (std::filesystem::directory_iterator entry{folder, error}; !error && entry != end;
          entry.increment(error)) {
         auto segment = parse_segment(entry->path().filename().string());
-        if (segment && (names == nullptr ||
-                        (segment->name == names->name && segment->suffix == names->suffix))) {
+        if (segment &&
+            (names == nullptr || (segment->name == names->name &&
+                                  segment->is_capture() == is_capture_suffix(names->suffix)))) {
             segments.push_back(*std::move(segment));
         }
     }
-    // The name has the time in front of the number; a longer number is a later one.
+    // A clock may be set back: the numbers of a recording never are.
     std::sort(segments.begin(), segments.end(), [](const Segment& left, const Segment& right) {
-        const auto key = [](const Segment& segment) {
-            return std::pair{std::string_view{segment.file}.substr(0, segment.name.size() + 1 +
-                                                                          kTimeShape.size()),
-                             segment.number};
-        };
-        return key(left) < key(right);
+        return std::tie(left.name, left.number, left.file) <
+               std::tie(right.name, right.number, right.file);
     });
     return segments;
 }

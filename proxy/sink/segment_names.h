@@ -12,8 +12,7 @@
 namespace tw::sink {
 
 /// What the segments of a recording are called: `FOLDER/NAME-20261121T161530Z-0001.jsonl.zst`, after
-/// the time at which each begins (UTC) and its number. Their order by name is the order in which they
-/// were begun.
+/// the time at which each begins (UTC) and its number, which is their order.
 struct SegmentNames {
     std::string folder; ///< without a slash at its end
     std::string name;
@@ -21,6 +20,10 @@ struct SegmentNames {
 
     [[nodiscard]] std::string path(std::int64_t utc, std::uint64_t number) const;
 };
+
+[[nodiscard]] inline bool is_capture_suffix(std::string_view suffix) {
+    return suffix.starts_with(".pcapng");
+}
 
 /// A segment that is there.
 struct Segment {
@@ -30,14 +33,14 @@ struct Segment {
     std::uint64_t number = 0;
 
     /// Of a capture, and not of records.
-    [[nodiscard]] bool is_capture() const { return suffix.starts_with(".pcapng"); }
+    [[nodiscard]] bool is_capture() const { return is_capture_suffix(suffix); }
 };
 
 /// Reads a name; nothing when a file of this name is no segment.
 [[nodiscard]] std::optional<Segment> parse_segment(std::string_view file);
 
-/// The segments of a folder in the order in which they were begun; of one recording, where `names`
-/// says which. A folder that cannot be read has none.
+/// The segments of a folder, recording by recording, in the order in which they were begun; of one
+/// recording, where `names` says which, compressed or not. A folder that cannot be read has none.
 [[nodiscard]] std::vector<Segment> segments_in(const std::string& folder,
                                                const SegmentNames* names = nullptr);
 

@@ -91,7 +91,7 @@ TEST_CASE("segments are listed as they were begun, and only those of their recor
     for (const Segment& segment : segments_in(folder.path(), &game)) {
         files.push_back(segment.file);
     }
-    CHECK(files == std::vector{a, b, c});
+    CHECK(files == std::vector{b, c, a}); // by number: a clock was set back
     CHECK(segments_in(folder.path()).size() == 4);
     CHECK(segments_in(folder.file("no-folder")).empty());
 }
@@ -124,9 +124,12 @@ TEST_CASE("the oldest segments are deleted, never one of the last hour nor the o
         std::vector<std::string> files;
         std::uint64_t number = 0;
         for (const std::int64_t age : {3 * kDay, 2 * kDay, 2 * kHour, kHour / 2, std::int64_t{0}}) {
-            files.push_back(make(names, disk.time - age, ++number, 100));
+            SegmentNames each = names;
+            each.suffix = number == 0 ? ".jsonl.zst" : ".jsonl"; // it was compressed before
+            files.push_back(make(each, disk.time - age, ++number, 100));
         }
         write_text(folder.file("other-20000101T000000Z-0001.jsonl"), "");
+        write_text(folder.file("game-20000101T000000Z-0099.pcapng"), "");
         const std::size_t deleted =
             delete_old_segments(disk, names, row.limits, folder.file(files.back()));
         CHECK(deleted == files.size() - row.left.size());
@@ -134,6 +137,7 @@ TEST_CASE("the oldest segments are deleted, never one of the last hour nor the o
         for (const std::size_t index : row.left) {
             left.push_back(files[index]);
         }
+        left.emplace_back("game-20000101T000000Z-0099.pcapng");
         left.emplace_back("other-20000101T000000Z-0001.jsonl");
         CHECK(files_in(folder.path()) == left);
     }
