@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <system_error>
 #include <thread>
 
@@ -164,7 +166,26 @@ bool RecordsFiles::replaced() const {
            ((named && !named->same_file(*own)) || own->size < reader_->source().position());
 }
 
+/// A folder may hold several recordings.
+void RecordsFiles::report_unfollowed() const {
+    std::string last;
+    std::set<std::string> names;
+    for (const sink::Segment& segment : sink::segments_in(folder_)) {
+        if (!segment.is_capture()) {
+            last = segment.name;
+            names.insert(segment.name);
+        }
+    }
+    if (names.size() > 1) {
+        report(folder_, fmt::format("holds {} recordings; of these only '{}' is followed",
+                                    names.size(), last));
+    }
+}
+
 void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) {
+    if (!folder_.empty()) {
+        report_unfollowed();
+    }
     for (const std::string& file : files_) {
         open(file, use);
         read_on(use);

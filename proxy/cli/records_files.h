@@ -52,6 +52,7 @@ class RecordsFiles {
     void close(const Use& use);
     [[nodiscard]] std::string next_file() const;
     [[nodiscard]] bool replaced() const;
+    void report_unfollowed() const;
 
     std::vector<std::string> files_;
     std::string folder_; ///< the last path, where it is one

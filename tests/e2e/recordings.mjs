@@ -292,6 +292,16 @@ test('segments are read back as one recording, while they grow and when they are
             .map(({ player, at }) => [time, tick, player ?? '', at?.x ?? ''].join()));
         assert.deepEqual(rows, ['t,tick,items.player,items.at.x', ...tees]);
 
+        // Of several recordings one is followed.
+        const both = join(folder, 'both/');
+        mkdirSync(both);
+        for (const name of ['a', 'b']) writeFileSync(join(both, `${name}-20261121T161530Z-0001.jsonl`), `${lines[0]}\n`);
+        const other = new Child('a follower', TWSCOPE, ['records', '-f', both]);
+        await waitUntil('both to be read', () => linesOf(other.output).length === 2, WAIT_MS);
+        other.signal('SIGINT');
+        assert.equal(await other.ended, 0, other.log);
+        assert.match(other.log, /holds 2 recordings; of these only 'b' is followed/);
+
         // What lies before the time asked for is not even opened.
         const part = join(folder, 'part/');
         cpSync(recordings, part, { recursive: true });
