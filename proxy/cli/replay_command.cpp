@@ -112,7 +112,9 @@ void Replaying::read_scripts() {
         maps_,
         nobody,
         numbers};
-    capture::CaptureRun captured{{flags_->capture}, capture::ServerGuess{}};
+    CaptureFlags named;
+    named.paths = {flags_->capture};
+    capture::CaptureRun captured{named.files(), capture::ServerGuess{}};
     captured.read(inspector);
     damaged_ = captured.damaged();
     if (reader.cut()) {
@@ -250,7 +252,8 @@ CLI::Validator speed() {
 void add_flags(ReplayFlags& flags, CLI::App& command) {
     command
         .add_option("capture", flags.capture,
-                    "The capture whose clients are played, of Teeworlds 0.6, 0.7 or DDNet")
+                    "The capture whose clients are played, of Teeworlds 0.6, 0.7 or DDNet, or a "
+                    "folder with segments of one")
         ->type_name("CAPTURE")
         ->required();
     command.add_option("-s,--server", flags.server, "The game server to play on")

@@ -80,6 +80,16 @@ TEST_CASE("sessions are counted from 1") {
     check_refused({"replay", file, "-s", "127.0.0.1:1", "--speed", "nan"}, "--speed");
 }
 
+TEST_CASE("clients are played from a folder of segments, too") {
+    const TemporaryFolder folder;
+    const Arguments replay{"replay", folder.path(), "-s", "127.0.0.1:1", "--session", "99"};
+    check_refused(replay, "there are no segments of a capture in it");
+    Recording recording;
+    recording.play(kAnn, tee_at(50, 80));
+    recording.save(folder.file("capture-20261121T161530Z-0001.pcapng"));
+    check_refused(replay, "no client plays in its session 99");
+}
+
 TEST_CASE("columns are keys that records have") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
