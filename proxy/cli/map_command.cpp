@@ -1,5 +1,6 @@
 #include "map/describe.h"
 #include "map/error.h"
+#include "map/identity.h"
 #include "map/map.h"
 #include "map/picture.h"
 #include "map/tiles.h"
@@ -84,16 +85,32 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
 }
 
 /// The paths to draw. False: not all of the records could be read, as is said.
-bool read_paths(const std::string& file, std::vector<map::Path>& paths) {
+bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
+    const std::string& file = flags.path;
+    const auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
+    if (!bytes) {
+        throw complaint(flags.file, bytes.error());
+    }
+    const std::string crc = map::to_hex(map::crc_of(0, *bytes));
     try {
         sink::LineReader records{file};
-        paths = report::read_recorded_paths(records);
-        if (paths.empty()) {
+        auto found = report::read_recorded_paths(records, crc);
+        if (found.paths.empty() && found.elsewhere != 0) {
+            throw UsageError{
+                fmt::format("--path {}: all of it is on other maps; the checksum of this one is {}",
+                            file, crc)};
+        }
+        if (found.paths.empty()) {
             throw UsageError{fmt::format(
                 "--path {}: holds no snapshot with characters; record with 'twscope proxy "
                 "-o FILE' and --items changed or all",
                 file)};
         }
+        if (found.elsewhere != 0) {
+            fmt::print(stderr, "twscope: {}: {} positions are on other maps, and not drawn\n", file,
+                       found.elsewhere);
+        }
+        paths = std::move(found.paths);
         return all_was_read(file, records);
     } catch (const std::system_error& error) {
         throw UsageError{fmt::format("--path {}: {}", file, error.code().message())};
@@ -103,7 +120,7 @@ bool read_paths(const std::string& file, std::vector<map::Path>& paths) {
 /// False: not all of the records could be read.
 bool draw(const map::Map& file, const MapFlags& flags) {
     std::vector<map::Path> paths;
-    const bool whole = flags.path.empty() || read_paths(flags.path, paths);
+    const bool whole = flags.path.empty() || read_paths(flags, paths);
     const map::PictureOptions options{
         .layers = parse_layers(flags.layers), .scale = flags.scale, .paths = paths};
     if (const auto drawn =

@@ -1,6 +1,7 @@
 // Recordings that end too early, as a crash or a full disk leaves them: every reader reads what there is, and says
 // once that there is no more.
 
+#include "map/identity.h"
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/proxy/sink/zstd_text.h"
@@ -16,12 +17,12 @@ using namespace tw::test;
 
 namespace {
 
-/// What is written of one player's stay.
+/// What is written of one player's stay on the small map.
 std::string some_records(const TemporaryFolder& folder) {
     const std::string capture = folder.file("stay.pcap");
     const std::string records = folder.file("stay.jsonl");
     Recording recording;
-    recording.play(kAnn, tee_at(50, 80));
+    recording.play(kAnn, tee_at(50, 80), "tiny", tw::map::crc_of(0, small_map()));
     recording.save(capture);
     REQUIRE(twscope({"decode", capture, "-o", records}).status == 0);
     return read_text(records);

@@ -1,9 +1,10 @@
 // `twscope map`, run as its users run it.
-// Covers: proxy/report/recorded_paths.cpp
 
+#include "map/identity.h"
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -50,11 +51,16 @@ TEST_CASE("twscope map tells and draws what is there") {
 
     const std::string capture = folder.file("way.pcap");
     const std::string records = folder.file("way.jsonl");
-    Recording recording;
-    recording.play(kAnn, tee_at(50, 80));
-    recording.save(capture);
-    CHECK(twscope({"decode", capture, "-o", records}).status == 0);
+    const auto play_on = [&](std::uint32_t crc) {
+        Recording recording;
+        recording.play(kAnn, tee_at(50, 80), "dm1", crc);
+        recording.save(capture);
+        CHECK(twscope({"decode", capture, "-o", records}).status == 0);
+    };
+    play_on(map::crc_of(0, bytes));
     CHECK(drawn({"--path", records}) != all);
+    play_on(1);
+    check_refused({"map", file, "--png", png, "--path", records}, "all of it is on other maps");
 
     // Players of one name on two servers: whichever way their worlds alternate, each has its own way.
     const auto worlds = [&](int first, int second) {
