@@ -101,7 +101,7 @@ struct SnapshotSpreads {
 template <typename Cell>
 struct SessionSpreads {
     Cell ack_lag_ticks = cell<Cell>(SpreadRow{"ack_lag_ticks", "How far clients' acknowledgements are behind, in game time.", "ack_lag_seconds", 0.02});
-    Cell input_margin_ms = cell<Cell>(SpreadRow{"input_margin_ms", "How early inputs reach the server, as it reports."});
+    Cell input_margin_ms = cell<Cell>(SpreadRow{"input_margin_ms", "How early inputs reach the server, as it reports; without what is beyond 10 s."});
 };
 
 template <typename Cell>

@@ -5,6 +5,7 @@
 
 #include "tests/support/session_script.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -481,6 +482,18 @@ TEST_CASE("silence is reported, a shutdown is not the session's fault") {
     SessionScript never;
     never.close("idle");
     CHECK(never.log().lines({"session", "finding"}) == Lines{"session open", "session close idle"});
+}
+
+TEST_CASE("inputs that are early by more than anybody plays ahead are left out") {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter();
+    for (const std::int32_t early : {20, -294'815'948, 10'001, -10'000, INT32_MIN}) {
+        script.tell(kS2c, {plain(message("input_timing").number(100).number(early))});
+    }
+    CHECK(script.stats().input_margin_ms.count == 2);
+    CHECK(script.stats().input_margin_ms.min == -10'000);
+    CHECK(script.stats().input_margin_ms.max == 20);
 }
 
 TEST_CASE("after lost copies the session plays on") {
