@@ -211,7 +211,8 @@ class Collector {
     void thin_out() {
         every_ *= 2;
         points_ = 0;
-        for (auto& [player, way] : ways_) {
+        for (auto& entry : ways_) {
+            Way& way = entry.second;
             for (map::Path& path : way.paths) {
                 for (std::size_t i = 0; i < path.size(); i += 2) {
                     path[i / 2] = path[i];
