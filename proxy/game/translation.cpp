@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 namespace tw::game {
@@ -17,7 +18,8 @@ using snapshot::SnapshotView;
 
 namespace {
 
-/// "⋅ 12 others": servers of 20.0 and later have it at the last but one of a translated view's ids.
+/// "⋅ 12 others": servers of 20.0 and later have it at the last but one of a translated view's ids;
+/// on others a player may call himself so.
 constexpr std::string_view kOthers = "\u22c5 ";
 /// A weapon of a player that a view has no id for is drawn as a pickup with this flag.
 constexpr std::uint32_t kNoPredictBit = 8;
@@ -45,10 +47,35 @@ void each_name(const View& view, const Use& use) {
     }
 }
 
-/// The speaker for who a view has no id, and who stands for others. 0.7 cuts blanks in front.
-bool is_nobody(const View& view, std::string_view name) {
+/// Who of a translated view's names is no player.
+struct Nobodies {
+    std::vector<std::uint16_t> ids; ///< rising; the speaker for whom the view has no id is the last
+    bool others = false;            ///< the one before the last stands for them
+
+    [[nodiscard]] bool have(std::uint16_t client) const {
+        return std::ranges::find(ids, client) != ids.end();
+    }
+};
+
+Nobodies nobodies_of(const View& view) {
+    Nobodies found;
     const std::string_view nameless = view.dialect == snapshot::Dialect::seven ? "" : " ";
-    return name == nameless || name.starts_with(kOthers);
+    std::vector<std::uint16_t> named_so;
+    each_name(view, [&](std::uint16_t client, const std::string& name) {
+        if (name == nameless) { // 0.7 cuts blanks in front
+            found.ids.push_back(client);
+        } else if (name.starts_with(kOthers) && client != view.own) {
+            named_so.push_back(client);
+        }
+    });
+    std::ranges::sort(found.ids);
+    for (const std::uint16_t client : named_so) {
+        if (!found.ids.empty() && found.ids.back() == client + 1) {
+            found.ids.insert(std::prev(found.ids.end()), client);
+            found.others = true;
+        }
+    }
+    return found;
 }
 
 /// The viewer's own id is never translated: it is that of what says whom the viewer watches.
@@ -131,8 +158,9 @@ void Translation::learn(const std::string& name, std::uint16_t client) {
 
 void Translation::learn_own_name(const View& view, const record::TypeNames& types) {
     const auto own = view.own ? true_own(view.items, types) : std::nullopt;
+    const Nobodies nobodies = nobodies_of(view);
     each_name(view, [&](std::uint16_t client, const std::string& name) {
-        if (own && client == view.own && !is_nobody(view, name) && !names_.contains(name)) {
+        if (own && client == view.own && !nobodies.have(client) && !names_.contains(name)) {
             learn(name, *own);
         }
     });
@@ -154,10 +182,10 @@ std::uint16_t Translation::id_of(const std::string& name) {
 }
 
 Translation::Players Translation::players_of(const View& view) {
-    Players players;
+    const Nobodies nobodies = nobodies_of(view);
+    Players players{.ids = {}, .others = nobodies.others};
     each_name(view, [&](std::uint16_t client, const std::string& name) {
-        players.ids[client] = is_nobody(view, name) ? std::nullopt : std::optional{id_of(name)};
-        players.others = players.others || name.starts_with(kOthers);
+        players.ids[client] = nobodies.have(client) ? std::nullopt : std::optional{id_of(name)};
     });
     return players;
 }

@@ -1,6 +1,8 @@
 #include "proxy/game/translation.h"
 #include "tests/proxy/game/views.h"
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 namespace tw::test {
@@ -63,6 +65,44 @@ TEST_CASE("without one, the viewer's own id is told and others get one that no s
     const Items items = items_of(list.front().items);
     CHECK(items.contains({kCharacter, 33}));
     CHECK(items.contains({kCharacter, 128}));
+}
+
+TEST_CASE("who stands for others is known by its id, not by its name alone") {
+    struct Row {
+        std::string_view name;
+        std::uint16_t client;
+        std::uint16_t own;
+        std::uint16_t speaker;
+        bool player;
+    };
+
+    const Row rows[] = {
+        {"the last but one of 16", 14, 1, 15, false},
+        {"the last but one of 64", 62, 1, 63, false},
+        {"another id", 3, 1, 15, true},
+        {"the last but one of 16, of 64", 14, 1, 63, true},
+        {"the viewer itself", 14, 14, 15, true},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Views views;
+        views.add(1, 0,
+                  {{{kCharacter, row.client}, character(1, 1)},
+                   {{kPlayerInfo, row.own}, {1, row.own, 0, 0, 0}},
+                   {{kClientInfo, row.client}, client_info("\u22c5 ghost")},
+                   {{kClientInfo, row.speaker}, client_info(" ")},
+                   {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}});
+        auto list = views.list();
+        game::Translation translation;
+        translation.undo(list, record::TypeNames{});
+        const Items items = items_of(list.front().items);
+        const auto of = [&](std::uint16_t type) {
+            return std::ranges::count_if(items,
+                                         [&](const auto& item) { return item.first.type == type; });
+        };
+        CHECK(of(kCharacter) == (row.player ? 1 : 0));
+        CHECK(of(kClientInfo) == (row.player ? 1 : 0));
+    }
 }
 
 TEST_CASE("views that know all stay as they are") {
