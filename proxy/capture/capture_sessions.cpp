@@ -15,6 +15,8 @@ namespace {
 /// A capture may hold any number of hosts; more servers than this are not remembered.
 constexpr std::size_t kMaxServers = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
+/// A client that is not answered repeats itself every half a second.
+constexpr std::int64_t kUnanswered = kSecond;
 
 /// Ports that game servers take by default.
 constexpr bool is_game_port(std::uint16_t port) {
@@ -104,6 +106,11 @@ std::optional<wire::Direction> direction_by_content(std::span<const std::byte> p
     }
 }
 
+bool is_connless(std::span<const std::byte> payload) {
+    constexpr std::byte kConnlessBit{0x20};
+    return !payload.empty() && (payload.front() & kConnlessBit) != std::byte{0};
+}
+
 } // namespace
 
 void ServerGuess::only(std::uint16_t port, std::optional<boost::asio::ip::address> address) {
@@ -126,9 +133,27 @@ ServerGuess::Side ServerGuess::server_side(const CapturedDatagram& datagram) {
                                            : Side::neither;
 }
 
+void ServerGuess::remember(const CaptureEndpoint& server) {
+    if (servers_.size() < kMaxServers) {
+        servers_.insert(server);
+    }
+}
+
+bool ServerGuess::shows_client(const CapturedDatagram& datagram) {
+    if (!wanted_.empty() || direction_by_content(datagram.payload, true) != wire::Direction::c2s) {
+        return false;
+    }
+    servers_.erase(datagram.source);
+    remember(datagram.destination);
+    return true;
+}
+
 ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram) {
     const CaptureEndpoint& source = datagram.source;
     const CaptureEndpoint& destination = datagram.destination;
+    if (shows_client(datagram)) {
+        return Side::destination;
+    }
     const bool knows_source = servers_.contains(source);
     const bool knows_destination = servers_.contains(destination);
     if (knows_source != knows_destination) {
@@ -137,8 +162,8 @@ ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram)
     bool to_server = destination.port < source.port;
     if (const auto direction = direction_by_content(datagram.payload, only_recognised_)) {
         to_server = *direction == wire::Direction::c2s;
-        if (servers_.size() < kMaxServers) {
-            servers_.insert(to_server ? destination : source);
+        if (to_server || !is_connless(datagram.payload)) { // a word of a list makes no server
+            remember(to_server ? destination : source);
         }
     } else if (only_recognised_) {
         return Side::neither;
@@ -159,12 +184,14 @@ void InspectedSessions::on_datagram(std::uint64_t key, std::int64_t time, wire::
     inspector_->on_datagram(key, time, direction, bytes);
 }
 
-void InspectedSessions::on_idle(std::uint64_t key, std::int64_t time) {
-    inspector_->on_close(key, time, "idle");
+void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, Ended why) {
+    inspector_->on_close(key, time,
+                         why == Ended::idle        ? "idle"
+                         : why == Ended::displaced ? "displaced"
+                                                   : "sides turned");
 }
 
-std::size_t CaptureSessions::PairHash::operator()(
-    const std::pair<CaptureEndpoint, CaptureEndpoint>& pair) const {
+std::size_t CaptureSessions::PairHash::operator()(const Pair& pair) const {
     const std::hash<boost::asio::ip::address> address;
     std::size_t hash = address(pair.first.address);
     for (const std::size_t part : {std::size_t{pair.first.port}, address(pair.second.address),
@@ -185,47 +212,104 @@ void CaptureSessions::on_time(std::int64_t now) {
 
 void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     on_time(datagram.time);
-    // A pair once open keeps its sides, whatever later datagrams look like.
     wire::Direction direction = wire::Direction::c2s;
+    auto found = find(datagram, direction);
+    // A pair once open keeps its sides, whatever later datagrams look like, from where the client has
+    // shown itself. Until then who was taken for the server may turn out to be the client.
+    if (found != open_.end() && !found->second.sure && guess_->shows_client(datagram)) {
+        found->second.sure = true;
+        if (direction == wire::Direction::s2c) {
+            end(found, Ended::turned);
+            found = open_.end();
+        }
+    }
+    if (found == open_.end()) {
+        found = open(datagram);
+        if (found == open_.end()) {
+            return;
+        }
+        direction =
+            found->first.first == datagram.source ? wire::Direction::c2s : wire::Direction::s2c;
+    }
+    note(found, direction, !is_connless(datagram.payload));
+    receiver_->on_datagram(found->second.key, now_, direction, datagram.payload);
+}
+
+CaptureSessions::Sessions::iterator CaptureSessions::find(const CapturedDatagram& datagram,
+                                                          wire::Direction& direction) {
     auto found = open_.find({datagram.source, datagram.destination});
     if (found == open_.end()) {
         direction = wire::Direction::s2c;
         found = open_.find({datagram.destination, datagram.source});
     }
-    if (found == open_.end()) {
-        const ServerGuess::Side side = guess_->server_side(datagram);
-        if (side == ServerGuess::Side::neither) {
-            ++ignored_;
-            return;
-        }
-        if (open_.size() >= limits_.max_sessions) {
-            ++refused_;
-            return;
-        }
-        const bool to_server = side == ServerGuess::Side::destination;
-        direction = to_server ? wire::Direction::c2s : wire::Direction::s2c;
-        const auto& client = to_server ? datagram.source : datagram.destination;
-        const auto& server = to_server ? datagram.destination : datagram.source;
-        found = open_.emplace(std::pair{client, server}, Open{next_key_++, now_}).first;
-        receiver_->on_open(found->second.key, now_, client, server);
+    return found;
+}
+
+/// The end: it is no traffic of a server asked for, or there is no room.
+CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram& datagram) {
+    const ServerGuess::Side side = guess_->server_side(datagram);
+    if (side == ServerGuess::Side::neither) {
+        ++ignored_;
+        return open_.end();
     }
-    found->second.last = now_;
-    receiver_->on_datagram(found->second.key, now_, direction, datagram.payload);
+    if (open_.size() >= limits_.max_sessions && !make_room(!is_connless(datagram.payload))) {
+        ++refused_;
+        return open_.end();
+    }
+    const bool to_server = side == ServerGuess::Side::destination;
+    const auto& client = to_server ? datagram.source : datagram.destination;
+    const auto& server = to_server ? datagram.destination : datagram.source;
+    const auto made = open_.emplace(Pair{client, server}, Open{.key = next_key_++}).first;
+    Line& line = lines_[static_cast<std::size_t>(Standing::asked)];
+    made->second.place = line.insert(line.end(), &made->first);
+    receiver_->on_open(made->second.key, now_, client, server);
+    return made;
+}
+
+/// For a connection, or for who asks without one, who displaces nobody.
+bool CaptureSessions::make_room(bool connection) {
+    const auto& [asked, begun, answered] = lines_;
+    if (!connection || (asked.empty() && begun.empty())) {
+        return false;
+    }
+    const auto longest = open_.find(*(asked.empty() ? begun : asked).front());
+    if (asked.empty() && now_ - longest->second.last < kUnanswered) {
+        return false;
+    }
+    end(longest, Ended::displaced);
+    return true;
+}
+
+/// Somebody has spoken.
+void CaptureSessions::note(Sessions::iterator session, wire::Direction direction, bool connection) {
+    Open& open = session->second;
+    open.last = now_;
+    Line& from = lines_[static_cast<std::size_t>(open.standing)];
+    if (connection) {
+        open.seen[direction == wire::Direction::c2s ? 0 : 1] = true;
+        open.standing = open.seen[0] && open.seen[1] ? Standing::answered : Standing::begun;
+    }
+    Line& to = lines_[static_cast<std::size_t>(open.standing)];
+    to.splice(to.end(), from, open.place);
+}
+
+void CaptureSessions::end(Sessions::iterator session, Ended why) {
+    const std::uint64_t key = session->second.key;
+    lines_[static_cast<std::size_t>(session->second.standing)].erase(session->second.place);
+    open_.erase(session);
+    receiver_->on_end(key, now_, why);
 }
 
 void CaptureSessions::close_idle() {
-    std::vector<std::uint64_t> idle;
-    for (auto at = open_.begin(); at != open_.end();) {
+    std::vector<std::pair<std::uint64_t, Sessions::iterator>> idle;
+    for (auto at = open_.begin(); at != open_.end(); ++at) {
         if (now_ - at->second.last > limits_.idle_timeout) {
-            idle.push_back(at->second.key);
-            at = open_.erase(at);
-        } else {
-            ++at;
+            idle.emplace_back(at->second.key, at);
         }
     }
-    std::sort(idle.begin(), idle.end());
-    for (const std::uint64_t key : idle) {
-        receiver_->on_idle(key, now_);
+    std::ranges::sort(idle, {}, [](const auto& each) { return each.first; });
+    for (const auto& [key, session] : idle) {
+        end(session, Ended::idle);
     }
 }
 

@@ -4,7 +4,9 @@
 #include "proxy/inspect/inspector.h"
 #include "proxy/wire/direction.h"
 
+#include <array>
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,6 +32,10 @@ class ServerGuess {
     /// Which end of this datagram is the server; `neither`: not traffic of a server asked for.
     [[nodiscard]] Side server_side(const CapturedDatagram& datagram);
 
+    /// Whether a client sent this, by its content; then the other end is the server. No server sends
+    /// what clients do, but a client may send whatever it likes. Never with servers given.
+    [[nodiscard]] bool shows_client(const CapturedDatagram& datagram);
+
   private:
     struct Wanted {
         std::uint16_t port;
@@ -38,10 +44,18 @@ class ServerGuess {
 
     [[nodiscard]] bool is_wanted(const CaptureEndpoint& endpoint) const;
     [[nodiscard]] Side recognised_side(const CapturedDatagram& datagram);
+    void remember(const CaptureEndpoint& server);
 
     std::vector<Wanted> wanted_;
     bool only_recognised_ = false;
     std::set<CaptureEndpoint> servers_; ///< found so far; bounded by kMaxServers
+};
+
+/// Why a session of a capture is over.
+enum class Ended : std::uint8_t {
+    idle,
+    displaced, ///< another one needed its place
+    turned,    ///< what was taken for its server is the client: it begins anew
 };
 
 /// Told of sessions as the relay tells of live ones.
@@ -59,7 +73,7 @@ class SessionReceiver {
                          const CaptureEndpoint& server) = 0;
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes) = 0;
-    virtual void on_idle(std::uint64_t key, std::int64_t time) = 0;
+    virtual void on_end(std::uint64_t key, std::int64_t time, Ended why) = 0;
 };
 
 /// Sessions of files: straight to who inspects.
@@ -73,7 +87,7 @@ class InspectedSessions final : public SessionReceiver {
                  const CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes) override;
-    void on_idle(std::uint64_t key, std::int64_t time) override;
+    void on_end(std::uint64_t key, std::int64_t time, Ended why) override;
 
   private:
     inspect::Inspector* inspector_;
@@ -82,6 +96,9 @@ class InspectedSessions final : public SessionReceiver {
 
 /// Turns the datagrams of a capture into the calls the relay makes for live traffic: sessions open
 /// with their first datagram and close when idle, by the capture's own clock.
+///
+/// When all places are taken, a connection gets that of the longest silent one who only asked without
+/// a connection, else of one that was not answered for a while. Who is connected keeps its place.
 class CaptureSessions {
   public:
     struct Limits {
@@ -105,21 +122,45 @@ class CaptureSessions {
     [[nodiscard]] std::int64_t now() const { return now_; }
 
   private:
+    using Pair = std::pair<CaptureEndpoint, CaptureEndpoint>; ///< client, server
+
     struct PairHash {
-        std::size_t operator()(const std::pair<CaptureEndpoint, CaptureEndpoint>& pair) const;
+        std::size_t operator()(const Pair& pair) const;
     };
+
+    /// Later ones hold their place against earlier ones.
+    enum class Standing : std::uint8_t {
+        asked,   ///< no connection: requests for information
+        begun,   ///< a connection of which one side was seen
+        answered ///< both were
+    };
+
+    using Line = std::list<const Pair*>; ///< of one standing, the longest silent first
 
     struct Open {
         std::uint64_t key = 0;
         std::int64_t last = 0;
+        bool sure = false; ///< the client has shown that it is one: the sides stay as they are
+        std::array<bool, 2> seen{}; ///< in a connection, by direction
+        Standing standing = Standing::asked;
+        Line::iterator place{};
     };
 
+    using Sessions = std::unordered_map<Pair, Open, PairHash>;
+
+    [[nodiscard]] Sessions::iterator find(const CapturedDatagram& datagram,
+                                          wire::Direction& direction);
+    [[nodiscard]] Sessions::iterator open(const CapturedDatagram& datagram);
+    [[nodiscard]] bool make_room(bool connection);
+    void note(Sessions::iterator session, wire::Direction direction, bool connection);
+    void end(Sessions::iterator session, Ended why);
     void close_idle();
 
     SessionReceiver* receiver_;
     ServerGuess* guess_;
     Limits limits_;
-    std::unordered_map<std::pair<CaptureEndpoint, CaptureEndpoint>, Open, PairHash> open_;
+    Sessions open_;
+    std::array<Line, 3> lines_; ///< by standing
     std::uint64_t next_key_ = 1;
     std::uint64_t ignored_ = 0;
     std::uint64_t refused_ = 0;

@@ -23,6 +23,8 @@ enum class CloseReason : std::uint8_t {
     shutdown,
     handed_over, ///< it goes on in another relay
     removed,     ///< its server was taken out
+    displaced,   ///< another one needed its place
+    turned,      ///< what was taken for its server is the client
 };
 
 /// Why copies are missing.

@@ -101,8 +101,11 @@ void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction 
     counters.copies_lost.add(tap_.lost() - lost);
 }
 
-void TapFeed::on_idle(std::uint64_t key, std::int64_t time) {
-    close(key, time, relay::CloseReason::idle);
+void TapFeed::on_end(std::uint64_t key, std::int64_t time, capture::Ended why) {
+    close(key, time,
+          why == capture::Ended::idle        ? relay::CloseReason::idle
+          : why == capture::Ended::displaced ? relay::CloseReason::displaced
+                                             : relay::CloseReason::turned);
 }
 
 void TapFeed::close(std::uint64_t key, relay::Timestamp time, relay::CloseReason reason) {

@@ -33,7 +33,7 @@ class TapFeed final : public capture::SessionReceiver {
                  const capture::CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes) override;
-    void on_idle(std::uint64_t key, std::int64_t time) override;
+    void on_end(std::uint64_t key, std::int64_t time, capture::Ended why) override;
 
   private:
     void close(std::uint64_t key, relay::Timestamp time, relay::CloseReason reason);

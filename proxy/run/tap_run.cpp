@@ -130,13 +130,21 @@ void TapRun::drain() {
 }
 
 void TapRun::on_second() {
-    const std::uint64_t dropped = relay::totals(shared_.block().observation).kernel_dropped;
+    const relay::Counters counters = relay::totals(shared_.block().observation);
+    const std::uint64_t dropped = counters.kernel_dropped;
     if (dropped != reported_drops_) {
         spdlog::warn("{} frames were dropped: the kernel's buffer was full before they were read; "
                      "sessions are checked again from their next full snapshot on, and a larger "
                      "buffer or fewer frames help",
                      dropped - reported_drops_);
         reported_drops_ = dropped;
+    }
+    const std::uint64_t refused = counters.sessions_refused;
+    if (refused != reported_refused_) {
+        spdlog::warn("{} datagrams of new clients were not looked at: as many sessions are open as "
+                     "may be",
+                     refused - reported_refused_);
+        reported_refused_ = refused;
     }
 }
 

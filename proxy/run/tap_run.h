@@ -64,6 +64,7 @@ class TapRun {
     std::atomic<bool> ending_{false};
     std::atomic<bool> failed_{false};
     std::uint64_t reported_drops_ = 0;
+    std::uint64_t reported_refused_ = 0;
     std::thread thread_;
 };
 

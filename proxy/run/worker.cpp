@@ -48,6 +48,10 @@ std::string_view reason_of(relay::CloseReason reason) {
         return "handed over";
     case relay::CloseReason::removed:
         return "removed";
+    case relay::CloseReason::displaced:
+        return "displaced";
+    case relay::CloseReason::turned:
+        return "sides turned";
     default:
         return "shutdown";
     }

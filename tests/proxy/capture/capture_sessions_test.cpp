@@ -237,6 +237,90 @@ TEST_CASE("sessions beyond the limit are refused and counted, those that are ope
     CHECK(bench.lines().back() == "2 open 198.51.100.2:50000 192.0.2.1:8303");
 }
 
+TEST_CASE("a connection takes the place of who only asked, or was not answered") {
+    struct Row {
+        std::string_view name;
+        Bytes first;
+        bool answered;
+        std::int64_t after;
+        Bytes second;
+        bool taken;
+    };
+
+    const Bytes asks = connless("gie3\1");
+    const Row rows[] = {
+        {"a connection, of who asked", asks, true, 1, connect(), true},
+        {"who asks, of nobody", asks, false, 2 * kSecond, asks, false},
+        {"not at once of who waits for an answer", connect(), false, kSecond - 1, connect(), false},
+        {"later of who was not answered", connect(), false, kSecond, connect(), true},
+        {"never of who was", connect(), true, 5 * kSecond, connect(), false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Bench bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
+        bench.see(0, kAnn, kServer, row.first);
+        if (row.answered) {
+            bench.see(0, kServer, kAnn, row.first == asks ? connless("inf3") : accepted());
+        }
+        bench.see(row.after, kBob, kServer, row.second);
+        CHECK(bench.sessions.refused() == (row.taken ? 0 : 1));
+        CHECK(bench.lines() ==
+              (row.taken ? Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303", "1 close displaced",
+                                 "2 open 198.51.100.2:50000 192.0.2.1:8303"}
+                         : Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303"}));
+    }
+}
+
+TEST_CASE("the longest silent of those who asked makes room") {
+    Bench bench{{.max_sessions = 2}};
+    const Bytes asks = connless("gie3\1");
+    bench.see(0, kAnn, kServer, asks);
+    bench.see(1, kBob, kServer, asks);
+    bench.see(2, kAnn, kServer, asks);
+    bench.see(3, at("198.51.100.3", 50000), kServer);
+    CHECK(bench.lines()[2] == "2 close displaced");
+}
+
+TEST_CASE("a client that speaks like a server is found out by what it has to send to play") {
+    struct Row {
+        std::string_view name;
+        Bytes lie;
+        bool to_others; ///< too: whom the tap does not know
+    };
+
+    const Row rows[] = {
+        {"information", connless("inf3"), true},
+        {"an accepted connect", accepted(), true},
+        {"an accepted connect, to the server alone", accepted(), false},
+        {"what a server of 0.7 sends", of_seven("sv_weapon_pickup", false), true},
+    };
+    for (const Row& row : rows) {
+        for (const bool recognised : {false, true}) {
+            for (const bool known : {false, true}) {
+                CAPTURE(row.name);
+                CAPTURE(recognised);
+                CAPTURE(known);
+                Bench bench;
+                if (recognised) {
+                    bench.guess.only_recognised();
+                }
+                if (known) {
+                    bench.see(0, kBob, kServer);
+                }
+                if (row.to_others) {
+                    bench.see(1, kAnn, at("203.0.113.1", 9999), row.lie);
+                }
+                bench.see(2, kAnn, kServer, row.lie);
+                bench.see(3, kAnn, kServer);
+                bench.see(4, kServer, kAnn, accepted());
+                bench.see(5, kAnn, kServer, row.lie);
+                CHECK(bench.lines().back().ends_with(" open 198.51.100.1:50000 192.0.2.1:8303"));
+                CHECK(bench.sessions.num_open() == (known ? 2 : 1) + (row.to_others ? 1 : 0));
+            }
+        }
+    }
+}
+
 TEST_CASE("traffic of other servers is ignored and counted") {
     Bench bench;
     bench.guess.only(8303, std::nullopt);
