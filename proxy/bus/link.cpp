@@ -1,5 +1,6 @@
 #include "proxy/bus/link.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <vector>
@@ -130,17 +131,15 @@ std::string Link::describe(natsStatus status) const {
     return words(status, said.empty() ? last_words() : said);
 }
 
-Tried<StreamFacts> Link::need_stream(const std::string& stream, const StreamLimits& limits) const {
+Tried<std::optional<StreamFacts>> Link::find_stream(const std::string& stream) const {
     jsErrCode code{};
     jsStreamInfo* found = nullptr;
-    natsStatus status = js_GetStreamInfo(&found, stream_api_.get(), stream.c_str(), nullptr, &code);
-    if (status == NATS_NOT_FOUND && code == JSStreamNotFoundErr) {
-        if (auto made = make_stream(stream, limits); !made) {
-            return tl::unexpected{made.error()};
-        }
-        status = js_GetStreamInfo(&found, stream_api_.get(), stream.c_str(), nullptr, &code);
-    }
+    const natsStatus status =
+        js_GetStreamInfo(&found, stream_api_.get(), stream.c_str(), nullptr, &code);
     const JetStreamInfo info{found};
+    if (status == NATS_NOT_FOUND && code == JSStreamNotFoundErr) {
+        return std::nullopt;
+    }
     if (status == NATS_NO_RESPONDERS || code == JSNotEnabledErr ||
         code == JSNotEnabledForAccountErr) {
         return tl::unexpected{std::string{"this server has no JetStream: start it with -js"}};
@@ -148,7 +147,31 @@ Tried<StreamFacts> Link::need_stream(const std::string& stream, const StreamLimi
     if (status != NATS_OK) {
         return tl::unexpected{fmt::format("the stream {}: {}", stream, describe(status))};
     }
-    return StreamFacts{.last = info->State.LastSeq, .created = info->Created};
+    const jsStreamConfig& config = *info->Config;
+    return StreamFacts{
+        .first = info->State.FirstSeq,
+        .last = info->State.LastSeq,
+        .created = info->Created,
+        .limits = {.age = std::chrono::duration_cast<std::chrono::seconds>(
+                       std::chrono::nanoseconds{config.MaxAge}),
+                   .bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(config.MaxBytes, 0)),
+                   .replicas = static_cast<int>(config.Replicas)}};
+}
+
+Tried<StreamFacts> Link::need_stream(const std::string& stream, const StreamLimits& limits) const {
+    for (const bool again : {false, true}) {
+        const auto found = find_stream(stream);
+        if (!found) {
+            return tl::unexpected{found.error()};
+        }
+        if (*found) {
+            return **found;
+        }
+        if (auto made = again ? Tried<void>{} : make_stream(stream, limits); !made) {
+            return tl::unexpected{made.error()};
+        }
+    }
+    return tl::unexpected{fmt::format("the stream {} was made and is gone again", stream)};
 }
 
 Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& limits) const {
@@ -165,7 +188,8 @@ Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& lim
     config.Storage = js_FileStorage;
     config.MaxAge = nanoseconds(limits.age);
     config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
-    config.Duplicates = nanoseconds(limits.duplicates);
+    config.Duplicates =
+        nanoseconds(std::min(limits.duplicates, limits.age)); // no longer is allowed
     config.Replicas = limits.replicas;
     jsErrCode code{};
     jsStreamInfo* made = nullptr;

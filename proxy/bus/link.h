@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <tl/expected.hpp>
@@ -17,8 +18,10 @@ using Tried = tl::expected<Value, std::string>;
 
 /// What a stream is just now.
 struct StreamFacts {
+    std::uint64_t first = 0;  ///< the place of its first message, or of the next one
     std::uint64_t last = 0;   ///< the place of its last message
     std::int64_t created = 0; ///< when it was made, by its server's clock: one made anew is another
+    StreamLimits limits{};
 };
 
 /// One connection to a bus. It does not mend itself: who has it knows at any time what was under way
@@ -40,6 +43,9 @@ class Link {
 
     /// The status in words, with what the server complained about last.
     [[nodiscard]] std::string describe(natsStatus status) const;
+
+    /// Nothing: there is none of this name.
+    [[nodiscard]] Tried<std::optional<StreamFacts>> find_stream(const std::string& stream) const;
 
     /// Makes the stream with these limits when it is not there.
     [[nodiscard]] Tried<StreamFacts> need_stream(const std::string& stream,

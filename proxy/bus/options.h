@@ -26,6 +26,8 @@ struct StreamLimits {
     /// broke depends on it, and each message of this time takes some memory there.
     std::chrono::seconds duplicates{120};
     int replicas = 1;
+
+    friend bool operator==(const StreamLimits&, const StreamLimits&) = default;
 };
 
 /// The default name of the stream, and what subjects begin with.

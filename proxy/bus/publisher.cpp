@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kLook{250};
 constexpr std::chrono::milliseconds kGrace{150};
 /// And that a run beside this one has ended, as one that was taken over from.
 constexpr std::chrono::seconds kLookForLeftovers{5};
+constexpr unsigned kMiB = 20;
 
 std::string shown(const std::vector<std::string>& urls) {
     std::vector<std::string> names;
@@ -98,6 +99,30 @@ void Publisher::complain(const std::string& what) {
     }
 }
 
+/// What stood in its way does so no more.
+void Publisher::went_on(const Sending& sending) {
+    if (!complaint_.empty() && (sending.idle() || totals_.acknowledged != acknowledged_)) {
+        spdlog::info("publishing to {} again", where_);
+        complaint_.clear();
+    }
+}
+
+/// One that was there is taken as it is: whoever asked for others is to know.
+void Publisher::compare_limits(const StreamLimits& there) {
+    StreamLimits asked = options_.limits;
+    asked.duplicates = there.duplicates;
+    if (std::exchange(compared_, true) || options_.limits == StreamLimits{} || asked == there) {
+        return;
+    }
+    const auto shown = [](const StreamLimits& limits) {
+        return fmt::format("{} s, {} MiB, {} replicas", limits.age.count(), limits.bytes >> kMiB,
+                           limits.replicas);
+    };
+    spdlog::warn("the stream {} was there, and keeps what it was made with ({}), not what is asked "
+                 "for ({}); 'nats stream edit' changes it",
+                 options_.stream, shown(there), shown(asked));
+}
+
 void Publisher::run() {
     auto pause = kFirstPause;
     while (true) {
@@ -127,18 +152,20 @@ Tried<void> Publisher::serve() {
     if (!link) {
         return tl::unexpected{link.error()};
     }
-    if (auto there = (*link)->need_stream(options_.stream, options_.limits); !there) {
+    const auto there = (*link)->need_stream(options_.stream, options_.limits);
+    if (!there) {
         return tl::unexpected{there.error()};
     }
+    compare_limits(there->limits);
     if (out_of_time()) {
         return {};
     }
     totals_.connected = true;
     ++totals_.connections;
-    if (!complaint_.empty() || totals_.acknowledged == 0) {
+    acknowledged_ = totals_.acknowledged;
+    if (totals_.connections == 1) {
         spdlog::info("publishing to {} as {}.{}", where_, options_.stream,
                      subject_of_all(options_.server));
-        complaint_.clear();
     }
     while (true) {
         if (auto published = publish_leftovers(**link); !published) {
@@ -192,6 +219,7 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
         if (auto stepped = sending.step(kAnswers); !stepped) {
             return tl::unexpected{stepped.error()};
         }
+        went_on(sending);
         if (sending.idle()) {
             if (last) {
                 sending.finish();

@@ -51,6 +51,8 @@ class Publisher {
     /// False: an earlier run left something, which comes first.
     [[nodiscard]] Tried<bool> publish(const Link& link, Backlog& backlog, bool to_its_end);
     void complain(const std::string& what);
+    void went_on(const Sending& sending);
+    void compare_limits(const StreamLimits& there);
     [[nodiscard]] bool stopping();
     [[nodiscard]] bool out_of_time();
     void wait(std::chrono::milliseconds time);
@@ -62,7 +64,9 @@ class Publisher {
     std::unique_ptr<Backlog> leftover_;
     Clock::time_point looked_{}; ///< for leftovers
     PublishTotals totals_;
-    std::string complaint_; ///< the last one
+    std::string complaint_;          ///< the last one
+    std::uint64_t acknowledged_ = 0; ///< before this connection
+    bool compared_ = false;
     std::mutex mutex_;
     std::condition_variable wake_;
     bool woken_ = false;

@@ -3,6 +3,7 @@
 #include "proxy/bus/publish_answer.h"
 #include "proxy/bus/subjects.h"
 
+#include <bit>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -131,10 +132,13 @@ Tried<void> Sending::send(std::string_view line) {
         status = natsConnection_PublishMsg(link_->connection(), made);
     }
     if (status == NATS_MAX_PAYLOAD) {
-        spdlog::error("a record of {} bytes is longer than the bus takes, and lost there; raise "
-                      "max_payload of nats-server, or record fewer items",
-                      line.size());
-        ++totals_->refused;
+        const std::uint64_t refused = ++totals_->refused;
+        if (std::has_single_bit(refused)) { // often enough
+            spdlog::error(
+                "a record of {} bytes is longer than the bus takes, and lost there ({} so "
+                "far); raise max_payload of nats-server, or record fewer items",
+                line.size(), refused);
+        }
         window_.skip(0);
         return {};
     }
@@ -182,10 +186,12 @@ Tried<void> Sending::take_answer(natsMsg* answer) {
     const PublishAnswer said = read_publish_answer(
         {natsMsg_GetData(answer), static_cast<std::size_t>(natsMsg_GetDataLength(answer))});
     if (said.too_long) {
-        spdlog::error("a record is longer than the stream {} takes, and lost there; raise its "
-                      "max_msg_size",
-                      *stream_);
-        ++totals_->refused;
+        const std::uint64_t refused = ++totals_->refused;
+        if (std::has_single_bit(refused)) {
+            spdlog::error("a record is longer than the stream {} takes, and lost there ({} so "
+                          "far); raise its max_msg_size",
+                          *stream_, refused);
+        }
         std::ignore = window_.acknowledge(line, 0);
         return {};
     }
