@@ -67,8 +67,11 @@ BusOutput::BusOutput(const PublishOptions& options, Patience patience)
         work_->store = std::make_unique<MemoryBacklog>(run, options.server);
     } else {
         SpoolFolder& folder = work_->folder.emplace(options.spool, options.spool_bytes);
-        work_->store = std::make_unique<Spool>(folder, run, options.server);
-        leftovers = [&folder, run] { return Spool::next_leftover(folder, run); };
+        folder.report_unpublished(options.stream);
+        work_->store = std::make_unique<Spool>(folder, run, options.server, options.stream);
+        leftovers = [&folder, run, stream = options.stream] {
+            return Spool::next_leftover(folder, run, stream);
+        };
     }
     store_ = work_->store.get();
     publisher_ = &work_->publisher.emplace(options, *store_, std::move(leftovers));
@@ -92,6 +95,7 @@ void BusOutput::write(std::string_view block) {
         publisher_->wake(work_);
         if (Clock::now() - begun >= patience_.full) {
             held_ = lines; // until there is room for it
+            held_lines_ = sink::lines_in(lines);
             holds_ = true;
             return;
         }
@@ -105,6 +109,7 @@ void BusOutput::write(std::string_view block) {
 bool BusOutput::let_go() {
     if (holds_ && store_->has_room() && store_->append(held_)) {
         holds_ = false;
+        held_lines_ = 0;
     }
     return !holds_;
 }
@@ -155,9 +160,10 @@ void BusOutput::finish() {
     if (holds_ && !store_->append(held_)) {
         refused_ += sink::lines_in(held_);
     }
+    held_lines_ = 0;
     tell_of_loss(); // also of a file that is read, of which nobody tells the time
     publisher_->finish(patience_.end);
-    const std::uint64_t waiting = store_->last() - store_->settled();
+    const std::uint64_t waiting = store_->waiting();
     if (waiting == 0) {
         return;
     }
@@ -174,17 +180,20 @@ int BusOutput::error() const {
 }
 
 std::uint64_t BusOutput::lost() const {
-    return refused_ + store_->given_up() + publisher_->totals().refused;
+    return refused_ + store_->given_up() + damaged() + publisher_->totals().refused;
+}
+
+std::uint64_t BusOutput::damaged() const {
+    return work_->folder ? work_->folder->damaged() : 0;
 }
 
 std::optional<record::BusTotals> BusOutput::bus_totals() const {
     const PublishTotals& totals = publisher_->totals();
     const std::uint64_t connections = totals.connections;
-    const std::uint64_t settled = store_->settled(); // first: the other one only grows
     return record::BusTotals{.published = totals.published,
                              .acknowledged = totals.acknowledged,
                              .dropped = lost(),
-                             .waiting = store_->last() - settled,
+                             .waiting = store_->waiting() + held_lines_,
                              .waiting_bytes = store_->bytes(),
                              .reconnects = connections == 0 ? 0 : connections - 1,
                              .connected = totals.connected ? 1U : 0U};

@@ -72,6 +72,7 @@ class BusOutput final : public sink::RecordTarget {
     };
 
     [[nodiscard]] bool let_go();
+    [[nodiscard]] std::uint64_t damaged() const;
     void tell_of_loss();
 
     std::string path_;
@@ -80,6 +81,7 @@ class BusOutput final : public sink::RecordTarget {
     std::string kept_; ///< of a block; kept for its memory
     std::string held_; ///< what the store would not take
     std::atomic<bool> holds_{false};
+    std::atomic<std::uint64_t> held_lines_{0};
     std::atomic<std::uint64_t> refused_{0};
     std::uint64_t told_ = 0; ///< lines that made room, and of which the records tell
     std::int64_t lossless_until_ = 0;

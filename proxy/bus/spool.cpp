@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ constexpr mode_t kReadableByAll = 0644;
 Spool::Spool(SpoolFolder& folder, std::string run, int state)
     : folder_{&folder}, run_{std::move(run)}, state_file_{state} {}
 
-Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& server)
+Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& server,
+             const std::string& stream)
     : Spool{folder, run,
             ::open((folder.path() / spool_state_name(run)).c_str(),
                    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kReadableByAll)} {
@@ -35,10 +37,12 @@ Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& ser
         throw std::system_error{errno, std::generic_category(), folder.path().string()};
     }
     state_.server = server;
+    state_.stream = stream;
     error_ = write_state();
 }
 
-std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run) {
+std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
+                                    const std::string& stream) {
     const auto path = folder.path() / spool_state_name(run);
     relay::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
     if (!state.valid() || !lock_file(state.get())) {
@@ -56,12 +60,13 @@ std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run)
         return nullptr;
     }
     std::unique_ptr<Spool> spool{new Spool{folder, run, state.release()}};
-    if (!known) {
+    if (!known || !known->is_for(stream)) {
         return nullptr;
     }
     spool->state_ = *known;
     spool->known_ = true;
     spool->find_segments();
+    spool->look_for_damage();
     return spool;
 }
 
@@ -78,12 +83,13 @@ Spool::~Spool() {
     }
 }
 
-std::unique_ptr<Spool> Spool::next_leftover(SpoolFolder& folder, const std::string& own_run) {
+std::unique_ptr<Spool> Spool::next_leftover(SpoolFolder& folder, const std::string& own_run,
+                                            const std::string& stream) {
     for (const std::string& run : folder.runs()) {
         if (run == own_run) {
             continue;
         }
-        if (auto spool = adopt(folder, run)) {
+        if (auto spool = adopt(folder, run, stream)) {
             return spool;
         }
     }
@@ -106,6 +112,33 @@ void Spool::find_segments() {
         const std::uint64_t lines = SpoolFolder::whole_lines(path_of(segments_.back().first));
         last_ = std::max(last_, segments_.back().first + lines - 1);
     }
+}
+
+/// Whoever wrote them left no lines out: what is missing between two files was lost on the disk.
+void Spool::look_for_damage() {
+    std::uint64_t gone = 0;
+    for (std::size_t i = 0; i + 1 < segments_.size(); ++i) {
+        const std::uint64_t behind =
+            std::max(segments_[i].first + SpoolFolder::whole_lines(path_of(segments_[i].first)),
+                     state_.settled + 1);
+        gone += segments_[i + 1].first > behind ? segments_[i + 1].first - behind : 0;
+    }
+    if (gone != 0) {
+        folder_->count_damaged(gone);
+        spdlog::error("{} records that an earlier run left in the spool {} are lost: their files "
+                      "are damaged, or gone",
+                      gone, folder_->path().string());
+    }
+}
+
+std::uint64_t Spool::waiting() const {
+    std::uint64_t lines = folder_->waiting(run_, state_.stream);
+    const std::lock_guard lock{mutex_};
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+        const std::uint64_t before = std::max(segments_[i].first - 1, state_.settled);
+        lines += end_of(i) > before ? end_of(i) - before : 0;
+    }
+    return lines;
 }
 
 std::string Spool::path_of(std::uint64_t first) const {

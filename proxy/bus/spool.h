@@ -23,12 +23,15 @@ namespace tw::bus {
 class Spool final : public Store {
   public:
     /// A new run's. Errors: throws std::system_error.
-    Spool(SpoolFolder& folder, const std::string& run, const std::string& server);
-    /// What a run before this one left; null: it is somebody's, or nothing that can be read.
-    [[nodiscard]] static std::unique_ptr<Spool> adopt(SpoolFolder& folder, const std::string& run);
+    Spool(SpoolFolder& folder, const std::string& run, const std::string& server,
+          const std::string& stream);
+    /// What a run before this one left; null: it is somebody's, for another stream, or nothing that can
+    /// be read.
+    [[nodiscard]] static std::unique_ptr<Spool> adopt(SpoolFolder& folder, const std::string& run,
+                                                      const std::string& stream);
     /// Of any run but this one; null: there is nothing.
-    [[nodiscard]] static std::unique_ptr<Spool> next_leftover(SpoolFolder& folder,
-                                                              const std::string& own_run);
+    [[nodiscard]] static std::unique_ptr<Spool>
+    next_leftover(SpoolFolder& folder, const std::string& own_run, const std::string& stream);
     /// Removes what is settled.
     ~Spool() override;
     Spool(const Spool&) = delete;
@@ -46,6 +49,7 @@ class Spool final : public Store {
 
     [[nodiscard]] bool lasting() const override { return true; }
 
+    [[nodiscard]] std::uint64_t waiting() const override;
     [[nodiscard]] std::uint64_t bytes() const override;
 
     [[nodiscard]] const std::string& run() const override { return run_; }
@@ -66,6 +70,7 @@ class Spool final : public Store {
 
     Spool(SpoolFolder& folder, std::string run, int state);
     void find_segments();
+    void look_for_damage();
     /// Gives up the oldest file but the one being written. Returns how many lines are lost with it;
     /// nothing: there is no such file.
     std::optional<std::uint64_t> drop_oldest();

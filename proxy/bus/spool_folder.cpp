@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 namespace tw::bus {
@@ -33,11 +34,16 @@ bool is_somebodys(const std::filesystem::path& state) {
     return file.valid() && ::fcntl(file.get(), F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
 
+/// Nothing: it cannot be read, or there is none.
+std::optional<SpoolState> state_at(const std::filesystem::path& path) {
+    std::ifstream file{path};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    return read_spool_state(text);
+}
+
 /// The first line of a run that is not settled.
 std::uint64_t first_unsettled(const std::filesystem::path& state) {
-    std::ifstream file{state};
-    const std::string text{std::istreambuf_iterator<char>{file}, {}};
-    const auto known = read_spool_state(text);
+    const auto known = state_at(state);
     return known ? known->settled + 1 : 1;
 }
 
@@ -52,7 +58,10 @@ SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, si
             counted_.insert(run);
         }
     }
-    for (const Found& found : files()) {
+    for (const Found& found : files()) { // without a state it is nobody's, too
+        if (!std::filesystem::exists(path_ / spool_state_name(found.file.run))) {
+            counted_.insert(found.file.run);
+        }
         bytes_ += counted_.contains(found.file.run) ? found.bytes : 0;
     }
 }
@@ -162,7 +171,7 @@ bool SpoolFolder::drop(const Found& found) {
     return true;
 }
 
-bool SpoolFolder::counts(const std::string& run) {
+bool SpoolFolder::counts(const std::string& run) const {
     const std::lock_guard lock{mutex_};
     return counted_.contains(run);
 }
@@ -170,6 +179,72 @@ bool SpoolFolder::counts(const std::string& run) {
 void SpoolFolder::count(const std::string& run, std::uint64_t bytes) {
     const std::lock_guard lock{mutex_};
     bytes_ += counted_.insert(run).second ? bytes : 0;
+}
+
+void SpoolFolder::report_unpublished(const std::string& stream) const {
+    std::map<std::string, std::uint64_t> bytes;
+    for (const Found& found : files()) {
+        if (counts(found.file.run)) {
+            bytes[found.file.run] += found.bytes;
+        }
+    }
+    for (const auto& [run, size] : bytes) {
+        const auto state = state_at(path_ / spool_state_name(run));
+        if (!state) {
+            spdlog::warn(
+                "the spool {} holds {} bytes of a run that is not published, because {} "
+                "cannot be read: they take room until they have to make it, or are removed",
+                path_.string(), size, spool_state_name(run));
+        } else if (!state->is_for(stream)) {
+            spdlog::warn(
+                "the spool {} holds {} bytes for the stream {}, which are not published to "
+                "{}: a run that publishes there takes them",
+                path_.string(), size, state->stream, stream);
+        }
+    }
+}
+
+std::uint64_t SpoolFolder::waiting(const std::string& own_run, const std::string& stream) const {
+    constexpr std::chrono::seconds kCount{1};
+    const std::lock_guard lock{waiting_mutex_};
+    const auto now = std::chrono::steady_clock::now();
+    if (now - waiting_counted_ >= kCount) {
+        waiting_counted_ = now;
+        waiting_ = count_waiting(own_run, stream);
+    }
+    return waiting_;
+}
+
+std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
+                                         const std::string& stream) const {
+    const auto found = files();
+    std::uint64_t lines = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const SpoolFile& file = found[i].file;
+        const auto state = file.run == own_run || !counts(file.run)
+                               ? std::nullopt
+                               : state_at(path_ / spool_state_name(file.run));
+        if (!state || !state->is_for(stream)) {
+            continue;
+        }
+        const bool followed = i + 1 < found.size() && found[i + 1].file.run == file.run;
+        const std::uint64_t behind =
+            followed ? found[i + 1].file.first : file.first + lines_of(found[i]);
+        const std::uint64_t from = std::max(file.first, state->settled + 1);
+        lines += behind > from ? behind - from : 0;
+    }
+    return lines;
+}
+
+/// Read once: nobody writes to what a run left.
+std::uint64_t SpoolFolder::lines_of(const Found& last) const {
+    const std::string path = (path_ / spool_file_name(last.file.run, last.file.first)).string();
+    auto& [bytes, lines] = lines_[path];
+    if (bytes != last.bytes) {
+        bytes = last.bytes;
+        lines = whole_lines(path);
+    }
+    return lines;
 }
 
 } // namespace tw::bus

@@ -4,13 +4,16 @@
 #include "proxy/sink/disk.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tw::bus {
@@ -43,6 +46,19 @@ class SpoolFolder {
     /// Lines that had to make room.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
+    /// Lines of earlier runs that stand nowhere any more.
+    [[nodiscard]] std::uint64_t damaged() const { return damaged_; }
+
+    void count_damaged(std::uint64_t lines) { damaged_ += lines; }
+
+    /// Lines that runs which are over left for this stream, as of a second ago at most.
+    [[nodiscard]] std::uint64_t waiting(const std::string& own_run,
+                                        const std::string& stream) const;
+
+    /// Says in the log what is there that nobody publishes: files without a state that can be read, and
+    /// what is for other streams.
+    void report_unpublished(const std::string& stream) const;
+
     /// Gives up the oldest lines until so many bytes fit: first of runs that are over, then of the one
     /// that asks, by `drop_own`, which tells how many lines that cost; nothing: there are no more.
     void make_room(const std::string& own_run, std::uint64_t bytes,
@@ -66,7 +82,10 @@ class SpoolFolder {
     void remove(const std::string& path, std::uint64_t bytes);
 
   private:
-    [[nodiscard]] bool counts(const std::string& run);
+    [[nodiscard]] bool counts(const std::string& run) const;
+    [[nodiscard]] std::uint64_t lines_of(const Found& last) const;
+    [[nodiscard]] std::uint64_t count_waiting(const std::string& own_run,
+                                              const std::string& stream) const;
     void count_again(const std::string& own_run);
     [[nodiscard]] bool drop_leftover(const std::string& own_run);
     [[nodiscard]] bool drop(const Found& found);
@@ -79,6 +98,11 @@ class SpoolFolder {
     std::set<std::string> counted_; ///< runs that are over, and whose bytes count
     std::uint64_t bytes_ = 0;
     std::atomic<std::uint64_t> lost_{0};
+    std::atomic<std::uint64_t> damaged_{0};
+    mutable std::mutex waiting_mutex_;
+    mutable std::chrono::steady_clock::time_point waiting_counted_{};
+    mutable std::uint64_t waiting_ = 0;
+    mutable std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines_; ///< bytes, lines
 };
 
 } // namespace tw::bus

@@ -15,6 +15,7 @@ constexpr std::size_t kDigits = 20;
 constexpr std::size_t kRunLength = 36;
 constexpr std::string_view kLines = ".jsonl";
 constexpr std::string_view kState = ".state";
+constexpr std::string_view kForStream = " stream=";
 
 /// Takes a word from the front of a text. False: it does not begin so.
 bool take(std::string_view& text, std::string_view word) {
@@ -46,7 +47,8 @@ bool is_run(std::string_view text) {
 std::string spool_state_text(const SpoolState& state) {
     const std::string place =
         state.place ? fmt::format("{:020}", *state.place) : std::string(kDigits, '-');
-    return fmt::format("settled={:020} place={} server={}\n", state.settled, place, state.server);
+    return fmt::format("settled={:020} place={} server={}{}{}\n", state.settled, place,
+                       state.server, state.stream.empty() ? "" : kForStream, state.stream);
 }
 
 std::optional<SpoolState> read_spool_state(std::string_view text) {
@@ -69,8 +71,13 @@ std::optional<SpoolState> read_spool_state(std::string_view text) {
         return std::nullopt;
     }
     text.remove_suffix(1);
-    state.server = text;
-    return is_subject_server(text) ? std::optional{state} : std::nullopt;
+    const auto stream = text.find(kForStream);
+    state.server = text.substr(0, stream);
+    if (stream != std::string_view::npos) {
+        state.stream = text.substr(stream + kForStream.size());
+    }
+    const bool named = stream == std::string_view::npos || is_subject_token(state.stream);
+    return named && is_subject_server(state.server) ? std::optional{state} : std::nullopt;
 }
 
 std::string spool_file_name(std::string_view run, std::uint64_t first) {

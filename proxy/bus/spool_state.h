@@ -12,12 +12,18 @@ struct SpoolState {
     std::uint64_t settled = 0;          ///< all up to here is in the stream or lost
     std::optional<std::uint64_t> place; ///< see Backlog; nothing: nothing was ever published
     std::string server;                 ///< as a part of subjects
+    std::string stream; ///< that it is for; empty: a version before this one wrote it
+
+    /// Whether what waits may go to this stream.
+    [[nodiscard]] bool is_for(std::string_view other) const {
+        return stream.empty() || stream == other;
+    }
 
     friend bool operator==(const SpoolState&, const SpoolState&) = default;
 };
 
 /// As a file holds it: one line of a length that does not change.
-/// Layout: "settled=NUMBER place=NUMBER server=NAME\n", numbers with 20 digits; place - for nothing.
+/// Layout: "settled=NUMBER place=NUMBER server=NAME stream=NAME\n", numbers with 20 digits; place - for nothing.
 [[nodiscard]] std::string spool_state_text(const SpoolState& state);
 
 /// Nothing: it is no such text.

@@ -24,6 +24,12 @@ class Store : public Backlog {
     /// Lines that had to make room for younger ones.
     [[nodiscard]] virtual std::uint64_t given_up() const { return 0; }
 
+    /// Lines that wait, with what earlier runs left.
+    [[nodiscard]] virtual std::uint64_t waiting() const {
+        const std::uint64_t before = settled(); // first: the other one only grows
+        return last() - before;
+    }
+
     /// Bytes that wait.
     [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 };

@@ -1,4 +1,5 @@
 // Covers: proxy/bus/spool_folder.cpp
+#include "proxy/bus/options.h"
 #include "proxy/bus/run_id.h"
 #include "proxy/bus/spool.h"
 #include "proxy/bus/spool_folder.h"
@@ -84,7 +85,7 @@ Reading read_all(Spool& spool, std::uint64_t from) {
 TEST_CASE("what is appended is read from any line on, over many files") {
     const Folder place;
     SpoolFolder folder{place.path, kLimit};
-    Spool spool{folder, make_run_id(), "one"};
+    Spool spool{folder, make_run_id(), "one", kStream};
     CHECK(spool.server() == "one");
     append(spool, 1, 500);
     CHECK(place.files() > 5);
@@ -102,7 +103,7 @@ TEST_CASE("what is appended is read from any line on, over many files") {
 TEST_CASE("one line may be longer than what is read at once") {
     const Folder place;
     SpoolFolder folder{place.path, std::uint64_t{64} << 20U};
-    Spool spool{folder, make_run_id(), "one"};
+    Spool spool{folder, make_run_id(), "one", kStream};
     REQUIRE(spool.append(line(1, 3'000'000)));
     REQUIRE(spool.append(line(2)));
     const Reading reading = read_all(spool, 1);
@@ -113,7 +114,7 @@ TEST_CASE("what is settled goes, and with the last line all of it") {
     const Folder place;
     {
         SpoolFolder folder{place.path, kLimit};
-        Spool spool{folder, make_run_id(), "one"};
+        Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 500);
         const std::size_t before = place.files();
         spool.settle(400, 9000);
@@ -131,14 +132,14 @@ TEST_CASE("what a run left is there for the next one, under its former numbers")
     const std::string run = make_run_id();
     {
         SpoolFolder folder{place.path, kLimit};
-        Spool spool{folder, run, "one"};
+        Spool spool{folder, run, "one", kStream};
         append(spool, 1, 300);
         spool.settle(100, 4711);
     }
     SpoolFolder folder{place.path, kLimit};
-    const Spool own{folder, make_run_id(), "two"};
+    const Spool own{folder, make_run_id(), "two", kStream};
     {
-        const auto left = Spool::next_leftover(folder, own.run());
+        const auto left = Spool::next_leftover(folder, own.run(), kStream);
         REQUIRE(left != nullptr);
         CHECK(left->run() == run);
         CHECK(left->server() == "one");
@@ -148,21 +149,82 @@ TEST_CASE("what a run left is there for the next one, under its former numbers")
         const Reading reading = read_all(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
-        CHECK(Spool::next_leftover(folder, own.run()) == nullptr); // it is somebody's now
+        CHECK(Spool::next_leftover(folder, own.run(), kStream) == nullptr); // it is somebody's now
         left->settle(300, 5000);
     }
-    CHECK(Spool::next_leftover(folder, own.run()) == nullptr);
+    CHECK(Spool::next_leftover(folder, own.run(), kStream) == nullptr);
     CHECK(folder.bytes() == 0);
+}
+
+TEST_CASE("what waits is counted without what was settled or gave way, and with what runs left") {
+    const Folder place;
+    {
+        SpoolFolder folder{place.path, kLimit};
+        Spool spool{folder, make_run_id(), "one", kStream};
+        append(spool, 1, 300);
+        spool.settle(100, 4711);
+        CHECK(spool.waiting() == 200);
+        append(spool, 301, 3000);
+        CHECK(spool.waiting() == 3000 - folder.lost() - 100);
+    }
+    SpoolFolder folder{place.path, 4 * kLimit};
+    const std::uint64_t left = folder.waiting("", kStream);
+    CHECK(left > 500);
+    CHECK(folder.waiting("", kStream) == left);
+    Spool spool{folder, make_run_id(), "two", kStream};
+    append(spool, 1, 7);
+    CHECK(spool.waiting() == left + 7);
+    const Spool other{folder, make_run_id(), "two", "another"};
+    SpoolFolder again{place.path, kLimit};
+    CHECK(again.waiting("", "another") == 0); // all is for the first stream
+}
+
+TEST_CASE("what waits for another stream is left where it is") {
+    const Folder place;
+    {
+        SpoolFolder folder{place.path, kLimit};
+        Spool spool{folder, make_run_id(), "one", kStream};
+        append(spool, 1, 3);
+    }
+    SpoolFolder folder{place.path, kLimit};
+    folder.report_unpublished("another");
+    CHECK(Spool::next_leftover(folder, "", "another") == nullptr);
+    CHECK(folder.bytes() == 3000);
+    const auto left = Spool::next_leftover(folder, "", kStream);
+    REQUIRE(left != nullptr);
+    CHECK(left->last() == 3);
+}
+
+TEST_CASE("lines that are damaged or gone in the middle of what a run left are counted") {
+    const Folder place;
+    const std::string run = make_run_id();
+    {
+        SpoolFolder folder{place.path, kLimit};
+        Spool spool{folder, run, "one", kStream};
+        append(spool, 1, 1);
+    }
+    const auto put = [&](std::uint64_t first, const std::string& text) {
+        std::ofstream{place.path / spool_file_name(run, first)} << text;
+    };
+    put(1, line(1) + line(2) + line(3));
+    put(10, std::string(300, '\0'));
+    put(20, line(20) + line(21) + "{");
+    SpoolFolder folder{place.path, kLimit};
+    const auto left = Spool::next_leftover(folder, "", kStream);
+    REQUIRE(left != nullptr);
+    CHECK(folder.damaged() == 16);
+    CHECK(folder.lost() == 0);
+    CHECK(read_all(*left, 4).first == 20);
 }
 
 TEST_CASE("a run whose process lives is left alone") {
     const Folder place;
     SpoolFolder folder{place.path, kLimit};
-    Spool alive{folder, make_run_id(), "one"};
+    Spool alive{folder, make_run_id(), "one", kStream};
     append(alive, 1, 10);
     SpoolFolder other{place.path, kLimit};
     CHECK(other.bytes() == 0);
-    CHECK(Spool::next_leftover(other, "") == nullptr);
+    CHECK(Spool::next_leftover(other, "", kStream) == nullptr);
     const Reading reading = read_all(alive, 1);
     CHECK(reading.count == 10);
 }
@@ -172,12 +234,12 @@ TEST_CASE("a line that was cut short by the end of the process is none") {
     const std::string run = make_run_id();
     {
         SpoolFolder folder{place.path, kLimit};
-        Spool spool{folder, run, "one"};
+        Spool spool{folder, run, "one", kStream};
         append(spool, 1, 3);
     }
     std::ofstream{place.path / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
     SpoolFolder folder{place.path, kLimit};
-    const auto left = Spool::next_leftover(folder, "");
+    const auto left = Spool::next_leftover(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->last() == 3);
     const Reading reading = read_all(*left, 1);
@@ -191,15 +253,18 @@ TEST_CASE("what is no state is left where it is, and takes nothing") {
     std::ofstream{place.path / spool_state_name(run)} << "rubbish";
     std::ofstream{place.path / spool_file_name(run, 1)} << "1 line\n";
     std::ofstream{place.path / "notes.txt"} << "of somebody";
+    std::ofstream{place.path / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
     SpoolFolder folder{place.path, kLimit};
-    CHECK(Spool::next_leftover(folder, "") == nullptr);
-    CHECK(place.files() == 3);
+    folder.report_unpublished(kStream);
+    CHECK(folder.bytes() == 25); // it may have to make room
+    CHECK(Spool::next_leftover(folder, "", kStream) == nullptr);
+    CHECK(place.files() == 4);
 }
 
 TEST_CASE("a full spool gives up the oldest lines, counted, and never more than it has to") {
     const Folder place;
     SpoolFolder folder{place.path, kLimit};
-    Spool spool{folder, make_run_id(), "one"};
+    Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 3000);
     CHECK(folder.bytes() <= kLimit);
     CHECK(folder.bytes() > kLimit - kLimit / 8);
@@ -212,7 +277,7 @@ TEST_CASE("a full spool gives up the oldest lines, counted, and never more than 
 TEST_CASE("what is settled is not lost when it has to make room") {
     const Folder place;
     SpoolFolder folder{place.path, kLimit};
-    Spool spool{folder, make_run_id(), "one"};
+    Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 1000);
     spool.settle(1000, 1);
     append(spool, 1001, 1900);
@@ -223,18 +288,18 @@ TEST_CASE("the first to make room are runs that are over") {
     const Folder place;
     {
         SpoolFolder folder{place.path, kLimit};
-        Spool spool{folder, make_run_id(), "one"};
+        Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
         spool.settle(10, 1);
     }
     SpoolFolder folder{place.path, kLimit};
     CHECK(folder.bytes() == 900'000);
-    Spool spool{folder, make_run_id(), "one"};
+    Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 500);
     CHECK(folder.bytes() <= kLimit);
     const Reading own = read_all(spool, 1);
     CHECK(own.count == 500);
-    const auto left = Spool::next_leftover(folder, spool.run());
+    const auto left = Spool::next_leftover(folder, spool.run(), kStream);
     REQUIRE(left != nullptr);
     const Reading reading = read_all(*left, 11);
     CHECK(reading.count == 900 - 10 - folder.lost());
@@ -245,16 +310,16 @@ TEST_CASE("what another process published of a shared folder takes no room any m
     const Folder place;
     {
         SpoolFolder folder{place.path, kLimit};
-        Spool spool{folder, make_run_id(), "one"};
+        Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
     }
     SpoolFolder ours{place.path, kLimit};
-    Spool spool{ours, make_run_id(), "one"};
+    Spool spool{ours, make_run_id(), "one", kStream};
     append(spool, 1, 100);
     CHECK(ours.bytes() == 1'000'000);
     {
         SpoolFolder theirs{place.path, kLimit};
-        const auto left = Spool::next_leftover(theirs, "");
+        const auto left = Spool::next_leftover(theirs, "", kStream);
         REQUIRE(left != nullptr);
         left->settle(900, 1);
     }
@@ -268,7 +333,7 @@ TEST_CASE("what another process published of a shared folder takes no room any m
 TEST_CASE("lines that make room while they are read are lost, and the next ones are read") {
     const Folder place;
     SpoolFolder folder{place.path, kLimit};
-    Spool spool{folder, make_run_id(), "one"};
+    Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 900);
     Lines lines;
     REQUIRE(spool.read(1, lines));
@@ -282,7 +347,7 @@ TEST_CASE("a disk that is full takes nothing, keeps what it has, and goes on whe
     const Folder place;
     tw::test::FaultyDisk disk;
     SpoolFolder folder{place.path, kLimit, disk};
-    Spool spool{folder, make_run_id(), "one"};
+    Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 10);
     disk.room = 500;
     CHECK_FALSE(spool.append(line(11)));
@@ -309,14 +374,14 @@ TEST_CASE(
     {
         SpoolFolder folder{place.path, kLimit};
         const tw::test::FullDisk full;
-        const Spool none{folder, make_run_id(), "one"};
+        const Spool none{folder, make_run_id(), "one", kStream};
         CHECK(none.error() == EFBIG);
     }
     CHECK(place.files() == 0);
     {
         SpoolFolder folder{place.path, kLimit};
         auto full = std::make_optional<tw::test::FullDisk>();
-        Spool spool{folder, run, "one"};
+        Spool spool{folder, run, "one", kStream};
         CHECK_FALSE(spool.has_room());
         spool.mend();
         CHECK_FALSE(spool.append(line(1)));
@@ -327,7 +392,7 @@ TEST_CASE(
         CHECK(spool.error() == 0);
     }
     SpoolFolder folder{place.path, kLimit};
-    const auto left = Spool::next_leftover(folder, "");
+    const auto left = Spool::next_leftover(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->run() == run);
     CHECK(left->server() == "one");
