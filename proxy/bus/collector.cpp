@@ -3,6 +3,7 @@
 #include "proxy/bus/run_id.h"
 #include "proxy/bus/subjects.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <system_error>
@@ -24,6 +25,8 @@ constexpr std::chrono::seconds kHandOver{30};
 /// Under way to all collectors together.
 constexpr std::int64_t kUnderWay = 64LL * kBatch;
 constexpr std::chrono::milliseconds kPause{500};
+/// How often it is looked what the stream dropped, while records come without an end.
+constexpr std::chrono::seconds kLookForMissed{10};
 
 /// The second part of STREAM.SERVER.TYPE.
 std::string server_of(std::string_view subject) {
@@ -47,8 +50,19 @@ class FetchedList {
     FetchedList(FetchedList&&) = delete;
     FetchedList& operator=(FetchedList&&) = delete;
 
+    /// To whoever asks next, instead of after kHandOver.
+    void give_back() const {
+        for (int i = 0; i < list.Count; ++i) {
+            std::ignore = natsMsg_Nak(list.Msgs[i], nullptr);
+        }
+    }
+
     natsMsgList list{};
 };
+
+std::string_view text_of(natsMsg* message) {
+    return {natsMsg_GetData(message), static_cast<std::size_t>(natsMsg_GetDataLength(message))};
+}
 
 } // namespace
 
@@ -86,6 +100,9 @@ void Collector::run(const std::function<bool()>& stopped) {
             return;
         }
         complain(served.error());
+        if (lacks_stream_ && options_.until_end) {
+            return;
+        }
         std::this_thread::sleep_for(kPause);
     }
 }
@@ -141,12 +158,27 @@ Tried<void> Collector::recover(const Link& link) {
     return {};
 }
 
+/// It is never made here: whoever mistypes its name is to hear of it.
+Tried<StreamFacts> Collector::find_stream(const Link& link) {
+    const auto found = link.find_stream(options_.stream);
+    if (!found) {
+        return tl::unexpected{found.error()};
+    }
+    lacks_stream_ = !*found;
+    if (lacks_stream_) {
+        return tl::unexpected{fmt::format(
+            "there is no stream {}: nobody has published to it yet, or it has another name",
+            options_.stream)};
+    }
+    return **found;
+}
+
 Tried<void> Collector::serve(const std::function<bool()>& stopped) {
     const auto link = Link::open(options_.access, "twscope collect");
     if (!link) {
         return tl::unexpected{link.error()};
     }
-    const auto stream = (*link)->need_stream(options_.stream, {});
+    const auto stream = find_stream(**link);
     if (!stream) {
         return tl::unexpected{stream.error()};
     }
@@ -163,55 +195,95 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
     if (!subscription) {
         return tl::unexpected{subscription.error()};
     }
-    spdlog::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
-    complaint_.clear();
+    if (!ever_connected_) {
+        spdlog::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
+    }
     ever_connected_ = true;
+    if (std::exchange(created_, stream->created) != stream->created) {
+        looked_until_ = 0;
+    }
+    // A consumer that is new begins at the oldest record.
+    const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
+    const std::uint64_t last = log->committed().last();
+    looked_until_ = std::max(looked_until_, last != 0 ? last : gone);
+    auto collected = collect(**link, *log, subscription->get(), stopped);
+    // What was acknowledged, or given back, is on its way.
+    std::ignore = natsConnection_FlushTimeout((*link)->connection(), kGatherMs);
+    return collected;
+}
+
+Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscription* subscription,
+                               const std::function<bool()>& stopped) {
+    auto looked = std::chrono::steady_clock::now();
     while (!stopped()) {
-        auto batch = fetch(**link, subscription->get(), log->committed());
+        auto batch = fetch(link, subscription, log.committed());
         if (!batch) {
             return tl::unexpected{batch.error()};
         }
         if (!batch->empty()) {
-            if (auto written = write_down(*log, *batch); !written) {
+            if (auto written = write_down(log, *batch); !written) {
+                for (const auto& [place, message] : *batch) {
+                    std::ignore = natsMsg_Nak(message.get(), nullptr); // where it hears us still
+                }
                 return written;
             }
-            continue;
+            went_on();
+            if (std::chrono::steady_clock::now() - looked < kLookForMissed) {
+                continue;
+            }
         }
-        const auto end = at_end(**link, *log);
+        looked = std::chrono::steady_clock::now();
+        const auto end = at_end(link, log);
         if (!end) {
             return tl::unexpected{end.error()};
         }
+        went_on();
         reached_end_ = *end;
         if (*end && options_.until_end) {
             break;
         }
     }
-    // What was acknowledged is on its way.
-    std::ignore = natsConnection_FlushTimeout((*link)->connection(), kGatherMs);
     return {};
+}
+
+/// What stood in its way does so no more.
+void Collector::went_on() {
+    if (!complaint_.empty()) {
+        spdlog::info("collecting from the stream {} again", options_.stream);
+        complaint_.clear();
+    }
 }
 
 /// What is there and nobody has written down yet.
 Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* subscription,
-                                         const Committed& committed) const {
+                                         const Committed& committed) {
     Batch batch;
     FetchedList fetched;
-    jsErrCode code{};
-    const natsStatus status =
-        natsSubscription_Fetch(&fetched.list, subscription, kBatch, kGatherMs, &code);
+    jsFetchRequest request;
+    jsFetchRequest_Init(&request);
+    request.Batch = size_.messages(kBatch);
+    request.MaxBytes = size_.bytes();
+    request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kGatherMs}}.count();
+    const natsStatus status = natsSubscription_FetchRequest(&fetched.list, subscription, &request);
+    if (status == NATS_ERR && !link.broken() && !size_.is_for_one()) {
+        size_.too_small(); // the one reason that this library has no name for
+        return batch;
+    }
     if (status == NATS_TIMEOUT && !link.broken()) {
         return batch;
     }
     if (status != NATS_OK) {
         return tl::unexpected{link.describe(status)};
     }
-    const auto stream = link.need_stream(options_.stream, {});
-    if (!stream) {
-        return tl::unexpected{stream.error()};
+    const auto stream = find_stream(link);
+    if (!stream || stream->created != committed.created()) {
+        fetched.give_back();
+        size_.came(0, true);
+        return tl::unexpected{stream ? fmt::format("the stream {} was made anew", options_.stream)
+                                     : stream.error()};
     }
-    if (stream->created != committed.created()) {
-        return tl::unexpected{fmt::format("the stream {} was made anew", options_.stream)};
-    }
+    std::int64_t bytes = 0;
+    std::uint64_t pending = 0;
     for (int i = 0; i < fetched.list.Count; ++i) {
         NatsMessage message{std::exchange(fetched.list.Msgs[i], nullptr)};
         jsMsgMetaData* data = nullptr;
@@ -219,16 +291,15 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
             continue;
         }
         const MessagePlace place{data};
+        bytes += natsMsg_GetDataLength(message.get());
+        pending = place->NumPending;
         if (committed.contains(place->Sequence.Stream)) {
             std::ignore = natsMsg_Ack(message.get(), nullptr); // whoever did it did not say so
             continue;
         }
-        Collected record{.server = server_of(natsMsg_GetSubject(message.get())),
-                         .line = {natsMsg_GetData(message.get()),
-                                  static_cast<std::size_t>(natsMsg_GetDataLength(message.get()))}};
-        batch.emplace(place->Sequence.Stream,
-                      Message{.message = std::move(message), .record = std::move(record)});
+        batch.emplace(place->Sequence.Stream, std::move(message));
     }
+    size_.came(bytes, pending != 0 && fetched.list.Count < kBatch);
     return batch;
 }
 
@@ -239,17 +310,14 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
         std::vector<Collected> records;
         for (const auto& [place, message] : batch) {
             places.insert(place);
-            records.push_back(message.record);
+            records.push_back({.server = server_of(natsMsg_GetSubject(message.get())),
+                               .line = std::string{text_of(message.get())}});
         }
         if (const int error = sink_->write(id, records); error != 0) {
             return tl::unexpected{std::generic_category().message(error)};
         }
         const auto added = log.add(id, places);
         if (!added) {
-            for (const auto& [place, message] : batch) {
-                std::ignore =
-                    natsMsg_Nak(message.message.get(), nullptr); // where it hears us still
-            }
             return tl::unexpected{added.error()}; // whether it counts the next connection finds out
         }
         if (*added) {
@@ -261,7 +329,7 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
         }
         for (auto each = batch.begin(); each != batch.end();) {
             if (log.committed().contains(each->first)) {
-                std::ignore = natsMsg_Ack(each->second.message.get(), nullptr);
+                std::ignore = natsMsg_Ack(each->second.get(), nullptr);
                 each = batch.erase(each);
             } else {
                 ++each;
@@ -269,13 +337,13 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
         }
     }
     for (const auto& [place, message] : batch) {
-        std::ignore = natsMsg_Ack(message.message.get(), nullptr);
+        std::ignore = natsMsg_Ack(message.get(), nullptr);
     }
     return {};
 }
 
 /// Whether all that is there is written down, by whomever. Forgets what is asked for no more.
-Tried<bool> Collector::at_end(const Link& link, CommitLog& log) const {
+Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
     // By its name: a subscription to a consumer that was there does not always know whose it is.
@@ -285,8 +353,37 @@ Tried<bool> Collector::at_end(const Link& link, CommitLog& log) const {
     if (status != NATS_OK) {
         return tl::unexpected{link.describe(status)};
     }
+    const auto stream = find_stream(link);
+    if (!stream) {
+        return tl::unexpected{stream.error()};
+    }
+    // Before its first one nothing can come any more.
+    const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
+    if (auto counted = count_missed(log, std::max(info->AckFloor.Stream, gone)); !counted) {
+        return tl::unexpected{counted.error()};
+    }
     log.forget_before(info->AckFloor.Stream);
     return info->NumPending == 0 && info->NumAckPending == 0;
+}
+
+/// All up to `floor` is acknowledged or gone from the stream: what nobody wrote down is missing.
+Tried<void> Collector::count_missed(CommitLog& log, std::uint64_t floor) {
+    if (floor <= looked_until_) {
+        return {};
+    }
+    if (log.committed().missing(looked_until_ + 1, floor) != 0) {
+        if (auto read = log.read_on(); !read) {
+            return read;
+        }
+    }
+    if (const auto missing = log.committed().missing(looked_until_ + 1, floor); missing != 0) {
+        missed_ += missing;
+        spdlog::error("{} records are missing: the stream {} dropped them before they were "
+                      "collected; let it keep more, or collect sooner",
+                      missing, options_.stream);
+    }
+    looked_until_ = floor;
+    return {};
 }
 
 } // namespace tw::bus

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/bus/commit_log.h"
+#include "proxy/bus/fetch_size.h"
 #include "proxy/bus/link.h"
 #include "proxy/bus/options.h"
 
@@ -62,32 +63,44 @@ class Collector {
     /// Whether the stream was reached at any time.
     [[nodiscard]] bool ever_connected() const { return ever_connected_; }
 
+    /// The bus was reached, and has no such stream.
+    [[nodiscard]] bool lacks_stream() const { return lacks_stream_; }
+
     /// Whether all that was there had been written down.
     [[nodiscard]] bool reached_end() const { return reached_end_; }
 
-  private:
-    struct Message {
-        NatsMessage message;
-        Collected record;
-    };
+    /// Records that the stream dropped before anybody had written them down.
+    [[nodiscard]] std::uint64_t missed() const { return missed_; }
 
-    using Batch = std::map<std::uint64_t, Message>; ///< by place in the stream
+  private:
+    using Batch = std::map<std::uint64_t, NatsMessage>; ///< by place in the stream
 
     [[nodiscard]] Tried<void> serve(const std::function<bool()>& stopped);
+    [[nodiscard]] Tried<void> collect(const Link& link, CommitLog& log,
+                                      natsSubscription* subscription,
+                                      const std::function<bool()>& stopped);
+    [[nodiscard]] Tried<StreamFacts> find_stream(const Link& link);
     [[nodiscard]] Tried<void> recover(const Link& link);
     [[nodiscard]] Tried<NatsSubscription> subscribe(const Link& link) const;
     [[nodiscard]] Tried<Batch> fetch(const Link& link, natsSubscription* subscription,
-                                     const Committed& committed) const;
+                                     const Committed& committed);
     [[nodiscard]] Tried<void> write_down(CommitLog& log, Batch& batch);
     [[nodiscard]] Tried<void> take_back();
-    [[nodiscard]] Tried<bool> at_end(const Link& link, CommitLog& log) const;
+    [[nodiscard]] Tried<bool> at_end(const Link& link, CommitLog& log);
+    [[nodiscard]] Tried<void> count_missed(CommitLog& log, std::uint64_t floor);
     void complain(const std::string& what);
+    void went_on();
 
     CollectOptions options_;
     BatchSink* sink_;
+    FetchSize size_;
     std::string complaint_; ///< the last one
     bool ever_connected_ = false;
+    bool lacks_stream_ = false;
     bool reached_end_ = false;
+    std::int64_t created_ = 0;       ///< of the stream, see StreamFacts
+    std::uint64_t looked_until_ = 0; ///< place in it up to which missed_ counts
+    std::uint64_t missed_ = 0;
 };
 
 /// The name of a batch says in which log it stands: STREAM.CONSUMER.ID.

@@ -42,6 +42,14 @@ class Committed {
     /// Of whichever stream it was.
     [[nodiscard]] bool found() const { return found_; }
 
+    /// The last place.
+    [[nodiscard]] std::uint64_t last() const { return places_.last(); }
+
+    /// How many of the places from `first` to `last` nobody has written down.
+    [[nodiscard]] std::uint64_t missing(std::uint64_t first, std::uint64_t last) const {
+        return first > last ? 0 : last - first + 1 - places_.count(first, last);
+    }
+
     void forget_before(std::uint64_t place) { places_.forget_before(place); }
 
   private:
@@ -72,6 +80,9 @@ class CommitLog {
     /// is also that something was taken out of the log: it has to be opened again.
     [[nodiscard]] Tried<bool> add(const std::string& batch, const NumberSet& places);
 
+    /// Reads what others added.
+    [[nodiscard]] Tried<void> read_on();
+
     /// Whatever was on its way here when a collector ended comes too late from now on.
     [[nodiscard]] Tried<void> fence();
 
@@ -84,7 +95,6 @@ class CommitLog {
           committed_{std::move(committed)} {}
 
     [[nodiscard]] Tried<std::int64_t> make_stream() const;
-    [[nodiscard]] Tried<void> read_on();
     [[nodiscard]] Tried<void> read_further();
 
     const Link* link_;

@@ -44,6 +44,18 @@ bool NumberSet::contains(std::uint64_t number) const {
     return behind != ranges_.begin() && std::prev(behind)->second >= number;
 }
 
+std::uint64_t NumberSet::count(std::uint64_t first, std::uint64_t last) const {
+    std::uint64_t sum = 0;
+    auto range = ranges_.upper_bound(first);
+    range = range == ranges_.begin() ? range : std::prev(range);
+    for (; range != ranges_.end() && range->first <= last; ++range) {
+        const std::uint64_t from = std::max(first, range->first);
+        const std::uint64_t to = std::min(last, range->second);
+        sum += from <= to ? to - from + 1 : 0;
+    }
+    return sum;
+}
+
 void NumberSet::forget_before(std::uint64_t number) {
     while (!ranges_.empty() && ranges_.begin()->first < number) {
         const std::uint64_t last = ranges_.begin()->second;

@@ -21,6 +21,12 @@ class NumberSet {
 
     [[nodiscard]] bool empty() const { return ranges_.empty(); }
 
+    /// How many of those from `first` to `last` are there.
+    [[nodiscard]] std::uint64_t count(std::uint64_t first, std::uint64_t last) const;
+
+    /// The largest; 0: it is empty.
+    [[nodiscard]] std::uint64_t last() const { return empty() ? 0 : ranges_.rbegin()->second; }
+
     /// Forgets those before.
     void forget_before(std::uint64_t number);
 

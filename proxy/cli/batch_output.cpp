@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 namespace tw::cli {
 
@@ -90,7 +91,12 @@ std::string BatchOutput::name_of(const bus::Collected& record) const {
 int BatchOutput::write(const std::string& batch, const std::vector<bus::Collected>& records) {
     pending_.clear();
     std::map<std::string, std::string> texts;
+    strangers_ = 0;
     for (const bus::Collected& record : records) {
+        if (!filter::is_record(record.line) || record.line.find('\n') != std::string::npos) {
+            ++strangers_;
+            continue;
+        }
         if (filter_ && !filter::matches_line(*filter_, record.line)) {
             continue;
         }
@@ -133,6 +139,11 @@ void BatchOutput::keep() {
     }
     pending_.clear();
     batch_.clear();
+    if (strangers_ != 0) {
+        spdlog::warn("{} messages that are no records were left out: somebody else publishes to "
+                     "this stream, too",
+                     strangers_);
+    }
 }
 
 int BatchOutput::take_back() {

@@ -6,6 +6,7 @@
 #include "proxy/filter/filter.h"
 #include "proxy/sink/file_output.h"
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +44,7 @@ class BatchOutput final : public bus::BatchSink {
     std::unique_ptr<sink::FileOutput> stream_;
     std::string batch_;                ///< of this process, which does not count yet; empty: none
     std::vector<std::string> pending_; ///< its lines
+    std::uint64_t strangers_ = 0;      ///< of it, what is no record
 };
 
 /// The file of a record in a folder: SERVER/2026-11-22T18Z.jsonl.zst, by its time. What has neither server

@@ -152,15 +152,24 @@ int run_collect(const CollectFlags& flags) {
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
     if (!collector.ever_connected()) {
-        fmt::print(stderr, "twscope: the bus could not be reached; nothing was checked\n");
+        fmt::print(
+            stderr, "twscope: {}; nothing was checked\n",
+            collector.lacks_stream()
+                ? fmt::format("the bus has no stream {}: publish first, or see --nats-stream",
+                              flags.access.stream)
+                : "the bus could not be reached");
         return kExitNotYet;
     }
     const bool missed = flags.until_end && !collector.reached_end();
     if (missed) {
         fmt::print(stderr, "twscope: --until-end: it ended before all records were handled\n");
     }
+    if (flags.until_end && collector.missed() != 0) {
+        fmt::print(stderr, "twscope: --until-end: {} records are missing\n", collector.missed());
+    }
     const int code = conclude(checks.outcome(fail_on, running.seconds()), summary);
-    return code == 0 && (output.failed() || missed) ? kExitFailed : code;
+    const bool short_of = missed || (flags.until_end && collector.missed() != 0);
+    return code == 0 && (output.failed() || short_of) ? kExitFailed : code;
 }
 
 } // namespace

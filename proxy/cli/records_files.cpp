@@ -54,6 +54,32 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
     return files;
 }
 
+/// Files of an hour each, as collectors write them: 2026-11-22T18Z.jsonl.zst; but for those before `from`.
+std::vector<std::string> hours_of(const std::string& folder, std::string_view from = {}) {
+    constexpr std::string_view kHour = "dddd-dd-ddTddZ.jsonl.zst";
+    constexpr std::size_t kTime = 13;
+    std::vector<std::string> files;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator{folder, error}) {
+        const std::string name = entry.path().filename().string();
+        const bool hour = std::ranges::equal(name, kHour, [](char got, char shape) {
+            return shape == 'd' ? got >= '0' && got <= '9' : got == shape;
+        });
+        if (hour &&
+            (from.empty() || std::string_view{name}.substr(0, kTime) >= from.substr(0, kTime))) {
+            files.push_back(entry.path().string());
+        }
+    }
+    std::ranges::sort(files);
+    return files;
+}
+
+/// Of a recording, or of a collector.
+std::vector<std::string> files_of(const std::string& folder, std::string_view from = {}) {
+    auto files = segments_of(folder, from);
+    return files.empty() ? hours_of(folder, from) : files;
+}
+
 void report(const std::string& path, const std::string& what) {
     fmt::print(stderr, "twscope: {}: {}\n", path, what);
 }
@@ -108,9 +134,12 @@ RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_vi
             files_.push_back(path);
             continue;
         }
-        const auto segments = segments_of(path, from);
+        const auto segments = files_of(path, from);
         if (segments.empty()) {
-            throw UsageError{fmt::format("{}: there are no segments of a recording in it", path)};
+            throw UsageError{
+                fmt::format("{}: there are no segments of a recording in it, nor files "
+                            "of an hour each of a collector",
+                            path)};
         }
         files_.insert(files_.end(), segments.begin(), segments.end());
     }
@@ -149,7 +178,7 @@ std::string RecordsFiles::next_file() const {
     if (folder_.empty()) {
         return {};
     }
-    const auto segments = segments_of(folder_);
+    const auto segments = files_of(folder_);
     const auto own = std::find(segments.begin(), segments.end(), current_);
     if (own == segments.end()) {
         return segments.empty() ? std::string{} : segments.back(); // ours was deleted

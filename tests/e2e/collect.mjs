@@ -57,7 +57,12 @@ test('each server has its files, an hour each, and all records are in them once'
     const done = collect(nats, '-o', `${path}/`);
     assert.equal(done.status, 0, done.log);
     const hour = `${JSON.parse(lines[0]).t.slice(0, 13)}Z.jsonl.zst`;
-    for (const server of ['one', 'two']) assert.ok(filesIn(path).includes(join(server, hour)), filesIn(path).join());
+    for (const server of ['one', 'two']) {
+        assert.ok(filesIn(path).includes(join(server, hour)), filesIn(path).join());
+        const read = run('records', join(path, server), '--filter', 'snapshot');
+        assert.equal(read.status, 0, read.log);
+        assert.ok(read.stdout.split('\n').length > 100, 'a folder of hours is read as one of segments');
+    }
     assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines]));
     // A second time there is nothing left, and another consumer begins at the first record.
     assert.equal(collect(nats, '-o', `${path}/`).status, 0);
@@ -65,6 +70,71 @@ test('each server has its files, an hour each, and all records are in them once'
     const other = join(folder, 'other.jsonl');
     assert.equal(collect(nats, '--nats-consumer', 'other', '-o', other).status, 0);
     assert.deepEqual(sorted(readFileSync(other, 'utf8').split('\n').slice(0, -1)), sorted([...lines, ...lines]));
+    await nats.stop();
+});
+
+test('a stream that is not there is not made: --until-end says so, without it it waits', async () => {
+    const nats = await startNats({ folder });
+    const missing = collect(nats, '--expect', 'snapshot');
+    assert.equal(missing.status, 4, missing.log);
+    assert.match(missing.stderr, /the bus has no stream twscope/);
+    const path = newFolder();
+    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${path}/`]);
+    await child.waitFor(/there is no stream twscope/, WAIT_MS);
+    const lines = publish(nats, 'one');
+    await waitUntil('all to be written', () => linesIn(path).length >= lines.length, WAIT_MS);
+    assert.equal(await child.stop(), 0, child.log);
+    assert.equal(child.errors.split('there is no stream').length, 2, 'said once');
+    await nats.stop();
+});
+
+test('what the stream dropped before anybody collected it is said, once, and the exit code tells', async () => {
+    const nats = await startNats({ folder });
+    const path = newFolder();
+    const lines = publish(nats, 'one');
+    assert.equal(collect(nats, '-o', `${path}/`).status, 0);
+    publish(nats, 'two');
+    const client = await NatsClient.connect(nats.port);
+    await client.request('$JS.API.STREAM.PURGE.twscope');
+    publish(nats, 'three');
+    const done = collect(nats, '-o', `${path}/`);
+    assert.equal(done.status, 3, done.log);
+    assert.match(done.stderr, new RegExp(`--until-end: ${lines.length} records are missing`));
+    assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines]));
+    assert.equal(collect(nats, '-o', `${path}/`).status, 0);
+    assert.equal(collect(nats, '--nats-consumer', 'other', '-o', `${newFolder()}/`).status, 0, 'a new one misses nothing');
+    client.close();
+    await nats.stop();
+});
+
+test('the rights that docs/fleet.md lists are all that a collector needs', async () => {
+    const page = readFileSync(fileURLToPath(new URL('../../docs/fleet.md', import.meta.url)), 'utf8');
+    const [, rights] = /A user that collects needs to publish to ([^]*?), and to subscribe to `_INBOX/.exec(page);
+    const subjects = [...rights.matchAll(/`([^`]+)`/g)].map(([, subject]) => `"${subject}"`);
+    const nats = await startNats({ folder, config: `authorization { users = [ { user: all, password: all },
+        { user: one, password: one, permissions: { publish: [${subjects.join()}], subscribe: ["_INBOX.>"] } } ] }` });
+    const as = (user) => ({ url: `nats://${user}:${user}@127.0.0.1:${nats.port}` });
+    const lines = publish(as('all'), 'one');
+    const path = newFolder();
+    const done = collect(as('one'), '-o', `${path}/`);
+    assert.equal(done.status, 0, done.log);
+    assert.equal(linesIn(path).length, lines.length);
+    await nats.stop();
+});
+
+test('records as large as the bus takes come, too', async () => {
+    const nats = await startNats({ folder, config: 'max_payload: 8MB\nmax_pending: 64MB' });
+    publish(nats, 'one');
+    const client = await NatsClient.connect(nats.port);
+    const line = (size) => `{"v":1,"t":"2026-11-22T18:00:00.000000Z","type":"map","session":1,"name":"${'x'.repeat(size)}"}`;
+    for (let index = 0; index < 40; index += 1) client.publish('twscope.big.map', line(index === 20 ? 6 << 20 : 300000));
+    await waitUntil('all to be in the stream', async () => (await client.messages('twscope'))
+        .filter(({ subject }) => subject === 'twscope.big.map').length === 40, WAIT_MS);
+    const path = newFolder();
+    const done = collect(nats, '-o', `${path}/`, '--filter', 'map');
+    assert.equal(done.status, 0, done.log);
+    assert.equal(linesIn(join(path, 'big')).length, 40);
+    client.close();
     await nats.stop();
 });
 
@@ -92,9 +162,9 @@ test('collectors share the work and are killed again and again: each record is w
     const nats = await startNats({ folder });
     const folders = [newFolder(), newFolder()];
     const start = (index) => new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${folders[index]}/`]);
+    const lines = publish(nats, 'first'); // they wait for the stream otherwise
     const collectors = [start(0), start(1)];
     for (const child of collectors) await child.waitFor(/collecting from the stream/, WAIT_MS);
-    const lines = [];
     const names = Array.from({ length: 12 }, (_, index) => `server-${index}`);
     for (let kill = 0; kill < KILLS; kill += 1) {
         const published = publish(nats, ...names);

@@ -6,6 +6,27 @@
 
 using namespace tw::bus;
 
+TEST_CASE("a slow line is asked for less, a fast one for more again, and a long message comes") {
+    FetchSize size;
+    CHECK(size.bytes() == FetchSize::kMost);
+    size.came(100, false); // there was no more
+    CHECK(size.bytes() == FetchSize::kMost);
+    size.came(FetchSize::kMost / 4, true);
+    CHECK(size.bytes() == FetchSize::kMost / 2);
+    for (int i = 0; i < 20; ++i) {
+        size.came(1, true);
+    }
+    CHECK(size.bytes() == FetchSize::kLeast);
+    size.too_small();
+    CHECK(size.bytes() == FetchSize::kMessage);
+    CHECK(size.messages(1000) == 1);
+    size.came(FetchSize::kMost, true);
+    CHECK(size.messages(1000) == 1000);
+    size.too_small();
+    size.came(FetchSize::kMost, false);
+    CHECK(size.bytes() == FetchSize::kMost);
+}
+
 TEST_CASE("the name of a batch leads to its log, whoever reads it") {
     const std::string name = batch_name("twscope", "tonight", "4711-42");
     const auto log = log_of(name);

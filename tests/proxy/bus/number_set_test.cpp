@@ -1,5 +1,6 @@
 #include "proxy/bus/number_set.h"
 
+#include <iterator>
 #include <random>
 #include <set>
 #include <string_view>
@@ -11,6 +12,8 @@ using namespace tw::bus;
 TEST_CASE("numbers that follow each other are one range, in whatever order they come") {
     NumberSet set;
     CHECK(set.empty());
+    CHECK(set.last() == 0);
+    CHECK(set.count(0, UINT64_MAX) == 0);
     for (const std::uint64_t number : {7U, 3U, 5U, 4U, 9U, 8U, 3U}) {
         set.insert(number);
     }
@@ -46,6 +49,15 @@ TEST_CASE("a set holds what was put in, and its text says it") {
         REQUIRE(set.contains(number) == truth.contains(number));
     }
     CHECK(NumberSet::read(set.text()) == set);
+    CHECK(set.last() == *truth.rbegin());
+    for (int i = 0; i < 200; ++i) {
+        const std::uint64_t first = chance() % 3000;
+        const std::uint64_t last = first + chance() % 100;
+        CAPTURE(first);
+        CAPTURE(last);
+        REQUIRE(set.count(first, last) == static_cast<std::uint64_t>(std::distance(
+                                              truth.lower_bound(first), truth.upper_bound(last))));
+    }
 }
 
 TEST_CASE("a text that is no set is none") {

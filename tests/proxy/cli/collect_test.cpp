@@ -2,10 +2,16 @@
 #include "proxy/cli/batch_output.h"
 #include "proxy/cli/line_checks.h"
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 using namespace tw;
 using namespace tw::cli;
@@ -34,6 +40,29 @@ TEST_CASE("each server has a file an hour, and nothing from the bus leads out of
     CHECK(collected_file_name({.server = "eu-1", .line = line("map", "", "../../etc/passwd/x")}) ==
           "eu-1/other.jsonl.zst");
     CHECK(collected_file_name({.server = "", .line = "no record"}) == "other/other.jsonl.zst");
+}
+
+TEST_CASE("what is not one line of a record is left out, and the others are written") {
+    const auto path = std::filesystem::temp_directory_path() /
+                      fmt::format("twscope-collect-{}.jsonl", ::getpid());
+    std::filesystem::remove(path);
+    {
+        LineChecks checks{{}};
+        BatchOutput output{path.string(), std::nullopt, checks};
+        std::vector<bus::Collected> records;
+        for (const std::string& text :
+             {line("map", ""), std::string{}, std::string{"hello"},
+              line("map", "") + '\n' + line("map", ""), line("map", "") + '\n',
+              line("map", "").substr(0, 30), line("session", "")}) {
+            records.push_back({.server = "one", .line = text});
+        }
+        CHECK(output.write("first", records) == 0);
+        output.keep();
+    }
+    std::ifstream file{path};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    CHECK(text == line("map", "") + '\n' + line("session", "") + '\n');
+    std::filesystem::remove(path);
 }
 
 TEST_CASE("a batch of which nobody knows whether it counts is not forgotten, also without files") {
