@@ -36,6 +36,7 @@ Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& ser
     if (!state_file_.valid() || !lock_file(state_file_.get())) {
         throw std::system_error{errno, std::generic_category(), folder.path().string()};
     }
+    is_ours_ = true;
     state_.server = server;
     state_.stream = stream;
     error_ = write_state();
@@ -66,7 +67,7 @@ std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
     spool->state_ = *known;
     spool->known_ = true;
     spool->find_segments();
-    spool->look_for_damage();
+    folder.look_for_damage(run, spool->state_.settled);
     return spool;
 }
 
@@ -109,25 +110,8 @@ void Spool::find_segments() {
     folder_->count(run_, bytes);
     last_ = state_.settled;
     if (!segments_.empty()) {
-        const std::uint64_t lines = SpoolFolder::whole_lines(path_of(segments_.back().first));
+        const std::uint64_t lines = SpoolFolder::contents(path_of(segments_.back().first)).lines;
         last_ = std::max(last_, segments_.back().first + lines - 1);
-    }
-}
-
-/// Whoever wrote them left no lines out: what is missing between two files was lost on the disk.
-void Spool::look_for_damage() {
-    std::uint64_t gone = 0;
-    for (std::size_t i = 0; i + 1 < segments_.size(); ++i) {
-        const std::uint64_t behind =
-            std::max(segments_[i].first + SpoolFolder::whole_lines(path_of(segments_[i].first)),
-                     state_.settled + 1);
-        gone += segments_[i + 1].first > behind ? segments_[i + 1].first - behind : 0;
-    }
-    if (gone != 0) {
-        folder_->count_damaged(gone);
-        spdlog::error("{} records that an earlier run left in the spool {} are lost: their files "
-                      "are damaged, or gone",
-                      gone, folder_->path().string());
     }
 }
 
@@ -158,6 +142,11 @@ bool Spool::begin_segment(std::size_t coming) {
     file_ = relay::UniqueFd{folder_->disk().open(path_of(last_ + 1), sink::Disk::How::empty)};
     if (!file_.valid()) {
         error_ = errno;
+        if (error_ == ENOENT && !std::exchange(is_taken_away_, true)) { // nor may we make it again
+            spdlog::error("the spool {} was taken away: nothing is published until twscope is "
+                          "started again",
+                          folder_->path().string());
+        }
         return false;
     }
     segments_.push_back({.first = last_ + 1});
@@ -265,7 +254,11 @@ bool Spool::seek(std::uint64_t from) {
         if (at != segments_.begin()) { // so that those before it count no further
             return false;
         }
-        segments_.pop_front(); // it had to make room
+        if (is_ours_) { // of other runs somebody else may have made room
+            const std::uint64_t begin = std::max(at->first, from);
+            folder_->count_gone(std::max(end_of(0) + 1, begin) - begin);
+        }
+        segments_.pop_front();
     }
 }
 

@@ -70,7 +70,6 @@ class Spool final : public Store {
 
     Spool(SpoolFolder& folder, std::string run, int state);
     void find_segments();
-    void look_for_damage();
     /// Gives up the oldest file but the one being written. Returns how many lines are lost with it;
     /// nothing: there is no such file.
     std::optional<std::uint64_t> drop_oldest();
@@ -88,6 +87,8 @@ class Spool final : public Store {
     relay::UniqueFd state_file_; ///< locked
     mutable std::mutex mutex_;
     SpoolState state_;
+    bool is_ours_ = false;
+    bool is_taken_away_ = false; ///< its folder, while it was needed
     bool known_ = false; ///< the state stands on the disk: without it nobody finds the lines
     std::deque<Segment> segments_;
     relay::UniqueFd file_; ///< of the last segment; of an adopted run: none

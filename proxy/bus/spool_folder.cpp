@@ -137,17 +137,57 @@ void SpoolFolder::count_again(const std::string& own_run) {
     }
 }
 
-std::uint64_t SpoolFolder::whole_lines(const std::string& path) {
+SpoolFolder::Contents SpoolFolder::contents(const std::string& path) {
     const relay::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     std::string block(kReadBytes, '\0');
-    std::uint64_t lines = 0;
+    Contents contents;
     ssize_t got = 1;
     while (file.valid() && got > 0) {
         got = ::read(file.get(), block.data(), block.size());
-        lines += sink::lines_in(
-            std::string_view{block.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
+        const std::string_view text{block.data(),
+                                    static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+        const auto newline = text.rfind('\n');
+        contents.lines += sink::lines_in(text);
+        contents.torn = newline == std::string_view::npos ? contents.torn + text.size()
+                                                          : text.size() - newline - 1;
     }
-    return lines;
+    return contents;
+}
+
+/// Whoever wrote them left no lines out: what is missing between two files was lost on the disk.
+void SpoolFolder::look_for_damage(const std::string& run, std::uint64_t settled) {
+    std::uint64_t gone = 0;
+    std::uint64_t behind = 0; // the file before; 0: none
+    std::uint64_t torn = 0;
+    for (const Found& found : files()) {
+        if (found.file.run != run) {
+            continue;
+        }
+        const std::uint64_t first = found.file.first;
+        gone += behind != 0 && first > behind ? first - behind : 0;
+        const Contents held = contents((path_ / spool_file_name(run, first)).string());
+        behind = std::max(first + held.lines, settled + 1);
+        torn = held.torn;
+    }
+    if (gone != 0) {
+        damaged_ += gone;
+        spdlog::error("{} records that an earlier run left in the spool {} are lost: their files "
+                      "are damaged, or gone",
+                      gone, path_.string());
+    }
+    if (torn != 0) {
+        spdlog::warn("the last {} bytes that an earlier run left in the spool {} are no whole "
+                     "record, and lost",
+                     torn, path_.string());
+    }
+}
+
+void SpoolFolder::count_gone(std::uint64_t lines) {
+    damaged_ += lines;
+    if (lines != 0) {
+        spdlog::error("{} records that waited in the spool {} are lost: somebody removed them",
+                      lines, path_.string());
+    }
 }
 
 bool SpoolFolder::drop_leftover(const std::string& own_run) {
@@ -160,7 +200,7 @@ bool SpoolFolder::drop_leftover(const std::string& own_run) {
 bool SpoolFolder::drop(const Found& found) {
     const auto& [run, first] = found.file;
     const std::string path = (path_ / spool_file_name(run, first)).string();
-    const std::uint64_t end = first + whole_lines(path);
+    const std::uint64_t end = first + contents(path).lines;
     const std::uint64_t begin = std::max(first, first_unsettled(path_ / spool_state_name(run)));
     const std::lock_guard lock{mutex_};
     if (!disk_->remove(path)) {
@@ -242,7 +282,7 @@ std::uint64_t SpoolFolder::lines_of(const Found& last) const {
     auto& [bytes, lines] = lines_[path];
     if (bytes != last.bytes) {
         bytes = last.bytes;
-        lines = whole_lines(path);
+        lines = contents(path).lines;
     }
     return lines;
 }

@@ -46,10 +46,14 @@ class SpoolFolder {
     /// Lines that had to make room.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
-    /// Lines of earlier runs that stand nowhere any more.
+    /// Lines that nobody gave up, and that stand nowhere any more.
     [[nodiscard]] std::uint64_t damaged() const { return damaged_; }
 
-    void count_damaged(std::uint64_t lines) { damaged_ += lines; }
+    /// Counts what is missing of a run that is over, and says so in the log.
+    void look_for_damage(const std::string& run, std::uint64_t settled);
+
+    /// So many lines waited in files that somebody removed.
+    void count_gone(std::uint64_t lines);
 
     /// Lines that runs which are over left for this stream, as of a second ago at most.
     [[nodiscard]] std::uint64_t waiting(const std::string& own_run,
@@ -67,8 +71,13 @@ class SpoolFolder {
     /// Those that have a state.
     [[nodiscard]] std::vector<std::string> runs() const;
 
-    /// How many whole lines a file has.
-    [[nodiscard]] static std::uint64_t whole_lines(const std::string& path);
+    struct Contents {
+        std::uint64_t lines = 0; ///< whole ones
+        std::uint64_t torn = 0;  ///< bytes behind them
+    };
+
+    /// Of a file of lines.
+    [[nodiscard]] static Contents contents(const std::string& path);
 
     /// The files of lines, the oldest first.
     [[nodiscard]] std::vector<Found> files() const;

@@ -217,6 +217,43 @@ TEST_CASE("lines that are damaged or gone in the middle of what a run left are c
     CHECK(read_all(*left, 4).first == 20);
 }
 
+TEST_CASE("bytes behind the last whole line are told apart") {
+    const Folder place;
+    const std::string path = (place.path / "file").string();
+
+    struct Row {
+        std::string_view text;
+        std::uint64_t lines;
+        std::uint64_t torn;
+    };
+
+    std::filesystem::create_directory(place.path);
+    const std::string longer = std::string(300'000, 'x') + '\n' + std::string(300'000, 'y');
+    const Row rows[] = {
+        {"", 0, 0}, {"one\n", 1, 0}, {"one\ntwo\nth", 2, 2}, {"half", 0, 4}, {longer, 1, 300'000}};
+    for (const Row& row : rows) {
+        CAPTURE(row.lines);
+        std::ofstream{path} << row.text;
+        const auto contents = SpoolFolder::contents(path);
+        CHECK(contents.lines == row.lines);
+        CHECK(contents.torn == row.torn);
+    }
+}
+
+TEST_CASE("a folder that is taken away takes nothing more, and what waited in it is counted") {
+    const Folder place;
+    SpoolFolder folder{place.path, kLimit};
+    Spool spool{folder, make_run_id(), "one", kStream};
+    append(spool, 1, 10);
+    std::filesystem::remove_all(place.path);
+    append(spool, 11, 12); // nobody sees that yet
+    CHECK(read_all(spool, 3).count == 0);
+    CHECK(folder.damaged() == 10);
+    CHECK_FALSE(spool.append(line(13)));
+    CHECK(spool.error() == ENOENT);
+    CHECK(spool.last() == 12);
+}
+
 TEST_CASE("a run whose process lives is left alone") {
     const Folder place;
     SpoolFolder folder{place.path, kLimit};
