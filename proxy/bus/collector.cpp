@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 namespace tw::bus {
@@ -164,11 +165,14 @@ Tried<StreamFacts> Collector::find_stream(const Link& link) {
     if (!found) {
         return tl::unexpected{found.error()};
     }
-    lacks_stream_ = !*found;
+    if (!std::exchange(lacks_stream_, !*found) && lacks_stream_) {
+        const auto names = link.stream_names();
+        others_ = names.empty() ? "" : fmt::format(" (there is {})", fmt::join(names, ", "));
+    }
     if (lacks_stream_) {
         return tl::unexpected{fmt::format(
-            "there is no stream {}: nobody has published to it yet, or it has another name",
-            options_.stream)};
+            "there is no stream {}: nobody has published to it yet, or it has another name{}",
+            options_.stream, others_)};
     }
     return **found;
 }
@@ -359,7 +363,10 @@ Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
     }
     // Before its first one nothing can come any more.
     const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
-    if (auto counted = count_missed(log, std::max(info->AckFloor.Stream, gone)); !counted) {
+    const std::uint64_t floor = std::max(info->AckFloor.Stream, gone);
+    if (stream->mixed) { // what was never meant for us has places there, too
+        looked_until_ = std::max(looked_until_, floor);
+    } else if (auto counted = count_missed(log, floor); !counted) {
         return tl::unexpected{counted.error()};
     }
     log.forget_before(info->AckFloor.Stream);

@@ -95,6 +95,7 @@ class Collector {
     BatchSink* sink_;
     FetchSize size_;
     std::string complaint_; ///< the last one
+    std::string others_;    ///< streams that are there instead, in words
     bool ever_connected_ = false;
     bool lacks_stream_ = false;
     bool reached_end_ = false;

@@ -57,7 +57,7 @@ void Committed::take(std::string_view text) {
 }
 
 Tried<CommitLog> CommitLog::open(const Link& link, Options options) {
-    std::string stream = options.stream + "-collected";
+    std::string stream = options.stream + kLogSuffix;
     std::string subject = fmt::format("{}.{}", stream, options.consumer);
     CommitLog log{link, std::move(stream), std::move(subject),
                   Committed{options.created, std::move(options.sought)}};

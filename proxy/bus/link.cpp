@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <vector>
+#include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -148,6 +149,10 @@ Tried<std::optional<StreamFacts>> Link::find_stream(const std::string& stream) c
         return tl::unexpected{fmt::format("the stream {}: {}", stream, describe(status))};
     }
     const jsStreamConfig& config = *info->Config;
+    bool mixed = config.SubjectsLen == 0; // of other streams
+    for (int i = 0; i < config.SubjectsLen; ++i) {
+        mixed = mixed || !std::string_view{config.Subjects[i]}.starts_with(stream + ".");
+    }
     return StreamFacts{
         .first = info->State.FirstSeq,
         .last = info->State.LastSeq,
@@ -155,7 +160,22 @@ Tried<std::optional<StreamFacts>> Link::find_stream(const std::string& stream) c
         .limits = {.age = std::chrono::duration_cast<std::chrono::seconds>(
                        std::chrono::nanoseconds{config.MaxAge}),
                    .bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(config.MaxBytes, 0)),
-                   .replicas = static_cast<int>(config.Replicas)}};
+                   .replicas = static_cast<int>(config.Replicas)},
+        .mixed = mixed};
+}
+
+std::vector<std::string> Link::stream_names() const {
+    jsStreamNamesList* found = nullptr;
+    jsErrCode code{};
+    std::ignore = js_StreamNames(&found, stream_api_.get(), nullptr, &code);
+    const StreamNames list{found};
+    std::vector<std::string> names;
+    for (int i = 0; list && i < list->Count; ++i) {
+        if (!std::string_view{list->List[i]}.ends_with(kLogSuffix)) {
+            names.emplace_back(list->List[i]);
+        }
+    }
+    return names;
 }
 
 Tried<StreamFacts> Link::need_stream(const std::string& stream, const StreamLimits& limits) const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -22,6 +23,7 @@ struct StreamFacts {
     std::uint64_t last = 0;   ///< the place of its last message
     std::int64_t created = 0; ///< when it was made, by its server's clock: one made anew is another
     StreamLimits limits{};
+    bool mixed = false; ///< takes subjects besides NAME.>, too
 };
 
 /// One connection to a bus. It does not mend itself: who has it knows at any time what was under way
@@ -46,6 +48,9 @@ class Link {
 
     /// Nothing: there is none of this name.
     [[nodiscard]] Tried<std::optional<StreamFacts>> find_stream(const std::string& stream) const;
+
+    /// Of all streams but the logs of collectors; empty: there are none, or we may not ask.
+    [[nodiscard]] std::vector<std::string> stream_names() const;
 
     /// Makes the stream with these limits when it is not there.
     [[nodiscard]] Tried<StreamFacts> need_stream(const std::string& stream,

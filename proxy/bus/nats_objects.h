@@ -22,6 +22,7 @@ using NatsMessage = std::unique_ptr<natsMsg, GiveBack<natsMsg_Destroy>>;
 using NatsInbox = std::unique_ptr<natsInbox, GiveBack<natsInbox_Destroy>>;
 using JetStream = std::unique_ptr<jsCtx, GiveBack<jsCtx_Destroy>>;
 using JetStreamInfo = std::unique_ptr<jsStreamInfo, GiveBack<jsStreamInfo_Destroy>>;
+using StreamNames = std::unique_ptr<jsStreamNamesList, GiveBack<jsStreamNamesList_Destroy>>;
 using ConsumerInfo = std::unique_ptr<jsConsumerInfo, GiveBack<jsConsumerInfo_Destroy>>;
 using MessagePlace = std::unique_ptr<jsMsgMetaData, GiveBack<jsMsgMetaData_Destroy>>;
 

@@ -33,6 +33,9 @@ struct StreamLimits {
 /// The default name of the stream, and what subjects begin with.
 inline constexpr const char* kStream = "twscope";
 
+/// The stream in which collectors of NAME keep their log is NAME-collected.
+inline constexpr const char* kLogSuffix = "-collected";
+
 /// Where records are published.
 struct PublishOptions {
     Access access{};

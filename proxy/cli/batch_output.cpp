@@ -1,7 +1,6 @@
 #include "proxy/cli/batch_output.h"
 
 #include "proxy/bus/subjects.h"
-#include "proxy/cli/output_file.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/sink/zstd_frames.h"
 

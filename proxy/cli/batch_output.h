@@ -3,6 +3,7 @@
 #include "proxy/bus/collected_files.h"
 #include "proxy/bus/collector.h"
 #include "proxy/cli/line_checks.h"
+#include "proxy/cli/output_file.h"
 #include "proxy/filter/filter.h"
 #include "proxy/sink/file_output.h"
 
@@ -31,6 +32,9 @@ class BatchOutput final : public bus::BatchSink {
 
     /// What reads standard output is gone.
     [[nodiscard]] bool failed() const { return stream_ && stream_->failed(); }
+
+    /// Says on standard error what who reads did not get. Returns whether all is there.
+    [[nodiscard]] bool finish() { return !stream_ || finish_records("--output", *stream_); }
 
   private:
     [[nodiscard]] std::string name_of(const bus::Collected& record) const;

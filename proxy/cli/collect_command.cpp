@@ -160,6 +160,7 @@ int run_collect(const CollectFlags& flags) {
                 : "the bus could not be reached");
         return kExitNotYet;
     }
+    const bool written = output.finish();
     const bool missed = flags.until_end && !collector.reached_end();
     if (missed) {
         fmt::print(stderr, "twscope: --until-end: it ended before all records were handled\n");
@@ -169,7 +170,7 @@ int run_collect(const CollectFlags& flags) {
     }
     const int code = conclude(checks.outcome(fail_on, running.seconds()), summary);
     const bool short_of = missed || (flags.until_end && collector.missed() != 0);
-    return code == 0 && (output.failed() || short_of) ? kExitFailed : code;
+    return code == 0 && (!written || short_of) ? kExitFailed : code;
 }
 
 } // namespace

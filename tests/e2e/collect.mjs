@@ -78,6 +78,11 @@ test('a stream that is not there is not made: --until-end says so, without it it
     const missing = collect(nats, '--expect', 'snapshot');
     assert.equal(missing.status, 4, missing.log);
     assert.match(missing.stderr, /the bus has no stream twscope/);
+    publish(nats, 'one');
+    assert.match(collect(nats, '--nats-stream', 'twscop', '--expect', 'snapshot').stderr, /no stream twscop: .*\(there is twscope\)/);
+    const client = await NatsClient.connect(nats.port);
+    await client.request('$JS.API.STREAM.DELETE.twscope');
+    client.close();
     const path = newFolder();
     const child = new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${path}/`]);
     await child.waitFor(/there is no stream twscope/, WAIT_MS);
@@ -107,6 +112,25 @@ test('what the stream dropped before anybody collected it is said, once, and the
     await nats.stop();
 });
 
+test('what somebody else keeps in the stream is not missing, and what is no record is left out', async () => {
+    const nats = await startNats({ folder });
+    const client = await NatsClient.connect(nats.port);
+    await client.request('$JS.API.STREAM.CREATE.twscope', { name: 'twscope', subjects: ['twscope.>', 'weather.>'] });
+    const lines = publish(nats, 'one');
+    const path = newFolder();
+    assert.equal(collect(nats, '-o', `${path}/`).status, 0);
+    client.publish('weather.rain', 'much');
+    client.publish('twscope.two.words', 'none');
+    await waitUntil('both to be there', async () => (await client.messages('twscope')).length === lines.length + 2, WAIT_MS);
+    const more = publish(nats, 'one');
+    const done = collect(nats, '-o', `${path}/`);
+    assert.equal(done.status, 0, done.log);
+    assert.match(done.stderr, /1 messages that are no records/);
+    assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...more]));
+    client.close();
+    await nats.stop();
+});
+
 test('the rights that docs/fleet.md lists are all that a collector needs', async () => {
     const page = readFileSync(fileURLToPath(new URL('../../docs/fleet.md', import.meta.url)), 'utf8');
     const [, rights] = /A user that collects needs to publish to ([^]*?), and to subscribe to `_INBOX/.exec(page);
@@ -126,15 +150,34 @@ test('records as large as the bus takes come, too', async () => {
     const nats = await startNats({ folder, config: 'max_payload: 8MB\nmax_pending: 64MB' });
     publish(nats, 'one');
     const client = await NatsClient.connect(nats.port);
-    const line = (size) => `{"v":1,"t":"2026-11-22T18:00:00.000000Z","type":"map","session":1,"name":"${'x'.repeat(size)}"}`;
-    for (let index = 0; index < 40; index += 1) client.publish('twscope.big.map', line(index === 20 ? 6 << 20 : 300000));
+    const record = (size) => `{"v":1,"t":"2026-11-22T18:00:00.000000Z","type":"map","session":1,"name":"${'x'.repeat(size)}"}`;
+    for (let index = 0; index < 40; index += 1) client.publish('twscope.big.map', record(index === 20 ? 6 << 20 : 300000));
     await waitUntil('all to be in the stream', async () => (await client.messages('twscope'))
         .filter(({ subject }) => subject === 'twscope.big.map').length === 40, WAIT_MS);
     const path = newFolder();
     const done = collect(nats, '-o', `${path}/`, '--filter', 'map');
     assert.equal(done.status, 0, done.log);
     assert.equal(linesIn(join(path, 'big')).length, 40);
+    // All of them at once would stand before every answer of the bus for longer than it is waited for.
+    const line = await NatsLine.open(nats.port);
+    line.bytesPerSecond = 2 << 20;
+    const slow = new Child('a slow one', TWSCOPE, ['collect', '--nats', line.url, '--until-end', '--duration', '40', '--nats-consumer', 'slow',
+        '--expect', 'map']);
+    assert.equal(await slow.ended, 0, slow.log);
+    assert.doesNotMatch(slow.log, /cannot be collected/);
+    line.close();
     client.close();
+    await nats.stop();
+});
+
+test('who reads standard output may leave: it ends, and says what is missing', async () => {
+    const nats = await startNats({ folder });
+    publish(nats, ...Array.from({ length: 5 }, (_, index) => `server-${index}`)); // more than a pipe holds
+    const piped = spawnSync('bash', ['-c', `"${TWSCOPE}" collect --nats ${nats.url} -o - | head -n 1; exit $PIPESTATUS`],
+        { encoding: 'utf8', timeout: WAIT_MS });
+    assert.equal(piped.status, 3, piped.stderr);
+    assert.equal(piped.stdout.split('\n').length, 2);
+    assert.match(piped.stderr, /--output -: Broken pipe; \d+ records are missing/);
     await nats.stop();
 });
 

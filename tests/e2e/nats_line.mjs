@@ -29,6 +29,10 @@ export class NatsLine {
             }
             this.said += data.toString('latin1');
             client.write(data);
+            if (this.bytesPerSecond) {
+                server.pause();
+                setTimeout(() => server.resume(), 1000 * data.length / this.bytesPerSecond);
+            }
         });
     }
 
