@@ -160,6 +160,11 @@ Tried<void> Sending::take_answers(std::chrono::milliseconds patience) {
         if (status == NATS_TIMEOUT && link_->complaint().empty()) {
             break;
         }
+        if (status == NATS_NO_RESPONDERS) { // the library makes a status of this answer
+            return tl::unexpected{fmt::format(
+                "no stream takes {}.{}.*: give {} these subjects, or publish to another stream",
+                *stream_, subject_of_all(backlog_->server()), *stream_)};
+        }
         if (status != NATS_OK) {
             return tl::unexpected{link_->describe(status)};
         }
@@ -178,11 +183,6 @@ Tried<void> Sending::take_answers(std::chrono::milliseconds patience) {
 Tried<void> Sending::take_answer(natsMsg* answer) {
     answered_ = Clock::now();
     const std::uint64_t line = line_of_subject(natsMsg_GetSubject(answer));
-    if (natsMsg_IsNoResponders(answer)) {
-        return tl::unexpected{fmt::format(
-            "no stream takes {}.{}.*: give {} these subjects, or publish to another stream",
-            *stream_, subject_of_all(backlog_->server()), *stream_)};
-    }
     const PublishAnswer said = read_publish_answer(
         {natsMsg_GetData(answer), static_cast<std::size_t>(natsMsg_GetDataLength(answer))});
     if (said.too_long) {

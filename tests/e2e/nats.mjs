@@ -321,6 +321,22 @@ test('without JetStream, without rights, with a wrong password: it says so', asy
     }
 });
 
+test('what stands in the way is said once, not at each connection or record', async () => {
+    const nats = await startNats({ folder, config: 'max_payload: 400' });
+    const client = await NatsClient.connect(nats.port);
+    await client.request('$JS.API.STREAM.CREATE.twscope', { name: 'twscope', subjects: ['other.>'] });
+    const refused = new Child('decode', TWSCOPE, ['decode', CAPTURE, '--nats', nats.url]);
+    await refused.waitFor(/no stream takes twscope\./, WAIT_MS);
+    await new Promise((resolve) => { setTimeout(resolve, 3500); }); // it tries again at least four times
+    await refused.stop('SIGKILL');
+    assert.equal(refused.errors.split('cannot be published').length, 2, refused.errors);
+    const lost = Number(/\((\d+) so far\)[^(]*$/.exec(refused.errors)[1]);
+    assert.ok(lost > 100, refused.errors);
+    assert.ok(refused.errors.split('longer than the bus takes').length <= 2 + Math.log2(lost), refused.errors);
+    client.close();
+    await nats.stop();
+});
+
 test('a wrong flag is refused with one line', () => {
     const rows = [
         [['--nats', 'localhost:4222'], /nats:\/\/HOST:PORT/],
