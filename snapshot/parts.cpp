@@ -53,6 +53,18 @@ void PartAssembler::Slot::insert(const Part& part) {
     }
 }
 
+Part PartAssembler::Slot::part(std::size_t index) const {
+    const bool is_last = index + 1 == static_cast<std::size_t>(num_parts);
+    return {.tick = tick,
+            .delta_tick = delta_tick,
+            .num_parts = num_parts,
+            .part = static_cast<std::int32_t>(index),
+            .crc = crc,
+            .data =
+                std::span{body}.subspan(index * kMaxPartSize, is_last ? last_size : kMaxPartSize),
+            .marked = marked[index]};
+}
+
 bool PartAssembler::is_too_old(Tick tick) const {
     return newest_ && std::int64_t{*newest_} - tick > kMaxPartAge;
 }

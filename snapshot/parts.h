@@ -82,6 +82,19 @@ class PartAssembler {
     /// What the bodies take.
     [[nodiscard]] std::size_t memory_bytes() const;
 
+    /// `use(part)` for every part of ticks that are not complete: given to another one in this order
+    /// they make it wait for the same.
+    template <typename Use>
+    void for_each_open(Use&& use) const {
+        for (const Slot& slot : slots_) {
+            for (std::size_t i = 0; slot.state == Slot::State::open && i < kMaxParts; ++i) {
+                if (slot.have[i]) {
+                    use(slot.part(i));
+                }
+            }
+        }
+    }
+
   private:
     /// The parts of one tick. A complete one stays until its place is needed, to know duplicates.
     struct Slot {
@@ -100,6 +113,8 @@ class PartAssembler {
         [[nodiscard]] bool holds(const Part& part) const;
         void restart(const Part& part);
         void insert(const Part& part);
+        /// Precondition: it is there.
+        [[nodiscard]] Part part(std::size_t index) const;
     };
 
     [[nodiscard]] bool is_too_old(Tick tick) const;

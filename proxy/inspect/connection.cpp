@@ -57,6 +57,12 @@ void Connection::begin_seven(bool from_start) {
     }
 }
 
+ConnectionChange Connection::take_up(TokenForm form, std::optional<wire::Token> token) {
+    form_ = form;
+    token_ = token;
+    return establish(false);
+}
+
 void Connection::forget() {
     const Handshake handshake = handshake_;
     const auto granted = granted_;

@@ -70,6 +70,9 @@ class Connection {
     /// As records name it; empty while nothing is known.
     [[nodiscard]] std::string_view protocol_name() const;
 
+    /// A connection of 0.6 is running, as somebody knows who saw it before.
+    [[nodiscard]] ConnectionChange take_up(TokenForm form, std::optional<wire::Token> token);
+
     /// A connection of 0.7 took the place of whatever was there.
     void begin_seven(bool from_start);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/connection.h"
+#include "proxy/inspect/legacy.h"
 #include "proxy/inspect/receiver_rules.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/server_program.h"
@@ -136,8 +137,22 @@ class ConnectionGate {
     /// of DDNet, which translates for it.
     [[nodiscard]] std::string_view protocol_name() const;
 
-    /// A connection of 0.7 was running already, as the observer before this one knew.
-    [[nodiscard]] ConnectionChange take_up_seven() { return begin_seven(SevenChange::midway); }
+    /// What another observer has to know to take the connection up.
+    void leave(Legacy& legacy) const {
+        legacy.form = connection_.form();
+        legacy.token = connection_.token();
+        legacy.translated = is_translated();
+    }
+
+    /// A connection was running already, as the observer before this one knew.
+    /// Precondition: its form is known.
+    [[nodiscard]] ConnectionChange take_up(const Legacy& legacy) {
+        if (legacy.form != TokenForm::seven) {
+            return connection_.take_up(legacy.form, legacy.token);
+        }
+        seven_.take_up(legacy.translated);
+        return begin_seven(SevenChange::midway);
+    }
 
     /// Whether the connection is of 0.7 and its server one of DDNet.
     [[nodiscard]] bool is_translated() const;

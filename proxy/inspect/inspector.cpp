@@ -1,5 +1,7 @@
 #include "proxy/inspect/inspector.h"
 
+#include "proxy/inspect/legacy_code.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -78,7 +80,9 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
     }
     Watched& watched = found->second;
     watched.heard = time;
+    at_hand_ = watched.session.get();
     watched.session->on_datagram(time, direction, bytes, workspace_);
+    at_hand_ = nullptr;
     if (options_.memory == nullptr || --watched.until_charge != 0) {
         return;
     }
@@ -91,6 +95,17 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
 std::optional<Legacy> Inspector::leave(std::uint64_t key) const {
     const auto found = sessions_.find(key);
     return found == sessions_.end() ? std::nullopt : std::optional{found->second.session->leave()};
+}
+
+std::vector<std::byte> Inspector::state_at_hand() const {
+    const Legacy legacy = at_hand_ == nullptr ? Legacy{} : at_hand_->leave();
+    return legacy.form == TokenForm::unknown ? std::vector<std::byte>{} : encode_legacy(legacy);
+}
+
+void Inspector::inherit(std::uint64_t key, Legacy legacy) {
+    if (const auto found = sessions_.find(key); found != sessions_.end()) {
+        found->second.session->inherit(std::move(legacy));
+    }
 }
 
 void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,

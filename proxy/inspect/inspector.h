@@ -41,6 +41,12 @@ class Inspector {
                  std::optional<Legacy> legacy = std::nullopt, std::string_view server_name = {});
     /// What another observer needs to go on with it; nothing for one that is not known.
     [[nodiscard]] std::optional<Legacy> leave(std::uint64_t key) const;
+    /// The same of the session whose datagram begins, for who watches it, as encode_legacy writes it;
+    /// empty where no connection runs.
+    [[nodiscard]] std::vector<std::byte> state_at_hand() const;
+    /// Somebody else saw more of the session before its next datagram: what is not known here is
+    /// taken from that. Sound.
+    void inherit(std::uint64_t key, Legacy legacy);
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes);
     /// Copies were lost: of one session, or with key 0 of any. `reason` is what the finding says.
@@ -96,6 +102,7 @@ class Inspector {
     std::unordered_map<std::uint64_t, Watched> sessions_;
     record::SessionStats closed_;
     std::uint32_t seen_ = 0;
+    const Session* at_hand_ = nullptr; ///< whose datagram is looked at
 };
 
 } // namespace tw::inspect

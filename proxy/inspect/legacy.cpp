@@ -24,6 +24,17 @@ bool Legacy::is_sound() const {
                snapshots.end();
 }
 
+std::vector<Legacy::Part> open_parts(const snapshot::PartAssembler& parts) {
+    std::vector<Legacy::Part> open;
+    parts.for_each_open([&](const snapshot::Part& part) {
+        Legacy::Part& kept = open.emplace_back();
+        kept.head = part;
+        kept.head.data = {};
+        kept.data.assign(part.data.begin(), part.data.end());
+    });
+    return open;
+}
+
 std::vector<Legacy::Snapshot> snapshots_from(const snapshot::History& history,
                                              snapshot::Tick oldest) {
     std::vector<Legacy::Snapshot> snapshots;

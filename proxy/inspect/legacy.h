@@ -1,9 +1,11 @@
 #pragma once
 
+#include "proxy/inspect/connection.h"
 #include "proxy/inspect/map_source.h"
 #include "proxy/record/roster.h"
 #include "snapshot/history.h"
 #include "snapshot/item.h"
+#include "snapshot/parts.h"
 #include "snapshot/snapshot.h"
 
 #include <cstdint>
@@ -31,13 +33,33 @@ struct Legacy {
         }
     };
 
+    /// One of a snapshot that is not complete.
+    struct Part {
+        snapshot::Part head; ///< without its data
+        std::vector<std::byte> data;
+
+        [[nodiscard]] snapshot::Part view() const {
+            snapshot::Part part = head;
+            part.data = data;
+            return part;
+        }
+    };
+
     std::optional<MapAnnouncement> map; ///< the connection's; nothing: it is not known
-    std::vector<Snapshot> snapshots;    ///< ticks ascending
+    std::vector<Snapshot> snapshots{};  ///< ticks ascending
     snapshot::Dialect dialect = snapshot::Dialect::six;
     record::Roster roster{}; ///< who plays; only of 0.7, where messages told it
+    std::vector<Part> parts{};
+    std::optional<std::int32_t> client_version{}; ///< as DDNet counts them
+    TokenForm form = TokenForm::unknown;          ///< of the connection; unknown: packets tell it
+    std::optional<wire::Token> token{};           ///< of 0.6
+    bool translated = false;                      ///< of 0.7, by a server of DDNet
 
     [[nodiscard]] bool is_sound() const;
 };
+
+/// Those of snapshots that are not complete.
+[[nodiscard]] std::vector<Legacy::Part> open_parts(const snapshot::PartAssembler& parts);
 
 /// Those of a history from that tick on.
 [[nodiscard]] std::vector<Legacy::Snapshot> snapshots_from(const snapshot::History& history,

@@ -289,8 +289,27 @@ void Session::act_on_client(const wire::MessageHead& head) {
 }
 
 void Session::take_up_legacy() {
-    if (legacy_ && legacy_->dialect == wire::Dialect::seven && !gate_.connection().established()) {
-        begin_connection(gate_.take_up_seven());
+    if (!legacy_) {
+        return;
+    }
+    if (running_) {
+        go_on_with(*std::exchange(legacy_, std::nullopt));
+    } else if (legacy_->form != TokenForm::unknown && !gate_.connection().established()) {
+        begin_connection(gate_.take_up(*legacy_));
+    }
+}
+
+/// What is known already stays.
+void Session::go_on_with(const Legacy& legacy) {
+    if (legacy.dialect != snapshots_.dialect() || !snapshots_.is_empty()) {
+        return;
+    }
+    if (legacy.map && !maps_.announced()) {
+        snapshots_.set_world(maps_.inherit(*legacy.map, reporter_));
+    }
+    snapshots_.inherit(legacy);
+    if (legacy.client_version) {
+        gate_.on_client_version(*legacy.client_version);
     }
 }
 
@@ -324,18 +343,7 @@ void Session::begin_connection(ConnectionChange change) {
                  seven ? "the names of who plays already are not known: 0.7 tells them once" : ""});
         return;
     }
-    if (legacy->map) {
-        snapshots_.set_world(maps_.inherit(*legacy->map, reporter_));
-    }
-    snapshots_.inherit(legacy->snapshots);
-    snapshots_.roster() = legacy->roster;
-}
-
-Legacy Session::leave() const {
-    return {.map = maps_.announced(),
-            .snapshots = snapshots_.leave(),
-            .dialect = snapshots_.dialect(),
-            .roster = snapshots_.roster()};
+    go_on_with(*legacy);
 }
 
 void Session::end_connection(std::string_view reason) {
@@ -362,12 +370,6 @@ void Session::close(record::Timestamp time, std::string_view reason) {
         reporter_.finding({.id = FindingId::session_closed_silently});
     }
     end_connection(reason);
-}
-
-record::SessionStats Session::totals() const {
-    record::SessionStats totals = ended_;
-    totals.merge(reporter_.stats);
-    return totals;
 }
 
 void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason) {

@@ -62,9 +62,18 @@ class Session {
     void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
 
     /// What another observer needs to go on.
-    [[nodiscard]] Legacy leave() const;
+    [[nodiscard]] Legacy leave() const {
+        if (!running_) {
+            return legacy_.value_or(Legacy{});
+        }
+        Legacy legacy{.map = maps_.announced()};
+        snapshots_.leave(legacy);
+        gate_.leave(legacy);
+        return legacy;
+    }
 
-    /// Another observer looked at this session until its next datagram. Sound; before any datagram.
+    /// Another observer looked at this session until its next datagram: what is not known here is
+    /// taken from it. Sound.
     void inherit(Legacy legacy) { legacy_ = std::move(legacy); }
 
     /// An input of the client's was rewritten to ask for a full snapshot.
@@ -83,7 +92,11 @@ class Session {
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
 
     /// Totals of all its connections.
-    [[nodiscard]] record::SessionStats totals() const;
+    [[nodiscard]] record::SessionStats totals() const {
+        record::SessionStats totals = ended_;
+        totals.merge(reporter_.stats);
+        return totals;
+    }
 
     [[nodiscard]] const record::SessionStats& current() const { return reporter_.stats; }
 
@@ -107,8 +120,8 @@ class Session {
     void act_on_server(const wire::MessageHead& head);
     void act_on_client(const wire::MessageHead& head);
     void begin_connection(ConnectionChange change);
-    /// 0.6 is told by its next packet, 0.7 by some of them, which would be missing then.
     void take_up_legacy();
+    void go_on_with(const Legacy& legacy);
     void end_connection(std::string_view reason);
     void emit_session(record::SessionEvent event, std::string_view reason = {});
 
@@ -122,7 +135,7 @@ class Session {
     InputTracker inputs_;
     ServerSilence silence_;
     SnapshotTracker snapshots_;
-    std::optional<Legacy> legacy_; ///< of an observer before this one, until the first packet
+    std::optional<Legacy> legacy_; ///< of another observer, until it is taken up
     record::SessionStats ended_;   ///< totals of the connections before this one
     bool running_ = false;         ///< a connection was established and not closed
     bool closed_ = false;          ///< its close was reported

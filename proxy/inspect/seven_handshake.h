@@ -42,6 +42,9 @@ class SevenHandshake {
     /// The server that accepted is one of DDNet: it puts its token behind the ACCEPT.
     [[nodiscard]] bool accepted_by_ddnet() const { return ddnet_; }
 
+    /// Another observer knew whether the server is one of DDNet.
+    void take_up(bool ddnet) { ddnet_ = ddnet; }
+
     /// A connection of 0.6 began.
     void reset() { *this = {}; }
 

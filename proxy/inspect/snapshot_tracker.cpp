@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace tw::inspect {
 
@@ -361,9 +362,24 @@ void SnapshotTracker::shed(Reporter& reporter) {
     parts_ = {};
 }
 
-void SnapshotTracker::inherit(std::span<const Legacy::Snapshot> snapshots) {
-    for (const Legacy::Snapshot& each : snapshots) {
+void SnapshotTracker::leave(Legacy& legacy) const {
+    legacy.dialect = types_.dialect();
+    legacy.snapshots = snapshots_from(history_, acked_ ? *acked_ - kTrimSlack : 0);
+    legacy.roster = roster_;
+    legacy.client_version = client_.version();
+    legacy.parts = open_parts(parts_);
+}
+
+void SnapshotTracker::inherit(const Legacy& legacy) {
+    for (const Legacy::Snapshot& each : legacy.snapshots) {
         history_.store(each.tick, each.view());
+    }
+    for (const Legacy::Part& part : legacy.parts) {
+        std::ignore = parts_.add(part.view());
+    }
+    roster_ = legacy.roster;
+    if (legacy.client_version) {
+        client_.on_version(*legacy.client_version);
     }
     if (const auto newest = history_.newest()) {
         previous_ = *newest;

@@ -106,13 +106,14 @@ class SnapshotTracker {
     /// Gives back all of it.
     void shed(Reporter& reporter);
 
-    /// What the next deltas may build on.
-    [[nodiscard]] std::vector<Legacy::Snapshot> leave() const {
-        return snapshots_from(history_, acked_ ? *acked_ - kTrimSlack : 0);
-    }
+    /// Adds what the next deltas may build on, and their parts that came.
+    void leave(Legacy& legacy) const;
 
-    /// Precondition: they are sound, and nothing came so far.
-    void inherit(std::span<const Legacy::Snapshot> snapshots);
+    /// Nothing was rebuilt.
+    [[nodiscard]] bool is_empty() const { return history_.size() == 0; }
+
+    /// Goes on with that. Precondition: it is sound, and is_empty().
+    void inherit(const Legacy& legacy);
 
   private:
     /// The map before: its newest tick, and when it went.

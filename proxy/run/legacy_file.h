@@ -21,10 +21,10 @@ inline constexpr std::size_t kMaxLegacyBytes = std::size_t{256} << 20U;
 [[nodiscard]] relay::UniqueFd create_legacy_file();
 
 /// Returns how many were written: all, unless they are too many or the file takes no more.
-[[nodiscard]] std::size_t write_legacies(int file, Legacies legacies);
+[[nodiscard]] std::size_t write_legacies(int file, const Legacies& legacies);
 
 /// The same, and logs what is left out; nothing where there is no file.
-void hand_over(const relay::UniqueFd& file, Legacies legacies);
+void hand_over(const relay::UniqueFd& file, const Legacies& legacies);
 
 /// What was written there; nothing of one that is not sound, or of another version.
 [[nodiscard]] Legacies read_legacies(int file);

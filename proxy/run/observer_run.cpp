@@ -358,7 +358,7 @@ ObserverResult ObserverRun::finish() {
         worlds_->finish();
         result.seen.merge(worlds_->take_result());
     }
-    hand_over(legacy_file_, std::move(result.seen.legacies));
+    hand_over(legacy_file_, result.seen.legacies);
     show(true);
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
         spdlog::warn("{} bytes of the console's lines were dropped: nobody read them in time",

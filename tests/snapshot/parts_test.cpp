@@ -184,3 +184,24 @@ TEST_CASE("extreme ticks overflow nothing") {
     CHECK(script.add(kLow, 2, 1) == PartStatus::too_old);
     CHECK(script.add(kHigh, 2, 1) == PartStatus::complete);
 }
+
+TEST_CASE("parts of what is not complete make another one wait for the same") {
+    Script script;
+    CHECK(script.add(8, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add(8, 2, 1, 3) == PartStatus::complete);
+    CHECK(script.add(10, 3, 2, 5, 77) == PartStatus::incomplete);
+    CHECK(script.add(10, 3, 0, kMaxPartSize, 77) == PartStatus::incomplete);
+    CHECK(script.add(12, 2, 1, 0) == PartStatus::incomplete);
+    Script other;
+    std::size_t count = 0;
+    script.parts.for_each_open([&](const Part& part) {
+        CHECK(part.tick != 8);
+        CHECK(other.parts.add(part) == PartStatus::incomplete);
+        ++count;
+    });
+    CHECK(count == 3);
+    CHECK(other.add(10, 3, 1, kMaxPartSize, 77) == PartStatus::complete);
+    CHECK(other.parts.assembled().body.size() == 2 * kMaxPartSize + 5);
+    CHECK(other.add(12, 2, 0) == PartStatus::complete);
+    CHECK(other.parts.assembled().body.size() == kMaxPartSize);
+}

@@ -1,11 +1,13 @@
-#include "proxy/inspect/legacy.h"
+#include "proxy/inspect/legacy_code.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/record_log.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -20,10 +22,12 @@ struct Relief {
     record::SessionStats before;
     record::SessionStats after;
     std::vector<std::string> findings; ///< of the second
+    std::size_t open_parts = 0;        ///< that the first had of incomplete snapshots
+    std::size_t most_bytes = 0;        ///< of a session's legacy
 };
 
-Relief relieve(const std::string& capture, bool with_legacy) {
-    const auto traffic = test::read_traffic(capture);
+Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_legacy,
+               std::size_t later = 0) {
     test::NoMaps maps;
     std::atomic<std::uint32_t> numbers{0};
     test::RecordLog first_log;
@@ -32,16 +36,24 @@ Relief relieve(const std::string& capture, bool with_legacy) {
     inspect::Inspector second{{}, maps, second_log, numbers};
     std::set<std::uint64_t> open;
     std::size_t at = 0;
-    for (; at < traffic.size() / 2; ++at) {
+    for (; at < traffic.size() / 2 + later; ++at) {
         const auto& each = traffic[at];
         if (open.insert(each.session).second) {
             first.on_open(each.session, each.time, "client", "server");
         }
         first.on_datagram(each.session, each.time, each.direction, each.bytes);
     }
+    Relief relief;
     for (const std::uint64_t session : open) {
+        const auto legacy = first.leave(session);
+        REQUIRE(legacy);
+        const auto bytes = inspect::encode_legacy(*legacy);
+        relief.most_bytes = std::max(relief.most_bytes, bytes.size());
+        relief.open_parts += legacy->parts.size();
+        auto read = inspect::decode_legacy(bytes);
+        REQUIRE(read);
         second.on_open(session, traffic[at].time, "client", "server",
-                       with_legacy ? first.leave(session) : std::nullopt);
+                       with_legacy ? std::move(read) : std::nullopt);
     }
     CHECK_FALSE(first.leave(0));
     first.finish(traffic[at].time, "handed over");
@@ -53,7 +65,10 @@ Relief relieve(const std::string& capture, bool with_legacy) {
         second.on_datagram(each.session, each.time, each.direction, each.bytes);
     }
     second.finish(traffic.back().time, "end of capture");
-    return {first.totals(), second.totals(), second_log.findings()};
+    relief.before = first.totals();
+    relief.after = second.totals();
+    relief.findings = second_log.findings();
+    return relief;
 }
 
 Legacy::Snapshot two_items() {
@@ -67,8 +82,9 @@ TEST_CASE("an observer goes on where the one before it stopped") {
     for (const char* capture : {"bench-4.pcap.gz", "bench-64.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
                                 "teeworlds-0.7.5.pcap.gz"}) {
         CAPTURE(capture);
-        const Relief blind = relieve(capture, false);
-        const Relief seamless = relieve(capture, true);
+        const auto traffic = test::read_traffic(capture);
+        const Relief blind = relieve(traffic, false);
+        const Relief seamless = relieve(traffic, true);
         CHECK(seamless.before.verified == blind.before.verified);
         CHECK(blind.after.unknown_base > 0);
         CHECK(seamless.after.unknown_base == 0);
@@ -76,6 +92,33 @@ TEST_CASE("an observer goes on where the one before it stopped") {
         CHECK(seamless.after.verified == seamless.after.snapshots);
         CHECK(std::ranges::find(seamless.findings, "finding session.joined_midway") ==
               seamless.findings.end());
+    }
+}
+
+TEST_CASE("a snapshot of which some parts came is whole when the others come") {
+    const auto traffic = test::read_traffic("bench-64.pcap.gz");
+    const std::size_t half = traffic.size() / 2;
+    test::RecordLog log;
+    test::TrafficInspector first{{.messages = false}, log};
+    std::vector<std::size_t> cuts;
+    std::size_t next = half;
+    for (std::size_t at = 0; at < half + 4000 && cuts.size() < 3; ++at) {
+        first.on_datagram(traffic[at]);
+        const auto legacy = at < next ? std::nullopt : first.inspector().leave(traffic[at].session);
+        if (legacy && !legacy->parts.empty()) {
+            cuts.push_back(at + 1 - half);
+            next = at + 100;
+        }
+    }
+    first.finish();
+    REQUIRE(cuts.size() == 3);
+    for (const std::size_t later : cuts) {
+        CAPTURE(later);
+        const Relief seamless = relieve(traffic, true, later);
+        CHECK(seamless.open_parts > 0);
+        CHECK(seamless.after.verified == seamless.after.snapshots);
+        CHECK(seamless.after.incomplete == 0);
+        CHECK(seamless.most_bytes < 200'000);
     }
 }
 

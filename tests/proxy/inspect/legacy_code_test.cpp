@@ -1,0 +1,209 @@
+#include "proxy/inspect/legacy_code.h"
+#include "snapshot/varint.h"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using inspect::decode_legacy;
+using inspect::encode_legacy;
+using inspect::Legacy;
+using inspect::TokenForm;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
+
+Legacy known() {
+    Legacy legacy{.map = inspect::MapAnnouncement{.name = "dm1", .crc = 0xf2159e21, .size = 5805}};
+    legacy.map->sha256.emplace().fill(3);
+    // Keys, ends, ints: an item changes, one is as it was, one goes, one comes.
+    legacy.snapshots = {
+        {.tick = 5, .num_items = 2, .block = {0x10001, 0x10002, 1, 3, 10, 20, 30}},
+        {.tick = 7, .num_items = 2, .block = {0x10001, 0x10002, 1, 3, 11, 20, 30}},
+        {.tick = 8, .num_items = 0, .block = {}},
+        {.tick = 9, .num_items = 2, .block = {0x10002, 0x7fffffff, 2, 3, kLeast, 30, kMost}}};
+    legacy.form = TokenForm::ddnet;
+    legacy.token = {1, 2, 3, 4};
+    legacy.client_version = 18'090;
+    legacy.parts = {{.head = {.tick = 11,
+                              .delta_tick = 9,
+                              .num_parts = 3,
+                              .part = 1,
+                              .crc = -7,
+                              .data = {},
+                              .marked = true},
+                     .data = Bytes(snapshot::kMaxPartSize, std::byte{9})}};
+    return legacy;
+}
+
+Legacy seven() {
+    Legacy legacy;
+    legacy.dialect = snapshot::Dialect::seven;
+    legacy.form = TokenForm::seven;
+    legacy.translated = true;
+    legacy.map = inspect::MapAnnouncement{.name = "ctf1", .any_version = true};
+    legacy.roster.join({.client_id = 1, .own = true, .team = -1, .name = "anna"});
+    legacy.roster.join({.client_id = 63, .team = 1, .name = "bob"});
+    return legacy;
+}
+
+void check_same(const Legacy& one, const Legacy& two) {
+    CHECK((one.map == two.map));
+    CHECK((one.roster == two.roster));
+    CHECK(one.dialect == two.dialect);
+    CHECK(one.form == two.form);
+    CHECK(one.token == two.token);
+    CHECK(one.translated == two.translated);
+    CHECK(one.client_version == two.client_version);
+    REQUIRE(one.snapshots.size() == two.snapshots.size());
+    for (std::size_t i = 0; i < one.snapshots.size(); ++i) {
+        CHECK(one.snapshots[i].tick == two.snapshots[i].tick);
+        CHECK(one.snapshots[i].num_items == two.snapshots[i].num_items);
+        CHECK(one.snapshots[i].block == two.snapshots[i].block);
+    }
+    REQUIRE(one.parts.size() == two.parts.size());
+    for (std::size_t i = 0; i < one.parts.size(); ++i) {
+        const snapshot::Part& left = one.parts[i].head;
+        const snapshot::Part& right = two.parts[i].head;
+        CHECK(left.tick == right.tick);
+        CHECK(left.delta_tick == right.delta_tick);
+        CHECK(left.num_parts == right.num_parts);
+        CHECK(left.part == right.part);
+        CHECK(left.crc == right.crc);
+        CHECK(left.marked == right.marked);
+        CHECK((one.parts[i].data == two.parts[i].data));
+        CHECK(one.parts[i].view().data.size() == one.parts[i].data.size());
+    }
+}
+
+Bytes varints(const std::vector<std::int32_t>& values) {
+    Bytes bytes;
+    for (const std::int32_t value : values) {
+        snapshot::encode_varint(value, bytes);
+    }
+    return bytes;
+}
+
+/// The version, 0.6, no connection, no map, nobody, no parts; then these.
+Bytes with_snapshots(std::vector<std::int32_t> snapshots) {
+    std::vector<std::int32_t> all{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    all.insert(all.end(), snapshots.begin(), snapshots.end());
+    return varints(all);
+}
+
+} // namespace
+
+TEST_CASE("a legacy is read as it was written") {
+    for (const Legacy& legacy : {Legacy{}, known(), seven()}) {
+        const auto read = decode_legacy(encode_legacy(legacy));
+        REQUIRE(read);
+        check_same(*read, legacy);
+    }
+}
+
+TEST_CASE("a legacy that is cut anywhere, or has more behind it, is none") {
+    Bytes bytes = encode_legacy(known());
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+        CAPTURE(size);
+        CHECK_FALSE(decode_legacy(std::span{bytes}.first(size)));
+    }
+    bytes.push_back(std::byte{0});
+    CHECK_FALSE(decode_legacy(bytes));
+}
+
+TEST_CASE("a legacy with any byte changed gives only what is sound") {
+    const Bytes bytes = encode_legacy(known());
+    for (std::size_t at = 0; at < bytes.size(); ++at) {
+        for (const unsigned changed : {0xFFU, 0x80U, 0x01U}) {
+            CAPTURE(at);
+            Bytes wrong = bytes;
+            wrong[at] ^= static_cast<std::byte>(changed);
+            const auto read = decode_legacy(wrong);
+            CHECK((!read || read->is_sound()));
+        }
+    }
+}
+
+TEST_CASE("what no legacy says is none") {
+    struct Row {
+        const char* name;
+        std::vector<std::int32_t> snapshots;
+        bool good;
+    };
+
+    const Row rows[] = {
+        {"none", {0}, true},
+        {"an empty one", {6, 0, 0}, true},
+        {"an item", {6, 1, 0x10001, 2, 7, 0}, true},
+        {"an item as it was", {6, 1, 0x10001, 2, 7, 2, 1, 0x10001, 0, 0}, true},
+        {"an item as it never was", {6, 1, 0x10001, 0, 0}, false},
+        {"a tick twice", {6, 0, 0, 0, 0}, false},
+        {"a tick before all ticks", {6, 0, 6, 0, 0}, false},
+        {"a step forward", {6, 0, -1, 0, 0}, false},
+        {"a key twice", {6, 2, 0x10001, 1, 0, 1, 0}, false},
+        {"keys in the wrong order", {6, 2, 0x10002, 1, -1, 1, 0}, false},
+        {"fewer items than none", {6, -1, 0}, false},
+        {"more items than any has", {6, 1025, 0}, false},
+        {"more items than there are", {6, 2, 0x10001, 1, 0}, false},
+        {"more ints than there are", {6, 1, 0x10001, 9, 7, 0}, false},
+        {"an item smaller than nothing", {6, 1, 0x10001, -1, 0}, false},
+        {"larger than any number of bytes", {6, 1, 0x10001, kMost, 0}, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(decode_legacy(with_snapshots(row.snapshots)).has_value() == row.good);
+    }
+    CHECK_FALSE(decode_legacy(varints({2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // another version
+    CHECK_FALSE(
+        decode_legacy(varints({1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // 0.6 with 0.7's token
+    CHECK_FALSE(decode_legacy(varints({1, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // an unknown form
+    CHECK_FALSE(decode_legacy({}));
+}
+
+TEST_CASE(
+    "few bytes do not make many: what each snapshot takes, and how many there are, is bounded") {
+    std::vector<std::int32_t> ints{6, 1, 0x10001, 16'001};
+    ints.resize(ints.size() + 16'000, 5);
+    std::vector<std::int32_t> many{1'000'000, 1, 0x10001, 2, 7};
+    for (int i = 0; i < 400; ++i) {
+        many.insert(many.end(), {1, 1, 0x10001, 0});
+    }
+    ints.push_back(0);
+    many.push_back(0);
+    CHECK(decode_legacy(with_snapshots(ints)));
+    CHECK_FALSE(decode_legacy(with_snapshots(many)));
+    ints[3] = 16'601;
+    ints.insert(ints.end() - 1, 600, 5);
+    CHECK_FALSE(decode_legacy(with_snapshots(ints)));
+}
+
+TEST_CASE("of more than fits, the oldest snapshots are left out") {
+    Legacy legacy;
+    std::uint32_t chance = 1;
+    for (snapshot::Tick tick = 0; tick < 250; ++tick) {
+        Legacy::Snapshot& each = legacy.snapshots.emplace_back();
+        each.tick = tick;
+        each.num_items = 1;
+        each.block = {0x10001, 16'000};
+        for (int i = 0; i < 16'000; ++i) {
+            chance = chance * 1'664'525 + 1'013'904'223;
+            each.block.push_back(static_cast<std::int32_t>(chance));
+        }
+    }
+    const Bytes bytes = encode_legacy(legacy);
+    CHECK(bytes.size() <= inspect::kMaxEncodedLegacy);
+    const auto read = decode_legacy(bytes);
+    REQUIRE(read);
+    CHECK(read->snapshots.size() > 40);
+    CHECK(read->snapshots.size() < 250);
+    CHECK(read->snapshots.back().block == legacy.snapshots.back().block);
+    CHECK(read->snapshots.back().tick == 249);
+}
