@@ -1,5 +1,6 @@
 #include "proxy/capture/capture_file.h"
 
+#include "proxy/capture/state_blocks.h"
 #include "proxy/sink/byte_source.h"
 
 #include <array>
@@ -9,47 +10,59 @@
 #include <span>
 #include <string_view>
 #include <system_error>
-#include <tuple>
+#include <utility>
 
 #include <pcap/pcap.h>
 
 namespace tw::capture {
 
-namespace {
+constexpr std::string_view kStandardInput = "-";
 
-/// A compressed file as a stream of what is in it.
-struct Unpacked {
-    std::FILE* file = nullptr;                ///< null: it is none, or cannot be opened
-    const sink::ByteSource* source = nullptr; ///< goes with the stream
+/// What libpcap reads, unpacked where it is compressed.
+struct CaptureStream {
+    explicit CaptureStream(const std::string& path) {
+        if (path != kStandardInput) {
+            file.emplace(path);
+        }
+    }
+
+    /// Nothing: standard input, which somebody may have begun to read.
+    std::optional<sink::ByteSource> file;
+    StateBlocks states;
 };
 
-Unpacked open_unpacked(const std::string& path) {
-    if (!path.ends_with(".zst") && !path.ends_with(".gz")) {
-        return {};
+namespace {
+
+ssize_t read_stream(void* cookie, char* room, std::size_t size) {
+    auto& stream = *static_cast<CaptureStream*>(cookie);
+    const std::size_t read =
+        stream.file ? stream.file->read({room, size}) : std::fread(room, 1, size, stdin);
+    if (read == 0 && stream.file && stream.file->end() != sink::FileEnd::whole) {
+        errno = stream.file->compressed() ? EIO : errno;
+        return -1;
     }
+    if (read == 0 && !stream.file && std::ferror(stdin) != 0) {
+        return -1;
+    }
+    stream.states.on_bytes(std::as_bytes(std::span{room, read}));
+    return static_cast<ssize_t>(read);
+}
+
+/// Null: it cannot be opened. The stream goes with the file.
+std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
     try {
-        auto source = std::make_unique<sink::ByteSource>(path);
+        auto stream = std::make_unique<CaptureStream>(path);
         constexpr cookie_io_functions_t kReadOnly{
-            .read = [](void* cookie, char* room, std::size_t size) -> ssize_t {
-                auto& bytes = *static_cast<sink::ByteSource*>(cookie);
-                const std::size_t read = bytes.read({room, size});
-                const bool broken = read == 0 && bytes.end() != sink::FileEnd::whole;
-                errno = broken ? EIO : errno;
-                return broken ? -1 : static_cast<ssize_t>(read);
-            },
-            .write = nullptr,
-            .seek = nullptr,
-            .close =
-                [](void* cookie) {
-                    delete static_cast<sink::ByteSource*>(
-                        cookie); // NOLINT(*-owning-memory): its own
-                    return 0;
-                }};
-        std::FILE* const file = ::fopencookie(source.get(), "r", kReadOnly);
-        if (file == nullptr) {
-            return {};
+            .read = read_stream, .write = nullptr, .seek = nullptr, .close = [](void* cookie) {
+                delete static_cast<CaptureStream*>(cookie); // NOLINT(*-owning-memory): its own
+                return 0;
+            }};
+        std::FILE* const file = ::fopencookie(stream.get(), "r", kReadOnly);
+        if (file != nullptr && path == kStandardInput) {
+            // Asks for as much as is wanted: more would be waited for.
+            std::setvbuf(file, nullptr, _IONBF, 0);
         }
-        return {.file = file, .source = source.release()}; // closed with the stream
+        return {file, file == nullptr ? nullptr : stream.release()};
     } catch (const std::system_error&) {
         return {}; // opened by its name it says why
     }
@@ -63,12 +76,12 @@ void CaptureFile::Close::operator()(pcap* handle) const {
 
 CaptureFile::CaptureFile(const std::string& path) {
     std::array<char, PCAP_ERRBUF_SIZE> error{};
-    if (const Unpacked unpacked = open_unpacked(path); unpacked.file != nullptr) {
-        handle_.reset(pcap_fopen_offline_with_tstamp_precision(
-            unpacked.file, PCAP_TSTAMP_PRECISION_NANO, error.data()));
-        unpacked_ = unpacked.source;
+    if (const auto [file, stream] = open_stream(path); file != nullptr) {
+        handle_.reset(pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO,
+                                                               error.data()));
+        stream_ = stream;
         if (!handle_) {
-            std::fclose(unpacked.file);
+            std::fclose(file);
         }
     } else {
         handle_.reset(pcap_open_offline_with_tstamp_precision(
@@ -103,6 +116,8 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
             return false;
         }
         // With nanosecond precision the field named tv_usec counts nanoseconds.
+        datagram.state = stream_ == nullptr ? nullptr : stream_->states.before(packets_);
+        ++packets_;
         datagram.time = FrameReader::time_of(header->ts.tv_sec, header->ts.tv_usec);
         if (reader_->read(std::as_bytes(std::span{data, header->caplen}), datagram)) {
             return true;
@@ -111,7 +126,8 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
 }
 
 void CaptureFile::note_failure() {
-    const sink::FileEnd end = unpacked_ == nullptr ? sink::FileEnd::whole : unpacked_->end();
+    const sink::FileEnd end =
+        stream_ == nullptr || !stream_->file ? sink::FileEnd::whole : stream_->file->end();
     // libpcap has no code for it.
     const std::string_view why = pcap_geterr(handle_.get());
     if (end == sink::FileEnd::damaged) {

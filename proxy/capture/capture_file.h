@@ -9,11 +9,9 @@
 
 struct pcap;
 
-namespace tw::sink {
-class ByteSource;
-} // namespace tw::sink
-
 namespace tw::capture {
+
+struct CaptureStream;
 
 /// A pcap or pcapng file ("-": standard input) of a link that FrameReader knows.
 class CaptureFile {
@@ -26,7 +24,7 @@ class CaptureFile {
     CaptureFile(CaptureFile&&) = delete;
     CaptureFile& operator=(CaptureFile&&) = delete;
 
-    /// The next UDP datagram; its payload is valid until the next call. False at the end.
+    /// The next UDP datagram; its payload and state are valid until the next call. False at the end.
     [[nodiscard]] bool next(CapturedDatagram& datagram);
 
     /// At the end: why nothing more can be read; empty: there is nothing more, or it was cut short.
@@ -47,7 +45,8 @@ class CaptureFile {
     void note_failure();
 
     std::unique_ptr<pcap, Close> handle_;
-    const sink::ByteSource* unpacked_ = nullptr; ///< of a compressed file; lives as long as handle_
+    CaptureStream* stream_ = nullptr; ///< that it reads, lives as long as handle_; null: by itself
+    std::uint64_t packets_ = 0;       ///< that it handed on
     std::optional<FrameReader> reader_;
     bool ended_early_ = false;
     std::string unreadable_;

@@ -1,5 +1,6 @@
 #include "proxy/capture/capture_sessions.h"
 
+#include "proxy/inspect/legacy_code.h"
 #include "proxy/record/pseudonym.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/packet.h"
@@ -111,6 +112,19 @@ bool is_connless(std::span<const std::byte> payload) {
     return !payload.empty() && (payload.front() & kConnlessBit) != std::byte{0};
 }
 
+/// Whether it goes to the server, by what the capture says of its session.
+std::optional<bool> said_to_server(const CapturedDatagram& datagram) {
+    const CapturedState* const state = datagram.state;
+    if (state != nullptr && state->client == datagram.source &&
+        state->server == datagram.destination) {
+        return true;
+    }
+    return state != nullptr && state->client == datagram.destination &&
+                   state->server == datagram.source
+               ? std::optional{false}
+               : std::nullopt;
+}
+
 } // namespace
 
 void ServerGuess::only(std::uint16_t port, std::optional<boost::asio::ip::address> address) {
@@ -191,6 +205,12 @@ void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, Ended why) 
                                                    : "sides turned");
 }
 
+void InspectedSessions::on_state(std::uint64_t key, std::span<const std::byte> state) {
+    if (auto legacy = inspect::decode_legacy(state)) {
+        inspector_->inherit(key, *std::move(legacy));
+    }
+}
+
 std::size_t CaptureSessions::PairHash::operator()(const Pair& pair) const {
     const std::hash<boost::asio::ip::address> address;
     std::size_t hash = address(pair.first.address);
@@ -232,6 +252,9 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
             found->first.first == datagram.source ? wire::Direction::c2s : wire::Direction::s2c;
     }
     note(found, direction, !is_connless(datagram.payload));
+    if (said_to_server(datagram) == (direction == wire::Direction::c2s)) {
+        receiver_->on_state(found->second.key, datagram.state->bytes);
+    }
     receiver_->on_datagram(found->second.key, now_, direction, datagram.payload);
 }
 
@@ -256,10 +279,13 @@ CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram
         ++refused_;
         return open_.end();
     }
-    const bool to_server = side == ServerGuess::Side::destination;
+    const std::optional<bool> said = said_to_server(datagram);
+    const bool to_server = said.value_or(side == ServerGuess::Side::destination);
     const auto& client = to_server ? datagram.source : datagram.destination;
     const auto& server = to_server ? datagram.destination : datagram.source;
-    const auto made = open_.emplace(Pair{client, server}, Open{.key = next_key_++}).first;
+    const auto made =
+        open_.emplace(Pair{client, server}, Open{.key = next_key_++, .sure = said.has_value()})
+            .first;
     Line& line = lines_[static_cast<std::size_t>(Standing::asked)];
     made->second.place = line.insert(line.end(), &made->first);
     receiver_->on_open(made->second.key, now_, client, server);

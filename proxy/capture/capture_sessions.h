@@ -73,6 +73,10 @@ class SessionReceiver {
                          const CaptureEndpoint& server) = 0;
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes) = 0;
+
+    /// What is known of a session that somebody saw before, as inspect::encode_legacy writes it.
+    virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
+
     virtual void on_end(std::uint64_t key, std::int64_t time, Ended why) = 0;
 };
 
@@ -87,6 +91,7 @@ class InspectedSessions final : public SessionReceiver {
                  const CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes) override;
+    void on_state(std::uint64_t key, std::span<const std::byte> state) override;
     void on_end(std::uint64_t key, std::int64_t time, Ended why) override;
 
   private:

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include <boost/asio/ip/address.hpp>
 
@@ -26,12 +27,20 @@ struct CaptureEndpoint {
 /// "127.0.0.1:8303", "[::1]:8303"
 [[nodiscard]] std::string to_string(const CaptureEndpoint& endpoint);
 
+/// What a capture says of a session besides its traffic (sink/session_state.h).
+struct CapturedState {
+    CaptureEndpoint client;
+    CaptureEndpoint server;
+    std::vector<std::byte> bytes;
+};
+
 /// One UDP datagram of a capture.
 struct CapturedDatagram {
     std::int64_t time = 0; ///< nanoseconds since 1970-01-01 UTC
     CaptureEndpoint source;
     CaptureEndpoint destination;
     std::span<const std::byte> payload;
+    const CapturedState* state = nullptr; ///< of its session before it; null: nothing is said
 };
 
 /// What was captured besides whole UDP datagrams.

@@ -226,6 +226,7 @@ void Decoding::open_files(std::optional<filter::Filter> capture_filter) {
             sinks_.add(
                 filtered_capture_.emplace(*std::move(capture_filter), wanted_.emplace(*capture_)));
         }
+        capture_->repeat_states([this] { return inspector_->state_at_hand(); });
         observers_.add(capture_observer_.emplace(*capture_));
     }
 }

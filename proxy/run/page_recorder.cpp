@@ -51,6 +51,7 @@ void PageRecorder::obey(const PageRecordings::Orders& orders, record::Timestamp 
     if (is_on) {
         capture_ = orders.capture;
         gathering_.forget(); // what was said of sessions that came before
+        gathering_.blocks().introduce_again();
     }
 }
 

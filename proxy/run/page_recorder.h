@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace tw::run {
 
@@ -21,6 +22,11 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     explicit PageRecorder(PageRecordings& recordings);
 
     void on_record(const record::Record& record) override;
+
+    /// Where states come from, for captures that begin in mid-game.
+    void repeat_states(sink::StateSource states) {
+        gathering_.blocks().repeat_states(std::move(states));
+    }
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
         if (capture_) {

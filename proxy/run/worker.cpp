@@ -100,7 +100,9 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
     if (options.demos && options.views != ViewChoice::world) {
         sinks_.add(demos_.emplace(*options.demos, *options.files));
     }
+    const auto state_at_hand = [this] { return inspector_.state_at_hand(); };
     if (capture_) {
+        capture_->repeat_states(state_at_hand);
         sinks_.add(*capture_);
         if (options.capture_filter) {
             sinks_.add(
@@ -108,9 +110,11 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
         }
     }
     if (flight_) {
+        flight_->repeat_states(state_at_hand);
         sinks_.add(*flight_);
     }
     if (page_recorder_) {
+        page_recorder_->repeat_states(state_at_hand);
         sinks_.add(*page_recorder_);
     }
 }

@@ -50,6 +50,7 @@ void CaptureBlocks::take(const record::SessionRecord& record) {
     const std::uint32_t session = record.head.session;
     switch (record.event) {
     case record::SessionEvent::open:
+        ends_ = nullptr;
         sessions_[session] = {
             .client = parse_endpoint(record.client).value_or(stand_in(session)),
             .server = parse_endpoint(record.server).value_or(stand_in(0)),
@@ -133,17 +134,48 @@ std::vector<std::string> CaptureBlocks::take_comments(Ends* ends) {
     return texts;
 }
 
+void CaptureBlocks::repeat_states(StateSource states, record::Timestamp every) {
+    states_ = std::move(states);
+    states_every_ = every;
+}
+
+bool CaptureBlocks::wants_state(const Ends& ends) const {
+    return ends.stated != introduction_ ||
+           (states_every_ != 0 && head_.time - ends.stated_at >= states_every_);
+}
+
+void CaptureBlocks::on_datagram(const record::RecordHead& head,
+                                std::span<const std::byte> datagram) {
+    head_ = head;
+    datagram_ = datagram;
+    state_.clear();
+    const auto found = sessions_.find(head.session);
+    ends_ = found == sessions_.end() ? nullptr : &found->second;
+    if (ends_ != nullptr && states_ && wants_state(*ends_)) {
+        ends_->stated = introduction_;
+        ends_->stated_at = head.time;
+        state_ = states_();
+    }
+}
+
+void CaptureBlocks::put_state(Bytes& out) const {
+    SessionState state{.client = ends_->client, .server = ends_->server, .bytes = state_};
+    make_same_family(state.client, state.server);
+    put_session_state(state, out);
+}
+
 bool CaptureBlocks::end_datagram(Bytes& out) {
-    const auto found = sessions_.find(head_.session);
     if (datagram_.size() > kMaxFramePayload) {
         return false;
     }
     const bool to_server = head_.direction == wire::Direction::c2s;
-    const bool known = found != sessions_.end();
-    const FrameEndpoint client = known ? found->second.client : stand_in(head_.session);
-    const FrameEndpoint server = known ? found->second.server : stand_in(0);
+    if (!state_.empty()) {
+        put_state(out);
+    }
+    const FrameEndpoint client = ends_ != nullptr ? ends_->client : stand_in(head_.session);
+    const FrameEndpoint server = ends_ != nullptr ? ends_->server : stand_in(0);
     make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
-    const auto comments = take_comments(known ? &found->second : nullptr);
+    const auto comments = take_comments(ends_);
     using Direction = PcapngPacket::Direction;
     encoder_.packet({.interface = to_server ? kClients : kServer,
                      .time = static_cast<std::uint64_t>(head_.time),

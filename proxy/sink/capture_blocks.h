@@ -2,6 +2,7 @@
 
 #include "proxy/record/records.h"
 #include "proxy/sink/pcapng.h"
+#include "proxy/sink/session_state.h"
 #include "proxy/sink/udp_frame.h"
 
 #include <cstddef>
@@ -29,10 +30,11 @@ class CaptureBlocks {
 
     void on_record(const record::Record& record);
 
-    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) {
-        head_ = head;
-        datagram_ = datagram;
-    }
+    /// Where the state of the session comes from whose datagram is handed over; it stands before the
+    /// first one of each session, and again after `every` nanoseconds; 0: never.
+    void repeat_states(StateSource states, record::Timestamp every = 0);
+
+    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram);
 
     /// Stands with the datagram at hand, or the next one.
     void say(std::string text) { say(0, std::move(text), false); }
@@ -43,7 +45,7 @@ class CaptureBlocks {
     /// session stands with that session's next one.
     void skip_datagram();
 
-    /// Each session is described once more, with its next datagram: a new file begins.
+    /// Each session is described once more, with its next datagram and its state: a new file begins.
     void introduce_again() { ++introduction_; }
 
     /// Appends the datagram's block. False: it is too long for one.
@@ -73,6 +75,8 @@ class CaptureBlocks {
         std::uint32_t opened = 0;                  ///< in which introduction
         std::optional<std::uint32_t> introduced{}; ///< in which one last
         std::vector<std::string> aside{};          ///< stands with its next datagram
+        std::optional<std::uint32_t> stated{};     ///< in which one its state was written last
+        record::Timestamp stated_at = 0;
     };
 
     struct Comment {
@@ -87,13 +91,19 @@ class CaptureBlocks {
     void say(std::uint32_t session, std::string text, bool of_session);
     /// What stands with a datagram of this session; null: of an unknown one.
     [[nodiscard]] std::vector<std::string> take_comments(Ends* ends);
+    [[nodiscard]] bool wants_state(const Ends& ends) const;
+    void put_state(Bytes& out) const;
 
     PcapngEncoder encoder_;
+    StateSource states_;
+    record::Timestamp states_every_ = 0;
     std::map<std::uint32_t, Ends> sessions_;
     std::set<std::uint32_t> closed_;      ///< of these
     std::uint32_t introduction_ = 0;      ///< which one is due
     record::RecordHead head_;             ///< of the datagram at hand
     std::span<const std::byte> datagram_; ///< valid until its end
+    Ends* ends_ = nullptr;                ///< its session's; null: nothing is known
+    Bytes state_;                         ///< stands before it; empty: none does
     std::vector<Comment> comments_;       ///< of the datagram at hand, or the next one
     std::uint64_t unsaid_ = 0;            ///< comments beyond kMaxComments
     Bytes frame_;                         ///< kept for its memory

@@ -8,11 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace tw::sink {
 
 /// Writes the datagrams of sessions as a capture. Where the output has segments, each describes the
-/// sessions that were open before.
+/// sessions that were open before, with their states.
 class CaptureSink final : public record::RecordSink, public DatagramSink {
   public:
     /// Which datagrams are written: all, or those somebody wants.
@@ -20,6 +21,14 @@ class CaptureSink final : public record::RecordSink, public DatagramSink {
 
     /// `output` begins its files as capture_units() do; it has to outlive this, and may serve several.
     explicit CaptureSink(Output& output, Choice choice = Choice::all);
+
+    /// Where states come from, so that each segment can be read alone. Of chosen datagrams nobody can
+    /// read on: there are none before these.
+    void repeat_states(StateSource states) {
+        if (choice_ == Choice::all) {
+            gathering_.blocks().repeat_states(std::move(states));
+        }
+    }
 
     /// The datagram at hand is wanted.
     void want() { wanted_ = true; }

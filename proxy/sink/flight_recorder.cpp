@@ -21,6 +21,8 @@ constexpr std::size_t kQueued = std::size_t{8} << 20U;
 constexpr std::chrono::milliseconds kPatience{500};
 /// A cause that waits is written before the last one of so many parts of what is kept is dropped.
 constexpr std::int64_t kParts = 8;
+/// Of what is kept, less than such a part lies before the first state.
+constexpr std::int64_t kStates = 6;
 /// Files that may be due at the end: the one at hand, what was asked for, and a finding's.
 constexpr int kLastFiles = 3;
 
@@ -40,6 +42,10 @@ std::string file_name(const std::string& finding, std::uint32_t session, record:
 
 FlightRecorder::FlightRecorder(FlightOptions options, std::size_t bytes, FileQueue& files)
     : options_{std::move(options)}, files_{&files}, ring_{bytes} {}
+
+void FlightRecorder::repeat_states(StateSource states) {
+    blocks_.repeat_states(std::move(states), std::max(options_.time / kStates, kSecond));
+}
 
 void FlightRecorder::on_record(const record::Record& record) {
     blocks_.on_record(record);

@@ -54,6 +54,10 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
 
     void on_record(const record::Record& record) override;
 
+    /// Where states come from: each session's comes again every so often, so that what is kept can be
+    /// read wherever it begins.
+    void repeat_states(StateSource states);
+
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
         blocks_.on_datagram(head, datagram);
     }

@@ -138,6 +138,13 @@ void PcapngEncoder::statistics(std::uint32_t interface, std::uint64_t time,
     end(at, out);
 }
 
+void PcapngEncoder::block(std::uint32_t type, std::span<const std::byte> body, Bytes& out) const {
+    const std::size_t at = begin(type, out);
+    out.insert(out.end(), body.begin(), body.end());
+    pad(out, body.size());
+    end(at, out);
+}
+
 std::optional<PcapngBlock> PcapngBlock::read(std::string_view head) {
     constexpr std::uint32_t kSmallest = 12;
     PcapngBlock block;

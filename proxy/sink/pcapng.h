@@ -53,6 +53,9 @@ class PcapngEncoder {
     void statistics(std::uint32_t interface, std::uint64_t time,
                     std::span<const std::string> comments, Bytes& out) const;
 
+    /// Of a type that is not among those above.
+    void block(std::uint32_t type, std::span<const std::byte> body, Bytes& out) const;
+
   private:
     void put16(std::uint32_t value, Bytes& out) const;
     void put32(std::uint32_t value, Bytes& out) const;

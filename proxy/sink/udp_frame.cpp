@@ -104,11 +104,19 @@ std::optional<FrameEndpoint> parse_endpoint(std::string_view text) {
     return endpoint;
 }
 
+void make_same_family(FrameEndpoint& one, FrameEndpoint& other) {
+    if (one.is_v6 || other.is_v6) {
+        one = as_v6(one);
+        other = as_v6(other);
+    }
+}
+
 void make_udp_frame(const FrameEndpoint& from, const FrameEndpoint& to,
                     std::span<const std::byte> payload, std::vector<std::byte>& out) {
-    const bool is_v6 = from.is_v6 || to.is_v6;
-    const FrameEndpoint source = is_v6 ? as_v6(from) : from;
-    const FrameEndpoint destination = is_v6 ? as_v6(to) : to;
+    FrameEndpoint source = from;
+    FrameEndpoint destination = to;
+    make_same_family(source, destination);
+    const bool is_v6 = source.is_v6;
     const auto length = static_cast<std::uint32_t>(kUdpHeader + payload.size());
     out.clear();
     put_ethernet(is_v6, out);

@@ -20,6 +20,9 @@ struct FrameEndpoint {
 /// Reads "127.0.0.1:8303" and "[::1]:8303".
 [[nodiscard]] std::optional<FrameEndpoint> parse_endpoint(std::string_view text);
 
+/// Where one of two is of IPv6, both are: no packet has one of each.
+void make_same_family(FrameEndpoint& one, FrameEndpoint& other);
+
 /// Most bytes of a datagram that a frame holds.
 inline constexpr std::size_t kMaxFramePayload = 65'507;
 

@@ -37,6 +37,24 @@ const decoded = (...files) => linesOf(TWSCOPE, 'decode', ...files, '--maps', MAP
 const seen = (records) => records.filter(({ type }) => ['message', 'snapshot', 'map', 'finding'].includes(type))
     .map(({ full, ...rest }) => rest);
 
+/** The snapshots of each client, with their items; sessions of a capture have other numbers. */
+function snapshotsByClient(records) {
+    const clients = new Map();
+    const snapshots = new Map();
+    for (const record of records) {
+        if (record.event === 'open') clients.set(record.session, `${record.client} ${record.server}`);
+        if (record.type !== 'snapshot') continue;
+        const { t, session, full, ...rest } = record;
+        const client = clients.get(session);
+        snapshots.set(client, [...snapshots.get(client) ?? [], rest]);
+    }
+    return snapshots;
+}
+
+/** The maps that are played, as they are announced. */
+const mapsIn = (records) => new Set(records.filter(({ type }) => type === 'map')
+    .map(({ name, crc, size, sha256, source }) => JSON.stringify([name, crc, size, sha256, source])));
+
 const ticksIn = (records) => records.filter(({ type }) => type === 'snapshot').map(({ tick }) => tick);
 
 async function plays(bot, count = SNAPSHOTS) {
@@ -90,6 +108,8 @@ test('a capture is the run: its segments give the same records, and each is read
         assert.equal(await proxy.drain(), 0);
         const files = readdirSync(captures).sort();
         assert.ok(files.length >= 3, files.join());
+        const alone = new Map();
+        const segments = [];
         for (const [index, name] of files.entries()) {
             assert.match(name, new RegExp(`^capture-\\d{8}T\\d{6}Z-${`${index + 1}`.padStart(4, '0')}\\.pcapng$`));
             const file = join(captures, name);
@@ -97,11 +117,18 @@ test('a capture is the run: its segments give the same records, and each is read
             const packets = run(TSHARK, '-r', file, '-T', 'fields', '-e', 'frame.comment', '-e', 'frame.interface_name');
             assert.deepEqual([packets.status, packets.stderr.replace(/^Running as user.*\n/, '')], [0, '']);
             for (const session of [1, 2]) assert.match(packets.stdout, new RegExp(`twscope: session ${session}: 127\\.`), name);
-            assert.ok(decoded(file).some(({ type }) => type === 'message'), name);
+            const records = decoded(file);
+            assert.ok(records.some(({ type }) => type === 'message'), name);
+            for (const { type, ok, tick } of records) assert.ok(type !== 'snapshot' || ok, `${name}: tick ${tick}`);
+            if (index > 0) assert.deepEqual(records.filter(({ id }) => /joined_midway|not_accepted|unknown_base/.test(id)), []);
+            for (const [client, snapshots] of snapshotsByClient(records)) alone.set(client, [...alone.get(client) ?? [], ...snapshots]);
+            segments.push(records);
         }
         const live = linesOf(TWSCOPE, 'records', records).map((line) => JSON.parse(line));
         const again = decoded(...files.map((name) => join(captures, name)));
         assert.ok(ticksIn(live).length > 200);
+        assert.deepEqual(alone, snapshotsByClient(live));
+        for (const records of segments) assert.deepEqual(mapsIn(records), mapsIn(live));
         assert.deepEqual(seen(again), seen(live));
         assert.deepEqual(decoded(captures), again);
     }));

@@ -38,13 +38,13 @@ async function written(folder, pattern, count = 1) {
     return found().map((name) => join(folder, name));
 }
 
-async function withGame(args, body) {
+async function withGame(args, body, kept = '60s,8MiB') {
     const folder = temporaryFolder();
     const flights = join(folder, 'flights');
     mkdirSync(flights);
     const server = await startServer({ folder, port: await freePort(), map: 'dm1' });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'),
-        args: ['--maps', MAPS, '--flight', '60s,8MiB', flights, '--show-secrets', ...args] });
+        args: ['--maps', MAPS, '--flight', kept, flights, '--show-secrets', ...args] });
     const bots = [];
     for (const name of ['anna', 'bob']) bots.push((await new Bot(proxy.port, name, { keep: true }).join()).walk());
     for (const bot of bots) await waitUntil('play', () => bot.snapshots.length >= SNAPSHOTS, WAIT_MS);
@@ -80,6 +80,25 @@ test('a signal and the page write what passed, and its snapshots are those of th
         assert.equal(said.status, 0, said.stderr);
         assert.equal(said.stdout, '');
     }));
+
+test('a file that begins in mid-game is checked from each session\'s first state on', () =>
+    withGame([], async ({ flights, proxy, bots }) => {
+        for (const bot of bots) await waitUntil('the beginning to be forgotten', () => bot.snapshots.length >= 5 * SNAPSHOTS, WAIT_MS);
+        proxy.child.signal('SIGUSR2');
+        const [file] = await written(flights, /^flight-\d{8}T\d{6}Z\.pcapng$/);
+        for (const bot of bots) await bot.leave();
+        assert.equal(await proxy.drain(), 0);
+        const records = decode(file);
+        assert.ok(records.every(({ delta_tick: base }) => base !== -1));
+        for (const session of [1, 2]) {
+            const right = records.filter((record) => record.type === 'snapshot' && record.session === session).map(({ ok }) => ok);
+            const first = right.indexOf(true);
+            assert.ok(first >= 0 && first < right.length / 2, `${first} of ${right.length}`);
+            assert.ok(right.slice(first).every((ok) => ok));
+        }
+        const said = spawnSync(TSHARK, ['-r', file, '-T', 'fields', '-e', 'udp.port'], { encoding: 'utf8' });
+        assert.equal(said.status, 0, said.stderr);
+    }, '4s,8MiB'));
 
 test('a finding writes its session, and a flood of them one file', () =>
     withGame(['--flight-on', 'session.server_silent,message.unexpected'], async ({ flights, proxy, bots }) => {

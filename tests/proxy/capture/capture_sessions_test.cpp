@@ -1,4 +1,5 @@
 #include "proxy/capture/capture_sessions.h"
+#include "proxy/inspect/legacy_code.h"
 #include "proxy/wire/encode.h"
 #include "tests/support/session_script.h"
 
@@ -67,6 +68,7 @@ const Bytes kNonsense(20, std::byte{0xaa});
 class SessionLog final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
+        maps += std::holds_alternative<const record::MapRecord*>(record) ? 1U : 0U;
         const auto* const* session = std::get_if<const record::SessionRecord*>(&record);
         if (session == nullptr || (*session)->event == record::SessionEvent::established) {
             return;
@@ -79,6 +81,7 @@ class SessionLog final : public record::RecordSink {
     }
 
     std::vector<std::string> lines;
+    std::uint64_t maps = 0; ///< records of them
 };
 
 /// Captured datagrams go in, sessions come out.
@@ -358,4 +361,38 @@ TEST_CASE("a clock that goes back or jumps ahead leaves each session one open an
     CHECK(open == closed);
     CHECK(open == 2);
     CHECK(bench.datagrams(0) == 6);
+}
+
+TEST_CASE("who is the server, and what is played, stands in the state before a packet") {
+    const Bytes state = inspect::encode_legacy(
+        {.map = inspect::MapAnnouncement{.name = "dm1"}, .form = inspect::TokenForm::none});
+
+    struct Row {
+        const char* name;
+        CapturedState state;
+        Lines lines;
+        std::uint64_t map_records;
+    };
+
+    const CaptureEndpoint odd = at("192.0.2.1", 60000);
+    const Row rows[] = {
+        {"of its session", {kAnn, odd, state}, {"1 open 198.51.100.1:50000 192.0.2.1:60000"}, 1},
+        {"the other way", {odd, kAnn, state}, {"1 open 192.0.2.1:60000 198.51.100.1:50000"}, 1},
+        {"of another session",
+         {kBob, odd, state},
+         {"1 open 192.0.2.1:60000 198.51.100.1:50000"},
+         0},
+        {"of nonsense", {kAnn, odd, kNonsense}, {"1 open 198.51.100.1:50000 192.0.2.1:60000"}, 0},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Bench bench;
+        bench.sessions.on_datagram({.time = kSecond,
+                                    .source = odd,
+                                    .destination = kAnn,
+                                    .payload = kNonsense,
+                                    .state = &row.state});
+        CHECK(bench.lines() == row.lines);
+        CHECK(bench.log.maps == row.map_records);
+    }
 }

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -69,6 +70,26 @@ class Segments final : public sink::Output {
     void arrive(std::uint32_t segment) override { arrived = segment; }
 };
 
+/// The same; the next one begins after so many datagrams.
+class ShortSegments final : public sink::Output {
+  public:
+    std::vector<std::string> texts;
+
+    void write(std::string_view block) override { write_in(1, block); }
+
+    [[nodiscard]] std::uint32_t segment() const override { return 1 + asked_++ / kDatagrams; }
+
+    void write_in(std::uint32_t segment, std::string_view block) override {
+        texts.resize(std::max<std::size_t>(texts.size(), segment));
+        texts[segment - 1] += block;
+    }
+
+  private:
+    static constexpr std::uint32_t kDatagrams = 151;
+
+    mutable std::uint32_t asked_ = 0; ///< once for each, and once for each segment
+};
+
 sink::RecordingOptions capture_in(const std::filesystem::path& path) {
     return {.path = path, .units = &sink::capture_units(), .readers = sink::Readers::owner};
 }
@@ -77,7 +98,7 @@ sink::RecordingOptions capture_in(const std::filesystem::path& path) {
 std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) {
     test::NoMaps maps;
     test::TextOutput output;
-    sink::JsonLines json{{.show_secrets = true}, output};
+    sink::JsonLines json{{.items = sink::ItemChoice::all, .show_secrets = true}, output};
     Both sinks{json, capture};
     inspect::Observers observers;
     std::optional<run::CaptureObserver> observer;
@@ -86,6 +107,9 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     }
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.observers = &observers}, maps, sinks, numbers};
+    if (capture != nullptr) {
+        capture->repeat_states([&inspector] { return inspector.state_at_hand(); });
+    }
     capture::CaptureRun run{paths, {}};
     run.read(inspector);
     if (capture != nullptr) {
@@ -93,6 +117,23 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     }
     json.flush();
     return output.text;
+}
+
+/// The lines of snapshots, from their ticks on.
+std::string snapshots_in(const std::string& records) {
+    constexpr std::string_view kAgain = R"(,"full":true)";
+    std::istringstream lines{records};
+    std::string snapshots;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find(R"("type":"snapshot")") == std::string::npos) {
+            continue;
+        }
+        if (const auto full = line.find(kAgain); full != std::string::npos) {
+            line.erase(full, kAgain.size());
+        }
+        snapshots += line.substr(line.find(R"("tick":)")) + '\n';
+    }
+    return snapshots;
 }
 
 std::string content(const std::filesystem::path& path) {
@@ -347,6 +388,37 @@ TEST_CASE("of more sessions than are known the closed ones are forgotten first")
     CHECK(blocks.describe(60).empty());
     CHECK(!blocks.describe(200).empty());
     CHECK(!blocks.describe(kMany).empty());
+}
+
+TEST_CASE("each segment of a capture gives its snapshots and their items alone") {
+    for (const std::string name :
+         {"token-ddnet-layers-rejoin", "token-high-bandwidth", "token-map-change",
+          "tokenless-map-change", "seven-map-change", "seven-on-ddnet"}) {
+        CAPTURE(name);
+        const test::FilledFolder folder;
+        ShortSegments segments;
+        CaptureSink capture{segments};
+        const std::string all = decode({test::test_data("golden/" + name + ".pcap")}, &capture);
+        REQUIRE(segments.texts.size() >= 2);
+        std::string alone;
+        for (const std::string& text : segments.texts) {
+            CAPTURE(alone.size());
+            const auto path = folder.path() / "segment.pcapng";
+            std::ofstream{path, std::ios::binary} << sink::capture_units().head() << text;
+            const std::string records = decode({path}, nullptr);
+            alone += snapshots_in(records);
+            CHECK(records.find("session.joined_midway") == std::string::npos);
+            // Written once more, it can be read as well.
+            const auto copy = folder.path() / "copy.pcapng";
+            {
+                Recording target{capture_in(copy), Recording::Begin::empty};
+                CaptureSink again{target};
+                decode({path}, &again);
+            }
+            CHECK((records == decode({copy}, nullptr)));
+        }
+        CHECK((alone == snapshots_in(all)));
+    }
 }
 
 TEST_CASE("a session without an address is written with one for tests") {

@@ -46,13 +46,17 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
 
 /// A capture passes, and a flight recorder looks on.
 struct Flight {
-    explicit Flight(FlightOptions options, FileQueue& files, std::size_t bytes = 4 * kMiB)
+    explicit Flight(FlightOptions options, FileQueue& files, std::size_t bytes = 4 * kMiB,
+                    const std::string& name = "golden/token-map-change.pcap", bool states = true)
         : recorder{std::move(options), bytes, files} {
         test::NoMaps maps;
         observers.add(observer);
         std::atomic<std::uint32_t> numbers{0};
         inspect::Inspector inspector{{.observers = &observers}, maps, recorder, numbers};
-        capture::CaptureRun run{{test::test_data("golden/token-map-change.pcap")}, {}};
+        if (states) {
+            recorder.repeat_states([&inspector] { return inspector.state_at_hand(); });
+        }
+        capture::CaptureRun run{{test::test_data(name)}, {}};
         run.read(inspector);
         last = run.last();
         seen = inspector.totals();
@@ -216,6 +220,30 @@ TEST_CASE("what is too old, or beyond the size, is not there any more") {
     };
     CHECK(datagrams(again) > 50);
     CHECK(datagrams(again) < datagrams(flight.seen) / 2);
+}
+
+TEST_CASE("what begins in mid-game is verified from the first state on") {
+    const auto kept = [](bool states) {
+        const test::FilledFolder folder;
+        FileQueue files;
+        Flight flight{{.folder = folder.path(), .time = 6 * kSecond},
+                      files,
+                      4 * kMiB,
+                      "captures/bench-4.pcap.gz",
+                      states};
+        std::ignore = flight.recorder.on_time(flight.last);
+        flight.recorder.request(0);
+        flight.write();
+        files.finish();
+        return decode(files_in(folder.path()).front());
+    };
+    const auto blind = kept(false);
+    const auto again = kept(true);
+    CHECK(again.snapshots == blind.snapshots);
+    CHECK(again.snapshots > 100);
+    CHECK(again.unknown_base < blind.unknown_base);
+    CHECK(again.unknown_base < again.snapshots / 2); // a state comes every second
+    CHECK(again.verified + again.unknown_base == again.snapshots);
 }
 
 TEST_CASE("one session is written where one is asked for") {
