@@ -154,6 +154,13 @@ class ConnectionGate {
         return begin_seven(SevenChange::midway);
     }
 
+    /// What it takes from another observer while it runs.
+    void inherit(const Legacy& legacy) {
+        if (legacy.client_version) {
+            client_version_ = legacy.client_version;
+        }
+    }
+
     /// Whether the connection is of 0.7 and its server one of DDNet.
     [[nodiscard]] bool is_translated() const;
 

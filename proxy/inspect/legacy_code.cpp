@@ -1,5 +1,6 @@
 #include "proxy/inspect/legacy_code.h"
 
+#include "proxy/inspect/map_tracker.h"
 #include "snapshot/cursor.h"
 #include "snapshot/varint.h"
 
@@ -21,7 +22,7 @@ using snapshot::Tick;
 
 /// Every change of the layout is a new version.
 constexpr std::int32_t kVersion = 1;
-constexpr std::int32_t kMaxName = 256; ///< of a map
+constexpr std::size_t kMaxName = 2048; ///< of a map: no datagram holds a longer one
 constexpr std::size_t kMaxSnapshots = snapshot::kHistoryTicks + 1;
 constexpr std::size_t kMaxOpenParts =
     snapshot::kMaxOpenTicks * static_cast<std::size_t>(snapshot::kMaxParts);
@@ -210,8 +211,7 @@ std::vector<Legacy::Snapshot> read_snapshots(Reading& in) {
 }
 
 void write_map(const MapAnnouncement& map, Writing& out) {
-    out.data(
-        std::as_bytes(std::span{map.name}).first(std::min<std::size_t>(map.name.size(), kMaxName)));
+    out.data(std::as_bytes(std::span{map.name}).first(std::min(map.name.size(), kMaxName)));
     out.number(map.crc);
     out.number(std::min<std::int64_t>(map.size, std::numeric_limits<std::int32_t>::max()));
     out.flag(map.any_version);
@@ -223,7 +223,8 @@ void write_map(const MapAnnouncement& map, Writing& out) {
 
 MapAnnouncement read_map(Reading& in) {
     const auto name = in.data(kMaxName);
-    MapAnnouncement map{.name = {reinterpret_cast<const char*>(name.data()), name.size()}};
+    MapAnnouncement map{
+        .name = clean_map_name({reinterpret_cast<const char*>(name.data()), name.size()})};
     map.crc = static_cast<std::uint32_t>(in.number());
     map.size = in.number();
     map.any_version = in.flag();

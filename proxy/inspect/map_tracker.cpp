@@ -15,10 +15,6 @@ namespace {
 /// String cleaning that receivers do on map names (protocol sheet, section 3.2).
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
-std::string clean_name(std::string_view text) {
-    return wire::sanitize_string(std::as_bytes(std::span{text}), kNameCleaning);
-}
-
 /// DDNet announces so to clients of 0.7 what it has no file in maps7 for, with the checksum and hash
 /// of the map before; they leave.
 bool is_withheld(const MapAnnouncement& announced) {
@@ -27,8 +23,12 @@ bool is_withheld(const MapAnnouncement& announced) {
 
 } // namespace
 
+std::string clean_map_name(std::string_view text) {
+    return wire::sanitize_string(std::as_bytes(std::span{text}), kNameCleaning);
+}
+
 void MapTracker::on_details(const wire::MapDetailsBody& details) {
-    details_ = MapAnnouncement{.name = clean_name(details.name),
+    details_ = MapAnnouncement{.name = clean_map_name(details.name),
                                .crc = static_cast<std::uint32_t>(details.crc),
                                .size = details.size};
     details_->sha256.emplace();
@@ -37,7 +37,7 @@ void MapTracker::on_details(const wire::MapDetailsBody& details) {
 
 std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChangeBody& change,
                                                            bool translated, Reporter& reporter) {
-    MapAnnouncement announced{.name = clean_name(change.name),
+    MapAnnouncement announced{.name = clean_map_name(change.name),
                               .crc = static_cast<std::uint32_t>(change.crc),
                               .size = change.size,
                               .any_version = translated};

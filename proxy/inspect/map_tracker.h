@@ -9,10 +9,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace tw::inspect {
+
+/// As receivers read it.
+[[nodiscard]] std::string clean_map_name(std::string_view text);
 
 /// Follows which map a connection plays on: announcements, files in folders, downloads through the
 /// game. Each map in use becomes a record.

@@ -294,23 +294,27 @@ void Session::take_up_legacy() {
     }
     if (running_) {
         go_on_with(*std::exchange(legacy_, std::nullopt));
-    } else if (legacy_->form != TokenForm::unknown && !gate_.connection().established()) {
+    } else if (gate_.connection().established()) {
+        legacy_.reset(); // of a connection that is closed
+    } else if (legacy_->form != TokenForm::unknown) {
         begin_connection(gate_.take_up(*legacy_));
     }
 }
 
-/// What is known already stays.
+/// What is known already stays, unless packets are missing since.
 void Session::go_on_with(const Legacy& legacy) {
-    if (legacy.dialect != snapshots_.dialect() || !snapshots_.is_empty()) {
+    const bool other_map = legacy.map && legacy.map != maps_.announced();
+    if (legacy.dialect != snapshots_.dialect() || !(other_map || snapshots_.is_behind(legacy))) {
         return;
     }
-    if (legacy.map && !maps_.announced()) {
+    if (other_map && maps_.announced()) {
+        snapshots_.change_map(reporter_);
+    }
+    if (other_map) {
         snapshots_.set_world(maps_.inherit(*legacy.map, reporter_));
     }
     snapshots_.inherit(legacy);
-    if (legacy.client_version) {
-        gate_.on_client_version(*legacy.client_version);
-    }
+    gate_.inherit(legacy);
 }
 
 void Session::begin_connection(ConnectionChange change) {
@@ -353,12 +357,6 @@ void Session::end_connection(std::string_view reason) {
         record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
     running_ = false;
     closed_ = true;
-}
-
-void Session::report(record::Timestamp time) {
-    reporter_.begin(time, std::nullopt);
-    reporter_.emit(
-        record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
 }
 
 void Session::close(record::Timestamp time, std::string_view reason) {

@@ -84,8 +84,14 @@ class Session {
 
     /// Memory is wanted more than this session: it is as after a gap, until the next full snapshot.
     void shed(record::Timestamp time);
+
     /// Writes the totals so far.
-    void report(record::Timestamp time);
+    void report(record::Timestamp time) {
+        reporter_.begin(time, std::nullopt);
+        reporter_.emit(
+            record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
+    }
+
     /// The session is over for a reason outside its traffic: "idle", "shutdown", "end of capture".
     void close(record::Timestamp time, std::string_view reason);
 

@@ -109,10 +109,13 @@ class SnapshotTracker {
     /// Adds what the next deltas may build on, and their parts that came.
     void leave(Legacy& legacy) const;
 
-    /// Nothing was rebuilt.
-    [[nodiscard]] bool is_empty() const { return history_.size() == 0; }
+    /// Nothing was rebuilt, or the other observer went on since.
+    [[nodiscard]] bool is_behind(const Legacy& legacy) const {
+        const auto newest = history_.newest();
+        return !newest || (!legacy.snapshots.empty() && legacy.snapshots.back().tick > *newest);
+    }
 
-    /// Goes on with that. Precondition: it is sound, and is_empty().
+    /// Goes on with that. Precondition: it is sound.
     void inherit(const Legacy& legacy);
 
   private:

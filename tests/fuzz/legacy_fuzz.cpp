@@ -1,23 +1,73 @@
 #include "proxy/inspect/legacy_code.h"
+#include "proxy/inspect/session.h"
 #include "tests/fuzz/demand.h"
+#include "tests/fuzz/strict_sink.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
-/// What a capture, or another twscope, says of a session: what is taken is sound and bounded, and is
-/// written and read again as it was.
+/// What a capture, or another twscope, says of a session: what is taken is sound and bounded, is
+/// written and read again as it was, and a session goes on with it.
+namespace {
+
+using namespace tw;
+using namespace tw::inspect;
+using tw::fuzz::demand;
+
+constexpr std::size_t kMaxMemory = std::size_t{32} << 20U;
+
+class NoMaps final : public MapSource {
+  public:
+    FoundMap find(const MapAnnouncement& /*announcement*/) override { return {}; }
+
+    FoundMap keep(const MapAnnouncement& /*announcement*/,
+                  std::vector<std::byte> /*bytes*/) override {
+        return {};
+    }
+};
+
+std::optional<Legacy> read_again(const Legacy& legacy) {
+    const auto bytes = encode_legacy(legacy);
+    demand(bytes.size() <= kMaxEncodedLegacy);
+    auto again = decode_legacy(bytes);
+    demand(again.has_value() && encode_legacy(*again) == bytes);
+    return again;
+}
+
+void go_on(Session& session, Legacy legacy, Workspace& workspace) {
+    constexpr std::array<std::byte, 3> kNothing{};
+    session.inherit(std::move(legacy));
+    session.on_datagram(1, wire::Direction::s2c, kNothing, workspace);
+    session.on_datagram(2, wire::Direction::c2s, kNothing, workspace);
+    demand(session.memory_bytes() <= kMaxMemory);
+}
+
+} // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    using tw::fuzz::demand;
-    const auto legacy = tw::inspect::decode_legacy(std::as_bytes(std::span{data, size}));
+    auto legacy = decode_legacy(std::as_bytes(std::span{data, size}));
     if (!legacy) {
         return 0;
     }
     demand(legacy->is_sound());
     demand(legacy->snapshots.size() <= 251);
-    const auto bytes = tw::inspect::encode_legacy(*legacy);
-    const auto again = tw::inspect::decode_legacy(bytes);
-    demand(again.has_value());
-    demand(tw::inspect::encode_legacy(*again) == bytes);
+    auto again = read_again(*legacy);
+    static const auto workspace = std::make_unique<Workspace>();
+    fuzz::StrictSink sink;
+    NoMaps maps;
+    Session session{1, "client", "server", {}, maps, sink};
+    session.open(0);
+    go_on(session, *std::move(legacy), *workspace);
+    auto left = read_again(session.leave());
+    // Again, in the middle: another state, and what was left.
+    go_on(session, *std::move(again), *workspace);
+    go_on(session, *std::move(left), *workspace);
+    session.close(3, "end of capture");
     return 0;
 }

@@ -401,9 +401,11 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
         const std::string all = decode({test::test_data("golden/" + name + ".pcap")}, &capture);
         REQUIRE(segments.texts.size() >= 2);
         std::string alone;
+        std::vector<std::string> paths;
         for (const std::string& text : segments.texts) {
             CAPTURE(alone.size());
-            const auto path = folder.path() / "segment.pcapng";
+            const std::string path = folder.path() / fmt::format("{}.pcapng", paths.size());
+            paths.push_back(path);
             std::ofstream{path, std::ios::binary} << sink::capture_units().head() << text;
             const std::string records = decode({path}, nullptr);
             alone += snapshots_in(records);
@@ -418,6 +420,13 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
             CHECK((records == decode({copy}, nullptr)));
         }
         CHECK((alone == snapshots_in(all)));
+        CHECK((decode(paths, nullptr) == all));
+        // One is missing.
+        const std::size_t gap = paths.size() / 2;
+        const std::string without = snapshots_in(decode({paths[gap]}, nullptr));
+        paths.erase(paths.begin() + static_cast<std::ptrdiff_t>(gap));
+        alone.erase(alone.find(without), without.size());
+        CHECK((snapshots_in(decode(paths, nullptr)) == alone));
     }
 }
 
