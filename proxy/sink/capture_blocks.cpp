@@ -151,11 +151,13 @@ void CaptureBlocks::on_datagram(const record::RecordHead& head,
     state_.clear();
     const auto found = sessions_.find(head.session);
     ends_ = found == sessions_.end() ? nullptr : &found->second;
-    if (ends_ != nullptr && states_ && wants_state(*ends_)) {
+    if (ends_ != nullptr && states_ && states_left_.any() && wants_state(*ends_)) {
         ends_->stated = introduction_;
         ends_->stated_at = head.time;
         state_ = states_();
+        states_left_.spend(state_.size());
     }
+    states_left_.earn(datagram.size());
 }
 
 void CaptureBlocks::put_state(Bytes& out) const {
@@ -169,7 +171,7 @@ bool CaptureBlocks::end_datagram(Bytes& out) {
         return false;
     }
     const bool to_server = head_.direction == wire::Direction::c2s;
-    if (!state_.empty()) {
+    if (ends_ != nullptr && !state_.empty()) {
         put_state(out);
     }
     const FrameEndpoint client = ends_ != nullptr ? ends_->client : stand_in(head_.session);

@@ -31,7 +31,8 @@ class CaptureBlocks {
     void on_record(const record::Record& record);
 
     /// Where the state of the session comes from whose datagram is handed over; it stands before the
-    /// first one of each session, and again after `every` nanoseconds; 0: never.
+    /// first one of each session, and again after `every` nanoseconds; 0: never. Where that would be
+    /// too much beside the traffic, it stands before a later one.
     void repeat_states(StateSource states, record::Timestamp every = 0);
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram);
@@ -97,6 +98,7 @@ class CaptureBlocks {
     PcapngEncoder encoder_;
     StateSource states_;
     record::Timestamp states_every_ = 0;
+    StateAllowance states_left_;
     std::map<std::uint32_t, Ends> sessions_;
     std::set<std::uint32_t> closed_;      ///< of these
     std::uint32_t introduction_ = 0;      ///< which one is due

@@ -430,6 +430,40 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
     }
 }
 
+TEST_CASE("states of many sessions in short segments take a fourth of the traffic, not more") {
+    constexpr std::uint32_t kSessions = 64;
+    constexpr std::size_t kSegment = std::size_t{1} << 20U;
+    sink::CaptureBlocks blocks;
+    const test::Bytes state(43'000);
+    const test::Bytes datagram(1000, std::byte{1});
+    std::size_t states = 0;
+    blocks.repeat_states([&] {
+        ++states;
+        return state;
+    });
+    for (std::uint32_t session = 1; session <= kSessions; ++session) {
+        const record::SessionRecord open{.head = {.session = session}};
+        blocks.on_record(&open);
+    }
+    test::Bytes written;
+    std::size_t traffic = 0;
+    std::size_t first = 0; // states of the first segment
+    for (; traffic < 64 * kSegment; traffic += datagram.size()) {
+        const auto session = static_cast<std::uint32_t>(traffic / datagram.size() % kSessions);
+        blocks.on_datagram({.session = session + 1}, datagram);
+        REQUIRE(blocks.end_datagram(written));
+        if (written.size() >= kSegment) {
+            written.clear();
+            blocks.introduce_again();
+            first = first == 0 ? states : first;
+        }
+    }
+    constexpr auto kAtOnce = static_cast<std::size_t>(sink::StateAllowance::kAtOnce);
+    CHECK(first * state.size() > kSegment / 2);
+    CHECK(states * state.size() <= traffic / 4 + kAtOnce + state.size());
+    CHECK(states * state.size() >= traffic / 5);
+}
+
 TEST_CASE("a session without an address is written with one for tests") {
     const test::FilledFolder folder;
     const auto path = folder.path() / "a.pcapng";
