@@ -78,8 +78,9 @@ async function goesOn(game) {
     await waitUntil('the server to see it leave', () => count(/has left the game/g) === game.left, WAIT_MS);
 }
 
-test(`${UPGRADES} upgrades in a row cost no player, no address and no player a snapshot`, () =>
-    withGame(async (game) => {
+test(`${UPGRADES} upgrades in a row cost no player, no address and no player a snapshot`, () => {
+    const captures = join(folder, 'captures');
+    return withGame(async (game) => {
         const pauses = [];
         for (let i = 0; i < UPGRADES; i += 1) {
             const next = await game.upgrade('--threads', String(1 + (i % 2)));
@@ -114,7 +115,20 @@ test(`${UPGRADES} upgrades in a row cost no player, no address and no player a s
             assert.ok(events.every((event, i) => event === ['open', 'close'][i % 2]), `${client}: ${events}`);
         }
         assert.deepEqual(readdirSync(game.state), ['addresses.key'], 'something is left in the state folder');
-    }));
+        // Each began a segment, which can be read alone.
+        const files = readdirSync(captures).sort();
+        assert.equal(files.length, UPGRADES + 1, files.join());
+        for (const name of files) {
+            const said = spawnSync(TWSCOPE, ['decode', join(captures, name), '--maps', MAPS, '--items', 'none', '-o', '-'],
+                { encoding: 'utf8', maxBuffer: 1 << 28 });
+            assert.equal(said.status, 0, said.stderr);
+            const alone = said.stdout.split('\n').slice(0, -1).map((line) => JSON.parse(line));
+            const read = alone.filter(({ type }) => type === 'snapshot');
+            assert.ok(read.length > 0 && read.every(({ ok }) => ok), `${name}: a snapshot was not rebuilt`);
+            assert.ok(alone.every(({ id }) => id !== 'session.joined_midway'), name);
+        }
+    }, { args: ['-w', `${captures}/`, '--show-secrets'] });
+});
 
 test('an impairment that the page has changed stays in force', () => withGame(async (game) => {
     await game.upgrade('--impair', 'delay=200ms');
