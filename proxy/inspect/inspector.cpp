@@ -105,6 +105,7 @@ std::vector<std::byte> Inspector::state_at_hand() const {
 void Inspector::inherit(std::uint64_t key, Legacy legacy) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
         found->second.session->inherit(std::move(legacy));
+        found->second.until_charge = 1; // it may hold more than many datagrams bring
     }
 }
 

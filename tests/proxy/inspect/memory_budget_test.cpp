@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -79,6 +80,27 @@ TEST_CASE("above the budget sessions give up what they have, and say so") {
     // What a few datagrams add before it is looked at again.
     CHECK(tight.most < 2 * limit);
     CHECK(tight.left == 0);
+}
+
+TEST_CASE("what another observer knew is charged with the datagram that takes it up") {
+    MemoryBudget memory;
+    Witness witness;
+    TrafficInspector inspector{{.memory = &memory}, witness};
+    const test::TrafficDatagram datagram{.session = 1, .bytes = std::vector<std::byte>(3)};
+    inspector.on_datagram(datagram);
+    inspector.on_datagram(datagram);
+    const std::size_t before = memory.used();
+    inspect::Legacy legacy{.map = {}, .form = inspect::TokenForm::none};
+    constexpr std::int32_t kInts = 16'000;
+    for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
+        legacy.snapshots.push_back({.tick = tick, .num_items = 1, .block = {0x10001, kInts}});
+        legacy.snapshots.back().block.resize(2 + std::size_t{kInts}, tick);
+    }
+    inspector.inspector().inherit(1, std::move(legacy));
+    inspector.on_datagram(datagram);
+    CHECK(memory.used() - before > 6000 * kKiB);
+    inspector.finish();
+    CHECK(memory.used() == 0);
 }
 
 TEST_CASE("a charged value counts as long as anybody has it") {
