@@ -32,8 +32,10 @@ void show_state(Desk& desk, const Request& /*request*/, const Respond& respond) 
     respond({.content_type = kJson, .body = state_json(desk.state())});
 }
 
-void show_sessions(Desk& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJson, .body = sessions_json(desk.state())});
+void show_sessions(Desk& desk, const Request& request, const Respond& respond) {
+    const auto server = text_in(request.query, "server");
+    respond({.content_type = kJson,
+             .body = sessions_json(server ? desk.state_of(*server) : desk.state())});
 }
 
 void show_findings(Desk& desk, const Request& /*request*/, const Respond& respond) {
@@ -183,6 +185,14 @@ State Desk::state() const {
     state.impaired = impaired;
     state.viewers = viewers.size();
     state.viewers_lost = viewers.lost();
+    return state;
+}
+
+State Desk::state_of(const std::string& server) const {
+    State state = sources.state_of ? sources.state_of(server) : sources.state();
+    std::erase_if(state.view.sessions,
+                  [&](const SessionView& session) { return session.server_name != server; });
+    state.view.sessions_open = state.view.sessions.size();
     return state;
 }
 

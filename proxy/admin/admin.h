@@ -30,6 +30,9 @@ struct Health {
 /// Where the page gets things from; all but `health`'s answer is on the server's thread.
 struct Sources {
     std::function<State()> state;
+    /// The same with the sessions of this server, more than a table of all has room for; none: those in
+    /// the state are all there are to choose from.
+    std::function<State(const std::string& server)> state_of{};
     /// Whether the processes turn: if not, only a restart helps. Told at once.
     std::function<Health()> live;
     /// Whether players can play. Asks; the answer comes later, from any thread.
@@ -59,6 +62,9 @@ struct Desk {
 
     /// With what is known here only.
     [[nodiscard]] State state() const;
+
+    /// With the sessions of this server only.
+    [[nodiscard]] State state_of(const std::string& server) const;
 
     Sources sources;
     std::optional<ImpairmentChange> impaired{}; ///< by the page, the last time

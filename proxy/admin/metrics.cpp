@@ -20,6 +20,9 @@ using Labels = std::vector<ClientMetric::Label>;
 
 constexpr std::array<std::string_view, 2> kDirections{"c2s", "s2c"};
 constexpr double kMsPerSecond = 1000;
+constexpr std::string_view kSilentSentence = "1 while the server answers none of its sessions.";
+constexpr std::string_view kServerFindings =
+    "Warnings and errors that were reported of the server's sessions.";
 
 /// A run of families under construction.
 class Families {
@@ -45,6 +48,13 @@ class Families {
         ClientMetric metric;
         metric.label = std::move(labels);
         metric.counter.value = static_cast<double>(value);
+        family.metric.push_back(std::move(metric));
+    }
+
+    static void measure(MetricFamily& family, Labels labels, double value) {
+        ClientMetric metric;
+        metric.label = std::move(labels);
+        metric.gauge.value = value;
         family.metric.push_back(std::move(metric));
     }
 
@@ -131,10 +141,7 @@ class RelayFamilies {
     void gauge(std::string_view name, std::string_view help, std::uint64_t RelayState::*value) {
         MetricFamily& family = out_->add(name, MetricType::Gauge, help);
         for (const Part& part : parts_) {
-            ClientMetric metric;
-            metric.label = part.labels;
-            metric.gauge.value = static_cast<double>(part.relay->*value);
-            family.metric.push_back(std::move(metric));
+            Families::measure(family, part.labels, static_cast<double>(part.relay->*value));
         }
     }
 
@@ -200,24 +207,68 @@ void add_relay(Families& families, const State& state) {
 /// Of servers with names by those; of the only one without, just whether it answers.
 void add_servers(Families& out, const State& state) {
     constexpr std::string_view kSilent = "server_silent";
-    constexpr std::string_view kSentence = "1 while the server answers none of its sessions.";
     if (state.servers.empty()) {
-        return out.gauge(kSilent, kSentence, state.server_silent ? 1 : 0);
+        return out.gauge(kSilent, kSilentSentence, state.server_silent ? 1 : 0);
     }
-    auto& silent = out.add(kSilent, MetricType::Gauge, kSentence);
+    auto& silent = out.add(kSilent, MetricType::Gauge, kSilentSentence);
     for (const ServerState& server : state.servers) {
-        ClientMetric metric;
-        metric.label = {{.name = "server", .value = server.name}};
-        metric.gauge.value = server.silent ? 1 : 0;
-        silent.metric.push_back(std::move(metric));
+        Families::measure(silent, {{.name = "server", .value = server.name}},
+                          server.silent ? 1 : 0);
     }
-    auto& findings = out.add("server_findings_total", MetricType::Counter,
-                             "Warnings and errors that were reported of the server's sessions.");
+    auto& findings = out.add("server_findings_total", MetricType::Counter, kServerFindings);
     for (const ServerState& server : state.servers) {
         const auto seen = state.view.servers.find(server.name);
         Families::count(findings, {{.name = "server", .value = server.name}},
                         seen == state.view.servers.end() ? 0 : seen->second.findings);
     }
+}
+
+void add_findings(Families& out, std::string_view name, const record::FindingCounts& counts) {
+    auto& findings = out.add(name, MetricType::Counter, "Findings by id.");
+    for (const record::FindingInfo& info : record::finding_table()) {
+        Families::count(findings, {{.name = "finding", .value = std::string{info.name}}},
+                        counts[static_cast<std::size_t>(info.id)]);
+    }
+}
+
+/// What a stream says of its servers, under names of its own: who scrapes both them and a collector
+/// counts nothing twice.
+void add_stream(Families& out, const State& state) {
+    out.gauge("collect_connected", "1 while records come from the bus.",
+              state.stream->trouble.empty() ? 1 : 0);
+    out.counter("collect_records_total", "Records that came from the bus.", state.stream->records);
+    const auto by_server = [&](std::string_view name, MetricType type, std::string_view help,
+                               auto value) {
+        auto& family = out.add(name, type, help);
+        for (const ServerState& server : state.servers) {
+            const Labels labels{{.name = "server", .value = server.name}};
+            if (type == MetricType::Counter) {
+                Families::count(family, labels, static_cast<std::uint64_t>(value(server)));
+            } else {
+                Families::measure(family, labels, static_cast<double>(value(server)));
+            }
+        }
+    };
+    const auto collected = [](const ServerState& server) {
+        return server.collected.value_or(CollectedState{});
+    };
+    by_server("collect_server_records_total", MetricType::Counter,
+              "Records that came of the server.",
+              [&](const ServerState& server) { return collected(server).records; });
+    by_server("collect_server_last_record_time_seconds", MetricType::Gauge,
+              "Time of the server's latest record, since 1970.", [&](const ServerState& server) {
+                  return static_cast<double>(collected(server).last_ms) / kMsPerSecond;
+              });
+    by_server("collect_server_sessions", MetricType::Gauge, "Sessions that are open.",
+              [](const ServerState& server) { return server.relay.sessions_open; });
+    by_server("collect_server_silent", MetricType::Gauge, kSilentSentence,
+              [](const ServerState& server) { return server.silent ? 1 : 0; });
+    by_server("collect_server_findings_total", MetricType::Counter, kServerFindings,
+              [&](const ServerState& server) {
+                  const auto seen = state.view.servers.find(server.name);
+                  return seen == state.view.servers.end() ? 0 : seen->second.findings;
+              });
+    add_findings(out, "collect_findings_total", state.view.totals.findings);
 }
 
 void add_traffic(Families& out, const record::SessionStats& totals) {
@@ -259,11 +310,7 @@ void add_snapshots(Families& out, const View& view) {
     for (const auto& [type, count] : view.items) {
         Families::count(items, {{.name = "item_type", .value = type}}, count);
     }
-    auto& findings = out.add("findings_total", MetricType::Counter, "Findings by id.");
-    for (const record::FindingInfo& info : record::finding_table()) {
-        Families::count(findings, {{.name = "finding", .value = std::string{info.name}}},
-                        totals.findings[static_cast<std::size_t>(info.id)]);
-    }
+    add_findings(out, "findings_total", totals.findings);
 }
 
 void add_bus(Families& out, const record::BusTotals& totals) {
@@ -286,19 +333,11 @@ void add_bus(Families& out, const record::BusTotals& totals) {
     }
 }
 
-} // namespace
-
-std::string metrics_text(const State& state) {
-    Families families;
-    families.gauge("start_time_seconds", "When twscope started, since 1970.",
-                   static_cast<double>(state.started_ms) / kMsPerSecond);
+void add_run(Families& families, const State& state) {
     add_relay(families, state);
     add_servers(families, state);
     families.gauge("recording_failed", "1 once records can no longer be written.",
                    state.recording.failed ? 1 : 0);
-    families.counter("http_turned_away_total",
-                     "Connections to the live page and the metrics that were too many.",
-                     state.http_turned_away);
     families.counter("records_lost_total", "Records that could not be written.",
                      state.recording.lost);
     if (state.recording.bus) {
@@ -307,6 +346,22 @@ std::string metrics_text(const State& state) {
     if (state.inspecting) {
         add_traffic(families, state.view.totals);
         add_snapshots(families, state.view);
+    }
+}
+
+} // namespace
+
+std::string metrics_text(const State& state) {
+    Families families;
+    families.gauge("start_time_seconds", "When twscope started, since 1970.",
+                   static_cast<double>(state.started_ms) / kMsPerSecond);
+    families.counter("http_turned_away_total",
+                     "Connections to the live page and the metrics that were too many.",
+                     state.http_turned_away);
+    if (state.stream) {
+        add_stream(families, state);
+    } else {
+        add_run(families, state);
     }
     std::ostringstream out;
     prometheus::TextSerializer{}.Serialize(out, families.all());

@@ -36,6 +36,13 @@ struct RelayState {
     std::uint64_t kernel_dropped = 0;
 };
 
+/// What a stream of records says of a server besides.
+struct CollectedState {
+    std::string page{}; ///< where it has a page of its own; empty: nobody knows
+    std::uint64_t records = 0;
+    std::int64_t last_ms = 0; ///< time of the latest of them, since 1970
+};
+
 /// One of several servers.
 struct ServerState {
     std::string name{}; ///< of the configuration
@@ -43,6 +50,7 @@ struct ServerState {
     std::vector<std::string> listen{};
     bool silent = false; ///< it does not answer any session
     RelayState relay{};
+    std::optional<CollectedState> collected{}; ///< nothing: it is this process that forwards for it
 };
 
 /// A server that does not answer any session.
@@ -78,6 +86,14 @@ struct RecordingState {
     bool has_flight = false;                  ///< there is a flight recorder
 };
 
+/// The stream that everything shown comes from: nothing is forwarded here.
+struct StreamState {
+    std::string name{};
+    std::string trouble{}; ///< why nothing comes of it; empty: it is well
+    std::uint64_t records = 0;
+    std::uint64_t left_out = 0; ///< of servers that are too many to be shown
+};
+
 /// The run as a whole at one moment: what the page, the scraper and scripts see.
 struct State {
     std::string version{};
@@ -93,6 +109,7 @@ struct State {
     std::size_t viewers = 0;    ///< of the live page
     std::uint64_t viewers_lost = 0; ///< frames that they were too slow for
     bool inspecting = true;
+    std::optional<StreamState> stream{}; ///< nothing: it is this process that looks
     RelayState relay{};
     RecordingState recording{};
     std::uint64_t http_turned_away = 0; ///< connections to the page that were too many

@@ -92,14 +92,19 @@ json::array servers_json(const State& state) {
     for (const ServerState& server : state.servers) {
         const auto found = state.view.servers.find(server.name);
         const ServerView seen = found == state.view.servers.end() ? ServerView{} : found->second;
-        servers.push_back(
-            json::object{{"name", server.name},
-                         {"server", server.address},
-                         {"listen", json::array(server.listen.begin(), server.listen.end())},
-                         {"silent", server.silent},
-                         {"players", seen.players},
-                         {"findings", seen.findings},
-                         {"relay", relay_json(server.relay)}});
+        json::object told{{"name", server.name},
+                          {"server", server.address},
+                          {"listen", json::array(server.listen.begin(), server.listen.end())},
+                          {"silent", server.silent},
+                          {"players", seen.players},
+                          {"findings", seen.findings},
+                          {"relay", relay_json(server.relay)}};
+        if (server.collected) {
+            told["page"] = server.collected->page;
+            told["records"] = server.collected->records;
+            told["last_ms"] = server.collected->last_ms;
+        }
+        servers.push_back(std::move(told));
     }
     return servers;
 }
@@ -191,6 +196,16 @@ json::object recording_json(const RecordingState& recording) {
     return object;
 }
 
+json::value stream_json(const std::optional<StreamState>& stream) {
+    if (!stream) {
+        return nullptr;
+    }
+    return json::object{{"name", stream->name},
+                        {"trouble", stream->trouble},
+                        {"records", stream->records},
+                        {"left_out", stream->left_out}};
+}
+
 /// Who changed the line from the page, while it is still as they left it.
 json::value impaired_json(const State& state) {
     if (!state.impaired || state.impaired->settings != state.impairment) {
@@ -232,6 +247,7 @@ std::string state_json(const State& state) {
                         {"viewers", state.viewers},
                         {"viewers_lost", state.viewers_lost},
                         {"inspecting", state.inspecting},
+                        {"stream", stream_json(state.stream)},
                         {"relay", relay_json(state.relay)},
                         {"recording", recording_json(state.recording)},
                         {"snapshots", snapshots_json(state.view.totals)},

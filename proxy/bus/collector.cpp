@@ -101,6 +101,8 @@ void Collector::run(const std::function<bool()>& stopped) {
             return;
         }
         complain(served.error());
+        troubled_ = true;
+        options_.on_trouble(served.error());
         if (lacks_stream_ && options_.until_end) {
             return;
         }
@@ -255,6 +257,9 @@ void Collector::went_on() {
     if (!complaint_.empty()) {
         spdlog::info("collecting from the stream {} again", options_.stream);
         complaint_.clear();
+    }
+    if (std::exchange(troubled_, false)) {
+        options_.on_trouble({});
     }
 }
 

@@ -46,6 +46,8 @@ struct CollectOptions {
     std::string stream = kStream;
     std::string consumer{}; ///< durable, shared by all collectors of this name
     bool until_end = false; ///< ends when all that is there is written down
+    /// Why nothing comes; empty: something does again, or could.
+    std::function<void(const std::string& why)> on_trouble = [](const std::string& /*why*/) {};
 };
 
 /// Takes records from a stream and hands them to a sink, each once, whoever is killed in between: see
@@ -95,6 +97,7 @@ class Collector {
     BatchSink* sink_;
     FetchSize size_;
     std::string complaint_; ///< the last one
+    bool troubled_ = true;  ///< as on_trouble was told, and as it begins
     std::string others_;    ///< streams that are there instead, in words
     bool ever_connected_ = false;
     bool lacks_stream_ = false;

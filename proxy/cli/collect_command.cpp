@@ -2,6 +2,7 @@
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/batch_output.h"
 #include "proxy/cli/bus_flags.h"
+#include "proxy/cli/collect_page.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/conclude.h"
 #include "proxy/cli/line_checks.h"
@@ -46,6 +47,7 @@ struct CollectFlags {
     double duration = 0;
     bool until_end = false;
     std::string log_level = "info";
+    CollectPageFlags page;
 
     void add_to(CLI::App& command);
     void check() const;
@@ -98,6 +100,7 @@ void CollectFlags::add_to(CLI::App& command) {
     command.add_option("--duration", duration, "Stop after this many seconds")
         ->transform(seconds())
         ->check(CLI::Range(0.001, 366 * 86400.0));
+    page.add_to(command);
     command
         .add_option("--log-level", log_level,
                     "How much twscope logs about itself on standard error")
@@ -106,6 +109,7 @@ void CollectFlags::add_to(CLI::App& command) {
 }
 
 void CollectFlags::check() const {
+    page.check();
     if (!access.on()) {
         throw UsageError{"collect needs the bus: --nats URL, for example --nats "
                          "nats://127.0.0.1:4222"};
@@ -115,8 +119,9 @@ void CollectFlags::check() const {
             fmt::format("--nats-consumer {}: expected letters, digits, - and _, at most {} of them",
                         consumer, bus::kMaxToken)};
     }
-    if (output.empty() && expect.empty() && fail_on.empty()) {
-        throw UsageError{"collect has nothing to do: give -o FOLDER, --expect or --fail-on"};
+    if (output.empty() && expect.empty() && fail_on.empty() && !page.on()) {
+        throw UsageError{
+            "collect has nothing to do: give -o FOLDER, --http PORT, --expect or --fail-on"};
     }
 }
 
@@ -137,17 +142,24 @@ int run_collect(const CollectFlags& flags) {
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.summary, summary);
     BatchOutput output{flags.output, std::move(filter), checks};
+    CollectPage page{flags.page, flags.access.stream, *objects, output};
+    if (!page.opened()) {
+        return kExitNotYet;
+    }
     bus::Collector collector{{.access = access,
                               .stream = flags.access.stream,
                               .consumer = flags.consumer,
-                              .until_end = flags.until_end},
-                             output};
+                              .until_end = flags.until_end,
+                              .on_trouble = page.on_trouble()},
+                             page.sink()};
     for (const int signal : {SIGINT, SIGTERM}) {
         std::signal(signal, [](int) { stop_wanted = 1; });
     }
     std::signal(SIGPIPE, SIG_IGN);
     const run::Stopwatch running;
+    page.start();
     collector.run([&] {
+        page.hand_over();
         return stop_wanted != 0 || output.failed() ||
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });

@@ -46,11 +46,19 @@ admin::HttpAddress read_address(const std::string& text) {
 } // namespace
 
 void HttpFlags::add_to(CLI::App& command) {
+    add_access(command, "Serve a live page, /healthz, /readyz, /metrics and /api/state here");
+    command
+        .add_option("--http-recordings", recordings,
+                    "Let who has the token start and stop demos from the page, with --show-secrets "
+                    "captures, too, in this folder (at most 4 GiB), and download them")
+        ->type_name("DIR");
+}
+
+void HttpFlags::add_access(CLI::App& command, const std::string& about) {
     command
         .add_option("--http", addresses,
-                    "Serve a live page, /healthz, /readyz, /metrics and /api/state here "
-                    "(repeatable); a port alone means 127.0.0.1 (9303 is usual), unix:PATH a unix "
-                    "socket for this user alone")
+                    about + " (repeatable); a port alone means 127.0.0.1 (9303 is usual), "
+                            "unix:PATH a unix socket for this user alone")
         ->type_name("[ADDR:]PORT|unix:PATH")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -66,11 +74,6 @@ void HttpFlags::add_to(CLI::App& command) {
                     "The token that changing the line takes, and reading from another machine, in "
                     "a file's first line [http.token in the folder of --state, made when missing]")
         ->type_name("FILE");
-    command
-        .add_option("--http-recordings", recordings,
-                    "Let who has the token start and stop demos from the page, with --show-secrets "
-                    "captures, too, in this folder (at most 4 GiB), and download them")
-        ->type_name("DIR");
     command.add_flag("--http-open-reading", open_reading,
                      "Let whoever reaches the page read it without the token, from other machines, "
                      "too");

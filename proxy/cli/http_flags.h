@@ -16,7 +16,7 @@ class App;
 
 namespace tw::cli {
 
-/// The flags of `proxy` about the live page.
+/// The flags about the live page.
 struct HttpFlags {
     std::vector<std::string> addresses; ///< empty: no page
     std::vector<std::string> hosts;
@@ -25,6 +25,8 @@ struct HttpFlags {
     std::string recordings; ///< folder; empty: the page records nothing
 
     void add_to(CLI::App& command);
+    /// Those of a page that only shows; `about`: what --http serves.
+    void add_access(CLI::App& command, const std::string& about);
 
     [[nodiscard]] bool on() const { return !addresses.empty(); }
 

@@ -81,6 +81,7 @@ struct Need {
 constexpr Need kNeeds[]{
     {"--demo-version", {"--demo", "--http-recordings"}},
     {"--write-filter", {"--write"}},
+    {"--http-server-page", {"--http"}},
     {"--nats-stream", {"--nats"}},
     {"--nats-name", {"--nats"}},
     {"--nats-limits", {"--nats"}},

@@ -1,13 +1,13 @@
 #include "proxy/run/admin_run.h"
 
 #include "proxy/relay/clock.h"
+#include "proxy/run/page_address.h"
 #include "proxy/run/page_records.h"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -84,18 +84,12 @@ void AdminRun::tell_address(const admin::HttpAddress& where) const {
         spdlog::info("live page on unix:{}: who may connect to it may change the line", where.path);
         return;
     }
-    const auto address = boost::asio::ip::make_address(where.address);
-    const bool is_open = !address.is_loopback() && open_reading_;
-    const std::string named = !host_.empty() && !address.is_loopback() ? host_
-                              : address.is_unspecified()               ? "localhost"
-                              : address.is_v6() ? fmt::format("[{}]", where.address)
-                                                : where.address;
-    spdlog::info("live page on port {}: http://{}:{}/#token={} ({})", where.port, named, where.port,
+    const PageAddress page = page_address(where, host_, open_reading_);
+    spdlog::info("live page on port {}: {}#token={} ({})", where.port, page.url,
                  token_.shown(log_is_private_),
-                 address.is_loopback() || is_open
-                     ? "without the token it can be read, and nothing changed"
-                     : "without the token it shows nothing");
-    if (is_open) {
+                 page.reads_freely ? "without the token it can be read, and nothing changed"
+                                   : "without the token it shows nothing");
+    if (page.is_open) {
         spdlog::warn("anyone who can reach the live page sees the players' names and addresses");
     }
 }

@@ -130,3 +130,28 @@ TEST_CASE("a run that only forwards shows nothing it did not look at") {
     CHECK(text.types.contains("twscope_datagrams_total"));
     CHECK_FALSE(text.types.contains("twscope_snapshots_total"));
 }
+
+TEST_CASE("a collector counts what comes of servers, and forwards nothing") {
+    tw::admin::State state;
+    state.stream = tw::admin::StreamState{.name = "twscope", .trouble = "no route", .records = 70};
+    state.servers = {{.name = "ctf", .silent = true}};
+    state.servers[0].collected =
+        tw::admin::CollectedState{.records = 60, .last_ms = 1'700'000'000'500};
+    state.servers[0].relay.sessions_open = 3;
+    state.view.servers["ctf"] = {.players = 2, .findings = 5};
+    const auto text = read(state);
+    CHECK(text.complaints.empty());
+    CHECK(text.samples.at("twscope_collect_connected") == 0);
+    CHECK(text.samples.at("twscope_collect_records_total") == 70);
+    CHECK(text.samples.at(R"(twscope_collect_server_records_total{server="ctf"})") == 60);
+    CHECK(text.samples.at(R"(twscope_collect_server_last_record_time_seconds{server="ctf"})") ==
+          doctest::Approx(1'700'000'000.5));
+    CHECK(text.samples.at(R"(twscope_collect_server_sessions{server="ctf"})") == 3);
+    CHECK(text.samples.at(R"(twscope_collect_server_silent{server="ctf"})") == 1);
+    CHECK(text.samples.at(R"(twscope_collect_server_findings_total{server="ctf"})") == 5);
+    CHECK(text.samples.contains(R"(twscope_collect_findings_total{finding="inspect.gap"})"));
+    CHECK_FALSE(text.types.contains("twscope_datagrams_total"));
+    CHECK_FALSE(text.types.contains("twscope_sessions")); // both may be scraped
+    CHECK_FALSE(text.types.contains("twscope_server_silent"));
+    CHECK_FALSE(text.types.contains("twscope_recording_failed"));
+}

@@ -55,6 +55,23 @@ TEST_CASE("what became of records on their way to a bus is said, where there is 
     CHECK(bus.at("connected") == 0);
 }
 
+TEST_CASE("a stream says what came of each server, and where its page is") {
+    auto state = tw::test::sample_state();
+    CHECK(json::parse(tw::admin::state_json(state)).at("stream").is_null());
+    state.stream = tw::admin::StreamState{.name = "eu", .trouble = "no route", .records = 9};
+    state.servers = {{.name = "ctf"}, {.name = "race"}};
+    state.servers[0].collected =
+        tw::admin::CollectedState{.page = "http://ctf/", .records = 8, .last_ms = 1500};
+    const json::value told = json::parse(tw::admin::state_json(state));
+    CHECK(told.at("stream").at("name").as_string() == "eu");
+    CHECK(told.at("stream").at("trouble").as_string() == "no route");
+    CHECK(told.at("stream").at("records") == 9);
+    CHECK(told.at("servers").at(0).at("page").as_string() == "http://ctf/");
+    CHECK(told.at("servers").at(0).at("records") == 8);
+    CHECK(told.at("servers").at(0).at("last_ms") == 1500);
+    CHECK_FALSE(told.at("servers").at(1).as_object().contains("page"));
+}
+
 TEST_CASE("a server that answers is not silent") {
     auto answering = tw::test::sample_state();
     answering.server_silent.reset();

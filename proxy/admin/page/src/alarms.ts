@@ -6,6 +6,7 @@ import { settle } from './settle';
 
 const UNANSWERED_MS = 900; // said within two seconds: what is heard is up to one second old
 const UNANSWERED = 3;
+const MOST_NAMED = 5;
 const RESTART_SHOWN_MS = 20_000;
 
 /** `about`: the same as long as it is the same thing that is said, whatever its numbers are by now. */
@@ -59,6 +60,10 @@ export class Alarms {
         const say = (name: string, text: string): void => { alarms.push({ about: `silent ${name}`, text }); };
         const since = `has not answered since ${clock(state.server_silent_since_ms ?? state.now_ms)}: ` +
             `${count(state.server_unanswered ?? 0)} datagrams${state.server_refused ? `, ${count(state.server_refused)} refused` : ''}.`;
+        if (silent.length > MOST_NAMED) {
+            say('many', `${silent.length} servers do not answer, the first of them since ${clock(state.server_silent_since_ms ?? state.now_ms)}.`);
+            return alarms;
+        }
         if (state.servers.length === 0 && state.server_silent) say('', `The server ${state.server} ${since}`);
         // The times and numbers are those of the first.
         silent.forEach(({ name, server }, index) => say(name, `The server ${name} (${server}) ${index === 0 ? since : 'does not answer.'}`));
@@ -81,6 +86,9 @@ export class Alarms {
         }
         if (!state) return [];
         const alarms = this.silent(state);
+        if (state.stream?.trouble) {
+            alarms.push({ about: 'stream', text: `Nothing comes of the bus: ${state.stream.trouble}. Trying again.` });
+        }
         if (state.recording.failed) {
             alarms.push({ about: 'recording', text: `Recording stopped: ${count(state.recording.lost)} records could not be written. The game goes on.` });
         }

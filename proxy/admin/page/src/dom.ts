@@ -37,6 +37,15 @@ export function button(text: string, title: string, act: () => void): HTMLButton
     return made;
 }
 
+/** A way to another page, which is told nothing of where one comes from. */
+export function link(address: string, text: string): HTMLAnchorElement {
+    const made = make('a', '', text);
+    made.href = address;
+    made.target = '_blank';
+    made.rel = 'noreferrer';
+    return made;
+}
+
 export function row(...cells: (Child | HTMLTableCellElement)[]): HTMLTableRowElement {
     return make('tr', '', ...cells.map((cell) => (cell instanceof HTMLTableCellElement ? cell : make('td', '', cell))));
 }

@@ -12,7 +12,7 @@ import { Line } from './line';
 import { Live } from './live';
 import { Log } from './log';
 import { Numbers } from './numbers';
-import { open, openKept, panelKeys } from './panels';
+import { keepPanels, open, openKept, panelKeys } from './panels';
 import type { Message, SessionState, State } from './protocol';
 import { Recording } from './recording';
 import { Sessions } from './sessions';
@@ -48,6 +48,8 @@ const live: Live = new Live(hear, (isOpen, refused) => {
 live.ask({ pace: EVERY_SNAPSHOT, log: log.filter });
 /** Of the map that is shown or on its way; undefined: none was asked for. */
 let mapId: string | null | undefined;
+/** Everything comes from a stream. */
+let collects = false;
 /** The session that was looked through last. */
 let beforeWorld: Source | null = null;
 
@@ -60,11 +62,18 @@ function hear(message: Message): void {
     case 'bytes': return numbers.bytes(message.rows);
     case 'error': return message.about === 'log' ? log.complain(message.message, message.offset) : console.warn(message.message);
     case 'state':
+        if (message.state.stream && !collects) collect();
         intake.state(message.state, message.frames_lost, message.world_server);
         alarms.hear(message.state);
         showRoute();
         void loadMap();
     }
+}
+
+/** There is no game to be seen here: what is left is on the panels. */
+function collect(): void {
+    collects = true;
+    keepPanels(['sessions', 'findings', 'log']);
 }
 
 /** Looks at a session, or at the world of all. */
@@ -97,7 +106,8 @@ async function loadMap(): Promise<void> {
 function showRoute(): void {
     const { state } = store;
     if (!state) return;
-    at('route').textContent = state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `beside the path: ${state.server}`;
+    document.body.classList.toggle('collected', state.stream !== null);
+    at('route').textContent = state.stream ? `all servers of the stream ${state.stream.name}` : state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `beside the path: ${state.server}`;
     at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
     const ended = hasEnded(state);
     at('empty').hidden = store.moment.tick >= 0 && !(ended && store.isLive);

@@ -7,7 +7,14 @@ interface Tab { id: string; button: HTMLButtonElement; body: HTMLElement; key: s
 
 const tabs: Tab[] = [];
 
+/** Leaves these only. */
+export function keepPanels(ids: readonly string[]): void {
+    for (const tab of tabs) tab.button.hidden = !ids.includes(tab.id);
+    if (tabs.some(({ body, id }) => !body.hidden && !ids.includes(id))) open(ids[0] ?? '');
+}
+
 export function open(id: string): void {
+    if (tabs.some((tab) => tab.id === id && tab.button.hidden)) return;
     for (const tab of tabs) {
         const chosen = tab.id === id;
         tab.button.setAttribute('aria-selected', String(chosen));
@@ -54,8 +61,9 @@ export function openKept(): void {
         const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
         if (!step) return;
         event.stopPropagation();
-        const current = tabs.findIndex((tab) => !tab.body.hidden);
-        const next = tabs[(current + step + tabs.length) % tabs.length];
+        const there = tabs.filter((tab) => !tab.button.hidden);
+        const current = there.findIndex((tab) => !tab.body.hidden);
+        const next = there[(current + step + there.length) % there.length];
         if (next) {
             open(next.id);
             next.button.focus();

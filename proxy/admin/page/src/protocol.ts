@@ -10,9 +10,10 @@ export interface SessionState {
 
 export interface RelayTraffic { datagrams: number; bytes: number; dropped: number; refused: number; copies_lost: number }
 
-/** One of several servers. */
+/** One of several servers. Of a stream: where its own page is (empty: nobody knows), and what came of it, the latest when. */
 export interface ServerState {
     name: string; server: string; listen: string[]; silent: boolean; players: number; findings: number;
+    page?: string; records?: number; last_ms?: number;
     relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
 }
 
@@ -35,6 +36,8 @@ export interface State {
     server_silent_since_ms?: number; server_unanswered?: number; server_refused?: number;
     impairment: string; impaired_by: { time_ms: number; from: string } | null; observer: number; viewers: number; viewers_lost: number;
     inspecting: boolean; servers: ServerState[];
+    /** All that is shown comes from there; null: twscope itself stands before the servers. */
+    stream: { name: string; trouble: string; records: number; left_out: number } | null;
     relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
     recording: { output: string; failed: boolean; lost: number; flight: boolean; bus: Record<string, number> | null; page: PageRecording | null };
     snapshots: Record<string, number>;

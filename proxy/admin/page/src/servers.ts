@@ -1,18 +1,20 @@
 // The servers of one twscope, where it has several: how each is, and whose sessions are shown.
-import { button, make, number, row } from './dom';
-import { count, size } from './format';
+import { button, link, make, number, row } from './dom';
+import { clock, count, size } from './format';
 import type { ServerState, State } from './protocol';
 import { rate } from './rates';
 import { keyed, settle } from './settle';
 
-const COLUMNS = ['server', 'state', 'players', 'sessions', 'findings', 'to clients', 'to the server', 'clients at', 'address'];
+const COMMON = ['server', 'state', 'players', 'sessions', 'findings'];
+const FORWARDED = [...COMMON, 'to clients', 'to the server', 'clients at', 'address'];
+const COLLECTED = [...COMMON, 'records/s', 'latest', 'its page'];
 
 export class Servers {
     /** Whose sessions are shown; nothing: those of all. */
     chosen: string | null = null;
     private readonly rows = make('tbody');
-    readonly table = make('div', 'scroll', make('table', 'wide servers',
-        make('thead', '', make('tr', '', ...COLUMNS.map((title) => make('th', '', title)))), this.rows));
+    private readonly heads = make('tr');
+    readonly table = make('div', 'scroll', make('table', 'wide servers', make('thead', '', this.heads), this.rows));
 
     constructor(private readonly onChosen: (name: string | null) => void) {
         this.table.hidden = true;
@@ -21,6 +23,7 @@ export class Servers {
     show(state: State, before: State | null, seconds: number): void {
         this.table.hidden = state.servers.length === 0;
         if (!state.servers.some(({ name }) => name === this.chosen)) this.chosen = null;
+        settle(this.heads, (state.stream ? COLLECTED : FORWARDED).map((title) => make('th', '', title)));
         const then = new Map((before?.servers ?? []).map((server) => [server.name, server]));
         settle(this.rows, state.servers.map((server) => this.row(server, then.get(server.name), seconds)));
     }
@@ -31,13 +34,22 @@ export class Servers {
             () => { this.onChosen(this.chosen = this.chosen === server.name ? null : server.name); });
         name.className = 'link';
         name.setAttribute('aria-pressed', String(chosen));
-        const { sessions, c2s, s2c } = server.relay;
+        const { sessions } = server.relay;
         const made = row(make('td', '', name),
             make('td', server.silent ? 'bad' : sessions ? 'good' : 'soft', server.silent ? 'does not answer' : sessions ? 'answers' : 'nobody asks'),
             number(count(server.players)), number(count(sessions)), number(count(server.findings), server.findings ? 'warn' : 'soft'),
-            number(`${size(rate(s2c.bytes, old?.relay.s2c.bytes, seconds))}/s`),
-            number(`${size(rate(c2s.bytes, old?.relay.c2s.bytes, seconds))}/s`), server.listen.join(', '), server.server);
+            ...(server.records === undefined ? this.forwarded(server, old, seconds) : this.collected(server, old, seconds)));
         made.classList.toggle('chosen', chosen);
         return keyed(server.name, made);
+    }
+
+    private forwarded({ relay: { c2s, s2c }, listen, server }: ServerState, old: ServerState | undefined, seconds: number): (Node | string)[] {
+        return [number(`${size(rate(s2c.bytes, old?.relay.s2c.bytes, seconds))}/s`),
+            number(`${size(rate(c2s.bytes, old?.relay.c2s.bytes, seconds))}/s`), listen.join(', '), server];
+    }
+
+    private collected({ records, last_ms: last, page }: ServerState, old: ServerState | undefined, seconds: number): (Node | string)[] {
+        return [number(count(Math.round(rate(records ?? 0, old?.records, seconds)))),
+            make('td', 'soft', last ? clock(last) : '–'), page ? make('td', '', link(page, 'see its game')) : '–'];
     }
 }

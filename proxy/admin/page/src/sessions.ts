@@ -1,4 +1,5 @@
 // Who plays, and how it goes for them.
+import { askJson } from './api';
 import { at, button, make, number, row, shown } from './dom';
 import { count, percent, size } from './format';
 import { panel } from './panels';
@@ -11,16 +12,22 @@ import { WORLD, type Store } from './store';
 const COLUMNS = ['#', 'player', 'where', 'verified', 'missed', 'frozen', 'resent', 'ack lag', 'to client', 'to server', 'findings',
     'client', 'protocol', 'map'];
 
+const card = (value: string, text: string, className = ''): HTMLElement =>
+    make('div', 'card', make('b', className, value), make('span', '', text));
+
+/** What the records of a stream do not say while a session is open. */
+const LIVE = new Set(['where', 'verified', 'missed', 'frozen', 'resent', 'ack lag', 'to client', 'to server']);
+
 export class Sessions {
     private readonly body = panel('sessions', 'sessions', 'S');
     private readonly cards = make('div', 'cards');
     private readonly servers = new Servers((name) => this.lookAt(name));
     private readonly rows = make('tbody');
+    private readonly heads = make('tr');
     private readonly source = at<HTMLSelectElement>('source');
 
     constructor(private readonly store: Store, private readonly onSource: (source: number) => void) {
-        this.body.append(this.cards, this.servers.table, make('div', 'scroll', make('table', 'wide',
-            make('thead', '', make('tr', '', ...COLUMNS.map((title) => make('th', '', title)))), this.rows)));
+        this.body.append(this.cards, this.servers.table, make('div', 'scroll', make('table', 'wide', make('thead', '', this.heads), this.rows)));
         this.source.addEventListener('change', () => onSource(Number(this.source.value)));
         store.on('state', () => this.show());
     }
@@ -31,14 +38,31 @@ export class Sessions {
         const seconds = before ? (state.now_ms - before.now_ms) / 1000 : 0;
         this.showCards(state, before, seconds);
         this.servers.show(state, before, seconds);
-        this.showSources(state);
+        if (!state.stream) this.showSources(state);
+        settle(this.heads, COLUMNS.filter((title) => !state.stream || !LIVE.has(title)).map((title) => make('th', '', title)));
         const then = new Map((before?.sessions ?? []).map((session) => [session.number, session]));
-        const rows = state.sessions.filter((session) => this.isShown(session)).map((session) => this.row(session, then.get(session.number), seconds));
-        const hidden = state.sessions_seen_by_inspection - state.sessions.length;
+        const of = this.ofChosen(state);
+        const rows = of.sessions.filter((session) => this.isShown(session)).map((session) => this.row(session, then.get(session.number), seconds));
+        const hidden = of.seen - of.sessions.length;
         if (rows.length === 0) rows.push(row(make('td', 'soft', 'nobody is here')));
-        else if (state.inspecting) rows.unshift(this.worldRow());
+        else if (state.inspecting && !state.stream) rows.unshift(this.worldRow());
         if (hidden > 0) rows.push(row(make('td', 'soft', `and ${hidden} more`)));
         settle(this.rows, rows);
+    }
+
+    private chosen: { of: string; sessions: SessionState[]; seen: number } | null = null;
+
+    /** Of a stream a table of all has no room for everybody: those of the server that was chosen are asked for. */
+    private ofChosen(state: State): { sessions: SessionState[]; seen: number } {
+        const server = this.servers.chosen;
+        if (state.stream && server !== null) {
+            void askJson<{ sessions: SessionState[]; seen_by_inspection: number }>(`/api/sessions?server=${encodeURIComponent(server)}`).then((got) => {
+                const { sessions, seen_by_inspection: seen } = got;
+                this.chosen = { of: server, sessions, seen };
+            }).catch(() => { this.chosen = null; });
+            if (this.chosen?.of === server) return this.chosen;
+        }
+        return { sessions: state.sessions, seen: state.sessions_seen_by_inspection };
     }
 
     private isShown(session: SessionState): boolean {
@@ -48,13 +72,12 @@ export class Sessions {
     /** Through the eyes of the first who plays there. */
     private lookAt(server: string | null): void {
         this.show();
+        if (this.store.state?.stream) return; // it shows no game
         const first = server === null ? undefined : this.store.state?.sessions.find((session) => this.isShown(session) && !session.closed);
         if (first) this.onSource(first.number);
     }
 
     private showCards(state: State, before: State | null, seconds: number): void {
-        const card = (value: string, text: string, className = ''): HTMLElement =>
-            make('div', 'card', make('b', className, value), make('span', '', text));
         const perSecond = (pick: (from: State) => number): number => rate(pick(state), before ? pick(before) : undefined, seconds);
         const total = state.snapshots['total'] ?? 0;
         const verified = state.snapshots['verified'] ?? 0;
@@ -74,14 +97,24 @@ export class Sessions {
         }
         if (dropped) cards.push(card(count(dropped), 'datagrams not passed on', 'bad'));
         if (lost) cards.push(card(count(lost), 'passed on, not looked at', 'warn'));
-        settle(this.cards, cards);
+        settle(this.cards, state.stream ? this.streamCards(state, perSecond((from) => from.stream?.records ?? 0), serious) : cards);
+    }
+
+    private streamCards({ servers, sessions_seen_by_inspection: sessions, stream }: State, records: number, serious: number): HTMLElement[] {
+        const players = servers.reduce((sum, server) => sum + server.players, 0);
+        const cards = [card(count(servers.length), servers.length === 1 ? 'server' : 'servers'), card(count(players), 'players'),
+            card(count(sessions), 'sessions'), card(count(Math.round(records)), 'records/s'),
+            card(count(serious), 'warnings, errors', serious ? 'warn' : '')];
+        if (stream?.left_out) cards.push(card(count(stream.left_out), 'records of servers too many to be shown', 'warn'));
+        return cards;
     }
 
     private row(session: SessionState, old: SessionState | undefined, seconds: number): HTMLTableRowElement {
         const good = session.snapshots === 0 || session.verified === session.snapshots;
         const resent = session.c2s.recovered + session.s2c.recovered;
-        const view = this.viewButton(session.name || '–', 'look through this session', session.number);
-        const made = row(session.number, make('td', '', view), session.closed ? 'left' : session.place || '–',
+        const isSeen = !this.store.state?.stream;
+        const view = isSeen ? this.viewButton(session.name || '–', 'look through this session', session.number) : session.name || '–';
+        const cells = [`${session.number}`, make('td', '', view), session.closed ? 'left' : session.place || '–',
             number(session.snapshots ? percent(session.verified / session.snapshots) : '–', good ? 'good' : 'bad'),
             number(count(session.missed), session.missed ? 'warn' : 'soft'),
             number(session.frozen_ms ? `${(session.frozen_ms / 1000).toFixed(1)} s` : '–', session.frozen_ms ? 'warn' : 'soft'),
@@ -90,9 +123,10 @@ export class Sessions {
             number(`${size(rate(session.s2c.bytes, old?.s2c.bytes, seconds))}/s`),
             number(`${size(rate(session.c2s.bytes, old?.c2s.bytes, seconds))}/s`),
             number(count(session.findings), session.findings ? 'warn' : 'soft'), session.client, session.protocol || '–',
-            `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}`);
+            `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}`];
+        const made = row(...cells.filter((_, index) => isSeen || !LIVE.has(COLUMNS[index] ?? '')));
         made.classList.toggle('chosen', session.number === this.store.source);
-        return keyed(session.number, made);
+        return keyed(isSeen ? session.number : `${session.server_name ?? ''} ${session.number}`, made);
     }
 
     private worldRow(): HTMLTableRowElement {

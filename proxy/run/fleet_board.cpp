@@ -1,0 +1,326 @@
+#include "proxy/run/fleet_board.h"
+
+#include "proxy/filter/line_record.h"
+#include "proxy/record/describe_finding.h"
+#include "proxy/record/findings.h"
+#include "proxy/record/json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace tw::run {
+
+namespace json = boost::json;
+
+namespace {
+
+using Object = json::object;
+
+std::string_view text_in(const Object& object, std::string_view key) {
+    const json::value* const found = object.if_contains(key);
+    const json::string* const text = found == nullptr ? nullptr : found->if_string();
+    return text == nullptr ? std::string_view{} : std::string_view{*text};
+}
+
+template <typename Number>
+std::optional<Number> number_in(const Object& object, std::string_view key) {
+    const json::value* const found = object.if_contains(key);
+    if (found == nullptr || !found->is_number()) {
+        return std::nullopt;
+    }
+    boost::system::error_code error;
+    const auto number = found->to_number<Number>(error);
+    return error ? std::nullopt : std::optional{number};
+}
+
+int digits(std::string_view time, std::size_t at, std::size_t count) {
+    int value = 0;
+    std::from_chars(time.data() + at, time.data() + at + count, value);
+    return value;
+}
+
+/// Of a time as records have it; 0 for what is none.
+std::int64_t ms_of(std::string_view time) {
+    constexpr std::string_view kShape = "2026-11-21T02:04:47.124";
+    if (time.size() < kShape.size()) {
+        return 0;
+    }
+    namespace chrono = std::chrono;
+    const chrono::year_month_day day{chrono::year{digits(time, 0, 4)},
+                                     chrono::month{static_cast<unsigned>(digits(time, 5, 2))},
+                                     chrono::day{static_cast<unsigned>(digits(time, 8, 2))}};
+    if (!day.ok()) {
+        return 0;
+    }
+    const auto moment = chrono::sys_days{day} + chrono::hours{digits(time, 11, 2)} +
+                        chrono::minutes{digits(time, 14, 2)} +
+                        chrono::seconds{digits(time, 17, 2)} +
+                        chrono::milliseconds{digits(time, 20, 3)};
+    return moment.time_since_epoch() / chrono::milliseconds{1};
+}
+
+/// Whether a message says the player's name. Written so that most of them are told by their front.
+bool names_player(std::string_view line) {
+    constexpr std::size_t kFront = 220;
+    const std::string_view front = line.substr(0, kFront);
+    return front.find(R"("name":"cl_start_info")") != std::string_view::npos ||
+           front.find(R"("name":"cl_change_info")") != std::string_view::npos;
+}
+
+bool is_wanted(const filter::LineHead& head, std::string_view line) {
+    return head.type == "session" || head.type == "map" || head.type == "finding" ||
+           (head.type == "message" && names_player(line));
+}
+
+/// As it was written; `number` is the session's.
+record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, const Object& from) {
+    record::FindingRecord finding;
+    finding.id = id;
+    finding.head.session = number;
+    finding.tick = number_in<snapshot::Tick>(from, "tick");
+    finding.crc_wanted = number_in<std::int32_t>(from, "crc_wanted");
+    finding.crc_got = number_in<std::int32_t>(from, "crc_got");
+    finding.name = text_in(from, "name");
+    finding.detail = text_in(from, "detail");
+    const json::value* const item = from.if_contains("item");
+    if (item != nullptr && item->is_object()) {
+        const Object& named = item->get_object();
+        record::FindingItem& it = finding.item.emplace();
+        it.type = text_in(named, "type");
+        it.type_id = number_in<std::uint16_t>(named, "type_id").value_or(0);
+        it.id = number_in<std::uint16_t>(named, "id").value_or(0);
+    }
+    return finding;
+}
+
+std::uint32_t number_of(const filter::LineHead& head) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
+}
+
+} // namespace
+
+std::string ServerPages::of(std::string_view server) const {
+    if (const auto found = own.find(server); found != own.end()) {
+        return found->second;
+    }
+    constexpr std::string_view kServer = "{server}";
+    std::string page = pattern;
+    for (auto at = page.find(kServer); at != std::string::npos; at = page.find(kServer, at)) {
+        page.replace(at, kServer.size(), server);
+        at += server.size();
+    }
+    return page;
+}
+
+FleetBoard::Server* FleetBoard::server_of(std::string_view name, const filter::LineHead& head) {
+    const auto known = servers_.find(name);
+    if (known != servers_.end()) {
+        return &known->second;
+    }
+    // What belongs to no server of several, as their common summary, makes none.
+    if (number_of(head) == 0 && head.type != "world") {
+        return nullptr;
+    }
+    if (servers_.size() == kMaxServers) {
+        ++left_out_;
+        return nullptr;
+    }
+    return &servers_[std::string{name}];
+}
+
+void FleetBoard::add(std::string_view name, std::string_view line) {
+    const auto head = filter::read_head(line);
+    if (!head) {
+        return;
+    }
+    ++records_;
+    Server* const server = server_of(name, *head);
+    if (server == nullptr) {
+        return;
+    }
+    ++server->records;
+    server->last_ms = std::max(server->last_ms, ms_of(head->time));
+    if (is_wanted(*head, line)) {
+        see(name, *server, *head, line);
+    }
+}
+
+void FleetBoard::see(std::string_view name, Server& server, const filter::LineHead& head,
+                     std::string_view line) {
+    boost::system::error_code error;
+    const json::value value = json::parse(line, error);
+    if (error || !value.is_object()) {
+        return;
+    }
+    const Object& record = value.get_object();
+    if (head.type == "session") {
+        return see_session(name, server, head, record);
+    }
+    if (head.type == "finding") {
+        return see_finding(name, server, head, record);
+    }
+    const auto found = server.sessions.find(number_of(head));
+    if (found == server.sessions.end()) {
+        return;
+    }
+    if (head.type == "map") {
+        found->second.view.map = text_in(record, "name");
+    } else if (const json::value* fields = record.if_contains("fields");
+               fields != nullptr && fields->is_object()) {
+        found->second.view.name = text_in(fields->get_object(), "name");
+    }
+}
+
+void FleetBoard::see_session(std::string_view name, Server& server, const filter::LineHead& head,
+                             const Object& record) {
+    const std::uint32_t number = number_of(head);
+    const std::string_view event = text_in(record, "event");
+    if (event == "close") {
+        server.sessions.erase(number);
+        return;
+    }
+    if (event == "open" && !record.contains("again")) {
+        if (number <= server.last_number) { // another run: the one before was killed
+            server.sessions.clear();
+        }
+        server.last_number = number;
+    }
+    if (server.sessions.size() == kMaxSessions && !server.sessions.contains(number)) {
+        return;
+    }
+    admin::SessionView& view = server.sessions[number].view;
+    view.number = number;
+    view.server_name = name;
+    view.client = text_in(record, "client");
+    view.protocol = text_in(record, "protocol");
+    view.connected = view.connected || event == "established";
+    view.opened_ms = view.opened_ms == 0 ? ms_of(head.time) : view.opened_ms;
+}
+
+void FleetBoard::see_finding(std::string_view name, Server& server, const filter::LineHead& head,
+                             const Object& record) {
+    const auto id = record::find_finding(text_in(record, "id"));
+    if (!id) {
+        return;
+    }
+    const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
+    findings_[static_cast<std::size_t>(*id)] += count;
+    if (*id == record::FindingId::session_server_silent) {
+        see_silence(server, head, record);
+    }
+    const record::Severity severity = record::finding_info(*id).severity;
+    if (severity == record::Severity::info) {
+        return;
+    }
+    server.findings += count;
+    const auto session = server.sessions.find(number_of(head));
+    if (session != server.sessions.end()) {
+        session->second.view.findings += count;
+    }
+    const record::FindingRecord finding = finding_of(*id, number_of(head), record);
+    std::string text = record::describe(finding);
+    const auto behind = text.find(": ");
+    text.insert(behind == std::string::npos ? 0 : behind + 2, std::string{name} + ", ");
+    if (recent_.size() == admin::View::kMaxFindings) {
+        recent_.pop_front();
+    }
+    recent_.push_back({.time_ms = ms_of(head.time),
+                       .session = finding.head.session,
+                       .tick = finding.tick,
+                       .severity = std::string{record::severity_name(severity)},
+                       .text = std::move(text)});
+}
+
+void FleetBoard::see_silence(Server& server, const filter::LineHead& head, const Object& record) {
+    const auto session = server.sessions.find(number_of(head));
+    if (session == server.sessions.end()) {
+        return;
+    }
+    session->second.silent = text_in(record, "detail") == "began";
+    if (session->second.silent) {
+        server.silence = {.since_ms = ms_of(head.time) -
+                                      number_in<std::int64_t>(record, "value").value_or(0),
+                          .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
+    }
+}
+
+void FleetBoard::show(const std::string& name, const Server& server, admin::State& state) {
+    const auto is_silent = [](const auto& each) { return each.second.silent; };
+    const auto is_connected = [](const auto& each) { return each.second.view.connected; };
+    admin::ServerState& shown = state.servers.emplace_back();
+    shown.name = name;
+    shown.silent = !server.sessions.empty() && std::ranges::all_of(server.sessions, is_silent);
+    shown.relay.sessions_open = server.sessions.size();
+    state.relay.sessions_open += server.sessions.size();
+    if (shown.silent && !state.server_silent) {
+        state.server_silent = server.silence;
+    }
+    const auto players = std::ranges::count_if(server.sessions, is_connected);
+    state.view.servers[name] = {.players = static_cast<std::uint64_t>(players),
+                                .findings = server.findings};
+}
+
+/// Those first that play.
+void FleetBoard::show_sessions(std::vector<const admin::SessionView*> open, std::size_t most,
+                               admin::View& view) {
+    view.sessions_open = open.size();
+    std::ranges::stable_partition(open, [](const auto* each) { return each->connected; });
+    open.resize(std::min(open.size(), most));
+    std::ranges::transform(open, std::back_inserter(view.sessions),
+                           [](const auto* each) { return *each; });
+}
+
+void FleetBoard::show(admin::State& state, const ServerPages& pages,
+                      std::string_view chosen) const {
+    std::vector<const admin::SessionView*> open;
+    for (const auto& [name, server] : servers_) {
+        show(name, server, state);
+        state.servers.back().collected = admin::CollectedState{
+            .page = pages.of(name), .records = server.records, .last_ms = server.last_ms};
+        for (const auto& [unused, session] : server.sessions) {
+            if (chosen.empty() || chosen == name) {
+                open.push_back(&session.view);
+            }
+        }
+    }
+    show_sessions(std::move(open), chosen.empty() ? admin::View::kMaxSessions : kMaxSessions,
+                  state.view);
+    state.view.findings = recent_;
+    state.view.totals.findings = findings_;
+    if (state.stream) {
+        state.stream->records = records_;
+        state.stream->left_out = left_out_;
+    }
+}
+
+std::string log_line(std::string_view server, std::string_view line) {
+    constexpr std::string_view kItems = R"(,"items":[)";
+    constexpr std::string_view kName = R"(,"server_name":")";
+    constexpr std::string_view kSession = R"("session":)";
+    std::string text{line};
+    const auto head = filter::read_head(line);
+    if (head && (head->type == "snapshot" || head->type == "world")) {
+        if (const auto items = text.find(kItems); items != std::string::npos) {
+            text.erase(items);
+            text += '}';
+        }
+    }
+    const auto session = text.find(kSession);
+    if (session == std::string::npos || text.find(kName) != std::string::npos) {
+        return text;
+    }
+    const auto behind = text.find_first_of(",}", session);
+    if (behind != std::string::npos) {
+        text.insert(behind, std::string{kName}.append(server).append("\""));
+    }
+    return text;
+}
+
+} // namespace tw::run

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "proxy/admin/state.h"
+#include "proxy/record/stats.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/json/object.hpp>
+
+namespace tw::filter {
+struct LineHead;
+} // namespace tw::filter
+
+namespace tw::run {
+
+/// Where servers have pages of their own.
+struct ServerPages {
+    std::string pattern{}; ///< with {server} for the name of one; empty: none
+    std::map<std::string, std::string, std::less<>> own{}; ///< by its name; they go before
+
+    /// Empty: nobody knows.
+    [[nodiscard]] std::string of(std::string_view server) const;
+};
+
+/// What the records of many servers, as lines, say of them: who plays where, what was found.
+class FleetBoard {
+  public:
+    /// Servers beyond this are only counted.
+    static constexpr std::size_t kMaxServers = 4096;
+    /// So are open sessions of one server.
+    static constexpr std::size_t kMaxSessions = 1024;
+
+    /// `server`: its name on the bus. What is no record says nothing.
+    void add(std::string_view server, std::string_view line);
+
+    /// Servers, findings, how many records there were, and sessions: those of one server, or as many of all
+    /// as a table has room for; `chosen` empty: of all.
+    void show(admin::State& state, const ServerPages& pages, std::string_view chosen = {}) const;
+
+  private:
+    struct Session {
+        admin::SessionView view{};
+        bool silent = false; ///< its server does not answer it
+    };
+
+    struct Server {
+        std::map<std::uint32_t, Session> sessions{}; ///< those that are open
+        std::uint32_t last_number = 0;               ///< of a session in its run
+        std::uint64_t records = 0;
+        std::int64_t last_ms = 0; ///< time of the latest, since 1970
+        std::uint64_t findings = 0;
+        admin::SilenceState silence{};
+    };
+
+    using Object = boost::json::object;
+
+    static void show(const std::string& name, const Server& server, admin::State& state);
+    static void show_sessions(std::vector<const admin::SessionView*> open, std::size_t most,
+                              admin::View& view);
+    [[nodiscard]] Server* server_of(std::string_view name, const filter::LineHead& head);
+    void see(std::string_view name, Server& server, const filter::LineHead& head,
+             std::string_view line);
+    static void see_session(std::string_view name, Server& server, const filter::LineHead& head,
+                            const Object& record);
+    void see_finding(std::string_view name, Server& server, const filter::LineHead& head,
+                     const Object& record);
+    static void see_silence(Server& server, const filter::LineHead& head, const Object& record);
+
+    std::map<std::string, Server, std::less<>> servers_;
+    record::FindingCounts findings_{};
+    std::deque<admin::FindingLine> recent_; ///< warnings and errors
+    std::uint64_t records_ = 0;
+    std::uint64_t left_out_ = 0; ///< records of servers that are too many
+};
+
+/// The line as the page's log has it: with its server's name, and without items, which are a thousand times
+/// as long as the rest.
+[[nodiscard]] std::string log_line(std::string_view server, std::string_view line);
+
+} // namespace tw::run

@@ -1,0 +1,201 @@
+#include "proxy/run/fleet_board.h"
+
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using namespace tw;
+using run::FleetBoard;
+using run::log_line;
+
+namespace {
+
+std::string line(std::string_view type, int session, std::string_view rest,
+                 std::string_view time = "2026-11-21T02:04:47.124403Z") {
+    return fmt::format(R"({{"v":1,"t":"{}","type":"{}","session":{}{}}})", time, type, session,
+                       rest);
+}
+
+std::string session(int number, std::string_view event, std::string_view more = "") {
+    return line("session", number,
+                fmt::format(R"(,"event":"{}","client":"10.0.0.{}:5000","protocol":"0.6+ddnet"{})",
+                            event, number, more));
+}
+
+admin::State shown(const FleetBoard& board, const run::ServerPages& pages = {}) {
+    admin::State state;
+    state.stream = admin::StreamState{.name = "twscope"};
+    board.show(state, pages);
+    return state;
+}
+
+void play(FleetBoard& board, std::string_view server, int number) {
+    board.add(server, session(number, "open"));
+    board.add(server, session(number, "established"));
+}
+
+} // namespace
+
+TEST_CASE("servers, who plays there and as whom are known from their records") {
+    FleetBoard board;
+    play(board, "ctf", 1);
+    play(board, "race", 1);
+    board.add("race", session(2, "open"));
+    board.add("ctf", line("map", 1, R"(,"dir":"s2c","name":"ctf1")"));
+    board.add("ctf", line("message", 1,
+                          R"(,"dir":"c2s","name":"cl_start_info","fields":{"name":"anna"})"));
+    board.add("ctf", line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
+
+    const admin::State state = shown(board, {.pattern = "https://{server}.example.org/?{server}",
+                                             .own = {{"race", "http://10.0.0.5:9303/"}}});
+    REQUIRE(state.servers.size() == 2);
+    CHECK(state.servers[0].name == "ctf");
+    REQUIRE(state.servers[0].collected);
+    CHECK(state.servers[0].collected->page == "https://ctf.example.org/?ctf");
+    CHECK(state.servers[1].collected->page == "http://10.0.0.5:9303/");
+    CHECK(state.servers[0].collected->records == 5);
+    CHECK(state.servers[0].collected->last_ms == 1795226687124);
+    CHECK(state.view.servers.at("ctf").players == 1);
+    CHECK(state.view.servers.at("race").players == 1);
+    CHECK(state.servers[1].relay.sessions_open == 2);
+    CHECK(state.stream->records == 8);
+    REQUIRE(state.view.sessions.size() == 3);
+    const admin::SessionView& anna = state.view.sessions[0];
+    CHECK(anna.server_name == "ctf");
+    CHECK(anna.name == "anna");
+    CHECK(anna.map == "ctf1");
+    CHECK(anna.client == "10.0.0.1:5000");
+    CHECK(anna.protocol == "0.6+ddnet");
+    CHECK(state.view.sessions[1].server_name == "race");
+    CHECK_FALSE(state.view.sessions[2].connected); // those who play come first
+}
+
+TEST_CASE("who leaves is gone, and a run that was killed leaves nobody behind") {
+    FleetBoard board;
+    for (const int number : {1, 2, 3}) {
+        play(board, "ctf", number);
+    }
+    board.add("ctf", session(2, "close", R"(,"reason":"idle")"));
+    CHECK(shown(board).view.servers.at("ctf").players == 2);
+    board.add("ctf", session(3, "close", R"(,"reason":"reconnected")"));
+    board.add("ctf", session(3, "established"));
+    CHECK(shown(board).view.servers.at("ctf").players == 2);
+    board.add("ctf", session(1, "open", R"(,"again":true)")); // a segment begins
+    CHECK(shown(board).view.servers.at("ctf").players == 2);
+    play(board, "ctf", 1); // numbers begin again: so did twscope
+    CHECK(shown(board).view.servers.at("ctf").players == 1);
+}
+
+TEST_CASE("findings are counted for all and for their server, with those left out") {
+    FleetBoard board;
+    play(board, "ctf", 1);
+    play(board, "race", 1);
+    board.add("ctf",
+              line("finding", 1,
+                   R"(,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":70,)"
+                   R"("item":{"type":"character","type_id":9,"id":3},"crc_wanted":1,"crc_got":2,)"
+                   R"("left_out":4)"));
+    board.add("ctf", line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
+    board.add("ctf", line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
+
+    const admin::State state = shown(board);
+    CHECK(state.view.servers.at("ctf").findings == 5);
+    CHECK(state.view.servers.at("race").findings == 0);
+    CHECK(state.view.sessions[0].findings == 5);
+    const auto of = [&](record::FindingId id) {
+        return state.view.totals.findings[static_cast<std::size_t>(id)];
+    };
+    CHECK(of(record::FindingId::snapshot_crc_mismatch) == 5);
+    REQUIRE(state.view.findings.size() == 1);
+    const admin::FindingLine& finding = state.view.findings[0];
+    CHECK(finding.text.starts_with("error snapshot.crc_mismatch: ctf, session 1, tick 70, "
+                                   "character 3, checksum 2 instead of 1. "));
+    CHECK(finding.tick == 70);
+    CHECK(finding.time_ms == 1795226687124);
+    for (std::size_t i = 0; i < 2 * admin::View::kMaxFindings; ++i) {
+        board.add("race",
+                  line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
+    }
+    CHECK(shown(board).view.findings.size() == admin::View::kMaxFindings);
+}
+
+TEST_CASE("a server is silent while it answers none of its sessions") {
+    const auto silence = [](std::string_view detail) {
+        return fmt::format(R"(,"id":"session.server_silent","severity":"info","detail":"{}",)"
+                           R"("value":3000,"lost":12)",
+                           detail);
+    };
+    FleetBoard board;
+    play(board, "ctf", 1);
+    play(board, "ctf", 2);
+    board.add("ctf", line("finding", 1, silence("began")));
+    CHECK_FALSE(shown(board).servers[0].silent);
+    board.add("ctf", line("finding", 2, silence("began")));
+    const admin::State state = shown(board);
+    CHECK(state.servers[0].silent);
+    REQUIRE(state.server_silent);
+    CHECK(state.server_silent->since_ms == 1795226684124);
+    CHECK(state.server_silent->unanswered == 12);
+    board.add("ctf", line("finding", 2, silence("ended")));
+    CHECK_FALSE(shown(board).servers[0].silent);
+    CHECK_FALSE(shown(board).server_silent);
+}
+
+TEST_CASE("what is no record, or of no server, makes none") {
+    FleetBoard board;
+    for (const std::string& odd :
+         {std::string{}, std::string{"{}"}, std::string{"[1]"}, std::string{"hello"},
+          line("summary", 0, ""), line("impairment", 0, ""), session(-5, "close"),
+          line("session", 0, R"(,"event":7)")}) {
+        board.add("odd", odd);
+    }
+    CHECK(shown(board).servers.empty());
+    // Of a server that is there already they do no harm either.
+    play(board, "odd", 1);
+    for (
+        const std::string_view odd :
+        {R"("event":7)", R"("event":"open","client":[])",
+         R"("id":"snapshot.crc_mismatch","tick":"x")",
+         R"("id":"snapshot.crc_mismatch","tick":1e99,"item":{"type_id":-1,"id":70000},"left_out":-3)",
+         R"("name":5,"fields":[])"}) {
+        for (const std::string_view type : {"session", "finding", "map", "message"}) {
+            board.add("odd", line(type, 1, fmt::format(",{}", odd)));
+        }
+    }
+    board.add("odd", line("session", 1, ",") + "\xff");
+    board.add("odd", line("session", 1, "", "9999-99-99T99:99:99.999999Z"));
+    CHECK(shown(board).servers.size() == 1);
+}
+
+TEST_CASE("servers and sessions are bounded, and what is not shown is counted") {
+    FleetBoard board;
+    for (std::size_t i = 0; i <= FleetBoard::kMaxServers; ++i) {
+        board.add(fmt::format("s{}", i), session(1, "open"));
+    }
+    CHECK(shown(board).servers.size() == FleetBoard::kMaxServers);
+    CHECK(shown(board).stream->left_out == 1);
+    CHECK(shown(board).view.sessions.size() == admin::View::kMaxSessions);
+    CHECK(shown(board).view.sessions_open == FleetBoard::kMaxServers);
+    for (int i = 2; i < static_cast<int>(FleetBoard::kMaxSessions) + 10; ++i) {
+        board.add("s0", session(i, "open"));
+    }
+    CHECK(shown(board).servers[0].relay.sessions_open == FleetBoard::kMaxSessions);
+    admin::State one;
+    board.show(one, {}, "s0");
+    CHECK(one.view.sessions.size() == FleetBoard::kMaxSessions);
+    CHECK(one.view.sessions.back().server_name == "s0");
+}
+
+TEST_CASE("lines of the log name their server, and leave items out") {
+    CHECK(
+        log_line("ctf", line("map", 3, R"(,"name":"x")")) ==
+        R"({"v":1,"t":"2026-11-21T02:04:47.124403Z","type":"map","session":3,"server_name":"ctf","name":"x"})");
+    CHECK(log_line("ctf", line("map", 3, R"(,"server_name":"own")")) ==
+          line("map", 3, R"(,"server_name":"own")"));
+    CHECK(log_line("ctf", line("world", 0, R"(,"tick":5,"items":[{"id":1}],"removed":[[4,1]])")) ==
+          line("world", 0, R"(,"server_name":"ctf","tick":5)"));
+    CHECK(log_line("ctf", line("message", 1, R"(,"items":[1])")) ==
+          line("message", 1, R"(,"server_name":"ctf","items":[1])"));
+}
