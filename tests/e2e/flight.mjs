@@ -98,7 +98,7 @@ test('a file that begins in mid-game is checked from each session\'s first state
         }
         const said = spawnSync(TSHARK, ['-r', file, '-T', 'fields', '-e', 'udp.port'], { encoding: 'utf8' });
         assert.equal(said.status, 0, said.stderr);
-    }, '4s,8MiB'));
+    }, '5s,8MiB'));
 
 test('a finding writes its session, and a flood of them one file', () =>
     withGame(['--flight-on', 'session.server_silent,message.unexpected'], async ({ flights, proxy, bots }) => {
