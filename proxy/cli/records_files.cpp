@@ -54,7 +54,8 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
     return files;
 }
 
-/// Files of an hour each, as collectors write them: 2026-11-22T18Z.jsonl.zst; but for those before `from`.
+/// Files of an hour each, as collectors write them: 2026-11-22T18Z.jsonl.zst; but for those before
+/// `from`, of which at most the last is there.
 std::vector<std::string> hours_of(const std::string& folder, std::string_view from = {}) {
     constexpr std::string_view kHour = "dddd-dd-ddTddZ.jsonl.zst";
     constexpr std::size_t kTime = 13;
@@ -65,12 +66,17 @@ std::vector<std::string> hours_of(const std::string& folder, std::string_view fr
         const bool hour = std::ranges::equal(name, kHour, [](char got, char shape) {
             return shape == 'd' ? got >= '0' && got <= '9' : got == shape;
         });
-        if (hour &&
-            (from.empty() || std::string_view{name}.substr(0, kTime) >= from.substr(0, kTime))) {
-            files.push_back(entry.path().string());
+        if (hour) {
+            files.push_back(name);
         }
     }
     std::ranges::sort(files);
+    while (files.size() > 1 && files.front().substr(0, kTime) < from.substr(0, kTime)) {
+        files.erase(files.begin());
+    }
+    for (std::string& file : files) {
+        file = (std::filesystem::path{folder} / file).string();
+    }
     return files;
 }
 

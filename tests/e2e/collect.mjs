@@ -62,6 +62,9 @@ test('each server has its files, an hour each, and all records are in them once'
         const read = run('records', join(path, server), '--filter', 'snapshot');
         assert.equal(read.status, 0, read.log);
         assert.ok(read.stdout.split('\n').length > 100, 'a folder of hours is read as one of segments');
+        const late = run('records', join(path, server), '--from', '2099-01-01');
+        assert.equal(late.status, 0, late.log);
+        assert.equal(late.stdout, '');
     }
     assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines]));
     // A second time there is nothing left, and another consumer begins at the first record.
