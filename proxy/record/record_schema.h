@@ -75,7 +75,9 @@ inline constexpr auto kSessionSchema = schema(
         [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },
         "Of a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
         "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
-        "`removed` (its server was taken out), `end of capture`, `end of demo`."),
+        "`removed` (its server was taken out), `displaced` (of a tap or a capture: a connection "
+        "needed its place), `sides turned` (of these: what was taken for the server is the client, "
+        "and a session with the right sides follows), `end of capture`, `end of demo`."),
     key(
         "again", [](const SessionRecord& r) { return only_if(r.again, true); },
         "True of a session that is open while a segment begins: what was written of it before, as "
