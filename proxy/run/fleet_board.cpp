@@ -271,7 +271,8 @@ void FleetBoard::show(const std::string& name, const Server& server, admin::Stat
 void FleetBoard::show_sessions(std::vector<const admin::SessionView*> open, std::size_t most,
                                admin::View& view) {
     view.sessions_open = open.size();
-    std::ranges::stable_partition(open, [](const auto* each) { return each->connected; });
+    std::stable_partition(open.begin(), open.end(),
+                          [](const auto* each) { return each->connected; });
     open.resize(std::min(open.size(), most));
     std::ranges::transform(open, std::back_inserter(view.sessions),
                            [](const auto* each) { return *each; });
