@@ -178,16 +178,17 @@ void write_snapshots(const std::vector<Legacy::Snapshot>& snapshots, Writing& ou
     SnapshotView newer;
     Tick tick = -1;
     std::size_t written = 0;
-    for (auto each = snapshots.rbegin(); each != snapshots.rend(); ++each) {
+    for (std::size_t left = snapshots.size(); left != 0; --left) {
+        const Legacy::Snapshot& each = snapshots[left - 1];
         const std::size_t whole = out.bytes.size();
-        out.number(tick < 0 ? std::int64_t{each->tick} + 1 : std::int64_t{tick} - each->tick);
-        write_items(each->view(), newer, out);
+        out.number(tick < 0 ? std::int64_t{each.tick} + 1 : std::int64_t{tick} - each.tick);
+        write_items(each.view(), newer, out);
         if (out.bytes.size() >= kMaxEncodedLegacy || ++written > kMaxSnapshots) {
             out.bytes.resize(whole);
             break;
         }
-        newer = each->view();
-        tick = each->tick;
+        newer = each.view();
+        tick = each.tick;
     }
     out.number(0);
 }

@@ -36,8 +36,8 @@ class FleetBoard {
     /// So are open sessions of one server.
     static constexpr std::size_t kMaxSessions = 1024;
 
-    /// `server`: its name on the bus. What is no record says nothing.
-    void add(std::string_view server, std::string_view line);
+    /// `name`: the server's on the bus. What is no record says nothing.
+    void add(std::string_view name, std::string_view line);
 
     /// Servers, findings, how many records there were, and sessions: those of one server, or as many of all
     /// as a table has room for; `chosen` empty: of all.

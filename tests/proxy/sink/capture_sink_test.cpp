@@ -316,9 +316,10 @@ TEST_CASE("a chosen datagram has what was found in it, and what became of its se
         capture.on_record(&found);
     };
     const auto event = [&capture](std::uint32_t session, record::SessionEvent what) {
+        const std::string client = fmt::format("10.0.0.{}:1", session);
         const record::SessionRecord record{.head = {.time = 5, .session = session},
                                            .event = what,
-                                           .client = fmt::format("10.0.0.{}:1", session),
+                                           .client = client,
                                            .server = "10.0.1.1:2",
                                            .protocol = "0.6-token"};
         capture.on_record(&record);
@@ -439,7 +440,7 @@ TEST_CASE("states of many sessions in short segments take a fourth of the traffi
     std::size_t states = 0;
     blocks.repeat_states([&] {
         ++states;
-        return state;
+        return test::Bytes{state};
     });
     for (std::uint32_t session = 1; session <= kSessions; ++session) {
         const record::SessionRecord open{.head = {.session = session}};
