@@ -70,7 +70,8 @@ int ShownBatches::write(const std::string& batch, const std::vector<bus::Collect
 void ShownBatches::keep() {
     to_->keep();
     for (const bus::Collected& record : pending_) {
-        page_->add(record.server, record.line);
+        // Whoever may publish may call a server anything: neither lines nor addresses are made of that.
+        page_->add(bus::is_subject_token(record.server) ? record.server : "other", record.line);
     }
     pending_.clear();
     page_->hand_over();

@@ -98,6 +98,13 @@ test('servers, players and findings of a stream, for programs', async () => {
     const text = await records.text();
     assert.deepEqual(JSON.parse(text.split('\n')[0]), { ...JSON.parse(sent), server_name: 'late' });
 
+    // Somebody who may publish calls a server as no twscope would.
+    send('@evil/","type":"x', ...opens(1, '10.0.0.3:5000'));
+    const other = async () => (await state()).servers.find(({ name }) => name === 'other');
+    await waitUntil('the one with the odd name', other, WAIT_MS);
+    assert.equal((await other()).page, 'http://other.example.org:9303/');
+    assert.equal((await state()).servers.length, 4); // with `late`
+
     assert.equal((await ask('/readyz')).status, 200);
     await nats.kill();
     await waitUntil('the bus to be missed', async () => (await ask('/readyz')).status === 503, WAIT_MS);
