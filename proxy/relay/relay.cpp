@@ -212,10 +212,11 @@ bool Relay::hold(std::chrono::milliseconds patience) {
 }
 
 void Relay::resume() {
+    // It does not stand while they hold; they hear of it before they read anything.
+    set_impairment(impairment());
     for (auto& shard : state_->shards) {
         shard->resume();
     }
-    set_impairment(impairment()); // which does not stand while they hold
 }
 
 void Relay::leave(std::span<const ServerIndex> let_go) {
