@@ -29,16 +29,6 @@ constexpr std::chrono::milliseconds kPause{500};
 /// How often it is looked what the stream dropped, while records come without an end.
 constexpr std::chrono::seconds kLookForMissed{10};
 
-/// The second part of STREAM.SERVER.TYPE.
-std::string server_of(std::string_view subject) {
-    const auto first = subject.find('.');
-    if (first == std::string_view::npos) {
-        return {};
-    }
-    const auto second = subject.find('.', first + 1);
-    return std::string{subject.substr(first + 1, second - first - 1)};
-}
-
 /// The messages of a list, whatever becomes of it.
 class FetchedList {
   public:
@@ -319,8 +309,9 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
         std::vector<Collected> records;
         for (const auto& [place, message] : batch) {
             places.insert(place);
-            records.push_back({.server = server_of(natsMsg_GetSubject(message.get())),
-                               .line = std::string{text_of(message.get())}});
+            records.push_back(
+                {.server = std::string{server_of_subject(natsMsg_GetSubject(message.get()))},
+                 .line = std::string{text_of(message.get())}});
         }
         if (const int error = sink_->write(id, records); error != 0) {
             return tl::unexpected{std::generic_category().message(error)};

@@ -57,6 +57,15 @@ std::string_view subject_server(std::string_view server, std::string_view line) 
     return is_subject_token(name) ? name : server.substr(kMany.size());
 }
 
+std::string_view server_of_subject(std::string_view subject) {
+    const auto first = subject.find('.');
+    if (first == std::string_view::npos) {
+        return {};
+    }
+    const std::string_view rest = subject.substr(first + 1);
+    return rest.substr(0, rest.find('.'));
+}
+
 std::string_view subject_of_all(std::string_view server) {
     return server.starts_with(kMany) ? kMany : server;
 }

@@ -28,6 +28,9 @@ inline constexpr std::size_t kMaxToken = 64;
 /// The part of a line's subject before that: the server's, or of many_servers the line's.
 [[nodiscard]] std::string_view subject_server(std::string_view server, std::string_view line);
 
+/// The same of a whole subject, STREAM.SERVER.TYPE, whoever made it; empty: it has no such part.
+[[nodiscard]] std::string_view server_of_subject(std::string_view subject);
+
 /// What fits all of those.
 [[nodiscard]] std::string_view subject_of_all(std::string_view server);
 

@@ -70,9 +70,10 @@ void HttpFlags::add_access(CLI::App& command, const std::string& about) {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
-        .add_option("--http-token-file", token_file,
-                    "The token that changing the line takes, and reading from another machine, in "
-                    "a file's first line [http.token in the folder of --state, made when missing]")
+        .add_option(
+            "--http-token-file", token_file,
+            "The token that reading from another machine takes, and any change, in a file's "
+            "first line [http.token in the folder of --state, made when missing]")
         ->type_name("FILE");
     command.add_flag("--http-open-reading", open_reading,
                      "Let whoever reaches the page read it without the token, from other machines, "

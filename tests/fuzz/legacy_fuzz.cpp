@@ -2,6 +2,7 @@
 #include "proxy/inspect/session.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/strict_sink.h"
+#include "tests/support/captured_traffic.h"
 
 #include <array>
 #include <cstddef>
@@ -21,16 +22,6 @@ using namespace tw::inspect;
 using tw::fuzz::demand;
 
 constexpr std::size_t kMaxMemory = std::size_t{32} << 20U;
-
-class NoMaps final : public MapSource {
-  public:
-    FoundMap find(const MapAnnouncement& /*announcement*/) override { return {}; }
-
-    FoundMap keep(const MapAnnouncement& /*announcement*/,
-                  std::vector<std::byte> /*bytes*/) override {
-        return {};
-    }
-};
 
 std::optional<Legacy> read_again(const Legacy& legacy) {
     const auto bytes = encode_legacy(legacy);
@@ -60,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto again = read_again(*legacy);
     static const auto workspace = std::make_unique<Workspace>();
     fuzz::StrictSink sink;
-    NoMaps maps;
+    test::NoMaps maps;
     Session session{1, "client", "server", {}, maps, sink};
     session.open(0);
     go_on(session, *std::move(legacy), *workspace);

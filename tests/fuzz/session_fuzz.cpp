@@ -1,6 +1,7 @@
 #include "proxy/inspect/session.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/strict_sink.h"
+#include "tests/support/captured_traffic.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,16 +22,6 @@ using tw::fuzz::StrictSink;
 constexpr std::size_t kHeadSize = 4;
 constexpr record::Timestamp kStart = 1'700'000'000'000'000'000;
 
-class NoMaps final : public MapSource {
-  public:
-    FoundMap find(const MapAnnouncement& /*announcement*/) override { return {}; }
-
-    FoundMap keep(const MapAnnouncement& /*announcement*/,
-                  std::vector<std::byte> /*bytes*/) override {
-        return {};
-    }
-};
-
 std::size_t u16(std::span<const std::uint8_t> bytes, std::size_t at) {
     return std::size_t{bytes[at]} << 8U | bytes[at + 1];
 }
@@ -40,7 +31,7 @@ std::size_t u16(std::span<const std::uint8_t> bytes, std::size_t at) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static const auto workspace = std::make_unique<Workspace>();
     StrictSink sink;
-    NoMaps maps;
+    test::NoMaps maps;
     Session session{1, "client", "server", {}, maps, sink};
     record::Timestamp time = kStart;
     session.open(time);

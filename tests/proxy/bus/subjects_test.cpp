@@ -31,6 +31,16 @@ TEST_CASE("a part of a subject has no dots, blanks or wildcards, whatever it is 
     CHECK_FALSE(is_subject_token(std::string(kMaxToken + 1, 'a')));
 }
 
+TEST_CASE("a subject's server is its second part") {
+    CHECK(server_of_subject("twscope.ctf-1.finding") == "ctf-1");
+    CHECK(server_of_subject("twscope.ctf-1") == "ctf-1");
+    CHECK(server_of_subject("twscope.a.b.c") == "a");
+    CHECK(server_of_subject("twscope..finding").empty());
+    CHECK(server_of_subject("twscope.").empty());
+    CHECK(server_of_subject("twscope").empty());
+    CHECK(server_of_subject("").empty());
+}
+
 TEST_CASE("a line's subject ends with its type") {
     CHECK(subject_type(
               R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"snapshot","session":1})") ==

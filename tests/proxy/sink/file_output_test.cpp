@@ -1,4 +1,5 @@
 #include "proxy/sink/file_output.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/program.h"
 
 #include <algorithm>
@@ -19,35 +20,6 @@
 
 using namespace tw::sink;
 using namespace tw::test;
-
-namespace {
-
-/// Files of this process may not grow beyond `bytes` while it lives.
-class FileSizeLimit {
-  public:
-    explicit FileSizeLimit(rlim_t bytes) {
-        ::getrlimit(RLIMIT_FSIZE, &before_);
-        const rlimit limit{bytes, before_.rlim_max};
-        ::setrlimit(RLIMIT_FSIZE, &limit);
-        handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    }
-
-    ~FileSizeLimit() {
-        ::setrlimit(RLIMIT_FSIZE, &before_);
-        std::signal(SIGXFSZ, handler_);
-    }
-
-    FileSizeLimit(const FileSizeLimit&) = delete;
-    FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-    FileSizeLimit(FileSizeLimit&&) = delete;
-    FileSizeLimit& operator=(FileSizeLimit&&) = delete;
-
-  private:
-    rlimit before_{};
-    void (*handler_)(int) = SIG_DFL;
-};
-
-} // namespace
 
 TEST_CASE("a file holds what was written, in order, and nothing of what it held before") {
     const TemporaryFolder folder;
@@ -153,7 +125,7 @@ TEST_CASE("a block that fits in part counts as lost") {
     constexpr rlim_t kLimit = 4096;
     {
         FileOutput file{path};
-        const FileSizeLimit limit{kLimit};
+        const FullDisk disk{kLimit};
         file.write(std::string(kLimit - 2, 'a') + '\n');
         CHECK(file.lost() == 0);
         file.write("b\nc\n");
