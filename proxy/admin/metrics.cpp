@@ -253,7 +253,7 @@ void add_stream(Families& out, const State& state) {
         return server.collected.value_or(CollectedState{});
     };
     by_server("collect_server_records_total", MetricType::Counter,
-              "Records that came of the server.",
+              "Records of the server that came from the bus.",
               [&](const ServerState& server) { return collected(server).records; });
     by_server("collect_server_last_record_time_seconds", MetricType::Gauge,
               "Time of the server's latest record, since 1970.", [&](const ServerState& server) {

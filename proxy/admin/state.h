@@ -89,7 +89,7 @@ struct RecordingState {
 /// The stream that everything shown comes from: nothing is forwarded here.
 struct StreamState {
     std::string name{};
-    std::string trouble{}; ///< why nothing comes of it; empty: it is well
+    std::string trouble{}; ///< why nothing comes from it; empty: it is well
     std::uint64_t records = 0;
     std::uint64_t left_out = 0; ///< of servers that are too many to be shown
 };

@@ -98,7 +98,7 @@ admin::Health FleetPage::ready() const {
     const std::scoped_lock lock{mutex_};
     return {.ok = trouble_.empty(),
             .text =
-                trouble_.empty() ? "ok" : fmt::format("nothing comes of the bus: {}", trouble_)};
+                trouble_.empty() ? "ok" : fmt::format("nothing comes from the bus: {}", trouble_)};
 }
 
 admin::Sources FleetPage::sources() {

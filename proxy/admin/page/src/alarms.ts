@@ -87,7 +87,7 @@ export class Alarms {
         if (!state) return [];
         const alarms = this.silent(state);
         if (state.stream?.trouble) {
-            alarms.push({ about: 'stream', text: `Nothing comes of the bus: ${state.stream.trouble}. Trying again.` });
+            alarms.push({ about: 'stream', text: `Nothing comes from the bus: ${state.stream.trouble}. Trying again.` });
         }
         if (state.recording.failed) {
             alarms.push({ about: 'recording', text: `Recording stopped: ${count(state.recording.lost)} records could not be written. The game goes on.` });
