@@ -37,7 +37,7 @@ struct SessionView {
     std::uint64_t verified = 0;
     std::uint64_t missed = 0;
     std::uint64_t frozen_ms = 0;
-    double ack_lag_ticks = 0;          ///< mean
+    record::Spread ack_lag_ticks{};
     std::int64_t largest_snapshot = 0; ///< bytes
     std::uint64_t findings = 0;        ///< warnings and errors
 };

@@ -173,7 +173,7 @@ void LiveSink::add_session(View& view, std::uint32_t number,
     session.verified = stats.verified;
     session.missed = stats.missed;
     session.frozen_ms = stats.frozen_ms;
-    session.ack_lag_ticks = stats.ack_lag_ticks.mean();
+    session.ack_lag_ticks = stats.ack_lag_ticks;
     session.largest_snapshot = stats.snapshot_bytes.max;
     session.findings = serious_findings(stats);
     view.sessions.push_back(std::move(session));

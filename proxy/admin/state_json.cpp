@@ -75,7 +75,8 @@ json::array sessions_json(const View& view) {
                           {"verified", session.verified},
                           {"missed", session.missed},
                           {"frozen_ms", session.frozen_ms},
-                          {"ack_lag_ticks", session.ack_lag_ticks},
+                          {"ack_lag_ticks", session.ack_lag_ticks.mean()},
+                          {"ack_lag_count", session.ack_lag_ticks.count},
                           {"largest_snapshot", session.largest_snapshot},
                           {"findings", session.findings}};
         if (!session.server_name.empty()) {

@@ -3,8 +3,8 @@ import uPlot from 'uplot';
 import { fill, make } from './dom';
 import { size } from './format';
 import { isOpen, onOpened, panel } from './panels';
-import type { BytesRow, State } from './protocol';
-import { rate } from './rates';
+import type { BytesRow, State, Traffic } from './protocol';
+import { meanSince, rate } from './rates';
 import type { Store } from './store';
 
 const POINTS = 1200; // ten minutes, two a second
@@ -165,12 +165,11 @@ export class Numbers {
         const session = state.sessions.find((each) => each.number === source);
         const old = before?.sessions.find((each) => each.number === source);
         if (session && old) {
-            const mean = (now: { jitter_us: number; jitter_count: number }, then: { jitter_us: number; jitter_count: number }): number => {
-                const more = now.jitter_count - then.jitter_count;
-                return more > 0 ? Math.max(now.jitter_us * now.jitter_count - then.jitter_us * then.jitter_count, 0) / more / 1000 : 0;
-            };
-            this.session.add(state.now_ms / 1000, new Map([['jitter to the client', mean(session.s2c, old.s2c)],
-                ['jitter to the server', mean(session.c2s, old.c2s)], ['ack lag', session.ack_lag_ticks * 20]]));
+            const jitter = (now: Traffic, then: Traffic): number =>
+                meanSince(now.jitter_us, now.jitter_count, then.jitter_us, then.jitter_count) / 1000;
+            const lag = meanSince(session.ack_lag_ticks, session.ack_lag_count, old.ack_lag_ticks, old.ack_lag_count);
+            this.session.add(state.now_ms / 1000, new Map([['jitter to the client', jitter(session.s2c, old.s2c)],
+                ['jitter to the server', jitter(session.c2s, old.c2s)], ['ack lag', lag * 20]]));
         }
         if (isOpen('numbers')) this.draw();
         else if (this.watching) this.watch(false);

@@ -5,7 +5,7 @@ export interface Traffic { datagrams: number; bytes: number; recovered: number; 
 export interface SessionState {
     number: number; client: string; server_name?: string; protocol: string; map: string; map_id: string | null; name: string; place: string;
     closed: boolean; opened_ms: number; c2s: Traffic; s2c: Traffic; snapshots: number; verified: number; missed: number;
-    frozen_ms: number; ack_lag_ticks: number; largest_snapshot: number; findings: number;
+    frozen_ms: number; ack_lag_ticks: number; ack_lag_count: number; largest_snapshot: number; findings: number;
 }
 
 export interface RelayTraffic { datagrams: number; bytes: number; dropped: number; refused: number; copies_lost: number }
