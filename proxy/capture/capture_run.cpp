@@ -2,10 +2,15 @@
 
 #include "proxy/capture/play_demo.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -44,6 +49,66 @@ void report_capture(const std::string& path, const CaptureFile& file,
     }
 }
 
+/// Reads a file's datagrams one ahead, so that each comes with the bytes of the next one. Where that
+/// would have to be waited for, as in a pipe, it does not.
+class ReadAhead {
+  public:
+    ReadAhead(CaptureFile& file, const std::string& path)
+        : file_{&file}, ahead_{is_regular(path)}, there_{fetch()} {}
+
+    /// Null at the end; valid until the next call.
+    [[nodiscard]] const CapturedDatagram* next() {
+        if (behind_ && there_) {
+            there_ = fetch();
+        }
+        if (!there_) {
+            return nullptr;
+        }
+        const std::size_t at = fetched_;
+        CapturedDatagram& datagram = kept_[at].datagram;
+        // What is said before a datagram is there until the file is read on.
+        behind_ = !ahead_ || datagram.state != nullptr;
+        if (!behind_) {
+            there_ = fetch();
+            datagram.next =
+                there_ ? kept_[fetched_].datagram.payload : std::span<const std::byte>{};
+        }
+        return &datagram;
+    }
+
+  private:
+    struct Kept {
+        CapturedDatagram datagram;
+        std::vector<std::byte> bytes;
+    };
+
+    [[nodiscard]] static bool is_regular(const std::string& path) {
+        std::error_code ignored;
+        return std::filesystem::is_regular_file(path, ignored);
+    }
+
+    [[nodiscard]] bool fetch() {
+        Kept& kept = kept_[1 - fetched_];
+        kept.datagram = {};
+        if (!file_->next(kept.datagram)) {
+            return false;
+        }
+        fetched_ = 1 - fetched_;
+        if (ahead_) {
+            kept.bytes.assign(kept.datagram.payload.begin(), kept.datagram.payload.end());
+            kept.datagram.payload = kept.bytes;
+        }
+        return true;
+    }
+
+    CaptureFile* file_;
+    bool ahead_;
+    bool behind_ = false; ///< the datagram handed out last was the last one fetched
+    std::array<Kept, 2> kept_;
+    std::size_t fetched_ = 0; ///< which was fetched last
+    bool there_;
+};
+
 } // namespace
 
 CaptureRun::Source CaptureRun::open(std::string path) {
@@ -75,10 +140,10 @@ void CaptureRun::note_time(record::Timestamp first, record::Timestamp last) {
 }
 
 void CaptureRun::read_capture(Source& source, CaptureSessions& sessions) {
-    CapturedDatagram datagram;
-    while (source.capture->next(datagram)) {
-        note_time(datagram.time, datagram.time);
-        sessions.on_datagram(datagram);
+    ReadAhead datagrams{*source.capture, source.path};
+    while (const CapturedDatagram* const datagram = datagrams.next()) {
+        note_time(datagram->time, datagram->time);
+        sessions.on_datagram(*datagram);
     }
     damaged_ = damaged_ || !source.capture->unreadable().empty();
     if (!quiet_) {

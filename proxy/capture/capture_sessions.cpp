@@ -194,8 +194,9 @@ void InspectedSessions::on_open(std::uint64_t key, std::int64_t time, const Capt
 }
 
 void InspectedSessions::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
-                                    std::span<const std::byte> bytes) {
-    inspector_->on_datagram(key, time, direction, bytes);
+                                    std::span<const std::byte> bytes,
+                                    std::span<const std::byte> next) {
+    inspector_->on_datagram(key, time, direction, bytes, next);
 }
 
 void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, Ended why) {
@@ -256,7 +257,7 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     if (said_to_server(datagram) == (direction == wire::Direction::c2s)) {
         receiver_->on_state(found->second.key, datagram.state->bytes);
     }
-    receiver_->on_datagram(found->second.key, now_, direction, datagram.payload);
+    receiver_->on_datagram(found->second.key, now_, direction, datagram.payload, datagram.next);
 }
 
 CaptureSessions::Sessions::iterator CaptureSessions::find(const CapturedDatagram& datagram,

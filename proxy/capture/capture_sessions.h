@@ -71,8 +71,9 @@ class SessionReceiver {
     /// `key`: the session's, from 1.
     virtual void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
                          const CaptureEndpoint& server) = 0;
+    /// `next`: as inspect::Inspector has it.
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
-                             std::span<const std::byte> bytes) = 0;
+                             std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
     /// What is known of a session that somebody saw before, as inspect::encode_legacy writes it.
     virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
@@ -90,7 +91,7 @@ class InspectedSessions final : public SessionReceiver {
     void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
                  const CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
-                     std::span<const std::byte> bytes) override;
+                     std::span<const std::byte> bytes, std::span<const std::byte> next) override;
     void on_state(std::uint64_t key, std::span<const std::byte> state) override;
     void on_end(std::uint64_t key, std::int64_t time, Ended why) override;
 

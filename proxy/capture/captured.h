@@ -40,6 +40,7 @@ struct CapturedDatagram {
     CaptureEndpoint source;
     CaptureEndpoint destination;
     std::span<const std::byte> payload;
+    std::span<const std::byte> next{};    ///< payload of the one behind it, where that is at hand
     const CapturedState* state = nullptr; ///< of its session before it; null: nothing is said
 };
 

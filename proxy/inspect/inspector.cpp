@@ -73,7 +73,8 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
 }
 
 void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
-                            std::span<const std::byte> bytes) {
+                            std::span<const std::byte> bytes, std::span<const std::byte> next) {
+    workspace_.packet.begin(bytes, next);
     const auto found = sessions_.find(key);
     if (found == sessions_.end()) {
         return;

@@ -47,8 +47,10 @@ class Inspector {
     /// Somebody else saw more of the session before its next datagram: what is not known here is
     /// taken from that. Sound.
     void inherit(std::uint64_t key, Legacy legacy);
+    /// `next`: of the call that comes after this one, of whatever session, where that is at hand; the
+    /// bytes of both stay where they are until then.
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
-                     std::span<const std::byte> bytes);
+                     std::span<const std::byte> bytes, std::span<const std::byte> next = {});
     /// Copies were lost: of one session, or with key 0 of any. `reason` is what the finding says.
     void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                 std::string_view reason = "ring_full");

@@ -58,6 +58,9 @@ struct Event {
     Endpoint server;                  ///< open: to whom
     std::uint16_t server_index = 0;   ///< open: which of the relay's servers that is
     std::span<const std::byte> bytes; ///< datagram: valid only during the handler's call
+    std::span<const std::byte>
+        next; ///< consumer: those of the event behind this one, if it is there
+              ///< already and has some; valid until its handler's call ends
 };
 
 /// A bounded ring of events between one relay thread (producer) and one observer thread (consumer),
@@ -127,7 +130,9 @@ class Ring {
             if (record.header.kind == kPadding) {
                 continue;
             }
-            handler(to_event(record));
+            Event event = to_event(record);
+            event.next = head == tail ? std::span<const std::byte>{} : bytes_at(head);
+            handler(event);
             ++count;
             if (head - released >= kReleaseBytes) {
                 positions_->head.store(head, std::memory_order_release);
@@ -223,6 +228,14 @@ class Ring {
         std::memcpy(&record.header, at, sizeof record.header);
         record.payload = at + sizeof(Header);
         return record;
+    }
+
+    /// Those of a datagram.
+    [[nodiscard]] std::span<const std::byte> bytes_at(std::uint64_t position) const noexcept {
+        const Record record = record_at(position);
+        return record.header.kind == static_cast<std::uint8_t>(EventKind::datagram)
+                   ? std::span{record.payload, record.header.length}
+                   : std::span<const std::byte>{};
     }
 
     [[nodiscard]] static Event to_event(const Record& record) noexcept;

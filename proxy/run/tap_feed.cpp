@@ -86,7 +86,7 @@ void TapFeed::on_open(std::uint64_t key, std::int64_t time, const capture::Captu
 }
 
 void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
-                          std::span<const std::byte> bytes) {
+                          std::span<const std::byte> bytes, std::span<const std::byte> /*next*/) {
     const auto found = open_.find(key);
     if (found == open_.end()) {
         return;

@@ -32,7 +32,7 @@ class TapFeed final : public capture::SessionReceiver {
     void on_open(std::uint64_t key, std::int64_t time, const capture::CaptureEndpoint& client,
                  const capture::CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
-                     std::span<const std::byte> bytes) override;
+                     std::span<const std::byte> bytes, std::span<const std::byte> next) override;
     void on_end(std::uint64_t key, std::int64_t time, capture::Ended why) override;
 
   private:

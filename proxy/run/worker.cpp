@@ -320,7 +320,8 @@ void Worker::look_at(const relay::Event& event) {
         open(event);
         break;
     case relay::EventKind::datagram:
-        inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes);
+        inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes,
+                               event.next);
         if (resync_ && event.direction == relay::Direction::s2c) {
             resync_->look(event.session, event.time, inspector_.wants_resync(event.session));
         }

@@ -1,5 +1,7 @@
 #include "proxy/wire/huffman.h"
 
+#include "proxy/wire/huffman_code.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,88 +13,11 @@ namespace tw::wire {
 
 namespace {
 
-constexpr std::size_t kNumSymbols = 257;
-constexpr std::uint16_t kEndSymbol = 256;
-
-/// How often each symbol is expected; both sides build the same tree from it.
-constexpr std::array<std::uint32_t, kNumSymbols> kFrequencies{
-    1073741824, 4545, 2657, 431, 1950, 919, 444, 482, 2244, 617, 838, 542, 715, 1814, 304, 240,
-    754,        212,  647,  186, 283,  131, 146, 166, 543,  164, 167, 136, 179, 859,  363, 113,
-    157,        154,  204,  108, 137,  180, 202, 176, 872,  404, 168, 134, 151, 111,  113, 109,
-    120,        126,  129,  100, 41,   20,  16,  22,  18,   18,  17,  19,  16,  37,   13,  21,
-    362,        166,  99,   78,  95,   88,  81,  70,  83,   284, 91,  187, 77,  68,   52,  68,
-    59,         66,   61,   638, 71,   157, 50,  46,  69,   43,  11,  24,  13,  19,   10,  12,
-    12,         20,   14,   9,   20,   20,  10,  10,  15,   15,  12,  12,  7,   19,   15,  14,
-    13,         18,   35,   19,  17,   14,  8,   5,   15,   17,  9,   15,  14,  18,   8,   10,
-    2173,       134,  157,  68,  188,  60,  170, 60,  194,  62,  175, 71,  148, 67,   167, 78,
-    211,        67,   156,  69,  1674, 90,  174, 53,  147,  89,  181, 51,  174, 63,   163, 80,
-    167,        94,   128,  122, 223,  153, 218, 77,  200,  110, 190, 73,  174, 69,   145, 66,
-    277,        143,  141,  60,  136,  53,  180, 57,  142,  57,  158, 61,  166, 112,  152, 92,
-    26,         22,   21,   28,  20,   26,  30,  21,  32,   27,  20,  17,  23,  21,   30,  22,
-    22,         21,   27,   25,  17,   27,  23,  18,  39,   26,  15,  21,  12,  18,   18,  27,
-    20,         18,   15,   19,  11,   17,  33,  12,  18,   15,  19,  18,  16,  26,   17,  18,
-    9,          10,   25,   22,  22,   17,  20,  16,  6,    16,  15,  20,  14,  18,   24,  335,
-    1};
-
-/// Bits of a code, the first one to be written lowest.
-struct Code {
-    std::uint32_t bits = 0;
-    std::uint32_t length = 0;
-};
-
-/// Nodes 0..256 are the symbols, the rest have two children.
-struct Tree {
-    static constexpr std::size_t kNumNodes = 2 * kNumSymbols - 1;
-    std::array<std::array<std::uint16_t, 2>, kNumNodes> children{};
-    std::array<Code, kNumSymbols> codes{};
-    std::uint16_t root = 0;
-};
-
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the longest code
-void assign_codes(Tree& tree, std::uint16_t node, Code code) {
-    if (node < kNumSymbols) {
-        tree.codes[node] = code;
-        return;
-    }
-    for (std::uint32_t bit = 0; bit < 2; ++bit) {
-        assign_codes(tree, tree.children[node][bit],
-                     {code.bits | bit << code.length, code.length + 1});
-    }
-}
-
-/// Joins the two rarest again and again. Ties go by position in the list, so the sort must be
-/// stable and a parent takes the place of its bit 1 child: other choices give other codes.
-Tree build_tree() {
-    struct Entry {
-        std::uint32_t frequency;
-        std::uint16_t node;
-    };
-
-    Tree tree;
-    std::vector<Entry> list;
-    for (std::uint16_t symbol = 0; symbol < kNumSymbols; ++symbol) {
-        list.push_back({kFrequencies[symbol], symbol});
-    }
-    std::uint16_t next_node = kNumSymbols;
-    while (list.size() > 1) {
-        std::stable_sort(list.begin(), list.end(),
-                         [](const Entry& a, const Entry& b) { return a.frequency > b.frequency; });
-        const Entry last = list.back();
-        list.pop_back();
-        Entry& other = list.back();
-        tree.children[next_node] = {last.node, other.node};
-        other = {last.frequency + other.frequency, next_node};
-        ++next_node;
-    }
-    tree.root = list.front().node;
-    assign_codes(tree, tree.root, {});
-    return tree;
-}
-
-const Tree& tree() {
-    static const Tree instance = build_tree();
-    return instance;
-}
+using huffman::Code;
+using huffman::kEndSymbol;
+using huffman::kNumSymbols;
+using huffman::Tree;
+using huffman::tree;
 
 /// The decoder looks at this many bits at once, and at the rest of a code that is longer in a
 /// second step. Measured: at 13 bits and 4 bytes the table just fits the first cache (32 KiB) and
@@ -225,47 +150,102 @@ struct Position {
     [[nodiscard]] std::ptrdiff_t bits_left() const { return (end - next) * 8 + available; }
 };
 
-/// Decompresses while there is plenty of input (up to `readable`) and of room, so that nothing
-/// needs a check but the code's length. True when it met the end symbol.
+constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
+constexpr std::uint32_t kRestMask = (1U << kRestBits) - 1;
+
+/// After a fill there are 56 bits: enough for four steps, and for a long code as the fourth.
+constexpr std::ptrdiff_t kStepsPerFill = 4;
+static_assert(kStepsPerFill * kTableBits <= 56);
+static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
+
+/// Whether there is plenty of input (up to `readable`) and of room: until the next fill nothing
+/// needs a check but the code's length.
+[[gnu::always_inline]] inline bool is_free(const Position& at, const std::byte* readable) {
+    return readable - at.next >= kWordSize &&
+           at.limit - at.to >= kStepsPerFill * Entry::kMaxSymbols;
+}
+
+[[gnu::always_inline]] inline void fill(Position& at) {
+    // Bits above `available` are set again with the same value by the next fill.
+    at.bits |= load_word(at.next) << at.available;
+    at.next += (63U - at.available) >> 3U;
+    at.available |= 56U;
+}
+
+[[gnu::always_inline]] inline void take(Position& at, Entry entry) {
+    store_word(at.to, entry.symbols());
+    at.to += entry.count();
+    at.bits >>= entry.bits();
+    at.available -= entry.bits();
+}
+
+/// A code that is longer than the window. True: it was the end symbol.
+[[gnu::always_inline]] inline bool take_long(Position& at, const Tables& table, Entry begin) {
+    const Entry entry = table.second[begin.symbols() + (at.bits >> kTableBits & kRestMask)];
+    if (entry.count() != 0) {
+        take(at, entry);
+        return false;
+    }
+    at.bits >>= kLongestCode;
+    at.available -= kLongestCode;
+    return true;
+}
+
+/// Decompresses while that is free of checks. True when it met the end symbol.
 bool decompress_freely(Position& position, const std::byte* readable) {
-    constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
-    constexpr std::uint32_t kRestMask = (1U << kRestBits) - 1;
-    constexpr std::ptrdiff_t kStepsPerFill = 4;
-    // After a fill there are 56 bits: enough for four steps, and for a long code as the fourth.
-    static_assert(kStepsPerFill * kTableBits <= 56);
-    static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
     const Tables& table = tables();
     Position at = position; // a copy, as stores through `to` could change what is referred to
     bool ended = false;
-    while (!ended && readable - at.next >= kWordSize &&
-           at.limit - at.to >= kStepsPerFill * Entry::kMaxSymbols) {
-        // Bits above `available` are set again with the same value by the next fill.
-        at.bits |= load_word(at.next) << at.available;
-        at.next += (63U - at.available) >> 3U;
-        at.available |= 56U;
+    while (!ended && is_free(at, readable)) {
+        fill(at);
         for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
-            Entry entry = table.first[at.bits & kMask];
-            const bool is_long = entry.count() == 0;
-            if (is_long) [[unlikely]] {
-                entry = table.second[entry.symbols() + (at.bits >> kTableBits & kRestMask)];
-                if (entry.count() == 0) {
-                    at.bits >>= kLongestCode;
-                    at.available -= kLongestCode;
-                    ended = true;
-                    break;
-                }
-            }
-            store_word(at.to, entry.symbols());
-            at.to += entry.count();
-            at.bits >>= entry.bits();
-            at.available -= entry.bits();
-            if (is_long) [[unlikely]] {
+            const Entry entry = table.first[at.bits & kMask];
+            if (entry.count() == 0) [[unlikely]] {
+                ended = take_long(at, table, entry);
                 break;
             }
+            take(at, entry);
         }
     }
     position = at;
     return ended;
+}
+
+/// Where two decompressions stand, and which of them met the end symbol.
+struct Pair {
+    Position& left;
+    Position& right;
+    bool left_ended = false;
+    bool right_ended = false;
+};
+
+/// The same with two at once, as long as it is free for both: while the one waits for its table, the
+/// other has its own to ask.
+void decompress_freely(Pair& pair) {
+    const Tables& table = tables();
+    Position left = pair.left;
+    Position right = pair.right;
+    while (is_free(left, left.end) && is_free(right, right.end)) {
+        fill(left);
+        fill(right);
+        for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
+            const Entry of_left = table.first[left.bits & kMask];
+            const Entry of_right = table.first[right.bits & kMask];
+            if (of_left.count() == 0 || of_right.count() == 0) [[unlikely]] {
+                // Who has none stands still until the next fill.
+                pair.left_ended = of_left.count() == 0 && take_long(left, table, of_left);
+                pair.right_ended = of_right.count() == 0 && take_long(right, table, of_right);
+                break;
+            }
+            take(left, of_left);
+            take(right, of_right);
+        }
+        if (pair.left_ended || pair.right_ended) [[unlikely]] {
+            break;
+        }
+    }
+    pair.left = left;
+    pair.right = right;
 }
 
 /// One symbol, bit by bit; nothing when the input ends before it does.
@@ -289,14 +269,17 @@ std::optional<std::uint16_t> read_symbol(Position& at) {
     return node;
 }
 
-} // namespace
+Position begin(const HuffmanPayload& payload) {
+    const auto [in, out] = payload;
+    return {in.data(), in.data() + in.size(), out.data(), out.data() + out.size()};
+}
 
-Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<std::byte> out) {
-    const auto truncated = tl::unexpected{WireError{WireErrc::huffman_truncated, in.size()}};
-    const auto written = [&](const Position& at) {
-        return static_cast<std::size_t>(at.to - out.data());
+Result<std::size_t> finish(Position at, const HuffmanPayload& payload) {
+    const auto truncated =
+        tl::unexpected{WireError{WireErrc::huffman_truncated, payload.in.size()}};
+    const auto written = [&](const Position& end) {
+        return static_cast<std::size_t>(end.to - payload.out.data());
     };
-    Position at{in.data(), in.data() + in.size(), out.data(), out.data() + out.size()};
     if (decompress_freely(at, at.end)) {
         return written(at);
     }
@@ -321,10 +304,30 @@ Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<
         }
         if (at.to == at.limit) {
             const auto left = static_cast<std::size_t>(at.bits_left()) / 8;
-            return tl::unexpected{WireError{WireErrc::huffman_overflow, in.size() - left}};
+            return tl::unexpected{WireError{WireErrc::huffman_overflow, payload.in.size() - left}};
         }
         *at.to++ = static_cast<std::byte>(*symbol);
     }
+}
+
+} // namespace
+
+Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<std::byte> out) {
+    const HuffmanPayload payload{in, out};
+    return finish(begin(payload), payload);
+}
+
+std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left,
+                                                      const HuffmanPayload& right) {
+    Position of_left = begin(left);
+    Position of_right = begin(right);
+    Pair pair{of_left, of_right};
+    decompress_freely(pair);
+    const auto result = [](const Position& at, bool ended, const HuffmanPayload& payload) {
+        return ended ? Result<std::size_t>{static_cast<std::size_t>(at.to - payload.out.data())}
+                     : finish(at, payload);
+    };
+    return {result(of_left, pair.left_ended, left), result(of_right, pair.right_ended, right)};
 }
 
 const std::array<std::uint8_t, 256>& huffman_code_lengths() {

@@ -1,6 +1,5 @@
 #include "proxy/wire/packet.h"
 
-#include "proxy/wire/huffman.h"
 #include "proxy/wire/seven.h"
 
 #include <algorithm>
@@ -76,14 +75,13 @@ Result<Packet> decode_connected(std::span<const std::byte> datagram, PacketScrat
     }
     packet->payload = datagram.subspan(header_size);
     if (packet->compressed) {
-        const auto plain = std::span{scratch}.first(kMaxPayloadSize);
-        const auto size = huffman_decompress(packet->payload, plain);
-        if (!size) {
-            const WireError& error = size.error();
+        const auto plain = scratch.decompress({packet->payload, kMaxPayloadSize});
+        if (!plain) {
+            const WireError& error = plain.error();
             packet = tl::unexpected{WireError{error.code, header_size + error.offset}};
             return packet;
         }
-        packet->payload = plain.first(*size);
+        packet->payload = *plain;
     }
     if (packet->kind == PacketKind::control && packet->payload.empty()) {
         packet = tl::unexpected{WireError{WireErrc::control_empty, header_size}};
@@ -109,6 +107,23 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
         return decode_connless(datagram);
     }
     return decode_connected(datagram, scratch, token_bit);
+}
+
+CompressedPayload compressed_payload(std::span<const std::byte> datagram) {
+    if (datagram.size() < kHeaderSize + kTokenSize || datagram.size() > kMaxDatagramSize) {
+        return {};
+    }
+    const std::uint32_t first = byte_at(datagram, 0);
+    if ((first & (kConnlessBit | kSevenBit)) != 0) {
+        return {};
+    }
+    if ((first & kCompressedBit) != 0) {
+        const std::size_t token = (first & kHeaderTokenBit) != 0 ? kTokenSize : 0;
+        return {datagram.subspan(kHeaderSize + token), kMaxPayloadSize};
+    }
+    const auto seven = decode_seven_header(datagram);
+    return seven && seven->compressed ? CompressedPayload{seven->payload, kSevenMaxPayloadSize}
+                                      : CompressedPayload{};
 }
 
 std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/wire/error.h"
+#include "proxy/wire/packet_scratch.h"
 #include "snapshot/objects.h"
 
 #include <array>
@@ -56,8 +57,6 @@ struct Packet {
     std::span<const std::byte> connless_extra; ///< bytes 2..5 of an extended ("xe") connless header
 };
 
-using PacketScratch = std::array<std::byte, kMaxPayloadSize + 16>;
-
 /// The header's bit 0x08: 0.6.5's token follows, or it means nothing (DDNet before 19.4).
 enum class HeaderTokenBit : std::uint8_t { read, ignored };
 
@@ -81,6 +80,10 @@ enum class HeaderTokenBit : std::uint8_t { read, ignored };
 [[nodiscard]] Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known,
                                            PacketScratch& scratch,
                                            HeaderTokenBit token_bit = HeaderTokenBit::read);
+
+/// The compressed payload of a datagram whose session is not known, as its header shows it; empty
+/// where there is none. Headers of 0.6 and of 0.7 do not tell for sure which they are.
+[[nodiscard]] CompressedPayload compressed_payload(std::span<const std::byte> datagram);
 
 /// Reads a control packet under 0.7's header as DDNet's servers do that have a 0.6 connection with
 /// its sender. Nothing: it is none. What is compressed stays so; they refuse it.

@@ -1,7 +1,6 @@
 #include "proxy/wire/seven.h"
 
 #include "proxy/wire/chunk.h"
-#include "proxy/wire/huffman.h"
 
 #include <cstring>
 
@@ -90,14 +89,13 @@ Result<Packet> decode_seven(std::span<const std::byte> datagram, PacketScratch& 
     Result<Packet> packet{tl::in_place};
     read_header(datagram, *packet);
     if (packet->compressed) {
-        const auto plain = std::span{scratch}.first(kSevenMaxPayloadSize);
-        const auto size = huffman_decompress(packet->payload, plain);
-        if (!size) {
-            const WireError& error = size.error();
+        const auto plain = scratch.decompress({packet->payload, kSevenMaxPayloadSize});
+        if (!plain) {
+            const WireError& error = plain.error();
             packet = tl::unexpected{WireError{error.code, kSevenHeaderSize + error.offset}};
             return packet;
         }
-        packet->payload = plain.first(*size);
+        packet->payload = *plain;
     }
     if (packet->kind == PacketKind::control && packet->payload.empty()) {
         packet = tl::unexpected{WireError{WireErrc::control_empty, kSevenHeaderSize}};

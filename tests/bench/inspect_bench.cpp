@@ -49,8 +49,9 @@ class Player {
     }
 
     void play() {
-        for (const test::TrafficDatagram& datagram : *traffic_) {
-            run_.on_datagram(datagram);
+        const std::size_t size = traffic_->size();
+        for (std::size_t i = 0; i < size; ++i) {
+            run_.on_datagram((*traffic_)[i], i + 1 == size ? nullptr : &(*traffic_)[i + 1]);
         }
     }
 

@@ -11,6 +11,8 @@
 #include "tests/bench/server_datagrams.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -141,7 +143,8 @@ class Ours {
     explicit Ours(std::size_t sessions)
         : parts_(sessions), histories_{make_histories(sessions, arena_)} {}
 
-    void datagram(const ServerDatagram& each) {
+    void datagram(const ServerDatagram& each, std::span<const std::byte> next) {
+        scratch_.begin(each.bytes, next);
         const auto packet = tw::wire::decode_packet(each.bytes, tw::wire::Protocol::six, scratch_);
         if (!packet || packet->kind != tw::wire::PacketKind::chunks) {
             return;
@@ -186,18 +189,18 @@ class Plain {
   public:
     explicit Plain(std::size_t sessions) : parts_(sessions), sessions_(sessions) {}
 
-    void datagram(const ServerDatagram& each) {
+    void datagram(const ServerDatagram& each, std::span<const std::byte> /*next*/) {
         const auto flags = std::to_integer<unsigned>(each.bytes[0]);
         if ((flags & 0x30U) != 0) { // connless, control
             return;
         }
         std::span<const std::byte> payload = std::span{each.bytes}.subspan(tw::wire::kHeaderSize);
         if ((flags & 0x80U) != 0) {
-            const auto size = huffman_.decompress(payload, scratch_);
+            const auto size = huffman_.decompress(payload, room_);
             if (!size) {
                 return;
             }
-            payload = std::span{scratch_}.first(*size);
+            payload = std::span{room_}.first(*size);
         }
         auto& session = sessions_[each.session];
         tw::bench::each_delta(
@@ -219,7 +222,7 @@ class Plain {
     std::vector<PartAssembler> parts_;
     std::vector<tw::bench::plain::Session> sessions_;
     tw::bench::plain::Huffman huffman_;
-    tw::wire::PacketScratch scratch_{};
+    std::array<std::byte, tw::wire::kMaxPayloadSize> room_{};
 };
 
 template <typename Decoder>
@@ -232,8 +235,10 @@ void datagrams(benchmark::State& state) {
     const auto play = [&] {
         decoder.begin_again();
         decoder.verified = 0;
-        for (const ServerDatagram& each : captured.datagrams) {
-            decoder.datagram(each);
+        const auto& all = captured.datagrams;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            decoder.datagram(all[i], i + 1 == all.size() ? std::span<const std::byte>{}
+                                                         : std::span{all[i + 1].bytes});
         }
     };
     play(); // lets the memory grow

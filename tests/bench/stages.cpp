@@ -11,6 +11,7 @@
 #include "tests/bench/server_datagrams.h"
 #include "tests/support/captured_traffic.h"
 
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -112,8 +113,7 @@ class Snapshots {
             return;
         }
         if (packet->compressed &&
-            !stage::huffman(std::span{datagram.bytes}.subspan(wire::kHeaderSize),
-                            std::span{again_}.first(wire::kMaxPayloadSize))) {
+            !stage::huffman(std::span{datagram.bytes}.subspan(wire::kHeaderSize), again_)) {
             return;
         }
         stage::chunks(*packet, heads_);
@@ -147,7 +147,7 @@ class Snapshots {
     std::vector<snapshot::History> histories_;
     std::vector<std::int32_t> ints_;
     wire::PacketScratch scratch_{};
-    wire::PacketScratch again_{};
+    std::array<std::byte, wire::kMaxPayloadSize> again_{};
     stage::Heads heads_;
     snapshot::Delta delta_;
 

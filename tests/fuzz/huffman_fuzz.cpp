@@ -2,6 +2,7 @@
 #include "tests/fuzz/demand.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,6 +41,23 @@ void check_decoding(std::span<const std::byte> in, std::size_t room) {
     }
 }
 
+/// Two halves at once, in rooms of different sizes: as each is alone.
+void check_two(std::span<const std::byte> in, std::size_t room) {
+    const std::array<std::span<const std::byte>, 2> halves{in.first(in.size() / 2),
+                                                           in.subspan(in.size() / 2)};
+    const std::array<Bytes, 2> rooms{Bytes(room), Bytes(kMaxRoom - room)};
+    std::array<Bytes, 2> outs = rooms;
+    const auto sizes = huffman_decompress({halves[0], outs[0]}, {halves[1], outs[1]});
+    for (std::size_t i = 0; i < 2; ++i) {
+        Bytes alone = rooms[i];
+        const auto size = huffman_decompress(halves[i], alone);
+        demand(size == sizes[i]);
+        demand(!size ||
+               std::equal(alone.begin(), alone.begin() + static_cast<std::ptrdiff_t>(*size),
+                          outs[i].begin()));
+    }
+}
+
 void check_round_trip(std::span<const std::byte> plain) {
     for (const auto ending : {HuffmanEnding::without_zero_byte, HuffmanEnding::with_zero_byte}) {
         const Bytes compressed = huffman_compress(plain, ending);
@@ -57,6 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const auto in = std::as_bytes(std::span{data + 2, size - 2});
     check_decoding(in, (data[0] | std::size_t{data[1]} << 8U) % kMaxRoom);
+    check_two(in, (data[0] | std::size_t{data[1]} << 8U) % kMaxRoom);
     check_round_trip(in);
     return 0;
 }

@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         demand(packet.error().offset <= datagram.size());
         return 0;
     }
-    check_packet(*packet, packet->compressed ? std::span<const std::byte>{scratch} : datagram);
+    check_packet(*packet, packet->compressed ? std::as_bytes(std::span{&scratch, 1}) : datagram);
     demand(lies_in(packet->connless_extra, datagram));
     if (packet->kind == PacketKind::control) {
         check_control(*packet, token);

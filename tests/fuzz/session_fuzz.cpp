@@ -48,10 +48,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             continue;
         }
         const std::size_t length = std::min(head & ~kDirection, rest.size());
+        const auto datagram = std::as_bytes(rest.first(length));
+        rest = rest.subspan(length);
+        // Not what comes next, but for its head: what is wrongly expected must change nothing.
+        const auto next = rest.first(std::min(rest.size(), wire::kMaxDatagramSize));
+        workspace->packet.begin(datagram, std::as_bytes(next));
         session.on_datagram(
             time, (head & kDirection) != 0 ? tw::wire::Direction::s2c : tw::wire::Direction::c2s,
-            std::as_bytes(rest.first(length)), *workspace);
-        rest = rest.subspan(length);
+            datagram, *workspace);
     }
     session.close(time, "end of capture");
     const record::SessionStats totals = session.totals();

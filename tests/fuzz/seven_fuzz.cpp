@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const auto again = decode_seven(datagram, scratch); // the scratch was used meanwhile
     demand(again && again->dialect == Dialect::seven && again->header_token);
-    const auto block = again->compressed ? std::span<const std::byte>{scratch} : datagram;
+    const auto block = again->compressed ? std::as_bytes(std::span{&scratch, 1}) : datagram;
     demand(lies_in(again->payload, block));
     if (again->kind == PacketKind::connless) {
         if (const auto* const spec = find_connless(again->payload, Dialect::seven)) {

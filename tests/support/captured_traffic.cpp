@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 namespace tw::test {
 
@@ -38,14 +39,15 @@ inspect::FoundMap NoMaps::keep(const inspect::MapAnnouncement& /*announcement*/,
     return {};
 }
 
-void TrafficInspector::on_datagram(const TrafficDatagram& datagram) {
+void TrafficInspector::on_datagram(const TrafficDatagram& datagram, const TrafficDatagram* next) {
     last_ = datagram.time;
     if (!open_[datagram.session % open_.size()]) {
         open_[datagram.session % open_.size()] = true;
         inspector_.on_open(datagram.session, datagram.time,
                            "client " + std::to_string(datagram.session), "server");
     }
-    inspector_.on_datagram(datagram.session, datagram.time, datagram.direction, datagram.bytes);
+    inspector_.on_datagram(datagram.session, datagram.time, datagram.direction, datagram.bytes,
+                           next == nullptr ? std::span<const std::byte>{} : next->bytes);
 }
 
 void TrafficInspector::finish() {

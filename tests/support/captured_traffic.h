@@ -35,7 +35,8 @@ class TrafficInspector {
     TrafficInspector(const inspect::Options& options, record::RecordSink& sink)
         : inspector_{options, maps_, sink, numbers_} {}
 
-    void on_datagram(const TrafficDatagram& datagram);
+    /// `next`: the one of the next call, where that is at hand.
+    void on_datagram(const TrafficDatagram& datagram, const TrafficDatagram* next = nullptr);
     void finish();
 
     [[nodiscard]] inspect::Inspector& inspector() { return inspector_; }

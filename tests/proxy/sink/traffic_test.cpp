@@ -19,13 +19,17 @@ namespace {
 /// More of a capture than this shows nothing new to hostile changes, and takes long.
 constexpr std::size_t kHostileDatagrams = 4'000;
 
+/// Whether each datagram comes with the one behind it.
+enum class LookAhead : bool { no, yes };
+
 std::string decode(const std::vector<test::TrafficDatagram>& traffic,
-                   const sink::JsonOptions& options) {
+                   const sink::JsonOptions& options, LookAhead ahead = LookAhead::no) {
     test::TextOutput output;
     sink::JsonLines json{options, output};
     test::TrafficInspector run{{}, json};
-    for (const test::TrafficDatagram& datagram : traffic) {
-        run.on_datagram(datagram);
+    for (std::size_t i = 0; i < traffic.size(); ++i) {
+        const bool last = i + 1 == traffic.size();
+        run.on_datagram(traffic[i], last || ahead == LookAhead::no ? nullptr : &traffic[i + 1]);
     }
     run.finish();
     json.flush();
@@ -49,6 +53,21 @@ TEST_CASE("the same datagrams give the same records, byte for byte") {
     CHECK(same);
     CHECK(std::count(first.begin(), first.end(), '\n') > 10'000);
     CHECK(all_valid(first));
+}
+
+TEST_CASE("looking ahead changes nothing, sound or damaged") {
+    for (const char* const name : {"bench-4.pcap.gz", "one-client-0.6-0.7-0.6-0.7.pcap.gz",
+                                   "teeworlds-0.7.5.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
+        CAPTURE(name);
+        auto traffic = test::read_traffic(name);
+        traffic.resize(std::min(traffic.size(), kHostileDatagrams));
+        CHECK((decode(traffic, {}) == decode(traffic, {}, LookAhead::yes)));
+        std::mt19937 random{7};
+        for (test::TrafficDatagram& datagram : traffic) {
+            damage(datagram.bytes, random);
+        }
+        CHECK((decode(traffic, {}) == decode(traffic, {}, LookAhead::yes)));
+    }
 }
 
 TEST_CASE("damaged traffic gives valid records and nothing worse") {

@@ -1,9 +1,13 @@
+// Covers: proxy/wire/huffman_code.cpp
 #include "proxy/wire/huffman.h"
 #include "proxy/wire/packet.h"
 #include "tests/proxy/wire/vectors.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <random>
+#include <span>
 
 #include <doctest/doctest.h>
 
@@ -141,6 +145,47 @@ TEST_CASE("nothing is written behind the limit") {
             REQUIRE(out[i] == std::byte{0xA5});
         }
     }
+}
+
+TEST_CASE("two at once come out as each does alone, whatever the other is") {
+    std::mt19937 random{5};
+    const auto payload = [&] {
+        const Bytes plain = random_bytes(random, random() % (kMaxPayloadSize + 1));
+        Bytes in = compress(plain);
+        if (const auto kind = random() % 4; kind == 0) {
+            in.resize(random() % (in.size() + 1));
+        } else if (kind == 1) {
+            in = random_bytes(random, random() % 300);
+        }
+        return in;
+    };
+    std::size_t refused = 0;
+    for (int round = 0; round < 4000; ++round) {
+        const std::array<Bytes, 2> in{payload(), payload()};
+        std::array<Bytes, 2> out;
+        std::array<std::size_t, 2> limits{};
+        for (std::size_t i = 0; i < 2; ++i) {
+            limits[i] = random() % 3 == 0 ? random() % kMaxPayloadSize : kMaxPayloadSize;
+            out[i].assign(limits[i] + 40, std::byte{0xA5});
+        }
+        const auto sizes = huffman_decompress({in[0], std::span{out[0]}.first(limits[0])},
+                                              {in[1], std::span{out[1]}.first(limits[1])});
+        for (std::size_t i = 0; i < 2; ++i) {
+            const auto alone = decompress(in[i], limits[i]);
+            REQUIRE(alone.has_value() == sizes[i].has_value());
+            REQUIRE(std::all_of(out[i].begin() + static_cast<std::ptrdiff_t>(limits[i]),
+                                out[i].end(),
+                                [](std::byte each) { return each == std::byte{0xA5}; }));
+            if (alone) {
+                out[i].resize(*sizes[i]);
+                REQUIRE(out[i] == *alone);
+            } else {
+                REQUIRE(sizes[i].error() == alone.error());
+                ++refused;
+            }
+        }
+    }
+    CHECK(refused > 100);
 }
 
 } // namespace tw::wire
