@@ -34,6 +34,9 @@ void show_state(Desk& desk, const Request& /*request*/, const Respond& respond) 
 
 void show_sessions(Desk& desk, const Request& request, const Respond& respond) {
     const auto server = text_in(request.query, "server");
+    if (!server && value_in(request.query, "server")) {
+        return respond({.status = 400, .body = "server is not written as a query has it\n"});
+    }
     respond({.content_type = kJson,
              .body = sessions_json(server ? desk.state_of(*server) : desk.state())});
 }
@@ -74,8 +77,19 @@ void show_live(Desk& desk, const Request& /*request*/, const Respond& respond) {
     respond(response_of(desk.sources.live()));
 }
 
-void show_ready(Desk& desk, const Request& /*request*/, const Respond& respond) {
-    desk.sources.ready([respond](const Health& health) { respond(response_of(health)); });
+/// In a spare seat nobody waits: it has what the last one was told.
+void show_ready(Desk& desk, const Request& request, const Respond& respond) {
+    if (request.spare) {
+        const auto last = desk.readiness->get();
+        respond(response_of(last.value_or(Health{.text = "too many ask; ask again"})));
+    }
+    desk.sources.ready([told = desk.readiness,
+                        respond = request.spare ? Respond{} : respond](const Health& health) {
+        told->set(health);
+        if (respond) {
+            respond(response_of(health));
+        }
+    });
 }
 
 void show_impairment(Desk& desk, const Request& /*request*/, const Respond& respond) {
@@ -233,6 +247,9 @@ Upgrade Admin::upgrade(const Request& request) {
     }
     return {
         .on_open = [this, peer = request.peer, token](const std::shared_ptr<WebSocket>& socket) {
+            if (!desk_.viewers.has_room_for(peer)) { // others came since it asked
+                return socket->close("too many look already");
+            }
             desk_.viewers.welcome(socket, peer, token);
         }};
 }

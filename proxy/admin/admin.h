@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -25,6 +26,24 @@ namespace tw::admin {
 struct Health {
     bool ok = false;
     std::string text; ///< one line
+};
+
+/// What was said last, by whatever thread.
+class LastHealth {
+  public:
+    void set(Health health) {
+        const std::scoped_lock lock{mutex_};
+        health_ = std::move(health);
+    }
+
+    [[nodiscard]] std::optional<Health> get() const {
+        const std::scoped_lock lock{mutex_};
+        return health_;
+    }
+
+  private:
+    mutable std::mutex mutex_;
+    std::optional<Health> health_;
 };
 
 /// Where the page gets things from; all but `health`'s answer is on the server's thread.
@@ -69,6 +88,7 @@ struct Desk {
     Sources sources;
     std::optional<ImpairmentChange> impaired{}; ///< by the page, the last time
     PackedMaps maps;
+    std::shared_ptr<LastHealth> readiness = std::make_shared<LastHealth>();
     Viewers viewers;
 };
 

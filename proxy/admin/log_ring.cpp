@@ -11,7 +11,7 @@ void LogRing::add(std::string_view lines) {
         lines_.emplace_back(line);
         bytes_ += line.size() + sizeof(std::string);
         ++last_;
-        while (bytes_ > kMaxBytes) {
+        while (bytes_ > most_bytes_) {
             bytes_ -= lines_.front().size() + sizeof(std::string);
             lines_.pop_front();
         }
@@ -21,6 +21,23 @@ void LogRing::add(std::string_view lines) {
 void LogRing::clear() {
     lines_.clear();
     bytes_ = 0;
+}
+
+std::vector<std::string_view> LogRing::look(std::uint64_t& number, const LineFilter& filter,
+                                            Clock::time_point until) const {
+    std::vector<std::string_view> found;
+    const std::uint64_t first = last_ - lines_.size();
+    for (number = std::max(number, first); number < last_;) {
+        const std::string_view line = lines_[static_cast<std::size_t>(number - first)];
+        if (!filter || filter(line)) {
+            found.push_back(line);
+        }
+        ++number;
+        if (Clock::now() >= until) {
+            break;
+        }
+    }
+    return found;
 }
 
 std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,

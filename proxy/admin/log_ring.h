@@ -1,5 +1,8 @@
 #pragma once
 
+#include "proxy/admin/wishes.h"
+
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -12,23 +15,22 @@ namespace tw::admin {
 /// The latest records as JSON lines, numbered from 1.
 class LogRing {
   public:
+    using Clock = std::chrono::steady_clock;
+
     static constexpr std::size_t kMaxBytes = std::size_t{4} << 20U;
+
+    explicit LogRing(std::size_t most_bytes = kMaxBytes) : most_bytes_{most_bytes} {}
 
     /// Lines, each with a newline behind it. The oldest make way.
     void add(std::string_view lines);
 
     void clear();
 
-    /// `use(number, line)` for all behind that number, oldest first, until it says false.
-    template <typename Use>
-    void for_each_behind(std::uint64_t number, Use&& use) const {
-        const std::uint64_t first = last_ - lines_.size();
-        for (std::uint64_t at = number > first ? number : first; at < last_; ++at) {
-            if (!use(at + 1, std::string_view{lines_[static_cast<std::size_t>(at - first)]})) {
-                return;
-            }
-        }
-    }
+    /// Those behind a line's number that the filter takes (none: all), the oldest first; valid until the
+    /// next change. Stops when it is that late, but not before it looked at one; `number` is then that of
+    /// the last one looked at, else of the newest.
+    [[nodiscard]] std::vector<std::string_view>
+    look(std::uint64_t& number, const LineFilter& filter, Clock::time_point until) const;
 
     [[nodiscard]] std::uint64_t size() const { return lines_.size(); }
 
@@ -42,6 +44,7 @@ class LogRing {
     [[nodiscard]] std::uint64_t last() const { return last_; }
 
   private:
+    std::size_t most_bytes_;
     std::deque<std::string> lines_;
     std::size_t bytes_ = 0;
     std::uint64_t last_ = 0;

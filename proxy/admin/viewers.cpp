@@ -20,8 +20,6 @@ constexpr std::chrono::milliseconds kLogEvery{100};
 constexpr std::chrono::milliseconds kPatience{1500};
 /// Of the log in one message; more is told as lost.
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
-/// Of a /api/records answer.
-constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
 
 // Each may name a session of its own.
 static_assert(Watch::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaiting);
@@ -31,11 +29,8 @@ std::shared_ptr<const std::string> shared(std::string text) {
 }
 
 /// For one more of this peer among those who wait.
-template <typename Waiting>
-bool has_place(const std::vector<Waiting>& all, const relay::Source& peer) {
-    const auto of_peer = std::ranges::count(all, peer, &Waiting::peer);
-    return all.size() < Viewers::kMaxWaiting &&
-           static_cast<std::size_t>(of_peer) < Viewers::kMaxWaitingOfPeer;
+bool has_place(std::size_t all, std::size_t of_peer) {
+    return all < Viewers::kMaxWaiting && of_peer < Viewers::kMaxWaitingOfPeer;
 }
 
 } // namespace
@@ -117,7 +112,9 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
 }
 
 void Viewers::ask_snapshot(std::uint32_t session, const relay::Source& peer, Respond respond) {
-    if (sources_.feed == nullptr || !has_place(snapshots_, peer)) {
+    const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
+    if (sources_.feed == nullptr ||
+        !has_place(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many ask\n"});
     }
     if (sources_.feed->watch.any()) {
@@ -133,15 +130,14 @@ void Viewers::ask_snapshot(std::uint32_t session, const relay::Source& peer, Res
 
 void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                           const relay::Source& peer, Respond respond) {
-    if (sources_.feed == nullptr || !has_place(records_, peer)) {
+    if (sources_.feed == nullptr || !has_place(records_.size(), records_.of_peer(peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many ask\n"});
     }
-    records_.push_back({.filter = std::move(filter),
-                        .behind = 0,
-                        .limit = limit,
-                        .until = Clock::now() + wait,
-                        .peer = peer,
-                        .respond = std::move(respond)});
+    records_.add({.filter = std::move(filter),
+                  .limit = limit,
+                  .until = Clock::now() + wait,
+                  .peer = peer,
+                  .respond = std::move(respond)});
     look_at_what_is_wanted();
 }
 
@@ -154,7 +150,7 @@ void Viewers::look_at_what_is_wanted() {
         drop_what_waits();
     }
     std::map<std::uint32_t, std::vector<int>> paces;
-    bool log = !records_.empty();
+    bool log = records_.size() != 0;
     bool bytes = false;
     for (const auto& viewer : viewers_) {
         log = log || viewer->log;
@@ -240,19 +236,29 @@ void Viewers::show(std::uint32_t source, const Frame& frame) {
 }
 
 void Viewers::show_log() {
-    for (const auto& viewer : viewers_) {
-        if (viewer->log) {
-            show_log(*viewer);
+    const auto end = Clock::now() + kLookTime;
+    const auto readers =
+        std::ranges::count_if(viewers_, [](const auto& viewer) { return viewer->log; });
+    const auto share = look_share(static_cast<std::size_t>(readers));
+    const std::size_t first = log_turn_;
+    for (std::size_t i = 0; i < viewers_.size(); ++i) {
+        const std::size_t at = (first + i) % viewers_.size();
+        const auto begin = Clock::now();
+        if (begin >= end) {
+            log_turn_ = at; // next time the first
+            return;
+        }
+        if (viewers_[at]->log) {
+            show_log(*viewers_[at], begin + share);
         }
     }
 }
 
-void Viewers::show_log(Viewer& viewer) {
+void Viewers::show_log(Viewer& viewer, Clock::time_point until) {
     viewer.log_lost +=
         log_.gone_behind(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
     viewer.lines_way = lines_lost_on_the_way_;
-    std::vector<std::string_view> lines = lines_behind(viewer.log_seen, viewer.filter);
-    viewer.log_seen = log_.last();
+    std::vector<std::string_view> lines = log_.look(viewer.log_seen, viewer.filter, until);
     const std::size_t skipped = keep_newest(lines, lines.size(), kMaxLogBytes);
     viewer.log_lost += skipped;
     if (lines.empty() && viewer.log_lost == 0) {
@@ -261,18 +267,6 @@ void Viewers::show_log(Viewer& viewer) {
     const bool sent = send(viewer, shared(fmt::format(R"({{"k":"log","lost":{},"lines":[{}]}})",
                                                       viewer.log_lost, fmt::join(lines, ","))));
     viewer.log_lost = sent ? 0 : viewer.log_lost + lines.size();
-}
-
-std::vector<std::string_view> Viewers::lines_behind(std::uint64_t number,
-                                                    const LineFilter& filter) const {
-    std::vector<std::string_view> lines;
-    log_.for_each_behind(number, [&](std::uint64_t /*number*/, std::string_view line) {
-        if (!filter || filter(line)) {
-            lines.push_back(line);
-        }
-        return true;
-    });
-    return lines;
 }
 
 void Viewers::show_state() {
@@ -338,41 +332,25 @@ void Viewers::answer_snapshots(Clock::time_point now) {
     });
 }
 
-void Viewers::answer_records(Clock::time_point now) {
-    std::erase_if(records_, [&](const WaitingForRecords& waiting) {
-        if (now < waiting.until) {
-            return false;
-        }
-        std::vector<std::string_view> lines = lines_behind(waiting.behind, waiting.filter);
-        std::ignore = keep_newest(lines, waiting.limit, kMaxAnswerBytes);
-        std::string body;
-        for (const std::string_view line : lines) {
-            body += line;
-            body += '\n';
-        }
-        waiting.respond({.content_type = "application/x-ndjson", .body = std::move(body)});
-        return true;
-    });
-}
-
 bool Viewers::turn(Clock::time_point now) {
     const std::size_t before = viewers_.size();
     std::erase_if(viewers_, [](const auto& viewer) { return viewer->socket.expired(); });
     if (viewers_.size() != before) {
         look_at_what_is_wanted();
     }
-    if (viewers_.empty() && snapshots_.empty() && records_.empty()) {
+    if (viewers_.empty() && snapshots_.empty() && records_.size() == 0) {
         return false;
     }
     if (sources_.feed != nullptr) {
         fetch();
+        const std::size_t waited = snapshots_.size() + records_.size();
+        answer_snapshots(now);
         if (now - logged_ >= kLogEvery) {
             logged_ = now;
             show_log();
+            records_.look(log_);
         }
-        const std::size_t waited = snapshots_.size() + records_.size();
-        answer_snapshots(now);
-        answer_records(now);
+        records_.answer(log_, now);
         if (snapshots_.size() + records_.size() != waited) {
             look_at_what_is_wanted();
         }

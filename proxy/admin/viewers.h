@@ -3,6 +3,7 @@
 #include "proxy/admin/feed.h"
 #include "proxy/admin/http_server.h"
 #include "proxy/admin/log_ring.h"
+#include "proxy/admin/record_requests.h"
 #include "proxy/admin/scene.h"
 #include "proxy/admin/web_socket.h"
 #include "proxy/admin/wishes.h"
@@ -101,15 +102,6 @@ class Viewers {
         Respond respond;
     };
 
-    struct WaitingForRecords {
-        LineFilter filter;
-        std::uint64_t behind;
-        std::size_t limit;
-        Clock::time_point until;
-        relay::Source peer;
-        Respond respond;
-    };
-
     void obey(Viewer& viewer, std::string_view text);
     void complain(Viewer& viewer, std::string_view about, const Complaint& complaint);
     bool send(Viewer& viewer, std::shared_ptr<const std::string> text);
@@ -119,21 +111,18 @@ class Viewers {
     void fetch(std::size_t worker);
     void show(std::uint32_t source, const Frame& frame);
     void show_log();
-    void show_log(Viewer& viewer);
-    [[nodiscard]] std::vector<std::string_view> lines_behind(std::uint64_t number,
-                                                             const LineFilter& filter) const;
+    void show_log(Viewer& viewer, Clock::time_point until);
     void show_state();
     void show_bytes();
     /// Counts what line_of would tell.
     [[nodiscard]] std::uint64_t count_of(std::uint32_t session) const;
     [[nodiscard]] std::string line_of(std::uint32_t session) const;
     void answer_snapshots(Clock::time_point now);
-    void answer_records(Clock::time_point now);
 
     ViewSources sources_;
     std::vector<std::shared_ptr<Viewer>> viewers_;
     std::vector<WaitingForSnapshot> snapshots_;
-    std::vector<WaitingForRecords> records_;
+    RecordRequests records_;
     std::map<std::uint32_t, Scene> scenes_; ///< by session
     LogRing log_;
     std::string world_line_; ///< the latest that came while somebody asked
@@ -146,6 +135,7 @@ class Viewers {
     std::uint64_t lines_lost_on_the_way_ = 0;
     Clock::time_point stated_{};
     Clock::time_point logged_{};
+    std::size_t log_turn_ = 0; ///< of the viewers, whose log is looked at first
 };
 
 } // namespace tw::admin

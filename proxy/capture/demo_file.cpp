@@ -5,13 +5,13 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <cstdio>
 #include <fstream>
+#include <memory>
 #include <system_error>
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace tw::capture {
 
@@ -33,33 +33,29 @@ bool DemoFile::is_demo(const std::string& path) {
 }
 
 DemoFile::DemoFile(const std::string& path) {
-    const auto fail = [&path] {
-        throw CaptureError{path + ": " + std::generic_category().message(errno)};
-    };
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) {
-        fail();
+    const auto fail = [&path](const std::string& why) { throw CaptureError{path + ": " + why}; };
+    std::FILE* const opened = std::fopen(path.c_str(), "rbe");
+    if (opened == nullptr) {
+        fail(std::generic_category().message(errno));
     }
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{opened, &std::fclose};
 
     struct stat found {};
 
-    void* begin = MAP_FAILED;
-    if (::fstat(descriptor, &found) == 0 && found.st_size > 0) {
-        begin = ::mmap(nullptr, static_cast<std::size_t>(found.st_size), PROT_READ, MAP_PRIVATE,
-                       descriptor, 0);
+    if (::fstat(::fileno(opened), &found) != 0) {
+        fail(std::generic_category().message(errno));
     }
-    const int error = errno;
-    ::close(descriptor);
-    if (begin == MAP_FAILED) {
-        errno = error;
-        fail();
+    if (static_cast<std::uint64_t>(found.st_size) > kMaxBytes) {
+        fail("larger than 1 GiB, which is more than is read of a demo");
     }
-    begin_ = begin;
-    size_ = static_cast<std::size_t>(found.st_size);
-}
-
-DemoFile::~DemoFile() {
-    ::munmap(begin_, size_);
+    bytes_.resize(static_cast<std::size_t>(found.st_size));
+    bytes_.resize(std::fread(bytes_.data(), 1, bytes_.size(), opened));
+    if (std::ferror(opened) != 0) {
+        fail(std::generic_category().message(errno));
+    }
+    if (bytes_.empty()) {
+        fail("is empty");
+    }
 }
 
 } // namespace tw::capture

@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace tw::capture {
 
-/// A file's bytes, as long as it is there. A demo that its recorder still writes shows what was
+/// A file's bytes, in memory. A demo that its recorder still writes shows what was
 /// written when it was opened.
 class DemoFile {
   public:
@@ -14,21 +15,16 @@ class DemoFile {
     /// it as a capture says why.
     [[nodiscard]] static bool is_demo(const std::string& path);
 
+    /// More than a day of a full server.
+    static constexpr std::size_t kMaxBytes = std::size_t{1} << 30U;
+
     /// Errors: CaptureError.
     explicit DemoFile(const std::string& path);
-    ~DemoFile();
-    DemoFile(const DemoFile&) = delete;
-    DemoFile& operator=(const DemoFile&) = delete;
-    DemoFile(DemoFile&&) = delete;
-    DemoFile& operator=(DemoFile&&) = delete;
 
-    [[nodiscard]] std::span<const std::byte> bytes() const {
-        return {static_cast<const std::byte*>(begin_), size_};
-    }
+    [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
   private:
-    void* begin_ = nullptr; ///< mapped
-    std::size_t size_ = 0;
+    std::vector<std::byte> bytes_; // not mapped: who cuts the file must not kill its reader
 };
 
 } // namespace tw::capture

@@ -170,13 +170,16 @@ Action add_compare_command(CLI::App& app) {
     }
     command
         ->add_option("--session", flags->sessions[0],
-                     "Only this session of A (otherwise all, paired by client and map, else "
+                     "Only this session of A, or with 0 its worlds (otherwise all, paired by "
+                     "client and map, else "
                      "by map and ticks, else in order of appearance)")
         ->type_name("NUMBER")
-        ->check(session_number());
-    command->add_option("--other-session", flags->sessions[1], "Only this session of B")
+        ->check(session_or_worlds());
+    command
+        ->add_option("--other-session", flags->sessions[1],
+                     "Only this session of B, or with 0 its worlds")
         ->type_name("NUMBER")
-        ->check(session_number());
+        ->check(session_or_worlds());
     command
         ->add_option("--server", flags->captures.server,
                      "In captures look only at this server's traffic (otherwise servers are "

@@ -35,17 +35,29 @@ int days_of(std::string_view month) {
     return number == 2 && leap ? 29 : kDays.at(static_cast<std::size_t>(number - 1));
 }
 
+/// What begins with a zero would be read as octal.
+bool is_session(const std::string& text) {
+    std::uint32_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number);
+    return read.ec == std::errc{} && read.ptr == end && text.front() != '0';
+}
+
 } // namespace
 
 CLI::Validator session_number() {
     return CLI::Validator{[](const std::string& text) {
-                              std::uint32_t number = 0;
-                              const char* const end = text.data() + text.size();
-                              const auto read = std::from_chars(text.data(), end, number);
-                              // What begins with a zero would be read as octal.
-                              const bool good =
-                                  read.ec == std::errc{} && read.ptr == end && text.front() != '0';
-                              return good ? std::string{} : "expected a session's number, from 1";
+                              return is_session(text) ? std::string{}
+                                                      : "expected a session's number, from 1";
+                          },
+                          ""};
+}
+
+CLI::Validator session_or_worlds() {
+    return CLI::Validator{[](const std::string& text) {
+                              return text == "0" || is_session(text)
+                                         ? std::string{}
+                                         : "expected a session's number, or 0 for worlds";
                           },
                           ""};
 }

@@ -11,6 +11,8 @@ namespace tw::cli {
 
 /// Sessions are counted from 1.
 [[nodiscard]] CLI::Validator session_number();
+/// The same, or 0 for the worlds of all sessions.
+[[nodiscard]] CLI::Validator session_or_worlds();
 
 /// A time in UTC as records have it, or its beginning up to a whole number, to be compared with theirs as
 /// text; without the Z. Errors: UsageError that names the flag.

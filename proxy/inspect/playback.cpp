@@ -82,9 +82,7 @@ record::SnapshotRecord Playback::begin_snapshot(snapshot::Tick tick, snapshot::T
     record::SessionStats& stats = reporter_.stats;
     ++stats.snapshots;
     stats.delta_bytes += bytes;
-    if (base == snapshot::kNoBase) {
-        ++stats.full;
-    } else {
+    if (base != snapshot::kNoBase) {
         stats.delta_distance.add(std::int64_t{tick} - base);
     }
     return {.head = reporter_.head(), .tick = tick, .delta_tick = base, .bytes = bytes};
@@ -109,6 +107,7 @@ void Playback::accept(record::SnapshotRecord& record, const snapshot::SnapshotVi
     record.ordinal = ordinal_++;
     record.types = &types_;
     record.world = world_.get();
+    record.of_demo = true;
     checks_.look_at(record, reporter_);
     reporter_.emit(record);
     base_ = record.tick;
@@ -152,12 +151,14 @@ void Playback::on_full(snapshot::Tick tick, std::size_t bytes,
     for (std::size_t i = 0; i < items.size(); ++i) {
         next_.append(items[i].key, items[i].data);
     }
+    ++reporter_.stats.full;
     record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
     accept(record, next_.view());
     std::swap(now_, next_);
 }
 
 void Playback::on_invalid(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding) {
+    ++reporter_.stats.full;
     record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
     refuse(record, finding);
 }

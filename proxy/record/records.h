@@ -132,6 +132,7 @@ struct SnapshotRecord {
     const Roster* roster = nullptr;   ///< of 0.7: who plays; in 0.6 the items tell
     std::optional<std::int32_t> client_version{}; ///< as DDNet counts them; not shown
     const Sightings* sightings = nullptr;         ///< only of a world
+    bool of_demo = false;                         ///< it was read from one; not shown
 };
 
 /// What all sessions of a server were shown of one tick.

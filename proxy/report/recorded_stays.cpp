@@ -124,6 +124,16 @@ bool is_true(const json::object& record, std::string_view key) {
     return value != nullptr && value->is_bool() && value->get_bool();
 }
 
+/// A session that was shown an item of a world.
+std::optional<std::int64_t> first_seen_by(const json::object& world) {
+    const json::array* items = list_of(world, "items");
+    const json::object* item =
+        items == nullptr || items->empty() ? nullptr : items->front().if_object();
+    const json::array* sessions = item == nullptr ? nullptr : list_of(*item, "seen_by");
+    return sessions == nullptr || sessions->empty() ? std::nullopt
+                                                    : integer_of<std::int64_t>(&sessions->front());
+}
+
 } // namespace
 
 void RecordedStays::forget_items(std::optional<std::int64_t> session) {
@@ -192,8 +202,15 @@ void RecordedStays::on_session(const json::object& record, Session& session) {
     }
 }
 
-void RecordedStays::on_world(const json::object& record, Session& session) {
+/// The map is that of a session that was shown some of it.
+void RecordedStays::on_world(const json::object& record, Session& session) const {
     session.client = text_of(record, "server");
+    if (const auto shown = first_seen_by(record)) {
+        if (const auto found = sessions_.find({*shown, {}}); found != sessions_.end()) {
+            session.map = found->second.map;
+            session.crc = found->second.crc;
+        }
+    }
     const auto run = integer_of<std::int64_t>(record.if_contains("run")).value_or(0);
     if (run != session.run) {
         session.run = run;

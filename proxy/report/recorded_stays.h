@@ -79,7 +79,7 @@ class RecordedStays {
     void forget_items(std::optional<std::int64_t> session = std::nullopt);
     static void on_session(const boost::json::object& record, Session& session);
     static void on_map(const boost::json::object& record, Session& session);
-    static void on_world(const boost::json::object& record, Session& session);
+    void on_world(const boost::json::object& record, Session& session) const;
     [[nodiscard]] std::optional<StaySnapshot> on_snapshot(const boost::json::object& record,
                                                           std::int64_t number, Session& session);
 

@@ -136,18 +136,44 @@ DemoRoom SevenDemoItems::room_of(const record::Roster* roster) {
     return room;
 }
 
+void SevenDemoItems::take_from(const snapshot::ItemView& item) {
+    const auto fill = [&](auto& own) {
+        if (item.data.size() == own.size()) {
+            std::ranges::copy(item.data, own.begin());
+        }
+    };
+    if (item.key.type == kClientInfo && item.key.id < record::Roster::kMaxClients) {
+        if (const auto [place, is_new] = clients_.try_emplace(item.key.id); is_new) {
+            fill(place->second);
+        }
+    } else if (item.key.type == kGameInfo && !game_) {
+        fill(game_.emplace());
+    } else if (item.key.type == kTuneParams && !tuning_) {
+        fill(tuning_.emplace());
+    }
+}
+
 void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Roster* roster,
-                         snapshot::Snapshot& out) const {
+                         snapshot::Snapshot& out, Theirs theirs) const {
     out.clear();
     std::size_t i = 0;
     for (; i < items.size() && items[i].key.type < kClientInfo; ++i) {
         out.append(items[i].key, items[i].data);
     }
-    add_own(roster, out);
-    for (; i < items.size(); ++i) {
-        if (items[i].key.type > kTuneParams) { // no server sends what only demos have
-            out.append(items[i].key, items[i].data);
+    const std::size_t own = i;
+    for (; i < items.size() && items[i].key.type <= kTuneParams; ++i) {
+    }
+    if (own == i || theirs == Theirs::left_out) {
+        add_own(roster, out);
+    } else {
+        SevenDemoItems with = *this;
+        for (std::size_t each = own; each < i; ++each) {
+            with.take_from(items[each]);
         }
+        with.add_own(roster, out);
+    }
+    for (; i < items.size(); ++i) {
+        out.append(items[i].key, items[i].data);
     }
 }
 

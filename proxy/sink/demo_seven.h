@@ -27,9 +27,12 @@ class SevenDemoItems {
 
     void on_message(const record::MessageRecord& record);
 
+    /// Whether such items of a snapshot count: those of a demo do, and no server sends them.
+    enum class Theirs : bool { left_out, taken };
+
     /// The items of a snapshot with them. `roster`: null, or who plays, where no message told more.
     void add(const snapshot::SnapshotView& items, const record::Roster* roster,
-             snapshot::Snapshot& out) const;
+             snapshot::Snapshot& out, Theirs theirs = Theirs::left_out) const;
 
     /// What they take where no message told of anybody.
     [[nodiscard]] static DemoRoom room_of(const record::Roster* roster);
@@ -46,6 +49,8 @@ class SevenDemoItems {
     using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kGameInfo]>;
     using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kTuneParams]>;
 
+    /// What a demo that is read says of the game, where no message told it.
+    void take_from(const snapshot::ItemView& item);
     void add_own(const record::Roster* roster, snapshot::Snapshot& out) const;
 
     std::map<std::uint16_t, ClientInfo> clients_; ///< by client id, below Roster::kMaxClients

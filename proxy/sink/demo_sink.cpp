@@ -189,7 +189,9 @@ void DemoSink::take(const record::SnapshotRecord& record) {
 
 snapshot::SnapshotView DemoSink::items_for(const Tape& tape, const record::SnapshotRecord& record) {
     if (tape.seven) {
-        tape.seven_items.add(record.items, record.roster, changed_);
+        using Theirs = SevenDemoItems::Theirs;
+        tape.seven_items.add(record.items, record.roster, changed_,
+                             record.of_demo ? Theirs::taken : Theirs::left_out);
         return changed_.view();
     }
     if (options_.version < demo::kStepsVersion) {

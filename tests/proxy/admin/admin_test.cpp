@@ -1,8 +1,11 @@
 #include "proxy/admin/admin.h"
+#include "proxy/admin/seats.h"
 #include "tests/proxy/admin/http_client.h"
 #include "tests/proxy/admin/sample_state.h"
 
 #include <atomic>
+#include <functional>
+#include <list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +31,10 @@ struct Page {
 
     std::atomic<bool> well{true};
     std::atomic<bool> turns{true};
-    std::string impairment = "none";    // the server's thread only
-    std::vector<std::uint32_t> written; // by the flight recorder; the same
+    std::atomic<bool> silent{false};                  ///< whether players can play is not known yet
+    std::vector<std::function<void(Health)>> waiting; // the server's thread only
+    std::string impairment = "none";                  // the same
+    std::vector<std::uint32_t> written;               // by the flight recorder; the same
     std::vector<Listening> listening = [] {
         std::vector<Listening> one;
         one.emplace_back(tw::admin::HttpAddress{.address = "127.0.0.1"});
@@ -47,6 +52,10 @@ struct Page {
          .live = [this] { return Health{.ok = turns, .text = turns ? "ok" : "it hangs"}; },
          .ready =
              [this](const auto& done) {
+                 if (silent) {
+                     waiting.push_back(done);
+                     return;
+                 }
                  done(Health{.ok = well, .text = well ? "ok" : "the server is gone"});
              },
          .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
@@ -114,6 +123,8 @@ TEST_CASE("every address answers what it is for") {
          "text/plain; charset=utf-8", "say which"},
         {"/api/explain?sessions=1&tick=12x", "HTTP/1.1 400 Bad Request",
          "text/plain; charset=utf-8", "say which"},
+        {"/api/sessions?server=%zz", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
+         "server is not written"},
         {"/favicon.ico", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
         {"/../etc/passwd", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
         {"/metrics/", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
@@ -138,6 +149,28 @@ TEST_CASE("a server that is gone makes it unready, and only what no longer turns
     page.turns = false;
     CHECK(status_of(get(page.port(), "/healthz")) == "HTTP/1.1 503 Service Unavailable");
     CHECK(body_of(get(page.port(), "/healthz")) == "it hangs\n");
+}
+
+TEST_CASE(
+    "who has only a spare seat is told at once whether players can play, as far as it is known") {
+    Page page;
+    page.silent = true;
+    const std::string request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    std::list<tw::test::HttpClient> clients;
+    for (std::size_t i = 0; i < tw::admin::Seats::kOfPeer; ++i) {
+        CHECK(clients.emplace_back(page.port()).send(request));
+    }
+    for (std::size_t i = 0; i < 2 * tw::admin::Seats::kSpareOfPeer; ++i) {
+        const std::string answer = get(page.port(), "/readyz");
+        CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
+        CHECK(body_of(answer) == "too many ask; ask again\n");
+        CHECK(body_of(get(page.port(), "/healthz")) == "ok\n");
+    }
+    page.silent = false;
+    CHECK(body_of(get(page.port(), "/readyz")) == "too many ask; ask again\n");
+    CHECK(body_of(get(page.port(), "/readyz")) == "ok\n");
+    page.admin.stop();
+    page.waiting.clear();
 }
 
 TEST_CASE("the line is changed with the token in its place, and with nothing else") {

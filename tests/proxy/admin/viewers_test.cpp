@@ -1,11 +1,13 @@
 // Everybody who looks at the live page, and what their messages may say.
-// Covers: proxy/admin/wishes.cpp, proxy/admin/log_ring.cpp, proxy/admin/bytes_json.cpp
+// Covers: proxy/admin/wishes.cpp, proxy/admin/log_ring.cpp, proxy/admin/bytes_json.cpp, proxy/admin/record_requests.cpp
 
 #include "proxy/admin/viewers.h"
 #include "tests/support/snapshot_messages.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -48,6 +50,12 @@ class FakeSocket final : public admin::WebSocket {
 
 relay::Source source_of(std::size_t number) {
     return {.address = number, .v6 = false};
+}
+
+/// Takes all that is slow, and some milliseconds for each.
+bool slow_filter(std::string_view line) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{3});
+    return line.find("slow") != std::string_view::npos;
 }
 
 struct Hall {
@@ -116,6 +124,9 @@ struct Hall {
              [](const std::string& text) -> tl::expected<admin::LineFilter, admin::Complaint> {
              if (text == "bad") {
                  return tl::unexpected{admin::Complaint{.message = "no such key", .offset = 2}};
+             }
+             if (text == "slow") {
+                 return slow_filter;
              }
              return [text](std::string_view line) {
                  return line.find(text) != std::string_view::npos;
@@ -507,19 +518,64 @@ TEST_CASE("the log keeps the latest lines, up to so many bytes") {
     for (std::size_t i = 0; i < 10'000; ++i) {
         log.add(lines);
     }
-    std::size_t bytes = 0;
-    std::uint64_t expected = 0;
-    log.for_each_behind(0, [&](std::uint64_t number, std::string_view each) {
-        CHECK((expected == 0 || number == expected));
-        expected = number + 1;
-        bytes += each.size();
-        return true;
-    });
-    CHECK(expected == 20'001);
+    constexpr auto kNever = admin::LogRing::Clock::time_point::max();
+    std::uint64_t seen = 0;
+    const auto kept = log.look(seen, {}, kNever);
+    CHECK(seen == 20'000);
     CHECK(log.last() == 20'000);
-    CHECK(bytes <= admin::LogRing::kMaxBytes);
-    CHECK(bytes > admin::LogRing::kMaxBytes / 2);
-    std::size_t left = 0;
-    log.for_each_behind(19'998, [&](std::uint64_t, std::string_view) { return ++left < 5; });
-    CHECK(left == 2);
+    CHECK(kept.size() == log.size());
+    CHECK(log.gone_behind(0) == 20'000 - kept.size());
+    CHECK(kept.size() * 1000 <= admin::LogRing::kMaxBytes);
+    CHECK(kept.size() * 1000 > admin::LogRing::kMaxBytes / 2);
+    seen = 19'998;
+    CHECK(log.look(seen, {}, kNever).size() == 2);
+    // When the time is over, one at a time.
+    seen = 19'990;
+    CHECK(log.look(seen, {}, {}).size() == 1);
+    CHECK(seen == 19'991);
+    const auto nothing = [](std::string_view /*line*/) { return false; };
+    CHECK(log.look(seen, nothing, {}).empty());
+    CHECK(seen == 19'992);
+}
+
+TEST_CASE("whose filter takes long waits longer himself, and gets all in the end") {
+    Hall hall;
+    const auto slow = hall.come();
+    const auto quick = hall.come();
+    slow->on_text(R"({"log":"slow"})");
+    quick->on_text(R"({"log":"tick"})");
+    std::size_t answered = 0;
+    admin::Response answer;
+    const auto keep = [&](const admin::Response& response) {
+        ++answered;
+        answer = response;
+    };
+    hall.viewers.ask_records(slow_filter, std::chrono::milliseconds{100}, 1000, {}, keep);
+    admin::Batch batch;
+    constexpr std::size_t kLines = 100; // of some milliseconds each
+    for (std::size_t i = 0; i < kLines; ++i) {
+        batch.lines += R"({"tick":)" + std::to_string(i) +
+                       R"(,"slow":true})"
+                       "\n";
+    }
+    REQUIRE(hall.feed.boxes[0].try_put(batch));
+    const auto lines_of = [](const FakeSocket& socket) {
+        std::size_t lines = 0;
+        for (const json::object& message : socket.of("log")) {
+            lines += message.at("lines").as_array().size();
+            CHECK(message.at("lost").as_int64() == 0);
+        }
+        return lines;
+    };
+    for (int i = 0; i < 20 && lines_of(*quick) < kLines; ++i) {
+        hall.turn();
+    }
+    CHECK(lines_of(*quick) == kLines);
+    CHECK(lines_of(*slow) < kLines);
+    for (std::size_t i = 0; i < 2 * kLines && (lines_of(*slow) < kLines || answered == 0); ++i) {
+        hall.turn();
+    }
+    CHECK(lines_of(*slow) == kLines);
+    CHECK(answered == 1);
+    CHECK(answer.status == 503); // it had no more time than that
 }

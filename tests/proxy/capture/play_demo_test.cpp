@@ -221,6 +221,7 @@ TEST_CASE("a delta without a base is no snapshot") {
     play(demo, played);
     CHECK(played.log.count_of("snapshot.unknown_base") == 1);
     CHECK(played.totals.unknown_base == 1);
+    CHECK(played.totals.full == 0);
 }
 
 TEST_CASE("ticks without a snapshot show the one before, the last tick of a file does not") {

@@ -166,6 +166,30 @@ TEST_CASE("worlds of several servers are told apart, and so are the runs of each
     CHECK(stays.unusable() == 0);
 }
 
+TEST_CASE("a world's map is that of a session that was shown it") {
+    RecordedStays stays;
+    const auto map = [](int session, std::string_view name, std::string_view crc) {
+        return line("map", fmt::format(R"("name":"{}","crc":"{}")", name, crc), session);
+    };
+    const auto world = [](int run, int tick, std::string_view seen_by) {
+        return line(
+            "world",
+            fmt::format(R"("tick":{},"server":"a:1","run":{},"num_items":1,"full":true,)"
+                        R"("items":[{{"type":"pickup","type_id":4,"id":1,"fields":{{}}{}}}])",
+                        tick, run, seen_by),
+            0);
+    };
+    CHECK_FALSE(stays.on_line(map(1, "ctf5", "aa")));
+    CHECK_FALSE(stays.on_line(map(2, "dm1", "bb")));
+    REQUIRE(stays.on_line(world(1, 10, R"(,"seen_by":[2,1])")));
+    REQUIRE(stays.on_line(world(2, 20, R"(,"seen_by":[1])")));
+    REQUIRE(stays.on_line(world(3, 30, R"(,"seen_by":[9])"))); // nobody knows that session
+    REQUIRE(stays.stays().size() == 3);
+    CHECK(stays.stays()[0].map == "dm1");
+    CHECK(stays.stays()[0].crc == "bb");
+    CHECK(stays.stays()[1].map == "ctf5");
+}
+
 TEST_CASE("hostile lines are no snapshots, and do no harm") {
     const std::vector<std::string> lines{
         "",

@@ -70,6 +70,28 @@ class Snapshots final : public record::RecordSink {
     }
 };
 
+/// Every snapshot with all that is in it.
+class AllItems final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record);
+        if (it == nullptr) {
+            return;
+        }
+        const auto& items = (*it)->items;
+        Shown shown;
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            const auto item = items[i];
+            shown[item.key] = {item.data.begin(), item.data.end()};
+            of_demos += item.key.type >= kFirstOfDemos && item.key.type <= kLastOfDemos ? 1 : 0;
+        }
+        all.emplace((*it)->tick, std::move(shown));
+    }
+
+    std::multiset<std::pair<snapshot::Tick, Shown>> all;
+    std::size_t of_demos = 0;
+};
+
 class Both final : public record::RecordSink {
   public:
     explicit Both(std::vector<record::RecordSink*> sinks) : sinks_{std::move(sinks)} {}
@@ -133,6 +155,42 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
         CHECK((sorted(read) == sorted(decoded)));
         CHECK(read.names == decoded.names);
         CHECK(read.names.size() > 1);
+    }
+}
+
+TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, whether or not it has "
+          "messages") {
+    // Without messages only the items of demos say who plays and how the game goes.
+    for (const bool messages : {true, false}) {
+        CAPTURE(messages);
+        const FilledFolder first;
+        const FilledFolder second;
+        const auto film = [&](const FilledFolder& folder, const auto& play) {
+            sink::FileQueue files{sink::FileQueue::Full::wait, 1 << 20};
+            sink::DemoSink demos{{.folder = folder.path(), .messages = messages}, files};
+            play(demos);
+            demos.finish();
+            files.finish();
+        };
+        film(first, [](record::RecordSink& demos) {
+            TrafficInspector inspector{{}, demos};
+            for (const auto& datagram : read_traffic("teeworlds-0.7.5.pcap.gz")) {
+                inspector.on_datagram(datagram);
+            }
+            inspector.finish();
+        });
+        AllItems of_first;
+        for (const auto& path : first.files()) {
+            read_demo(path, of_first);
+            film(second, [&](record::RecordSink& demos) { read_demo(path, demos); });
+        }
+        AllItems of_second;
+        for (const auto& path : second.files()) {
+            read_demo(path, of_second);
+        }
+        CHECK(of_first.of_demos > 1000);
+        CHECK(of_first.all.size() > 1000);
+        CHECK((of_first.all == of_second.all));
     }
 }
 
