@@ -86,9 +86,7 @@ void RunFlags::check() const {
     std::ignore = records.map_folders();
     std::ignore = artifacts.demos(records);
     artifacts.check_capture(records.show_secrets);
-    if (no_inspect && (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on())) {
-        throw UsageError{"--demo, --write and --flight need what --no-inspect switches off"};
-    }
+    check_inspecting();
     flight.check(records.show_secrets, memory_mib);
     std::ignore = records.parse_filter("--filter", records.filter, *objects);
     std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter, *objects);
@@ -96,7 +94,24 @@ void RunFlags::check() const {
     std::ignore = records.expectations(*objects);
     std::ignore = http.where();
     std::ignore = bus.options(server_name(), !servers().empty());
-    if (page_recordings() && no_inspect) {
+    std::ignore = page_recordings();
+}
+
+void RunFlags::check_inspecting() const {
+    if (!no_inspect) {
+        return;
+    }
+    if (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on()) {
+        throw UsageError{"--demo, --write and --flight need what --no-inspect switches off"};
+    }
+    if (!records.expect.empty() || !records.fail_on.empty()) {
+        throw UsageError{"--expect and --fail-on need what --no-inspect switches off: nothing "
+                         "would be checked; leave one of them out"};
+    }
+    if (asks_again()) {
+        throw UsageError{"--resync needs what --no-inspect switches off"};
+    }
+    if (page_recordings()) {
         throw UsageError{"--http-recordings needs what --no-inspect switches off"};
     }
 }

@@ -83,6 +83,9 @@ struct RunFlags {
     void add_limits(CLI::App& command);
     /// How it begins, ends, and what it says.
     void add_course(CLI::App& command, const std::string& background_help);
+
+  private:
+    void check_inspecting() const;
 };
 
 /// Times are seconds; 500ms, 30s and 2min are understood, too.
