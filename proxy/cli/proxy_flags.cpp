@@ -122,8 +122,8 @@ void ProxyFlags::add_to(CLI::App& command) {
     add_course(command, "Return as soon as datagrams are forwarded, and go on in the background");
 }
 
-void ProxyFlags::check() const {
-    RunFlags::check();
+void ProxyFlags::check(const Settings& settings) const {
+    RunFlags::check(settings);
     std::ignore = relay_options();
 }
 

@@ -74,7 +74,7 @@ void Reloading::reread(run::Reload& reload) {
     const auto& given = invocation_.arguments;
     app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
     settings.complete();
-    flags.check();
+    flags.check(settings);
     if (flags.http.on()) {
         reload.token = flags.http.token(flags.state_folder());
     }

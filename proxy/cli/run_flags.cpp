@@ -74,15 +74,11 @@ void RunFlags::add_course(CLI::App& command, const std::string& background_help)
         ->capture_default_str();
 }
 
-void RunFlags::check() const {
+void RunFlags::check(const Settings& settings) const {
     const auto objects = records.objects();
     std::ignore = records.failing();
     recording.check(records.output, artifacts.capture);
-    if (recording.rotate.empty()) { // otherwise these are only the beginnings of names
-        keep_apart({records.objects_file}, {{"--output", records.output},
-                                            {"--summary", records.summary},
-                                            {"--write", artifacts.capture}});
-    }
+    check_files(settings);
     std::ignore = records.map_folders();
     std::ignore = artifacts.demos(records);
     artifacts.check_capture(records.show_secrets);
@@ -95,6 +91,17 @@ void RunFlags::check() const {
     std::ignore = http.where();
     std::ignore = bus.options(server_name(), !servers().empty());
     std::ignore = page_recordings();
+}
+
+void RunFlags::check_files(const Settings& settings) const {
+    const std::string none; // of segments these are only the beginnings of names
+    const bool whole = recording.rotate.empty();
+    const BusAccessFlags& nats = bus.access;
+    keep_apart({records.objects_file, settings.file(), http.token_file, nats.credentials,
+                nats.authorities, nats.certificate, nats.key},
+               {{"--output", whole ? records.output : none},
+                {"--summary", records.summary},
+                {"--write", whole ? artifacts.capture : none}});
 }
 
 void RunFlags::check_inspecting() const {

@@ -40,3 +40,28 @@ TEST_CASE("what needs the inspection that is switched off is refused") {
     }
     CHECK(twscope(run_with({"--no-inspect"})).status == 0);
 }
+
+TEST_CASE("a file that holds something else than records is not written to") {
+    const TemporaryFolder folder;
+    const std::string notes = folder.file("notes.txt");
+    const std::string config = folder.file("c.conf");
+    const std::string token = folder.file("token");
+    write_text(notes, "dear diary, with no end of line");
+    write_text(config, "max-sessions = 5\nquiet = true");
+    write_text(token, "abcdefghijklmnopqrstuv");
+    const Row rows[] = {
+        {{"-o", notes}, "holds something else than records"},
+        {{"--config", config, "-o", config}, "is also read"},
+        {{"--config", config, "--summary", config, "--expect", "always ok"}, "is also read"},
+        {{"--http", "0", "--http-token-file", token, "-o", token}, "is also read"},
+        {{"--nats", "nats://127.0.0.1:1", "--nats-creds", token, "-o", token}, "is also read"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.arguments.back());
+        check_refused(run_with(row.arguments), row.what);
+    }
+    CHECK(read_text(notes) == "dear diary, with no end of line");
+    CHECK(read_text(config) == "max-sessions = 5\nquiet = true");
+    CHECK(read_text(token) == "abcdefghijklmnopqrstuv");
+    CHECK(twscope(run_with({"-o", "/dev/null"})).status == 0);
+}
