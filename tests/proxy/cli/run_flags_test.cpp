@@ -65,3 +65,18 @@ TEST_CASE("a file that holds something else than records is not written to") {
     CHECK(read_text(token) == "abcdefghijklmnopqrstuv");
     CHECK(twscope(run_with({"-o", "/dev/null"})).status == 0);
 }
+
+TEST_CASE("times that do not fit into a clock are refused") {
+    const TemporaryFolder folder;
+    const Row rows[] = {
+        {{"--rotate", "106752d", "-o", folder.path() + "/"}, "at most 100 years"},
+        {{"--keep", "36526d", "-o", folder.path() + "/"}, "at most 100 years"},
+        {{"--show-secrets", "--flight", "999999d,1GiB", folder.path()}, "at most 100 years"},
+        {{"--nats", "nats://127.0.0.1:1", "--nats-limits", "1000000h"}, "at most 100 years"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.arguments.front());
+        check_refused(run_with(row.arguments), row.what);
+    }
+    CHECK(twscope(run_with({"--rotate", "36525d", "-o", folder.path() + "/"})).status == 0);
+}
