@@ -4,10 +4,14 @@
 #include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/settings.h"
 
+#include <cmath>
+#include <cstdlib>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace tw::cli {
 
@@ -21,7 +25,19 @@ constexpr double kLongestRun = 366 * 86400.0;
 
 CLI::Validator seconds() {
     const std::map<std::string, double> units{{"ms", 0.001}, {"s", 1}, {"min", 60}, {"h", 3600}};
-    return CLI::AsNumberWithUnit{units, CLI::AsNumberWithUnit::DEFAULT, "ms|s|min|h"};
+    const CLI::Validator read =
+        CLI::AsNumberWithUnit{units, CLI::AsNumberWithUnit::DEFAULT, "ms|s|min|h"};
+    CLI::Validator finite = read;
+    finite.operation([read](std::string& text) {
+        const std::string given = text;
+        std::string error = read(text);
+        // nan(1) is below no limit and above none.
+        if (error.empty() && !std::isfinite(std::strtod(text.c_str(), nullptr))) {
+            error = fmt::format("{} is no time; give a number, for example 30s", given);
+        }
+        return error;
+    });
+    return finite;
 }
 
 void RunFlags::add_outputs(CLI::App& command) {

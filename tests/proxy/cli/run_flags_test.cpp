@@ -66,17 +66,33 @@ TEST_CASE("a file that holds something else than records is not written to") {
     CHECK(twscope(run_with({"-o", "/dev/null"})).status == 0);
 }
 
-TEST_CASE("times that do not fit into a clock are refused") {
+TEST_CASE("times that do not fit into a clock are refused, and so is what is none") {
     const TemporaryFolder folder;
     const Row rows[] = {
         {{"--rotate", "106752d", "-o", folder.path() + "/"}, "at most 100 years"},
         {{"--keep", "36526d", "-o", folder.path() + "/"}, "at most 100 years"},
         {{"--show-secrets", "--flight", "999999d,1GiB", folder.path()}, "at most 100 years"},
         {{"--nats", "nats://127.0.0.1:1", "--nats-limits", "1000000h"}, "at most 100 years"},
+        {{"--idle-timeout", "nan(1)"}, "nan(1) is no time"},
+        {{"--start-timeout", "nan(1)"}, "nan(1) is no time"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments.front());
         check_refused(run_with(row.arguments), row.what);
     }
     CHECK(twscope(run_with({"--rotate", "36525d", "-o", folder.path() + "/"})).status == 0);
+}
+
+TEST_CASE("what cannot be opened is refused by what it is") {
+    const TemporaryFolder folder;
+    const Row rows[] = {
+        {{"--objects", folder.path()}, "is a folder; name a file with"},
+        {{"--http", "99999"}, "--http 99999: expected a port up to 65535"},
+        {{"--config", "/dev/zero"}, "longer than 65536 bytes"},
+        {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "named twice; name each address once"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.arguments.front());
+        check_refused(run_with(row.arguments), row.what);
+    }
 }
