@@ -4,6 +4,7 @@
 #include "proxy/admin/http_file.h"
 #include "proxy/admin/http_peer.h"
 #include "proxy/admin/http_stream.h"
+#include "proxy/admin/request_target.h"
 #include "proxy/admin/seats.h"
 #include "proxy/admin/web_socket_stream.h"
 
@@ -57,12 +58,12 @@ std::string_view single(const Message& message, http::field name) {
 }
 
 Request request_from(const Message& message) {
-    const std::string_view target = view(message.target());
-    const std::size_t path = std::min(target.find('?'), target.size());
+    const RequestTarget target = read_request_target(view(message.target()));
+    const std::string_view host = single(message, http::field::host);
     return {.method = view(message.method_string()),
-            .path = target.substr(0, path),
-            .query = target.substr(std::min(path + 1, target.size())),
-            .host = single(message, http::field::host),
+            .path = target.path,
+            .query = target.query,
+            .host = host.empty() ? host : target.host.value_or(host),
             .origin = view(message[http::field::origin]),
             .fetch_site = view(message["Sec-Fetch-Site"]),
             .content_type = view(message[http::field::content_type]),

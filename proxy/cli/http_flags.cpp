@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <system_error>
@@ -22,6 +24,16 @@ namespace {
 
 constexpr std::string_view kUnix = "unix:";
 
+std::uint16_t read_port(const std::string& text) {
+    std::uint16_t port = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc{}) {
+        throw UsageError{fmt::format("--http {}: expected a port up to 65535, for example 9303, or "
+                                     "ADDR:PORT, or unix:PATH",
+                                     text)};
+    }
+    return port;
+}
+
 admin::HttpAddress read_address(const std::string& text) {
     if (text.starts_with(kUnix)) {
         if (text.size() == kUnix.size()) {
@@ -31,7 +43,8 @@ admin::HttpAddress read_address(const std::string& text) {
     }
     const bool port_alone =
         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-    const HostPort where = parse_host_port(port_alone ? ':' + text : text, "--http");
+    const HostPort where = port_alone ? HostPort{.host = {}, .port = read_port(text)}
+                                      : parse_host_port(text, "--http");
     const std::string host = where.host.empty() ? "127.0.0.1" : where.host;
     boost::system::error_code error;
     std::ignore = boost::asio::ip::make_address(host, error);

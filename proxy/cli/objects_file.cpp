@@ -6,9 +6,11 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -205,9 +207,11 @@ snapshot::CustomObject parse_object(const Reader& in) {
 } // namespace
 
 void read_objects_file(const std::string& path, snapshot::ObjectSet& objects) {
+    std::error_code ignored;
     std::ifstream file{path};
-    if (!file) {
-        throw UsageError{fmt::format("--objects {}: cannot be read", path)};
+    if (!file || std::filesystem::is_directory(path, ignored)) {
+        throw UsageError{fmt::format("--objects {}: {}; name a file with {{\"objects\": [...]}}",
+                                     path, file ? "is a folder" : "cannot be read")};
     }
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     boost::system::error_code error;

@@ -25,7 +25,10 @@ bool same_file(const std::string& a, const std::string& b) {
     if (fs::exists(state)) {
         return fs::is_regular_file(state) && fs::equivalent(a, b, ignored);
     }
-    return fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
+    const auto full_name = [&ignored](const std::string& path) { // a new file's stays relative
+        return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
+    };
+    return full_name(a) == full_name(b);
 }
 
 /// Errors: UsageError for what cannot be made, or may not be written.

@@ -99,7 +99,8 @@ std::filesystem::path takeover_file(const ProxyFlags& flags, const run::RelayRun
 
 int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
               const std::function<void()>& started) {
-    flags.check(); // the observer's part, too: whoever mistyped it is to hear of it once, at once
+    flags.check(
+        settings); // the observer's part, too: whoever mistyped it is to hear of it once, at once
     run::RelayRunOptions options = relay_run_options(flags);
     options.supervision = supervision(kCommand, flags, settings, invocation, make_flags);
     options.started = [&started] {

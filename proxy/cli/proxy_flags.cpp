@@ -57,6 +57,15 @@ run::ServedServer named_server(const std::string& text, const std::string& liste
     return served;
 }
 
+void check_once(const std::vector<asio::ip::udp::endpoint>& listen) {
+    for (auto each = listen.begin(); each != listen.end(); ++each) {
+        if (each->port() != 0 && std::find(listen.begin(), each, *each) != each) {
+            throw UsageError{fmt::format("--listen {}: named twice; name each address once",
+                                         relay::to_string(*each))};
+        }
+    }
+}
+
 /// The last one against those before it.
 void check_other(const std::vector<run::ServedServer>& servers) {
     const run::ServedServer& last = servers.back();
@@ -122,8 +131,8 @@ void ProxyFlags::add_to(CLI::App& command) {
     add_course(command, "Return as soon as datagrams are forwarded, and go on in the background");
 }
 
-void ProxyFlags::check() const {
-    RunFlags::check();
+void ProxyFlags::check(const Settings& settings) const {
+    RunFlags::check(settings);
     std::ignore = relay_options();
 }
 
@@ -185,6 +194,7 @@ relay::Options ProxyFlags::relay_options() const {
     if (!named.empty()) {
         options.listen = first.listen;
     }
+    check_once(options.listen);
     options.max_sessions = max_sessions;
     options.idle_timeout =
         std::chrono::milliseconds{static_cast<std::int64_t>(idle_timeout * 1000)};

@@ -22,7 +22,7 @@ struct ProxyFlags final : RunFlags {
     bool takeover = false;
 
     void add_to(CLI::App& command) override;
-    void check() const override;
+    void check(const Settings& settings) const override;
 
     /// What belongs to no server of several goes by "fleet".
     [[nodiscard]] std::string server_name() const override;

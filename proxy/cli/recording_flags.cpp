@@ -37,6 +37,8 @@ constexpr std::array kUnits{Unit{"s", 1, true},
                             Unit{"TiB", std::uint64_t{1} << 40U, false}};
 /// More of a unit is a slip, and would not fit into 64 bits.
 constexpr std::uint64_t kMost = 1'000'000;
+/// Three times as long does not fit into nanoseconds of 64 bits; and it is a slip, too.
+constexpr std::chrono::seconds kLongest = std::chrono::hours{24} * 36525;
 
 UsageError complaint(const std::string& flag, const std::string& text) {
     return UsageError{fmt::format("{} {}: expected a time (s, min, h, d), a size (KiB, MiB, GiB, "
@@ -123,6 +125,10 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
         }
         if (unit->time) {
             parsed.time = std::chrono::seconds{count * unit->size};
+            if (parsed.time > kLongest) {
+                throw UsageError{
+                    fmt::format("{} {}: expected a time of at most 100 years", flag, text)};
+            }
         } else {
             parsed.bytes = count * unit->size;
         }

@@ -55,16 +55,16 @@ Reloading::Reloading(std::string command, Invocation invocation, MakeFlags make_
 
 run::Reload Reloading::operator()() {
     run::Reload reload;
-    reopen(reload);
     try {
-        reread(reload);
+        reload = reread();
     } catch (const std::exception& error) { // UsageError, and what CLI11 throws
         spdlog::error("the configuration is left as it was: {}", error.what());
     }
+    reopen(reload);
     return reload;
 }
 
-void Reloading::reread(run::Reload& reload) {
+run::Reload Reloading::reread() {
     CLI::App app;
     CLI::App* const command = app.add_subcommand(command_);
     const std::unique_ptr<RunFlags> made = make_flags_();
@@ -74,7 +74,8 @@ void Reloading::reread(run::Reload& reload) {
     const auto& given = invocation_.arguments;
     app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
     settings.complete();
-    flags.check();
+    flags.check(settings);
+    run::Reload reload;
     if (flags.http.on()) {
         reload.token = flags.http.token(flags.state_folder());
     }
@@ -99,6 +100,7 @@ void Reloading::reread(run::Reload& reload) {
         spdlog::warn("changed, but only after a restart: {}", fmt::join(waiting, ", "));
     }
     spdlog::info("the configuration was read again");
+    return reload;
 }
 
 /// Those there are to be; nothing where servers had no names, or have none now: that takes a restart.

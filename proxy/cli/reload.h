@@ -36,7 +36,8 @@ class Reloading {
   private:
     using Values = std::map<std::string, std::vector<std::string>>;
 
-    void reread(run::Reload& reload);
+    /// Errors: UsageError, and what CLI11 throws; nothing has changed then.
+    [[nodiscard]] run::Reload reread();
     [[nodiscard]] std::optional<std::vector<run::ServedServer>>
     servers_of(const RunFlags& flags) const;
     void reopen(run::Reload& reload) const;

@@ -4,10 +4,14 @@
 #include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/settings.h"
 
+#include <cmath>
+#include <cstdlib>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace tw::cli {
 
@@ -21,7 +25,19 @@ constexpr double kLongestRun = 366 * 86400.0;
 
 CLI::Validator seconds() {
     const std::map<std::string, double> units{{"ms", 0.001}, {"s", 1}, {"min", 60}, {"h", 3600}};
-    return CLI::AsNumberWithUnit{units, CLI::AsNumberWithUnit::DEFAULT, "ms|s|min|h"};
+    const CLI::Validator read =
+        CLI::AsNumberWithUnit{units, CLI::AsNumberWithUnit::DEFAULT, "ms|s|min|h"};
+    CLI::Validator finite = read;
+    finite.operation([read](std::string& text) {
+        const std::string given = text;
+        std::string error = read(text);
+        // nan(1) is below no limit and above none.
+        if (error.empty() && !std::isfinite(std::strtod(text.c_str(), nullptr))) {
+            error = fmt::format("{} is no time; give a number, for example 30s", given);
+        }
+        return error;
+    });
+    return finite;
 }
 
 void RunFlags::add_outputs(CLI::App& command) {
@@ -74,21 +90,15 @@ void RunFlags::add_course(CLI::App& command, const std::string& background_help)
         ->capture_default_str();
 }
 
-void RunFlags::check() const {
+void RunFlags::check(const Settings& settings) const {
     const auto objects = records.objects();
     std::ignore = records.failing();
     recording.check(records.output, artifacts.capture);
-    if (recording.rotate.empty()) { // otherwise these are only the beginnings of names
-        keep_apart({records.objects_file}, {{"--output", records.output},
-                                            {"--summary", records.summary},
-                                            {"--write", artifacts.capture}});
-    }
+    check_files(settings);
     std::ignore = records.map_folders();
     std::ignore = artifacts.demos(records);
     artifacts.check_capture(records.show_secrets);
-    if (no_inspect && (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on())) {
-        throw UsageError{"--demo, --write and --flight need what --no-inspect switches off"};
-    }
+    check_inspecting();
     flight.check(records.show_secrets, memory_mib);
     std::ignore = records.parse_filter("--filter", records.filter, *objects);
     std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter, *objects);
@@ -96,7 +106,35 @@ void RunFlags::check() const {
     std::ignore = records.expectations(*objects);
     std::ignore = http.where();
     std::ignore = bus.options(server_name(), !servers().empty());
-    if (page_recordings() && no_inspect) {
+    std::ignore = page_recordings();
+}
+
+void RunFlags::check_files(const Settings& settings) const {
+    const std::string none; // of segments these are only the beginnings of names
+    const bool whole = recording.rotate.empty();
+    const BusAccessFlags& nats = bus.access;
+    keep_apart({records.objects_file, settings.file(), http.token_file, nats.credentials,
+                nats.authorities, nats.certificate, nats.key},
+               {{"--output", whole ? records.output : none},
+                {"--summary", records.summary},
+                {"--write", whole ? artifacts.capture : none}});
+}
+
+void RunFlags::check_inspecting() const {
+    if (!no_inspect) {
+        return;
+    }
+    if (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on()) {
+        throw UsageError{"--demo, --write and --flight need what --no-inspect switches off"};
+    }
+    if (!records.expect.empty() || !records.fail_on.empty()) {
+        throw UsageError{"--expect and --fail-on need what --no-inspect switches off: nothing "
+                         "would be checked; leave one of them out"};
+    }
+    if (asks_again()) {
+        throw UsageError{"--resync needs what --no-inspect switches off"};
+    }
+    if (page_recordings()) {
         throw UsageError{"--http-recordings needs what --no-inspect switches off"};
     }
 }

@@ -23,6 +23,8 @@ class Validator;
 
 namespace tw::cli {
 
+class Settings;
+
 /// The flags of every live run, wherever its traffic comes from: what becomes of it.
 struct RunFlags {
     RecordFlags records;
@@ -51,8 +53,9 @@ struct RunFlags {
     RunFlags& operator=(RunFlags&&) = delete;
 
     virtual void add_to(CLI::App& command) = 0;
-    /// Reads all that is in them, for whoever mistyped it. Errors: UsageError.
-    virtual void check() const;
+    /// Reads all that is in them, for whoever mistyped it. `settings`: what completed them.
+    /// Errors: UsageError.
+    virtual void check(const Settings& settings) const;
     /// What the page may record. Errors: UsageError.
     [[nodiscard]] std::optional<run::PageRecordingOptions> page_recordings() const;
     /// Where recordings lie that the page may give away. Errors: UsageError.
@@ -83,6 +86,10 @@ struct RunFlags {
     void add_limits(CLI::App& command);
     /// How it begins, ends, and what it says.
     void add_course(CLI::App& command, const std::string& background_help);
+
+  private:
+    void check_files(const Settings& settings) const;
+    void check_inspecting() const;
 };
 
 /// Times are seconds; 500ms, 30s and 2min are understood, too.

@@ -45,19 +45,19 @@ void take(CLI::Option& option, const std::vector<std::string>& values, const std
     }
 }
 
+/// At most one byte more than a file of settings may have: a device may have no end.
 std::string read_file(const std::string& path) {
     std::ifstream file{path};
-    std::ostringstream text;
-    if (file && file.peek() != std::ifstream::traits_type::eof()) {
-        text << file.rdbuf();
-    }
+    std::string text(run::kMaxSettings + 1, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
     if (file.bad() || !file.is_open() || std::filesystem::is_directory(path)) {
         throw UsageError{
             fmt::format("--config {}: cannot be read; name a file with lines like 'server = "
                         "\"127.0.0.1:8304\"'",
                         path)};
     }
-    return text.str();
+    return text;
 }
 
 std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string& path) {

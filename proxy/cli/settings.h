@@ -31,7 +31,10 @@ class Settings {
     /// Errors: UsageError.
     void complete(std::optional<std::string> text = std::nullopt);
 
-    /// Of the file, once complete; empty where there is none.
+    /// The file given with --config, once complete; empty: none.
+    [[nodiscard]] const std::string& file() const { return file_; }
+
+    /// What stands in it.
     [[nodiscard]] const std::string& text() const { return text_; }
 
     /// What each flag was given, by whomever, by the flag's name.

@@ -48,7 +48,8 @@ run::TapRunOptions tap_run_options(const TapFlags& flags) {
 
 int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& invocation,
             const std::function<void()>& started) {
-    flags.check(); // the observer's part, too: whoever mistyped it is to hear of it once, at once
+    flags.check(
+        settings); // the observer's part, too: whoever mistyped it is to hear of it once, at once
     run::TapRunOptions options = tap_run_options(flags);
     options.supervision = supervision(kCommand, flags, settings, invocation, make_flags);
     std::optional<run::TapRun> tap;

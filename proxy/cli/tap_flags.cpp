@@ -43,8 +43,8 @@ void TapFlags::add_to(CLI::App& command) {
     add_course(command, "Return as soon as the interface is open, and go on in the background");
 }
 
-void TapFlags::check() const {
-    RunFlags::check();
+void TapFlags::check(const Settings& settings) const {
+    RunFlags::check(settings);
     std::ignore = guess();
 }
 

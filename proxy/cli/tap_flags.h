@@ -19,7 +19,7 @@ struct TapFlags final : RunFlags {
     std::string state;
 
     void add_to(CLI::App& command) override;
-    void check() const override;
+    void check(const Settings& settings) const override;
     [[nodiscard]] std::filesystem::path state_folder() const override;
 
     [[nodiscard]] std::string server_name() const override { return interface; }

@@ -215,7 +215,12 @@ void Door::try_rise(Session& session, Standing standing) {
         if (!make_room(session.tap.client, standing)) {
             return;
         }
-        session.has_place = true;
+        try {
+            sessions_.give_place(session);
+        } catch (const std::bad_alloc&) {
+            shared_.sessions.fetch_sub(1);
+            throw;
+        }
         session.number = next_number(true);
         session.begun = now_->steady;
         session.opened = now_->utc;
@@ -274,7 +279,6 @@ void Door::leave(Session& session, CloseReason reason) {
         counters_->sessions_closed.add(1);
     }
     shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
-    session.has_place = false;
     session.leaving = true;
     rounds_->leave(sessions_.remove(session));
 }

@@ -45,7 +45,9 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     all_.emplace_back();
     try {
         by_client_.emplace(key, session.get());
-        ++by_source_[source_of(session->tap.client)];
+        if (session->has_place) {
+            ++by_source_[source_of(session->tap.client)];
+        }
     } catch (...) {
         by_client_.erase(key);
         all_.pop_back();
@@ -59,9 +61,11 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
 
 std::unique_ptr<Session> Sessions::remove(Session& session) {
     by_client_.erase(key_of(session.tap.client, session.listener));
-    const auto source = by_source_.find(source_of(session.tap.client));
-    if (source != by_source_.end() && --source->second == 0) {
-        by_source_.erase(source);
+    if (std::exchange(session.has_place, false)) {
+        const auto source = by_source_.find(source_of(session.tap.client));
+        if (source != by_source_.end() && --source->second == 0) {
+            by_source_.erase(source);
+        }
     }
     ranks_[place_of(session.standing)].remove(session);
     const std::size_t index = session.index;
@@ -78,6 +82,11 @@ void Sessions::rank(Session& session, Standing standing) noexcept {
     ranks_[place_of(session.standing)].remove(session);
     session.standing = standing;
     ranks_[place_of(standing)].push(session);
+}
+
+void Sessions::give_place(Session& session) {
+    ++by_source_[source_of(session.tap.client)];
+    session.has_place = true;
 }
 
 std::size_t Sessions::count_of(const Source& source) const noexcept {

@@ -114,10 +114,12 @@ class Sessions {
     [[nodiscard]] Session* find(const Endpoint& client, ListenerIndex listener) noexcept;
     /// Where there is no memory for it, it stays with the caller.
     Session& insert(std::unique_ptr<Session>&& session);
-    /// Takes one out.
+    /// Takes one out, and its place with it.
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
     /// Moves one to the list of that standing.
     void rank(Session& session, Standing standing) noexcept;
+    /// It counts for its address from now on; where there is no memory for that, it has no place.
+    void give_place(Session& session);
 
     /// Those of a standing; stray and unproven ones are in one list.
     [[nodiscard]] const RankList& of(Standing standing) const noexcept {
@@ -128,7 +130,7 @@ class Sessions {
     /// where all speak. A player is never silent for so long.
     [[nodiscard]] Session* most_silent(Standing standing, std::uint32_t now_ms) const noexcept;
 
-    /// How many one address has.
+    /// How many with a place one address has. Who only asks has none: anyone can ask in its name.
     [[nodiscard]] std::size_t count_of(const Source& source) const noexcept;
 
     template <typename Use>

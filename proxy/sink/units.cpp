@@ -17,6 +17,9 @@ namespace tw::sink {
 
 namespace {
 
+/// What every record begins with (RECORDS.md).
+constexpr std::string_view kRecordStart = "{\"v\":";
+
 /// Appends what is written to a text.
 class Text final : public Output {
   public:
@@ -24,6 +27,21 @@ class Text final : public Output {
 
     std::string text;
 };
+
+/// All that a lost power may leave of a file: its size.
+bool is_zeros(int file) {
+    std::array<char, 4096> piece{};
+    for (off_t at = 0;;) {
+        const ssize_t read = ::pread(file, piece.data(), piece.size(), at);
+        if (read <= 0) {
+            return read == 0;
+        }
+        if (std::any_of(piece.begin(), piece.begin() + read, [](char c) { return c != '\0'; })) {
+            return false;
+        }
+        at += read;
+    }
+}
 
 class Lines final : public Units {
   public:
@@ -56,6 +74,15 @@ class Lines final : public Units {
             end = begin;
         }
         return 0;
+    }
+
+    /// A line that was cut short is a record's, too, if it begins like one.
+    [[nodiscard]] bool foreign(int file) const override {
+        std::array<char, kRecordStart.size()> piece{};
+        const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
+        const std::string_view first{piece.data(),
+                                     static_cast<std::size_t>(std::max<ssize_t>(read, 0))};
+        return !kRecordStart.starts_with(first) && !is_zeros(file);
     }
 
     [[nodiscard]] std::string loss(const Loss& loss, std::int64_t now) const override {

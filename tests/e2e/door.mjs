@@ -20,6 +20,8 @@ const PLAYERS = 4;
 const NEWCOMERS = Math.max(3, Math.floor(SECONDS / 6));
 const WAIT_MS = 30000;
 const LONGEST_JOIN_MS = 3000; // 2 s, and what a busy machine adds
+const START_MS = 5000; // of a script
+const PORTS_ASKING = 64; // as many sessions as an address may have
 
 asRoot();
 after(endPeers);
@@ -59,4 +61,23 @@ test('a crowd of forged senders takes nothing from players, keeps nobody out, an
     assert.deepEqual([...clients], ['10.2.0.2']);
     await server.stop();
     for (const host of [strangers, players, middle]) await host.stop();
+});
+
+test('who asks for info in the name of an address does not keep its players out', async () => {
+    const [players, middle] = await Promise.all(['players', 'the proxy'].map(Host.create));
+    players.join(middle, 'game', ['10.2.0.2/16'], ['10.2.0.1/16']);
+    const server = await startServer({ folder, port: 8304, namespace: middle.pid });
+    const proxy = await startProxy({ server: 8304, address: '0.0.0.0', listen: 8303, records: join(folder, 'asked.jsonl'),
+        args: ['--items', 'none'], namespace: middle.pid });
+    const run = (name, ...args) => new Child(name, process.execPath,
+        [fileURLToPath(new URL(name, import.meta.url)), '10.2.0.1', '8303', '10.2.0.2', ...args], { namespace: players.pid });
+    const asking = run('asking.mjs', `${PORTS_ASKING}`, `${PORTS_ASKING}`); // each once a second: its session lives for two
+    await asking.waitFor(/asking/, WAIT_MS);
+    const player = run('crowd.mjs');
+    await player.waitFor(/all in the game/, LONGEST_JOIN_MS + START_MS);
+    assert.equal(await player.stop(), 0);
+    await asking.stop();
+    assert.equal(await proxy.drain(), 0);
+    await server.stop();
+    for (const host of [players, middle]) await host.stop();
 });

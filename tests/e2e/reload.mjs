@@ -2,6 +2,7 @@
 //   node reload.mjs TWSCOPE
 // Covers: proxy/cli/reload.cpp, proxy/run/terminal.cpp
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -107,6 +108,32 @@ test('what can change while the run goes on changes, the rest is named, and a br
     await bot.leave();
     assert.equal(await proxy.drain(), 3, 'an observer was lost');
     await server.stop();
+});
+
+test('a configuration that takes more than the process may have changes nothing, the token neither', async () => {
+    const folder = temporaryFolder();
+    const [config, token] = [join(folder, 'game.conf'), join(folder, 'token')];
+    const names = ['ctf', 'race'];
+    const ports = await Promise.all(names.map(() => freePort()));
+    const list = (key, count, value) => `${key} = [${names.slice(0, count).map((name, index) => `"${value(name, ports[index])}"`).join(', ')}]`;
+    const write = (count, secret) => {
+        writeFileSync(config, [list('server', count, (name, port) => `${name}=127.0.0.2:${port}`),
+            list('listen', count, (name, port) => `127.0.0.1:${port}`), 'max-sessions = 100', `http-token-file = "${token}"\n`].join('\n'));
+        writeFileSync(token, `${secret}\n`);
+    };
+    write(1, 'correct-horse-battery');
+    const proxy = { child: new Child('twscope', TWSCOPE, ['proxy', '--config', config, '-o', join(folder, 'records.jsonl'), '-q', '--http', '0']) };
+    await proxy.child.waitFor(/live page on port (\d+)/, WAIT_MS);
+    const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
+    const put = async (secret) => (await fetch(`http://127.0.0.1:${port}/api/impairment`,
+        { method: 'PUT', body: 'none', headers: { 'Content-Type': 'text/plain', Authorization: `Bearer ${secret}` } })).status;
+    execFileSync('prlimit', ['--pid', `${proxy.child.process.pid}`, '--nofile=230:230']); // enough for one server
+    write(2, 'another-horse-battery');
+    await hangUp(proxy, 1);
+    assert.equal(times(proxy, 'the configuration is left as it was: --max-sessions 100'), 1, proxy.child.log);
+    assert.equal(await put('correct-horse-battery'), 200);
+    assert.equal(await put('another-horse-battery'), 401);
+    assert.equal(await proxy.child.stop('SIGINT'), 0);
 });
 
 test('a terminal that goes takes the run with it, and after nohup it does not', async () => {

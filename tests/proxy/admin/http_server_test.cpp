@@ -121,6 +121,16 @@ TEST_CASE("two Host headers count as none") {
     CHECK(body_of(answer) == "GET /  ");
 }
 
+TEST_CASE("a whole address is asked for as its path, and its host counts") {
+    const EchoServer echo_server;
+    const auto asked = [&](const std::string& request) {
+        return body_of(ask(echo_server.port(), request + "\r\n\r\n"));
+    };
+    CHECK(asked("GET http://there:1/x?y=1 HTTP/1.1\r\nHost: here") == "GET /x there:1 ");
+    CHECK(asked("GET HTTP://there HTTP/1.1\r\nHost: here") == "GET / there ");
+    CHECK(asked("GET http://there/x HTTP/1.1") == "GET /x  ");
+}
+
 TEST_CASE("who says nothing is put out after the time given") {
     const EchoServer echo_server{100ms};
     HttpClient silent{echo_server.port()};

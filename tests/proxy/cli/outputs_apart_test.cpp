@@ -77,6 +77,18 @@ TEST_CASE("two flags do not write one file, but may share what is none") {
           0);
 }
 
+TEST_CASE("a file that is not there yet is one file by each of its names") {
+    const Files files;
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(files.folder.path());
+    check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--duration", "100ms", "-o",
+                   "new", "--summary", "./new"},
+                  "--output writes it, too");
+    check_refused({"decode", "p.pcap", "-o", "new", "--summary", files.folder.file("new")},
+                  "--output writes it, too");
+    std::filesystem::current_path(before);
+}
+
 TEST_CASE("nothing is emptied before all else is known to be right") {
     const Files files;
     const std::string none = files.folder.file("none");

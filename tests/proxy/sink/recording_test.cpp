@@ -69,7 +69,8 @@ std::vector<std::string> texts_in(const TemporaryFolder& folder) {
 
 TEST_CASE("who goes on behind what is there keeps whole units and cuts off a broken one") {
     const std::string one = packed("one\n");
-    const std::string long_line = std::string(10'000, 'x') + '\n';
+    const std::string line = "{\"v\":1}\n";
+    const std::string long_line = "{\"v\":1," + std::string(10'000, 'x') + '\n';
 
     struct Row {
         const char* name;
@@ -80,9 +81,11 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
 
     const Row rows[] = {
         {"nothing", "a.jsonl", "", ""},
-        {"a line", "a.jsonl", "one\n", "one\n"},
-        {"a broken line", "a.jsonl", "one\ntw", "one\n"},
-        {"only a broken line", "a.jsonl", "never ended", ""},
+        {"a line", "a.jsonl", line, line},
+        {"a broken line", "a.jsonl", line + "{\"v", line},
+        {"only a broken line", "a.jsonl", "{\"v\":1,\"never ended", ""},
+        {"only the beginning of a line", "a.jsonl", "{\"", ""},
+        {"only zeros", "a.jsonl", std::string(5'000, '\0'), ""},
         {"a long broken line", "a.jsonl", long_line + std::string(9'000, 'y'), long_line},
         {"no frame", "a.jsonl.zst", "", ""},
         {"a frame", "a.jsonl.zst", one, "one\n"},
@@ -116,6 +119,14 @@ TEST_CASE("something else is never spoilt, and what cannot be opened says why") 
         write_text(path, text);
         CHECK_THROWS_AS(Recording(compressed(path), Begin::behind), std::runtime_error);
         CHECK(read_text(path) == text);
+    }
+    const std::string plain = folder.file("notes.txt");
+    for (const std::string& text :
+         {std::string{"dear diary"}, std::string{"dear diary\n{\"v\":1}\n"}, packed("one\n"),
+          std::string{"{\"t\":1}\n"}, std::string(5'000, '\0') + "dear diary\n"}) {
+        write_text(plain, text);
+        CHECK_THROWS_AS(Recording({.path = plain}, Begin::behind), std::runtime_error);
+        CHECK(read_text(plain) == text);
     }
     CHECK_THROWS_AS(Recording(compressed(folder.file("no/folder.zst")), Begin::behind),
                     std::system_error);
@@ -306,7 +317,7 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
     const std::string path = folder.file("a.jsonl");
     {
         Recording first{{.path = path}, Begin::behind};
-        first.write("1\n");
+        first.write("{\"v\":1}\n");
         Recording second{{.path = path}, Begin::shared};
         first.write("2\n");
         write_text(path, read_text(path) + "broken");
@@ -314,7 +325,7 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
         second.on_time(RecordTarget::Clock::now());
         second.write("3\n");
     }
-    CHECK(read_text(path) == "1\n2\n3\n");
+    CHECK(read_text(path) == "{\"v\":1}\n2\n3\n");
 }
 
 TEST_CASE("segments are begun by time, by size, when asked, and when the current one is gone") {

@@ -1,0 +1,98 @@
+// What live runs refuse before they begin, each by one line that says what to do.
+
+#include "tests/proxy/cli/program_runs.h"
+
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+
+namespace {
+
+/// A run whose ports are the system's choice; it ends by itself where it is not refused.
+Arguments run_with(const Arguments& more) {
+    Arguments arguments{"proxy",       "-s", "127.0.0.1:1", "-l",
+                        "127.0.0.1:0", "-q", "--duration",  "100ms"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+}
+
+struct Row {
+    Arguments arguments;
+    std::string_view what;
+};
+
+} // namespace
+
+TEST_CASE("what needs the inspection that is switched off is refused") {
+    const Row rows[] = {
+        {{"--expect", "snapshot"}, "--expect and --fail-on need"},
+        {{"--fail-on", "error"}, "--expect and --fail-on need"},
+        {{"--resync"}, "--resync needs"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.what);
+        Arguments arguments = run_with(row.arguments);
+        arguments.emplace_back("--no-inspect");
+        check_refused(arguments, row.what);
+    }
+    CHECK(twscope(run_with({"--no-inspect"})).status == 0);
+}
+
+TEST_CASE("a file that holds something else than records is not written to") {
+    const TemporaryFolder folder;
+    const std::string notes = folder.file("notes.txt");
+    const std::string config = folder.file("c.conf");
+    const std::string token = folder.file("token");
+    write_text(notes, "dear diary, with no end of line");
+    write_text(config, "max-sessions = 5\nquiet = true");
+    write_text(token, "abcdefghijklmnopqrstuv");
+    const Row rows[] = {
+        {{"-o", notes}, "holds something else than records"},
+        {{"--config", config, "-o", config}, "is also read"},
+        {{"--config", config, "--summary", config, "--expect", "always ok"}, "is also read"},
+        {{"--http", "0", "--http-token-file", token, "-o", token}, "is also read"},
+        {{"--nats", "nats://127.0.0.1:1", "--nats-creds", token, "-o", token}, "is also read"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.arguments.back());
+        check_refused(run_with(row.arguments), row.what);
+    }
+    CHECK(read_text(notes) == "dear diary, with no end of line");
+    CHECK(read_text(config) == "max-sessions = 5\nquiet = true");
+    CHECK(read_text(token) == "abcdefghijklmnopqrstuv");
+    CHECK(twscope(run_with({"-o", "/dev/null"})).status == 0);
+}
+
+TEST_CASE("times that do not fit into a clock are refused, and so is what is none") {
+    const TemporaryFolder folder;
+    const Row rows[] = {
+        {{"--rotate", "106752d", "-o", folder.path() + "/"}, "at most 100 years"},
+        {{"--keep", "36526d", "-o", folder.path() + "/"}, "at most 100 years"},
+        {{"--show-secrets", "--flight", "999999d,1GiB", folder.path()}, "at most 100 years"},
+        {{"--nats", "nats://127.0.0.1:1", "--nats-limits", "1000000h"}, "at most 100 years"},
+        {{"--idle-timeout", "nan(1)"}, "nan(1) is no time"},
+        {{"--start-timeout", "nan(1)"}, "nan(1) is no time"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.arguments.front());
+        check_refused(run_with(row.arguments), row.what);
+    }
+    CHECK(twscope(run_with({"--rotate", "36525d", "-o", folder.path() + "/"})).status == 0);
+}
+
+TEST_CASE("what cannot be opened is refused by what it is") {
+    const TemporaryFolder folder;
+    const Row rows[] = {
+        {{"--objects", folder.path()}, "is a folder; name a file with"},
+        {{"--http", "99999"}, "--http 99999: expected a port up to 65535"},
+        {{"--config", "/dev/zero"}, "longer than 65536 bytes"},
+        {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "named twice; name each address once"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.arguments.front());
+        check_refused(run_with(row.arguments), row.what);
+    }
+}
