@@ -114,7 +114,10 @@ void Timeline::add(const Input& input) {
     session.strays = 0;
     ++fitted_;
     if (input.tick > session.latest) {
-        session.step = session.latest == snapshot::kNoBase ? 0 : Wide{input.tick} - session.latest;
+        if (session.latest != snapshot::kNoBase) {
+            session.step_before = session.step == 0 ? snapshot::kNoBase : session.step;
+            session.step = Wide{input.tick} - session.latest;
+        }
         session.latest = input.tick;
     }
     if (!newest_ || input.tick > *newest_) {
@@ -142,6 +145,14 @@ bool Timeline::is_due(const Session& session, Tick tick) const {
            session.latest >= Wide{*newest_} - kLongest && session.latest < tick;
 }
 
+bool Timeline::belongs_in(const Session& session, Tick tick) const {
+    // Who lost one snapshot has had a longer step since, when its tick closes.
+    const bool full = session.step <= kFullStep || (session.step_before != snapshot::kNoBase &&
+                                                    session.step_before <= kFullStep);
+    return session.run == run_ && full && session.first <= tick &&
+           session.latest >= Wide{tick} - kFullStep;
+}
+
 bool Timeline::may_close(Tick tick) const {
     if (*newest_ >= Wide{tick} + patience_.most) {
         return true;
@@ -159,10 +170,7 @@ void Timeline::close_oldest() {
     emitted_ = world->tick();
     bool complete = true;
     for (const auto& [number, session] : sessions_) {
-        const bool full = session.run == run_ && session.step <= kFullStep &&
-                          session.first <= world->tick() &&
-                          session.latest >= Wide{world->tick()} - kFullStep;
-        complete = complete && (!full || world->has(number));
+        complete = complete && (!belongs_in(session, world->tick()) || world->has(number));
     }
     close_({.views = world.get(), .run = run_, .complete = complete});
     memory_->give_back(std::move(world));

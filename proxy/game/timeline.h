@@ -86,6 +86,7 @@ class Timeline {
         snapshot::Tick first = 0; ///< of its run
         snapshot::Tick latest = snapshot::kNoBase;
         std::int64_t step = 0;                          ///< ticks from the one before it
+        std::int64_t step_before = snapshot::kNoBase;   ///< the one before that; or none yet
         std::shared_ptr<const record::Roster> roster{}; ///< who plays; only of 0.7
     };
 
@@ -95,6 +96,8 @@ class Timeline {
     void stray(Session& session);
     void begin_run(record::Timestamp now);
     [[nodiscard]] bool is_due(const Session& session, snapshot::Tick tick) const;
+    /// Whether a world that closes lacks a view without the session's.
+    [[nodiscard]] bool belongs_in(const Session& session, snapshot::Tick tick) const;
     [[nodiscard]] bool may_close(snapshot::Tick tick) const;
     void close_oldest();
     void close_ready();

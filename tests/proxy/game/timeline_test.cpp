@@ -2,6 +2,7 @@
 #include "proxy/game/timeline.h"
 #include "tests/proxy/game/views.h"
 
+#include <algorithm>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -104,6 +105,32 @@ TEST_CASE("who is sent one snapshot a second holds nobody up") {
     }
     CHECK(script.closed.size() == 5);
     CHECK(script.closed.at(1) == "100:2");
+}
+
+TEST_CASE("a world that lacks a view that was lost is not complete") {
+    Script script;
+    for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
+        script.at(1, tick);
+        if (tick != 108) {
+            script.at(2, tick);
+        }
+    }
+    CHECK(script.finish() == std::vector<std::string>{"100:2", "102:2", "104:2", "106:2", "108:1!",
+                                                      "110:2", "112:2", "114:2", "116:2", "118:2",
+                                                      "120:2"});
+}
+
+TEST_CASE("who joins is sent some ticks only, and worlds are complete without the others") {
+    Script script;
+    for (snapshot::Tick tick = 100; tick <= 130; tick += 2) {
+        script.at(1, tick);
+        if (tick == 100 || tick == 110 || tick >= 120) {
+            script.at(2, tick);
+        }
+    }
+    script.finish();
+    CHECK(std::ranges::count_if(
+              script.closed, [](const std::string& world) { return world.ends_with('!'); }) == 0);
 }
 
 TEST_CASE("ticks that begin anew are another run") {
