@@ -194,10 +194,11 @@ void ServerWorlds::tell_differences(const record::WorldRecord& world) {
 }
 
 void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
+    const Whereabouts shown{world.shown.items, types_, world.shown.roster};
     if (!world.complete || bench_->views.size() < 2) {
+        vanishing_.pass_over(shown, bench_->views);
         return;
     }
-    const Whereabouts shown{world.shown.items, types_, world.shown.roster};
     for (const Vanished& gone : vanishing_.look(world.tick, shown, bench_->views)) {
         record::FindingRecord finding{
             .head = {.time = world.head.time, .session = gone.witness},
