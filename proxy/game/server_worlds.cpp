@@ -85,7 +85,7 @@ void ServerWorlds::on_input(const Input& input) {
         break;
     case Input::Kind::map:
         take_map(*input.map);
-        timeline_.enter(input.session);
+        timeline_.enter(input.session, {std::string{input.map->name}, input.map->crc});
         break;
     case Input::Kind::snapshot:
         take_world(input);
@@ -158,10 +158,15 @@ void ServerWorlds::find_place() {
     const auto is_better = [](const Place& place, const std::shared_ptr<const Place>& than) {
         return than == nullptr || (place.world && !than->world);
     };
+    // Whose client was told of the next map meanwhile is no witness of this one.
+    const auto is_of_run = [&](const Place& place, snapshot::Dialect dialect) {
+        return place.name.empty() || !timeline_.is_another({place.name, place.map.crc}, dialect);
+    };
     std::shared_ptr<const Place> best;
     for (const View& view : bench_->views) {
         const auto found = places_.find(view.session);
-        if (found != places_.end() && is_better(*found->second, best)) {
+        if (found != places_.end() && is_of_run(*found->second, view.dialect) &&
+            is_better(*found->second, best)) {
             best = found->second;
         }
     }

@@ -15,6 +15,8 @@ namespace {
 constexpr Timestamp kTickTime = 20'000'000;
 /// Arrival and tick differ by this much at most within a run.
 constexpr Timestamp kSlack = 3'000'000'000;
+/// And by this much in most networks: a map is played for longer before another comes.
+constexpr Timestamp kJitter = 200'000'000;
 /// A tick so far behind the newest is of another run.
 constexpr Tick kFarBehind = 250;
 /// After so many snapshots that fit nowhere, the session is taken for one that enters: its map
@@ -27,14 +29,34 @@ Timestamp offset_of(const Input& input) {
     return input.time - input.tick * kTickTime;
 }
 
-bool is_near(Timestamp left, Timestamp right) {
-    return left - right < kSlack && right - left < kSlack;
+bool is_near(Timestamp left, Timestamp right, Timestamp distance = kSlack) {
+    return left - right < distance && right - left < distance;
 }
 
 } // namespace
 
 void Timeline::enter(std::uint32_t session) {
     sessions_[session].entering = true;
+}
+
+void Timeline::enter(std::uint32_t session, MapId map) {
+    enter(session);
+    sessions_[session].map = std::move(map);
+}
+
+bool Timeline::is_another(const MapId& map, snapshot::Dialect dialect) const {
+    for (std::size_t i = 0; i < maps_.size(); ++i) {
+        const bool same_files = i == static_cast<std::size_t>(dialect);
+        if (maps_[i] && (maps_[i]->name != map.name || (same_files && maps_[i]->crc != map.crc))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool Timeline::tells_of_another(const Session& session, const Input& input) const {
+    return (session.map && is_another(*session.map, input.dialect)) ||
+           (session.run == run_ && input.tick <= session.latest);
 }
 
 void Timeline::leave(std::uint32_t session) {
@@ -46,16 +68,29 @@ Timeline::Belongs Timeline::place(const Session& session, const Input& input) co
     if (!newest_) {
         return Belongs::to_next;
     }
-    const bool fits =
-        is_near(offset_of(input), offset_) && input.tick > Wide{*newest_} - kFarBehind;
-    if (!session.entering && session.strays < kMaxStrays) {
-        return fits ? Belongs::here : Belongs::nowhere;
+    const Timestamp offset = offset_of(input);
+    const bool on_time = is_near(offset, offset_, kJitter);
+    if (session.run != run_ && !on_time && former_offset_ &&
+        is_near(offset, *former_offset_, kJitter)) {
+        return Belongs::nowhere; // a run so short that its ticks would fit here, too
+    }
+    const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
+    if (session.strays < kMaxStrays) {
+        if (!session.entering) {
+            return fits ? Belongs::here : Belongs::nowhere;
+        }
+        if (tells_of_another(session, input)) {
+            // Where the run's clock goes on it has not ended: this was on its way when the session
+            // was told of a map, or the server has several at one time.
+            const auto present = session.run == run_ ? Belongs::nowhere : Belongs::here;
+            return on_time ? present : Belongs::to_next;
+        }
     }
     // Who is shown a map for the first time is shown its present.
     if (fits && input.tick > Wide{*newest_} - kLongest) {
         return Belongs::here;
     }
-    const bool former = former_offset_ && is_near(offset_of(input), *former_offset_);
+    const bool former = former_offset_ && is_near(offset, *former_offset_);
     return former && !fits ? Belongs::nowhere : Belongs::to_next;
 }
 
@@ -78,6 +113,7 @@ void Timeline::begin_run(Timestamp now) {
     former_offset_ = newest_ ? std::optional{offset_} : std::nullopt;
     newest_.reset();
     emitted_.reset();
+    maps_ = {};
     ++run_;
 }
 
@@ -108,7 +144,11 @@ void Timeline::add(const Input& input) {
         break;
     }
     if (session.run != run_) {
-        session = {.entering = false, .begun = true, .run = run_, .first = input.tick};
+        session = {
+            .entering = false, .begun = true, .run = run_, .first = input.tick, .map = session.map};
+    }
+    if (auto& map = maps_[static_cast<std::size_t>(input.dialect)]; !map) {
+        map = session.map;
     }
     session.entering = false;
     session.strays = 0;

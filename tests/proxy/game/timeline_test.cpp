@@ -20,8 +20,11 @@ struct Script {
 
     game::Patience patience;
     std::vector<std::string> closed;
+    std::uint32_t runs = 0; ///< with a world
+    snapshot::Dialect dialect = snapshot::Dialect::six;
     game::OpenWorlds memory;
     game::Timeline timeline{[this](const game::ClosedWorld& world) {
+                                runs = world.run;
                                 closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
                                                              world.views->views(),
                                                              world.complete ? "" : "!"));
@@ -35,7 +38,8 @@ struct Script {
                       .time = epoch + tick * kTick,
                       .session = session,
                       .tick = tick,
-                      .items = empty ? snapshot::SnapshotView{} : items.view()});
+                      .items = empty ? snapshot::SnapshotView{} : items.view(),
+                      .dialect = dialect});
     }
 
     std::vector<std::string> finish() {
@@ -150,6 +154,66 @@ TEST_CASE("ticks that begin anew are another run") {
     script.at(2, 12);
     script.at(1, 12);
     CHECK(script.finish() == std::vector<std::string>{"5000:2", "10:1", "12:2"});
+}
+
+TEST_CASE("a run that is over within a second is not taken for the next one") {
+    struct Row {
+        std::string_view name;
+        std::string_view map;
+        snapshot::Tick first; ///< that is shown of it
+    };
+
+    const Row rows[] = {{"the same map again", "dm1", 10},
+                        {"another map", "ctf1", 10},
+                        {"another map, which took long to load", "ctf1", 50}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Script script;
+        script.timeline.enter(1, {"dm1", 7});
+        script.timeline.enter(2, {"dm1", 7});
+        for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
+            script.at(1, tick);
+            script.at(2, tick);
+        }
+        const record::Timestamp before = script.epoch;
+        script.timeline.enter(1, {std::string{row.map}, 7});
+        const std::uint64_t strays = row.map == "dm1" ? 0 : 1;
+        if (strays != 0) {
+            script.at(1, 32); // was on its way
+        }
+        CHECK(script.timeline.lateness().stray == strays);
+        script.epoch += 40 * kTick;
+        script.at(1, row.first);
+        CHECK(script.closed.back() == "30:2");
+        // The other one is still shown the map before.
+        script.epoch = before;
+        script.at(2, 32);
+        CHECK(script.timeline.lateness().stray == strays + 1);
+        script.epoch += 40 * kTick;
+        script.timeline.enter(2, {std::string{row.map}, 7});
+        script.at(2, row.first + 2);
+        script.at(1, row.first + 2);
+        CHECK(script.finish().back() == fmt::format("{}:2", row.first + 2));
+        CHECK(script.runs == 2);
+    }
+}
+
+TEST_CASE(
+    "who joins on the run's map, comes back to it or has its file of 0.7 enters no other run") {
+    Script script;
+    script.timeline.enter(1, {"dm1", 7});
+    script.at(1, 100);
+    script.timeline.enter(2, {"dm1", 8});
+    script.dialect = snapshot::Dialect::seven;
+    script.at(2, 102);
+    script.dialect = snapshot::Dialect::six;
+    script.timeline.enter(1, {"dm1", 7});
+    script.at(1, 104);
+    script.timeline.enter(3, {"other", 7}); // where a server has several at one time
+    script.at(3, 106);
+    script.finish();
+    CHECK(script.runs == 1);
+    CHECK(script.timeline.lateness().stray == 0);
 }
 
 TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
