@@ -3,6 +3,7 @@
 #include "proxy/record/values.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace tw::game {
@@ -155,8 +156,10 @@ void ServerWorlds::gather_roster() {
 }
 
 void ServerWorlds::find_place() {
-    const auto is_better = [](const Place& place, const std::shared_ptr<const Place>& than) {
-        return than == nullptr || (place.world && !than->world);
+    // A demo needs the map's name, whatever else is known of it.
+    const auto rank = [](const std::shared_ptr<const Place>& place) {
+        return place == nullptr ? std::tuple{false, false, false}
+                                : std::tuple{true, !place->name.empty(), place->world.has_value()};
     };
     // Whose client was told of the next map meanwhile is no witness of this one.
     const auto is_of_run = [&](const Place& place, snapshot::Dialect dialect) {
@@ -166,11 +169,13 @@ void ServerWorlds::find_place() {
     for (const View& view : bench_->views) {
         const auto found = places_.find(view.session);
         if (found != places_.end() && is_of_run(*found->second, view.dialect) &&
-            is_better(*found->second, best)) {
+            rank(found->second) > rank(best)) {
             best = found->second;
         }
     }
-    if (best != nullptr && is_better(*best, place_ != nullptr && best->world ? nullptr : place_)) {
+    // One as good is newer.
+    if (best != nullptr &&
+        (rank(best) > rank(place_) || (rank(best) == rank(place_) && best->world))) {
         place_ = std::move(best);
     }
 }

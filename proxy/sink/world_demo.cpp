@@ -135,6 +135,17 @@ WorldDemo::Game* WorldDemo::game_of(const record::WorldRecord& world) {
     return &known->second;
 }
 
+void WorldDemo::begin_run(Game& game, const record::WorldRecord& world) {
+    if (!game.named && game.run == world.run) {
+        --mapless_; // it goes on in another dialect
+    }
+    game.run = world.run;
+    game.dialect = record::dialect_of(world.shown);
+    game.ordinal = 0;
+    game.named = false;
+    ++mapless_;
+}
+
 void WorldDemo::take(const record::WorldRecord& world) {
     // A tick that only some were sent, because they asked for more than others get.
     const bool partial = world.tick % 2 != 0 && !world.complete;
@@ -149,9 +160,14 @@ void WorldDemo::take(const record::WorldRecord& world) {
     }
     Game& game = *place;
     if (game.run != world.run || game.dialect != dialect) {
-        game.run = world.run;
-        game.dialect = dialect;
-        game.ordinal = 0;
+        begin_run(game, world);
+    }
+    if (!game.named) {
+        if (world.map->name.empty()) {
+            return;
+        }
+        game.named = true; // by one who came later
+        --mapless_;
     }
     if (game.ordinal == 0) {
         record::MapRecord map = *world.map;
@@ -167,7 +183,10 @@ void WorldDemo::take(const record::WorldRecord& world) {
 }
 
 WorldDemoLosses WorldDemo::losses() const {
-    return {.items = items_, .ticks = ticks_, .worlds = worlds_, .demos = demos_.losses()};
+    WorldDemoLosses losses{
+        .items = items_, .ticks = ticks_, .worlds = worlds_, .demos = demos_.losses()};
+    losses.demos.mapless += mapless_;
+    return losses;
 }
 
 } // namespace tw::sink

@@ -23,7 +23,7 @@ struct WorldDemoLosses {
 };
 
 /// Writes worlds as demos of the kind that servers record: everybody is in them, and nobody's view.
-/// One for each run of each server, and map. A snapshot holds at most kMaxItems items and
+/// One for each run of each server, and map, from when somebody was told of it on. A snapshot holds at most kMaxItems items and
 /// kMaxSnapshotBytes bytes. Beyond that items are taken in this order, and by key within it:
 /// descriptors, what is said of the game, what is said of players, characters, flags, everything
 /// else, events. Of a world of 0.6 that clients of 0.7 are in, what only 0.7 has is left out.
@@ -45,6 +45,7 @@ class WorldDemo final : public record::RecordSink {
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< of its worlds
         std::uint64_t ordinal = 0;                          ///< in the run
+        bool named = false;                                 ///< somebody said which map it is
     };
 
     /// More servers at one time have no demos. One that was silent for kIdle gives its place to
@@ -57,6 +58,7 @@ class WorldDemo final : public record::RecordSink {
     /// Ends the demo of the server that was silent longest, if it was for kIdle.
     [[nodiscard]] bool evict_idle(const record::RecordHead& now);
     void take(const record::WorldRecord& world);
+    void begin_run(Game& game, const record::WorldRecord& world);
     /// The items that a player of the demo's kind knows.
     [[nodiscard]] snapshot::SnapshotView playable(const record::SnapshotRecord& world);
     [[nodiscard]] snapshot::SnapshotView fit(const record::SnapshotRecord& world);
@@ -69,7 +71,8 @@ class WorldDemo final : public record::RecordSink {
     std::vector<std::size_t> order_; ///< of the items at hand: places in the world
     std::uint64_t items_ = 0;
     std::uint64_t ticks_ = 0;
-    std::uint64_t worlds_ = 0; ///< that found no room
+    std::uint64_t worlds_ = 0;  ///< that found no room
+    std::uint64_t mapless_ = 0; ///< runs of which nobody said what map they are on, so far
 };
 
 } // namespace tw::sink

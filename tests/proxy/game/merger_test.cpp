@@ -145,6 +145,21 @@ TEST_CASE("worlds have the map of their run, however soon another one comes") {
     }
 }
 
+TEST_CASE("worlds have the map that anybody in them was told of") {
+    Game game;
+    game.open(1, "a:1"); // in the middle of a game: nobody said of which map
+    game.open(2, "a:1");
+    game.map(2, "dm1");
+    for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
+        game.show(1, tick, {{{9, 1}, character(1, 1)}});
+        if (tick > 12) {
+            game.show(2, tick, {{{9, 1}, character(1, 1)}});
+        }
+    }
+    game.merger.finish();
+    CHECK(game.log.maps == std::vector<std::string>{"1 ", "1 ", "1 dm1", "1 dm1", "1 dm1"});
+}
+
 TEST_CASE("snapshots of sessions that never began are nobody's") {
     Game game;
     game.show(7, 100, {{{9, 4}, character(100, 7)}});

@@ -21,9 +21,10 @@ namespace {
 class Stage {
   public:
     void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1, bool complete = true,
-              std::string_view server = "a:1", record::Timestamp time = 0) {
+              std::string_view server = "a:1", record::Timestamp time = 0,
+              std::string_view map_name = "dm1") {
         const auto shown = test::to_snapshot(items);
-        const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
+        const record::MapRecord map{.name = map_name, .crc = 7, .source = "folder"};
         record::WorldRecord world{.head = {.time = time},
                                   .tick = tick,
                                   .server = server,
@@ -96,6 +97,29 @@ TEST_CASE("each run of a server becomes a demo of all its worlds") {
     CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
     CHECK(demos.front().size() == 5);
     CHECK(stage.losses().items == 0);
+}
+
+TEST_CASE("a demo begins when somebody is told of the map") {
+    Stage stage;
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        stage.show(tick, kSome, 1, true, "a:1", 0, tick < 104 ? "" : "dm1");
+    }
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(demos.front().size() == 8);
+    CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
+    CHECK(stage.losses().demos.mapless == 0);
+}
+
+TEST_CASE("runs of which nobody is told what map they are on have no demo, and are counted") {
+    Stage stage;
+    for (const std::uint32_t run : {1U, 2U, 3U}) {
+        for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+            stage.show(tick, kSome, run, true, "a:1", 0, run == 2 ? "dm1" : "");
+        }
+    }
+    CHECK(stage.losses().demos.mapless == 2);
+    CHECK(stage.end().size() == 1);
 }
 
 TEST_CASE("servers whose worlds come in turn have a demo each") {
