@@ -1,5 +1,6 @@
 #include "proxy/game/translation.h"
 
+#include "proxy/record/client_ids.h"
 #include "proxy/record/player_name.h"
 #include "snapshot/objects.h"
 
@@ -10,7 +11,6 @@
 
 namespace tw::game {
 
-using snapshot::FieldMerge;
 using snapshot::ItemKey;
 using snapshot::ItemView;
 using snapshot::ObjectSpec;
@@ -126,28 +126,13 @@ std::optional<std::uint16_t> find(const ClientIds& ids, std::int32_t id) {
     return at == ids.end() ? std::nullopt : at->second;
 }
 
-/// False: it is no player's.
+/// False: it is no player's, but what the nameless one carries.
 bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& item) {
     if (says_phantom(object, item.data)) {
         return false;
     }
-    const bool by_id = (object.client && !object.client->field) ||
-                       item.key.type == snapshot::kPlayerInfoType ||
-                       item.key.type == snapshot::kClientInfoType;
-    if (by_id) {
-        const auto id = find(ids, item.key.id);
-        if (!id) {
-            return false; // what the nameless one carries
-        }
-        item.key.id = *id;
-    }
-    for (const auto& field : object.fields) {
-        if (field.merge == FieldMerge::client && field.offset < item.data.size()) {
-            const auto id = find(ids, item.data[field.offset]);
-            item.data[field.offset] = id ? std::int32_t{*id} : -1;
-        }
-    }
-    return true;
+    return record::renumber_clients(object, item.key, item.data,
+                                    [&](std::int32_t id) { return find(ids, id); });
 }
 
 } // namespace

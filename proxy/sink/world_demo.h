@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/record/records.h"
+#include "proxy/sink/demo_players.h"
 #include "proxy/sink/demo_sink.h"
 #include "snapshot/snapshot.h"
 
@@ -16,17 +17,18 @@ namespace tw::sink {
 
 /// What the demos of worlds could not hold.
 struct WorldDemoLosses {
-    std::uint64_t items = 0;  ///< beyond what a snapshot can be
+    std::uint64_t items = 0;  ///< beyond what a snapshot can be, or of players without an id
     std::uint64_t ticks = 0;  ///< that lack some
     std::uint64_t worlds = 0; ///< of servers beyond those that may have demos at one time
     DemoLosses demos{};
 };
 
 /// Writes worlds as demos of the kind that servers record: everybody is in them, and nobody's view.
-/// One for each run of each server, and map, from when somebody was told of it on. A snapshot holds at most kMaxItems items and
-/// kMaxSnapshotBytes bytes. Beyond that items are taken in this order, and by key within it:
-/// descriptors, what is said of the game, what is said of players, characters, flags, everything
-/// else, events. Of a world of 0.6 that clients of 0.7 are in, what only 0.7 has is left out.
+/// One for each run of each server, and map, from when somebody was told of it on. A snapshot holds
+/// at most kMaxItems items and kMaxSnapshotBytes bytes. Beyond that items are taken in this order,
+/// and by key within it: descriptors, what is said of the game, what is said of players, characters,
+/// flags, everything else, events. Players have ids that clients draw (DemoPlayers). Of a world of
+/// 0.6 that clients of 0.7 are in, what only 0.7 has is left out.
 class WorldDemo final : public record::RecordSink {
   public:
     WorldDemo(DemoOptions options, FileQueue& files);
@@ -46,6 +48,7 @@ class WorldDemo final : public record::RecordSink {
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< of its worlds
         std::uint64_t ordinal = 0;                          ///< in the run
         bool named = false;                                 ///< somebody said which map it is
+        DemoPlayers players{false};
     };
 
     /// More servers at one time have no demos. One that was silent for kIdle gives its place to
@@ -63,6 +66,7 @@ class WorldDemo final : public record::RecordSink {
     [[nodiscard]] snapshot::SnapshotView playable(const record::SnapshotRecord& world);
     [[nodiscard]] snapshot::SnapshotView fit(const record::SnapshotRecord& world);
 
+    bool vanilla_; ///< they are for vanilla, too
     DemoSink demos_;
     std::map<std::string, Game, std::less<>> games_; ///< by server
     std::uint32_t numbers_ = 0;

@@ -20,6 +20,8 @@ namespace {
 /// Worlds that go to demos in a folder.
 class Stage {
   public:
+    explicit Stage(int version = 5) : version_{version} {}
+
     void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1, bool complete = true,
               std::string_view server = "a:1", record::Timestamp time = 0,
               std::string_view map_name = "dm1") {
@@ -77,7 +79,8 @@ class Stage {
     test::FilledFolder folder_;
     record::TypeNames types_;
     sink::FileQueue files_{sink::FileQueue::Full::wait};
-    sink::WorldDemo demos_{{.folder = folder_.path(), .version = 5}, files_};
+    int version_;
+    sink::WorldDemo demos_{{.folder = folder_.path(), .version = version_}, files_};
 };
 
 const Items kSome{{{9, 1}, std::vector<std::int32_t>(22, 1)}};
@@ -224,4 +227,27 @@ TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it"
     CHECK(stage.losses().items ==
           2 * (1100 + kPlayers - 1024) + 600 - (65536 - 8 - 64 * 240) / 104);
     CHECK(stage.losses().demos.snapshots == 0);
+}
+
+TEST_CASE(
+    "demos have the players of made-up ids for whom clients have room, and count the others") {
+    constexpr std::uint16_t kPlayers = 20;
+    for (const int version : {4, 5}) {
+        CAPTURE(version);
+        Items items;
+        for (std::uint16_t i = 0; i < kPlayers; ++i) {
+            const auto client = static_cast<std::uint16_t>(128 + i);
+            items[{9, client}] = std::vector<std::int32_t>(22, 1);
+            items[{10, client}] = {0, client, 0, 0, 0};
+        }
+        Stage stage{version};
+        stage.show(100, items);
+        stage.show(102, items);
+        const std::uint64_t there = version == 4 ? 16 : kPlayers;
+        const auto demos = stage.end();
+        REQUIRE(demos.size() == 1);
+        CHECK(demos.front().front() == "snapshot 100<--1 ok " + std::to_string(2 * there));
+        CHECK(stage.losses().items == 2 * 2 * (kPlayers - there));
+        CHECK(stage.losses().ticks == (version == 4 ? 2 : 0));
+    }
 }
