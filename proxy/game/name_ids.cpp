@@ -35,7 +35,7 @@ bool NameIds::make_room() {
 
 NameIds::Place NameIds::add(const std::string& name, std::uint16_t id) {
     known_.push_back({.name = name, .id = id, .seen = tick_});
-    const Place added = std::prev(known_.end());
+    const auto added = std::prev(known_.end());
     by_name_.emplace(name, added);
     by_id_.emplace(id, added);
     return added;

@@ -121,7 +121,7 @@ DemoItems DemoPlayers::place(const record::SnapshotRecord& world) {
     if (present_.lower_bound(limits_.kept) == present_.end()) {
         return {.items = world.items, .roster = world.roster};
     }
-    for (std::uint16_t slot = 0; slot < slots_.size(); ++slot) {
+    for (std::uint16_t slot = 0; slot < kMostSlots; ++slot) {
         if (present_.contains(slot) || slot >= limits_.slots) {
             slots_[slot].reset(); // somebody has that id on the server now
         }
