@@ -260,10 +260,11 @@ bool Decoding::finish_demos() {
         const sink::WorldDemoLosses worlds = world_demos_->losses();
         losses.merge(worlds.demos);
         if (worlds.items != 0) {
-            fmt::print(stderr,
-                       "twscope: --demo: {} items in {} ticks are more than a snapshot holds, and "
-                       "in no demo\n",
-                       worlds.items, worlds.ticks);
+            fmt::print(
+                stderr,
+                "twscope: --demo: {} items in {} ticks are more than a snapshot holds, or of "
+                "players for whom there is no id, and in no demo\n",
+                worlds.items, worlds.ticks);
         }
         if (worlds.worlds != 0) {
             fmt::print(stderr,

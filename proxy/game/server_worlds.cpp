@@ -3,6 +3,7 @@
 #include "proxy/record/values.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace tw::game {
@@ -85,7 +86,7 @@ void ServerWorlds::on_input(const Input& input) {
         break;
     case Input::Kind::map:
         take_map(*input.map);
-        timeline_.enter(input.session);
+        timeline_.enter(input.session, {std::string{input.map->name}, input.map->crc});
         break;
     case Input::Kind::snapshot:
         take_world(input);
@@ -155,17 +156,26 @@ void ServerWorlds::gather_roster() {
 }
 
 void ServerWorlds::find_place() {
-    const auto is_better = [](const Place& place, const std::shared_ptr<const Place>& than) {
-        return than == nullptr || (place.world && !than->world);
+    // A demo needs the map's name, whatever else is known of it.
+    const auto rank = [](const std::shared_ptr<const Place>& place) {
+        return place == nullptr ? std::tuple{false, false, false}
+                                : std::tuple{true, !place->name.empty(), place->world.has_value()};
+    };
+    // Whose client was told of the next map meanwhile is no witness of this one.
+    const auto is_of_run = [&](const Place& place, snapshot::Dialect dialect) {
+        return place.name.empty() || !timeline_.is_another({place.name, place.map.crc}, dialect);
     };
     std::shared_ptr<const Place> best;
     for (const View& view : bench_->views) {
         const auto found = places_.find(view.session);
-        if (found != places_.end() && is_better(*found->second, best)) {
+        if (found != places_.end() && is_of_run(*found->second, view.dialect) &&
+            rank(found->second) > rank(best)) {
             best = found->second;
         }
     }
-    if (best != nullptr && is_better(*best, place_ != nullptr && best->world ? nullptr : place_)) {
+    // One as good is newer.
+    if (best != nullptr &&
+        (rank(best) > rank(place_) || (rank(best) == rank(place_) && best->world))) {
         place_ = std::move(best);
     }
 }
@@ -194,10 +204,11 @@ void ServerWorlds::tell_differences(const record::WorldRecord& world) {
 }
 
 void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
+    const Whereabouts shown{world.shown.items, types_, world.shown.roster};
     if (!world.complete || bench_->views.size() < 2) {
+        vanishing_.pass_over(shown, bench_->views);
         return;
     }
-    const Whereabouts shown{world.shown.items, types_, world.shown.roster};
     for (const Vanished& gone : vanishing_.look(world.tick, shown, bench_->views)) {
         record::FindingRecord finding{
             .head = {.time = world.head.time, .session = gone.witness},

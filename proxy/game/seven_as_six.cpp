@@ -3,6 +3,7 @@
 #include "proxy/record/records.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -35,6 +36,9 @@ constexpr std::size_t kPickupSubtype = 3;
 
 constexpr std::size_t kClientId = 1; ///< of a player_info
 constexpr std::size_t kTeam = 2;
+
+constexpr std::size_t kCountry = 7; ///< of a client_info
+constexpr std::int32_t kNoCountry = -1;
 
 constexpr std::size_t kAmmoCount = 18; ///< of a character
 constexpr std::size_t kWeapon = 19;
@@ -124,6 +128,12 @@ SevenAsSix::Item& SevenAsSix::put(ItemKey key, const ObjectSpec& six) {
     const auto [at, added] = items_.try_emplace(key);
     if (added) {
         at->second.ints.assign(six.size, 0);
+        for (const FieldSpec& field : six.fields) {
+            if (field.kind == snapshot::FieldKind::int_string) { // which 0 is none of
+                snapshot::encode_int_string(
+                    {}, std::span{at->second.ints}.subspan(field.offset, field.count));
+            }
+        }
         at->second.untold = all_of(six.size);
     }
     return at->second;
@@ -188,6 +198,7 @@ void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
     }
     Item& six = put({.type = snapshot::kClientInfoType, .id = client}, *info);
     std::ranges::copy(known->name, six.ints.begin());
+    six.ints[kCountry] = kNoCountry;
     six.untold &= ~all_of(known->name.size());
     player->second.ints[kTeam] = known->team;
     player->second.untold &= ~Sightings::bit(kTeam);

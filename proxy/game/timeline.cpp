@@ -15,6 +15,8 @@ namespace {
 constexpr Timestamp kTickTime = 20'000'000;
 /// Arrival and tick differ by this much at most within a run.
 constexpr Timestamp kSlack = 3'000'000'000;
+/// And by this much in most networks: a map is played for longer before another comes.
+constexpr Timestamp kJitter = 200'000'000;
 /// A tick so far behind the newest is of another run.
 constexpr Tick kFarBehind = 250;
 /// After so many snapshots that fit nowhere, the session is taken for one that enters: its map
@@ -27,14 +29,34 @@ Timestamp offset_of(const Input& input) {
     return input.time - input.tick * kTickTime;
 }
 
-bool is_near(Timestamp left, Timestamp right) {
-    return left - right < kSlack && right - left < kSlack;
+bool is_near(Timestamp left, Timestamp right, Timestamp distance = kSlack) {
+    return left - right < distance && right - left < distance;
 }
 
 } // namespace
 
 void Timeline::enter(std::uint32_t session) {
     sessions_[session].entering = true;
+}
+
+void Timeline::enter(std::uint32_t session, MapId map) {
+    enter(session);
+    sessions_[session].map = std::move(map);
+}
+
+bool Timeline::is_another(const MapId& map, snapshot::Dialect dialect) const {
+    for (std::size_t i = 0; i < maps_.size(); ++i) {
+        const bool same_files = i == static_cast<std::size_t>(dialect);
+        if (maps_[i] && (maps_[i]->name != map.name || (same_files && maps_[i]->crc != map.crc))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool Timeline::tells_of_another(const Session& session, const Input& input) const {
+    return (session.map && is_another(*session.map, input.dialect)) ||
+           (session.run == run_ && input.tick <= session.latest);
 }
 
 void Timeline::leave(std::uint32_t session) {
@@ -46,16 +68,29 @@ Timeline::Belongs Timeline::place(const Session& session, const Input& input) co
     if (!newest_) {
         return Belongs::to_next;
     }
-    const bool fits =
-        is_near(offset_of(input), offset_) && input.tick > Wide{*newest_} - kFarBehind;
-    if (!session.entering && session.strays < kMaxStrays) {
-        return fits ? Belongs::here : Belongs::nowhere;
+    const Timestamp offset = offset_of(input);
+    const bool on_time = is_near(offset, offset_, kJitter);
+    if (session.run != run_ && !on_time && former_offset_ &&
+        is_near(offset, *former_offset_, kJitter)) {
+        return Belongs::nowhere; // a run so short that its ticks would fit here, too
+    }
+    const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
+    if (session.strays < kMaxStrays) {
+        if (!session.entering) {
+            return fits ? Belongs::here : Belongs::nowhere;
+        }
+        if (tells_of_another(session, input)) {
+            // Where the run's clock goes on it has not ended: this was on its way when the session
+            // was told of a map, or the server has several at one time.
+            const auto present = session.run == run_ ? Belongs::nowhere : Belongs::here;
+            return on_time ? present : Belongs::to_next;
+        }
     }
     // Who is shown a map for the first time is shown its present.
     if (fits && input.tick > Wide{*newest_} - kLongest) {
         return Belongs::here;
     }
-    const bool former = former_offset_ && is_near(offset_of(input), *former_offset_);
+    const bool former = former_offset_ && is_near(offset, *former_offset_);
     return former && !fits ? Belongs::nowhere : Belongs::to_next;
 }
 
@@ -78,6 +113,7 @@ void Timeline::begin_run(Timestamp now) {
     former_offset_ = newest_ ? std::optional{offset_} : std::nullopt;
     newest_.reset();
     emitted_.reset();
+    maps_ = {};
     ++run_;
 }
 
@@ -108,13 +144,20 @@ void Timeline::add(const Input& input) {
         break;
     }
     if (session.run != run_) {
-        session = {.entering = false, .begun = true, .run = run_, .first = input.tick};
+        session = {
+            .entering = false, .begun = true, .run = run_, .first = input.tick, .map = session.map};
+    }
+    if (auto& map = maps_[static_cast<std::size_t>(input.dialect)]; !map) {
+        map = session.map;
     }
     session.entering = false;
     session.strays = 0;
     ++fitted_;
     if (input.tick > session.latest) {
-        session.step = session.latest == snapshot::kNoBase ? 0 : Wide{input.tick} - session.latest;
+        if (session.latest != snapshot::kNoBase) {
+            session.step_before = session.step == 0 ? snapshot::kNoBase : session.step;
+            session.step = Wide{input.tick} - session.latest;
+        }
         session.latest = input.tick;
     }
     if (!newest_ || input.tick > *newest_) {
@@ -142,6 +185,14 @@ bool Timeline::is_due(const Session& session, Tick tick) const {
            session.latest >= Wide{*newest_} - kLongest && session.latest < tick;
 }
 
+bool Timeline::belongs_in(const Session& session, Tick tick) const {
+    // Who lost one snapshot has had a longer step since, when its tick closes.
+    const bool full = session.step <= kFullStep || (session.step_before != snapshot::kNoBase &&
+                                                    session.step_before <= kFullStep);
+    return session.run == run_ && full && session.first <= tick &&
+           session.latest >= Wide{tick} - kFullStep;
+}
+
 bool Timeline::may_close(Tick tick) const {
     if (*newest_ >= Wide{tick} + patience_.most) {
         return true;
@@ -159,10 +210,7 @@ void Timeline::close_oldest() {
     emitted_ = world->tick();
     bool complete = true;
     for (const auto& [number, session] : sessions_) {
-        const bool full = session.run == run_ && session.step <= kFullStep &&
-                          session.first <= world->tick() &&
-                          session.latest >= Wide{world->tick()} - kFullStep;
-        complete = complete && (!full || world->has(number));
+        complete = complete && (!belongs_in(session, world->tick()) || world->has(number));
     }
     close_({.views = world.get(), .run = run_, .complete = complete});
     memory_->give_back(std::move(world));

@@ -3,13 +3,16 @@
 #include "proxy/game/input.h"
 #include "proxy/game/open_world.h"
 #include "snapshot/item.h"
+#include "snapshot/objects.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,12 @@ struct ClosedWorld {
     const OpenWorld* views = nullptr;
     std::uint32_t run = 1;
     bool complete = false; ///< all sessions that were due are in it
+};
+
+/// What a server calls a map by.
+struct MapId {
+    std::string name;
+    std::uint32_t crc = 0;
 };
 
 /// What came too late, or was of no run of the server.
@@ -42,7 +51,8 @@ struct Patience {
 /// in order, whatever order views come in.
 ///
 /// A run is one start of the server or map: its ticks count from 0, so that its views must not be
-/// taken for those of another. A session enters the next run when it is told of its map.
+/// taken for those of another. A session enters the next run when it is told of its map: of another
+/// map than that of the run at hand, or of any, if its ticks are then of another time.
 ///
 /// How much waits is not bounded here: whoever has several of them asks for bytes(), and closes the
 /// oldest tick where it is too much.
@@ -58,6 +68,8 @@ class Timeline {
         : close_{std::move(close)}, memory_{&memory}, run_{run}, patience_{patience} {}
 
     void enter(std::uint32_t session);
+    /// The same of one that is told of this map.
+    void enter(std::uint32_t session, MapId map);
     void leave(std::uint32_t session);
     /// A verified snapshot.
     void add(const Input& input);
@@ -67,6 +79,10 @@ class Timeline {
     void finish();
 
     [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
+
+    /// Whether the run at hand is known to be of another map than the one that clients of `dialect` are
+    /// told of. Servers have a file of its own for 0.7, of the same name.
+    [[nodiscard]] bool is_another(const MapId& map, snapshot::Dialect dialect) const;
 
     [[nodiscard]] const Lateness& lateness() const { return lateness_; }
 
@@ -86,15 +102,21 @@ class Timeline {
         snapshot::Tick first = 0; ///< of its run
         snapshot::Tick latest = snapshot::kNoBase;
         std::int64_t step = 0;                          ///< ticks from the one before it
+        std::int64_t step_before = snapshot::kNoBase;   ///< the one before that; or none yet
         std::shared_ptr<const record::Roster> roster{}; ///< who plays; only of 0.7
+        std::optional<MapId> map{};                     ///< that it was told of last
     };
 
     enum class Belongs : std::uint8_t { here, nowhere, to_next };
 
     [[nodiscard]] Belongs place(const Session& session, const Input& input) const;
+    /// What an entering session is shown is not of the run at hand, whatever its tick may be.
+    [[nodiscard]] bool tells_of_another(const Session& session, const Input& input) const;
     void stray(Session& session);
     void begin_run(record::Timestamp now);
     [[nodiscard]] bool is_due(const Session& session, snapshot::Tick tick) const;
+    /// Whether a world that closes lacks a view without the session's.
+    [[nodiscard]] bool belongs_in(const Session& session, snapshot::Tick tick) const;
     [[nodiscard]] bool may_close(snapshot::Tick tick) const;
     void close_oldest();
     void close_ready();
@@ -107,6 +129,7 @@ class Timeline {
     std::size_t bytes_ = 0; ///< of the open ones
     std::uint32_t run_;
     Patience patience_;
+    std::array<std::optional<MapId>, snapshot::kDialects> maps_; ///< of the run at hand
     std::uint64_t fitted_ = 0; ///< views of all sessions that were of the run at hand
     std::optional<snapshot::Tick> newest_;
     std::optional<snapshot::Tick> emitted_;

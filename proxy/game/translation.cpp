@@ -1,5 +1,6 @@
 #include "proxy/game/translation.h"
 
+#include "proxy/record/client_ids.h"
 #include "proxy/record/player_name.h"
 #include "snapshot/objects.h"
 
@@ -10,7 +11,6 @@
 
 namespace tw::game {
 
-using snapshot::FieldMerge;
 using snapshot::ItemKey;
 using snapshot::ItemView;
 using snapshot::ObjectSpec;
@@ -46,6 +46,18 @@ void each_name(const View& view, const Use& use) {
         use(item.key.id, text_of(record::name_in(item.data)));
     }
 }
+
+/// Calls several of one name in a view by a name each: mods let players have the same.
+class TellApart {
+  public:
+    [[nodiscard]] std::string operator()(const std::string& name) {
+        const int nth = ++times_[name];
+        return nth == 1 ? name : name + '\0' + std::to_string(nth);
+    }
+
+  private:
+    std::map<std::string, int> times_;
+};
 
 /// Who of a translated view's names is no player.
 struct Nobodies {
@@ -114,78 +126,46 @@ std::optional<std::uint16_t> find(const ClientIds& ids, std::int32_t id) {
     return at == ids.end() ? std::nullopt : at->second;
 }
 
-/// False: it is no player's.
+/// False: it is no player's, but what the nameless one carries.
 bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& item) {
     if (says_phantom(object, item.data)) {
         return false;
     }
-    const bool by_id = (object.client && !object.client->field) ||
-                       item.key.type == snapshot::kPlayerInfoType ||
-                       item.key.type == snapshot::kClientInfoType;
-    if (by_id) {
-        const auto id = find(ids, item.key.id);
-        if (!id) {
-            return false; // what the nameless one carries
-        }
-        item.key.id = *id;
-    }
-    for (const auto& field : object.fields) {
-        if (field.merge == FieldMerge::client && field.offset < item.data.size()) {
-            const auto id = find(ids, item.data[field.offset]);
-            item.data[field.offset] = id ? std::int32_t{*id} : -1;
-        }
-    }
-    return true;
+    return record::renumber_clients(object, item.key, item.data,
+                                    [&](std::int32_t id) { return find(ids, id); });
 }
 
 } // namespace
 
-void Translation::reset() {
-    last_ids_.clear();
-    next_made_up_ = kFirstMadeUp;
-}
-
 void Translation::learn_names(const View& view) {
-    each_name(view, [&](std::uint16_t client, const std::string& name) { learn(name, client); });
-}
-
-void Translation::learn(const std::string& name, std::uint16_t client) {
-    names_[name] = client;
-    if (last_ids_.size() < kMaxNames || last_ids_.contains(name)) {
-        last_ids_[name] = client;
-    }
+    TellApart apart;
+    each_name(view, [&](std::uint16_t client, const std::string& name) {
+        ids_.learn(apart(name), client);
+    });
 }
 
 void Translation::learn_own_name(const View& view, const record::TypeNames& types) {
     const auto own = view.own ? true_own(view.items, types) : std::nullopt;
+    if (!own) {
+        return;
+    }
     const Nobodies nobodies = nobodies_of(view);
-    each_name(view, [&](std::uint16_t client, const std::string& name) {
-        if (own && client == view.own && !nobodies.have(client) && !names_.contains(name)) {
-            learn(name, *own);
+    TellApart apart;
+    each_name(view, [&](std::uint16_t client, const std::string& text) {
+        const std::string name = apart(text);
+        if (client == view.own && !nobodies.have(client) && !ids_.knows(name) &&
+            !ids_.knows(*own)) {
+            ids_.learn(name, *own);
         }
     });
-}
-
-std::uint16_t Translation::id_of(const std::string& name) {
-    if (const auto now = names_.find(name); now != names_.end()) {
-        return now->second;
-    }
-    if (const auto last = last_ids_.find(name); last != last_ids_.end()) {
-        return last->second;
-    }
-    const std::uint16_t id = next_made_up_;
-    if (last_ids_.size() < kMaxNames) {
-        last_ids_[name] = id;
-        ++next_made_up_;
-    }
-    return id;
 }
 
 Translation::Players Translation::players_of(const View& view) {
     const Nobodies nobodies = nobodies_of(view);
     Players players{.ids = {}, .others = nobodies.others};
+    TellApart apart;
     each_name(view, [&](std::uint16_t client, const std::string& name) {
-        players.ids[client] = nobodies.have(client) ? std::nullopt : std::optional{id_of(name)};
+        players.ids[client] = nobodies.have(client) ? std::nullopt : ids_.id_of(apart(name));
     });
     return players;
 }
@@ -207,13 +187,9 @@ void Translation::rewrite(View& view, const Players& players, const record::Type
     }
     std::ranges::stable_sort(items, {}, &Rewriting::key);
     out = {};
-    std::optional<ItemKey> last;
     for (const Rewriting& item : items) {
-        if (item.key != last) { // two ids of one name: the first counts
-            out.items.append(item.key, item.data);
-            out.untold.push_back(item.untold);
-            last = item.key;
-        }
+        out.items.append(item.key, item.data);
+        out.untold.push_back(item.untold);
     }
     if (view.roster != nullptr) {
         view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
@@ -233,7 +209,7 @@ void Translation::undo(std::vector<View>& views, const record::TypeNames& types)
     if (std::ranges::none_of(views, &View::translated)) {
         return;
     }
-    names_.clear();
+    ids_.begin_tick();
     for (const View& view : views) {
         if (!view.translated) {
             learn_names(view);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/game/name_ids.h"
 #include "proxy/game/phantoms.h"
 #include "proxy/game/view.h"
 #include "proxy/record/world.h"
@@ -8,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace tw::game {
@@ -22,7 +22,7 @@ using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 class Translation {
   public:
     /// Another run of the server.
-    void reset();
+    void reset() { ids_.reset(); }
 
     /// Replaces the items of the translated views among those of a tick, and who plays in them; they
     /// live until the next call.
@@ -32,10 +32,6 @@ class Translation {
     void release() { rewritten_.clear(); }
 
   private:
-    /// Who is not known by a view that knows all gets an id that no server has.
-    static constexpr std::uint16_t kFirstMadeUp = 128;
-    static constexpr std::size_t kMaxNames = 1024;
-
     /// A translated view, with the server's ids.
     struct Rewritten {
         snapshot::Snapshot items;
@@ -44,10 +40,8 @@ class Translation {
     };
 
     void learn_names(const View& view);
-    void learn(const std::string& name, std::uint16_t client);
     /// Each client is told its own id, whatever others it has for the rest.
     void learn_own_name(const View& view, const record::TypeNames& types);
-    [[nodiscard]] std::uint16_t id_of(const std::string& name);
 
     /// A translated view's players.
     struct Players {
@@ -59,9 +53,7 @@ class Translation {
     void rewrite(View& view, const Players& players, const record::TypeNames& types,
                  Rewritten& out) const;
 
-    std::map<std::string, std::uint16_t> names_;    ///< of the tick at hand, by who knows all
-    std::map<std::string, std::uint16_t> last_ids_; ///< that a name had
-    std::uint16_t next_made_up_ = kFirstMadeUp;
+    NameIds ids_;
     Phantoms phantoms_;            ///< of the tick at hand, where a view may have some
     std::vector<Players> players_; ///< by place of the view
     std::vector<Rewritten> rewritten_;

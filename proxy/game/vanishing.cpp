@@ -75,20 +75,32 @@ bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
 
 /// Who plays, so that there must be a tee, or be one again soon.
 std::set<std::uint16_t> players_in(const Whereabouts& shown) {
-    const SnapshotView& world = shown.items;
-    const record::TypeNames& types = shown.types;
-    const bool seven = types.dialect() == snapshot::Dialect::seven;
     std::set<std::uint16_t> players;
-    each_of_type(world, snapshot::player_info_type(types.dialect()),
+    each_of_type(shown.items, snapshot::player_info_type(shown.types.dialect()),
                  [&](const snapshot::ItemView& info) {
                      if (plays(info, shown.roster)) {
                          players.insert(info.key.id);
                      }
                  });
+    return players;
+}
+
+/// Who has a reason to be without a tee: the player died, watches, or is away.
+std::set<std::uint16_t> excused_in(const Whereabouts& shown) {
+    const SnapshotView& world = shown.items;
+    const record::TypeNames& types = shown.types;
+    const bool seven = types.dialect() == snapshot::Dialect::seven;
+    std::set<std::uint16_t> excused;
+    each_of_type(world, snapshot::player_info_type(types.dialect()),
+                 [&](const snapshot::ItemView& info) {
+                     if (!plays(info, shown.roster)) {
+                         excused.insert(info.key.id);
+                     }
+                 });
     const std::uint16_t deaths = seven ? snapshot::kSevenDeathType : snapshot::kDeathType;
     each_of_type(world, deaths, [&](const snapshot::ItemView& death) {
         if (death.data.size() > kDeathClient) {
-            players.erase(static_cast<std::uint16_t>(death.data[kDeathClient]));
+            excused.insert(static_cast<std::uint16_t>(death.data[kDeathClient]));
         }
     });
     for (std::size_t i = 0; i < world.size(); ++i) {
@@ -101,10 +113,10 @@ std::set<std::uint16_t> players_in(const Whereabouts& shown) {
         const bool away = object->name == "ddnet_player" && !item.data.empty() &&
                           (static_cast<std::uint32_t>(item.data[0]) & kAwayBits) != 0;
         if (away || object->name == "spec_char") {
-            players.erase(item.key.id);
+            excused.insert(item.key.id);
         }
     }
-    return players;
+    return excused;
 }
 
 } // namespace
@@ -150,7 +162,10 @@ std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const Whereabouts& wo
     }
     looked_ = tick;
     const auto playing = players_in(world);
-    std::erase_if(players_, [&](const auto& each) { return !playing.contains(each.first); });
+    const auto excused = excused_in(world);
+    std::erase_if(players_, [&](const auto& each) {
+        return !playing.contains(each.first) || excused.contains(each.first);
+    });
     const bool vanilla =
         items.empty() || items[0].key.type != snapshot::kDescriptorType; // DDNet has descriptors
     std::vector<Vanished> found;
@@ -178,6 +193,16 @@ std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const Whereabouts& wo
     }
     note_tees(tick, world, views, vanilla);
     return found;
+}
+
+void Vanishing::pass_over(const Whereabouts& world, std::span<const View> views) {
+    const auto excused = excused_in(world);
+    std::erase_if(players_, [&](const auto& each) { return excused.contains(each.first); });
+    for (auto& [client, player] : players_) {
+        std::erase_if(player.witnesses, [&](std::uint32_t witness) {
+            return std::ranges::find(views, witness, &View::session) == views.end();
+        });
+    }
 }
 
 } // namespace tw::game

@@ -41,6 +41,10 @@ class Vanishing {
     [[nodiscard]] std::vector<Vanished> look(snapshot::Tick tick, const Whereabouts& world,
                                              std::span<const View> views);
 
+    /// A world that proves nothing. Who died in it, watches or is away has not vanished later, and a
+    /// session that lacks it cannot say so.
+    void pass_over(const Whereabouts& world, std::span<const View> views);
+
   private:
     /// After so many ticks without a tee, and without a death, it has vanished.
     static constexpr snapshot::Tick kLong = 50;

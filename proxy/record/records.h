@@ -87,7 +87,8 @@ struct Sightings {
     /// Of item i: words [i * words, (i + 1) * words), a bit for each of these sessions.
     std::span<const std::uint64_t> bits{};
     std::size_t words = 0;
-    /// Of item i: a bit for each of its first 32 ints that nobody was told; it is 0 there.
+    /// Of item i: a bit for each of its first 32 ints that nobody was told; what is there
+    /// says nothing: 0, no text, or no country.
     std::span<const std::uint32_t> untold{};
 
     /// The bit of an int in `untold`. Ints behind the first 32 are all told.

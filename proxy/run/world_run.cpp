@@ -183,8 +183,10 @@ void WorldRun::report_demos() {
     demos_->finish();
     const sink::WorldDemoLosses losses = demos_->losses();
     if (losses.items != 0) {
-        spdlog::warn("{} items in {} ticks are more than a snapshot of a demo holds, and not in it",
-                     losses.items, losses.ticks);
+        spdlog::warn(
+            "{} items in {} ticks are more than a snapshot of a demo holds, or of players for "
+            "whom there is no id, and not in it",
+            losses.items, losses.ticks);
     }
     if (losses.worlds != 0) {
         spdlog::warn("{} worlds are in no demo: there were too many servers at one time",

@@ -70,6 +70,22 @@ std::span<const FieldSpec> fields_of(std::uint16_t type) {
 
 } // namespace
 
+SevenDemoItems::ClientInfo SevenDemoItems::unknown_client() {
+    ClientInfo info{};
+    const Ints ints{info};
+    for (const FieldSpec& field : fields_of(kClientInfo)) {
+        if (field.kind == snapshot::FieldKind::int_string) { // which 0 is none of
+            snapshot::encode_int_string({}, ints.subspan(field.offset, field.count));
+        }
+    }
+    for (std::size_t part = 0; part < kSkinParts; ++part) {
+        snapshot::encode_int_string(
+            {}, ints.subspan(kSkinPartNames + part * kSkinPartInts, kSkinPartInts));
+    }
+    info[kCountry] = -1;
+    return info;
+}
+
 void SevenDemoItems::on_message(const record::MessageRecord& record) {
     if (record.system || record.layer != record::MessageLayer::chunk ||
         record.head.direction != wire::Direction::s2c) {
@@ -78,7 +94,7 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
     const Values values = record.values;
     const auto client = client_in(values);
     if (record.name == "sv_client_info" && client) {
-        put_values(values, fields_of(kClientInfo), clients_[*client] = {});
+        put_values(values, fields_of(kClientInfo), clients_[*client] = unknown_client());
     } else if (record.name == "sv_client_drop" && client) {
         clients_.erase(*client);
     } else if ((record.name == "sv_team" || record.name == "sv_skin_change") && client) {
@@ -104,10 +120,9 @@ void SevenDemoItems::add_own(const record::Roster* roster, snapshot::Snapshot& o
     if (roster != nullptr) {
         roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
             if (client < record::Roster::kMaxClients && !clients.contains(client)) {
-                ClientInfo& info = clients[client];
+                ClientInfo& info = clients[client] = unknown_client();
                 info[kTeam] = entry.team;
                 std::ranges::copy(entry.name, info.begin() + kName);
-                info[kCountry] = -1;
             }
         });
     }

@@ -44,6 +44,9 @@ class SevenDemoItems {
     static constexpr std::size_t kTeam = 1; ///< in a de_client_info
     static constexpr std::size_t kName = 2;
     static constexpr std::size_t kCountry = 9;
+    static constexpr std::size_t kSkinPartNames = 10;
+    static constexpr std::size_t kSkinPartInts = 6; ///< of each
+    static constexpr std::size_t kSkinParts = 6;
 
     using ClientInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kClientInfo]>;
     using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kGameInfo]>;
@@ -51,6 +54,8 @@ class SevenDemoItems {
 
     /// What a demo that is read says of the game, where no message told it.
     void take_from(const snapshot::ItemView& item);
+    /// One of whom nothing is told.
+    [[nodiscard]] static ClientInfo unknown_client();
     void add_own(const record::Roster* roster, snapshot::Snapshot& out) const;
 
     std::map<std::uint16_t, ClientInfo> clients_; ///< by client id, below Roster::kMaxClients

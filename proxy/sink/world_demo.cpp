@@ -45,7 +45,8 @@ DemoOptions as_server(DemoOptions options) {
 } // namespace
 
 WorldDemo::WorldDemo(DemoOptions options, FileQueue& files)
-    : demos_{as_server(std::move(options)), files} {}
+    : vanilla_{options.version < demo::kStepsVersion}, demos_{as_server(std::move(options)),
+                                                              files} {}
 
 void WorldDemo::on_record(const record::Record& record) {
     if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
@@ -105,7 +106,6 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
         fitting_.append(items[item].key, items[item].data);
     }
     items_ += items.size() - order_.size();
-    ++ticks_;
     return fitting_.view();
 }
 
@@ -129,10 +129,25 @@ WorldDemo::Game* WorldDemo::game_of(const record::WorldRecord& world) {
         if (games_.size() >= kMaxServers && !evict_idle(world.head)) {
             return nullptr;
         }
-        known = games_.emplace(world.server, Game{.number = ++numbers_}).first;
+        known =
+            games_
+                .emplace(world.server, Game{.number = ++numbers_, .players = DemoPlayers{vanilla_}})
+                .first;
     }
     known->second.heard = world.head.time;
     return &known->second;
+}
+
+void WorldDemo::begin_run(Game& game, const record::WorldRecord& world) {
+    if (!game.named && game.run == world.run) {
+        --mapless_; // it goes on in another dialect
+    }
+    game.run = world.run;
+    game.dialect = record::dialect_of(world.shown);
+    game.ordinal = 0;
+    game.named = false;
+    game.players = DemoPlayers{vanilla_};
+    ++mapless_;
 }
 
 void WorldDemo::take(const record::WorldRecord& world) {
@@ -149,9 +164,14 @@ void WorldDemo::take(const record::WorldRecord& world) {
     }
     Game& game = *place;
     if (game.run != world.run || game.dialect != dialect) {
-        game.run = world.run;
-        game.dialect = dialect;
-        game.ordinal = 0;
+        begin_run(game, world);
+    }
+    if (!game.named) {
+        if (world.map->name.empty()) {
+            return;
+        }
+        game.named = true; // by one who came later
+        --mapless_;
     }
     if (game.ordinal == 0) {
         record::MapRecord map = *world.map;
@@ -161,13 +181,22 @@ void WorldDemo::take(const record::WorldRecord& world) {
     }
     record::SnapshotRecord shown = world.shown;
     shown.head.session = game.number;
-    shown.items = fit(world.shown);
+    const std::uint64_t left_out = items_;
+    const DemoItems placed = game.players.place(world.shown);
+    items_ += placed.left_out;
+    shown.items = placed.items;
+    shown.roster = placed.roster;
+    shown.items = fit(shown);
+    ticks_ += items_ == left_out ? 0 : 1;
     shown.ordinal = game.ordinal++;
     demos_.on_record(&shown);
 }
 
 WorldDemoLosses WorldDemo::losses() const {
-    return {.items = items_, .ticks = ticks_, .worlds = worlds_, .demos = demos_.losses()};
+    WorldDemoLosses losses{
+        .items = items_, .ticks = ticks_, .worlds = worlds_, .demos = demos_.losses()};
+    losses.demos.mapless += mapless_;
+    return losses;
 }
 
 } // namespace tw::sink

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/record/records.h"
+#include "proxy/sink/demo_players.h"
 #include "proxy/sink/demo_sink.h"
 #include "snapshot/snapshot.h"
 
@@ -16,17 +17,18 @@ namespace tw::sink {
 
 /// What the demos of worlds could not hold.
 struct WorldDemoLosses {
-    std::uint64_t items = 0;  ///< beyond what a snapshot can be
+    std::uint64_t items = 0;  ///< beyond what a snapshot can be, or of players without an id
     std::uint64_t ticks = 0;  ///< that lack some
     std::uint64_t worlds = 0; ///< of servers beyond those that may have demos at one time
     DemoLosses demos{};
 };
 
 /// Writes worlds as demos of the kind that servers record: everybody is in them, and nobody's view.
-/// One for each run of each server, and map. A snapshot holds at most kMaxItems items and
-/// kMaxSnapshotBytes bytes. Beyond that items are taken in this order, and by key within it:
-/// descriptors, what is said of the game, what is said of players, characters, flags, everything
-/// else, events. Of a world of 0.6 that clients of 0.7 are in, what only 0.7 has is left out.
+/// One for each run of each server, and map, from when somebody was told of it on. A snapshot holds
+/// at most kMaxItems items and kMaxSnapshotBytes bytes. Beyond that items are taken in this order,
+/// and by key within it: descriptors, what is said of the game, what is said of players, characters,
+/// flags, everything else, events. Players have ids that clients draw (DemoPlayers). Of a world of
+/// 0.6 that clients of 0.7 are in, what only 0.7 has is left out.
 class WorldDemo final : public record::RecordSink {
   public:
     WorldDemo(DemoOptions options, FileQueue& files);
@@ -45,6 +47,8 @@ class WorldDemo final : public record::RecordSink {
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< of its worlds
         std::uint64_t ordinal = 0;                          ///< in the run
+        bool named = false;                                 ///< somebody said which map it is
+        DemoPlayers players{false};
     };
 
     /// More servers at one time have no demos. One that was silent for kIdle gives its place to
@@ -57,10 +61,12 @@ class WorldDemo final : public record::RecordSink {
     /// Ends the demo of the server that was silent longest, if it was for kIdle.
     [[nodiscard]] bool evict_idle(const record::RecordHead& now);
     void take(const record::WorldRecord& world);
+    void begin_run(Game& game, const record::WorldRecord& world);
     /// The items that a player of the demo's kind knows.
     [[nodiscard]] snapshot::SnapshotView playable(const record::SnapshotRecord& world);
     [[nodiscard]] snapshot::SnapshotView fit(const record::SnapshotRecord& world);
 
+    bool vanilla_; ///< they are for vanilla, too
     DemoSink demos_;
     std::map<std::string, Game, std::less<>> games_; ///< by server
     std::uint32_t numbers_ = 0;
@@ -69,7 +75,8 @@ class WorldDemo final : public record::RecordSink {
     std::vector<std::size_t> order_; ///< of the items at hand: places in the world
     std::uint64_t items_ = 0;
     std::uint64_t ticks_ = 0;
-    std::uint64_t worlds_ = 0; ///< that found no room
+    std::uint64_t worlds_ = 0;  ///< that found no room
+    std::uint64_t mapless_ = 0; ///< runs of which nobody said what map they are on, so far
 };
 
 } // namespace tw::sink

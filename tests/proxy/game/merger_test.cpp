@@ -26,6 +26,9 @@ class WorldLog final : public record::RecordSink {
                 "{}{}{} run {} tick {} views {} items {}{}", name, name.empty() ? "" : " ",
                 (*world)->server, (*world)->run, (*world)->tick, (*world)->views,
                 (*world)->shown.items.size(), (*world)->shown.previous ? "" : " first"));
+            const auto* const map = (*world)->map;
+            maps.push_back(
+                fmt::format("{} {}", (*world)->run, map == nullptr ? "none" : map->name));
         } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
             lines.push_back(fmt::format(
                 "{} {} session {} other {} is {} not {}", record::finding_info((*found)->id).name,
@@ -35,6 +38,7 @@ class WorldLog final : public record::RecordSink {
     }
 
     std::vector<std::string> lines;
+    std::vector<std::string> maps; ///< of each world, behind its run
 };
 
 struct Game {
@@ -48,13 +52,20 @@ struct Game {
         feed.on_record(&record);
     }
 
-    void show(std::uint32_t session, snapshot::Tick tick, const Items& items) {
+    void map(std::uint32_t session, std::string_view name) {
+        const record::MapRecord record{.head = {.session = session}, .name = name, .crc = 7};
+        feed.on_record(&record);
+    }
+
+    void show(std::uint32_t session, snapshot::Tick tick, const Items& items,
+              record::Timestamp start = 0) {
         const auto snapshot = to_snapshot(items);
-        const record::SnapshotRecord record{.head = {.time = tick * kTick, .session = session},
-                                            .tick = tick,
-                                            .rebuilt = true,
-                                            .items = snapshot.view(),
-                                            .client_version = 16040};
+        const record::SnapshotRecord record{
+            .head = {.time = start + tick * kTick, .session = session},
+            .tick = tick,
+            .rebuilt = true,
+            .items = snapshot.view(),
+            .client_version = 16040};
         feed.on_record(&record);
     }
 };
@@ -110,6 +121,43 @@ TEST_CASE("views that differ are told of when it begins, with the field and both
           std::vector<std::string>{"world.views_differ x session 2 other 1 is 132 not 100"});
     const auto id = static_cast<std::size_t>(record::FindingId::world_views_differ);
     CHECK(game.merger.totals().findings[id] == 1);
+}
+
+TEST_CASE("worlds have the map of their run, however soon another one comes") {
+    for (const snapshot::Tick last : {10, 30}) {
+        CAPTURE(last);
+        Game game;
+        game.open(1, "a:1");
+        game.map(1, "dm1");
+        for (snapshot::Tick tick = 10; tick <= last; tick += 2) {
+            game.show(1, tick, {{{9, 1}, character(1, 1)}});
+        }
+        game.map(1, "ctf1");
+        for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
+            game.show(1, tick, {{{9, 1}, character(1, 1)}}, 40 * kTick);
+        }
+        game.merger.finish();
+        const auto& maps = game.log.maps;
+        CHECK(maps.size() == static_cast<std::size_t>((last - 10) / 2 + 1 + 11));
+        CHECK(std::ranges::count(maps, "2 ctf1") == 11);
+        CHECK(std::ranges::count(maps, "1 ctf1") == 0);
+        CHECK(maps.front() == (last == 10 ? "1 none" : "1 dm1"));
+    }
+}
+
+TEST_CASE("worlds have the map that anybody in them was told of") {
+    Game game;
+    game.open(1, "a:1"); // in the middle of a game: nobody said of which map
+    game.open(2, "a:1");
+    game.map(2, "dm1");
+    for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
+        game.show(1, tick, {{{9, 1}, character(1, 1)}});
+        if (tick > 12) {
+            game.show(2, tick, {{{9, 1}, character(1, 1)}});
+        }
+    }
+    game.merger.finish();
+    CHECK(game.log.maps == std::vector<std::string>{"1 ", "1 ", "1 dm1", "1 dm1", "1 dm1"});
 }
 
 TEST_CASE("snapshots of sessions that never began are nobody's") {

@@ -6,8 +6,10 @@
 #include "tests/proxy/game/views.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -178,6 +180,11 @@ TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is untold")
     // Who is told of but not shown is not in it.
     CHECK(told.at({snapshot::kClientInfoType, 2})[0] == client_info("cleo")[0]);
     CHECK(told.untold({snapshot::kClientInfoType, 2}).size() == 13);
+    const auto info = told.at({snapshot::kClientInfoType, 2});
+    std::array<char, 24> text{};
+    CHECK(snapshot::decode_int_string(std::span{info}.subspan(4, 3), text) == 0); // clan
+    CHECK(snapshot::decode_int_string(std::span{info}.subspan(8, 6), text) == 0); // skin
+    CHECK(info[7] == -1);                                                         // country
     CHECK_FALSE(told.views[0].items.find({snapshot::kClientInfoType, 0}));
 }
 

@@ -2,6 +2,7 @@
 #include "proxy/game/timeline.h"
 #include "tests/proxy/game/views.h"
 
+#include <algorithm>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -19,8 +20,11 @@ struct Script {
 
     game::Patience patience;
     std::vector<std::string> closed;
+    std::uint32_t runs = 0; ///< with a world
+    snapshot::Dialect dialect = snapshot::Dialect::six;
     game::OpenWorlds memory;
     game::Timeline timeline{[this](const game::ClosedWorld& world) {
+                                runs = world.run;
                                 closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
                                                              world.views->views(),
                                                              world.complete ? "" : "!"));
@@ -34,7 +38,8 @@ struct Script {
                       .time = epoch + tick * kTick,
                       .session = session,
                       .tick = tick,
-                      .items = empty ? snapshot::SnapshotView{} : items.view()});
+                      .items = empty ? snapshot::SnapshotView{} : items.view(),
+                      .dialect = dialect});
     }
 
     std::vector<std::string> finish() {
@@ -106,6 +111,32 @@ TEST_CASE("who is sent one snapshot a second holds nobody up") {
     CHECK(script.closed.at(1) == "100:2");
 }
 
+TEST_CASE("a world that lacks a view that was lost is not complete") {
+    Script script;
+    for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
+        script.at(1, tick);
+        if (tick != 108) {
+            script.at(2, tick);
+        }
+    }
+    CHECK(script.finish() == std::vector<std::string>{"100:2", "102:2", "104:2", "106:2", "108:1!",
+                                                      "110:2", "112:2", "114:2", "116:2", "118:2",
+                                                      "120:2"});
+}
+
+TEST_CASE("who joins is sent some ticks only, and worlds are complete without the others") {
+    Script script;
+    for (snapshot::Tick tick = 100; tick <= 130; tick += 2) {
+        script.at(1, tick);
+        if (tick == 100 || tick == 110 || tick >= 120) {
+            script.at(2, tick);
+        }
+    }
+    script.finish();
+    CHECK(std::ranges::count_if(
+              script.closed, [](const std::string& world) { return world.ends_with('!'); }) == 0);
+}
+
 TEST_CASE("ticks that begin anew are another run") {
     Script script;
     script.at(1, 5000);
@@ -123,6 +154,66 @@ TEST_CASE("ticks that begin anew are another run") {
     script.at(2, 12);
     script.at(1, 12);
     CHECK(script.finish() == std::vector<std::string>{"5000:2", "10:1", "12:2"});
+}
+
+TEST_CASE("a run that is over within a second is not taken for the next one") {
+    struct Row {
+        std::string_view name;
+        std::string_view map;
+        snapshot::Tick first; ///< that is shown of it
+    };
+
+    const Row rows[] = {{"the same map again", "dm1", 10},
+                        {"another map", "ctf1", 10},
+                        {"another map, which took long to load", "ctf1", 50}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Script script;
+        script.timeline.enter(1, {"dm1", 7});
+        script.timeline.enter(2, {"dm1", 7});
+        for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
+            script.at(1, tick);
+            script.at(2, tick);
+        }
+        const record::Timestamp before = script.epoch;
+        script.timeline.enter(1, {std::string{row.map}, 7});
+        const std::uint64_t strays = row.map == "dm1" ? 0 : 1;
+        if (strays != 0) {
+            script.at(1, 32); // was on its way
+        }
+        CHECK(script.timeline.lateness().stray == strays);
+        script.epoch += 40 * kTick;
+        script.at(1, row.first);
+        CHECK(script.closed.back() == "30:2");
+        // The other one is still shown the map before.
+        script.epoch = before;
+        script.at(2, 32);
+        CHECK(script.timeline.lateness().stray == strays + 1);
+        script.epoch += 40 * kTick;
+        script.timeline.enter(2, {std::string{row.map}, 7});
+        script.at(2, row.first + 2);
+        script.at(1, row.first + 2);
+        CHECK(script.finish().back() == fmt::format("{}:2", row.first + 2));
+        CHECK(script.runs == 2);
+    }
+}
+
+TEST_CASE(
+    "who joins on the run's map, comes back to it or has its file of 0.7 enters no other run") {
+    Script script;
+    script.timeline.enter(1, {"dm1", 7});
+    script.at(1, 100);
+    script.timeline.enter(2, {"dm1", 8});
+    script.dialect = snapshot::Dialect::seven;
+    script.at(2, 102);
+    script.dialect = snapshot::Dialect::six;
+    script.timeline.enter(1, {"dm1", 7});
+    script.at(1, 104);
+    script.timeline.enter(3, {"other", 7}); // where a server has several at one time
+    script.at(3, 106);
+    script.finish();
+    CHECK(script.runs == 1);
+    CHECK(script.timeline.lateness().stray == 0);
 }
 
 TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {

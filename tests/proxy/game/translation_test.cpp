@@ -105,6 +105,48 @@ TEST_CASE("who stands for others is known by its id, not by its name alone") {
     }
 }
 
+TEST_CASE("a newcomer with a name that somebody gave up is another player") {
+    const auto seen = [](std::string_view first, std::string_view newcomer) {
+        Items items = translated();
+        items[{kClientInfo, 0}] = client_info(first);
+        if (!newcomer.empty()) {
+            items[{kCharacter, 2}] = character(7, 7);
+            items[{kPlayerInfo, 2}] = {0, 2, 0, 0, 0};
+            items[{kClientInfo, 2}] = client_info(newcomer);
+        }
+        return items;
+    };
+    game::Translation translation;
+    for (const std::string_view first : {"bob", "rob"}) {
+        Views views;
+        views.add(1, 0, seen(first, "")).add(2, 20011, {{{kClientInfo, 20}, client_info(first)}});
+        auto list = views.list();
+        translation.undo(list, record::TypeNames{});
+    }
+    Views views;
+    views.add(1, 0, seen("rob", "bob")); // nobody is left who knows all
+    auto list = views.list();
+    translation.undo(list, record::TypeNames{});
+    const Items items = items_of(list.front().items);
+    CHECK(items.at({kCharacter, 20})[1] == 5);
+    CHECK(items.at({kCharacter, 128})[1] == 7);
+}
+
+TEST_CASE("several players of one name are all there") {
+    Items same = translated();
+    same[{kCharacter, 2}] = character(7, 7);
+    same[{kPlayerInfo, 2}] = {0, 2, 0, 0, 0};
+    same[{kClientInfo, 2}] = client_info("bob");
+    Views views;
+    views.add(1, 0, same);
+    auto list = views.list();
+    game::Translation translation;
+    translation.undo(list, record::TypeNames{});
+    const Items items = items_of(list.front().items);
+    CHECK(items.at({kCharacter, 128})[1] == 5);
+    CHECK(items.at({kCharacter, 129})[1] == 7);
+}
+
 TEST_CASE("views that know all stay as they are") {
     Views views;
     views.add(1, 0, {{{kCharacter, 0}, character(1, 1)}});

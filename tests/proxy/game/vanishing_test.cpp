@@ -92,6 +92,57 @@ TEST_CASE("there are reasons to be gone") {
     CHECK(found_after([](Items& /*items*/) {}, two_tees(), 40) == 0); // back in a moment
 }
 
+TEST_CASE("what is told in a world that proves nothing, or was lost there, is a reason, too") {
+    struct Row {
+        std::string_view name;
+        std::function<void(Items&)> change;
+        bool seen = true; ///< by the one who must see the tee
+        std::size_t found = 0;
+    };
+
+    const Row rows[] = {
+        {"nothing", [](Items& /*items*/) {}, true, 1},
+        {"it died",
+         [](Items& items) {
+             items[{snapshot::kDeathType, 0}] = {1100, 1000, 1};
+         }},
+        {"it watches",
+         [](Items& items) {
+             items[{kPlayerInfo, 1}][2] = -1;
+         }},
+        {"the witness lost it", [](Items& /*items*/) {}, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        game::Vanishing vanishing;
+        record::TypeNames types;
+        std::size_t found = 0;
+        Items items = two_tees();
+        const auto look = [&](snapshot::Tick tick, bool proves, std::uint32_t session) {
+            Views views;
+            views.add(session, 0, items);
+            const auto list = views.list();
+            types.learn(list.front().items);
+            const game::Whereabouts world{list.front().items, types, nullptr};
+            if (proves) {
+                found += vanishing.look(tick, world, list).size();
+            } else {
+                vanishing.pass_over(world, list);
+            }
+        };
+        look(100, true, 1);
+        items.erase({kCharacter, 1});
+        row.change(items);
+        look(102, false, row.seen ? 1 : 2);
+        items = two_tees();
+        items.erase({kCharacter, 1});
+        for (snapshot::Tick tick = 104; tick < 180; tick += 2) {
+            look(tick, true, 1);
+        }
+        CHECK(found == row.found);
+    }
+}
+
 TEST_CASE("DDNet hides tees of other teams, but not a player's own") {
     Items items = two_tees();
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_character");

@@ -280,6 +280,12 @@ TEST_CASE("who is told of stands in each snapshot; what no server sends is not t
           "duodonny");
     CHECK(info[57] == 105);
     CHECK(to.view()[2].data[1] == 1);
+    const auto other = to.view()[2].data; // of whom only the roster tells
+    CHECK(snapshot::decode_int_string(other.subspan(6, 3), part) == 0); // clan
+    for (std::size_t at = 10; at < 46; at += 6) {
+        CHECK(snapshot::decode_int_string(other.subspan(at, 6), part) == 0); // skin part
+    }
+    CHECK(other[9] == -1); // country
     CHECK(to.view()[3].data[0] == 1000);
     CHECK(to.view()[3].data[1] == 2000);
     tell("sv_client_drop", {{.name = "client_id", .integer = 3}});

@@ -20,10 +20,13 @@ namespace {
 /// Worlds that go to demos in a folder.
 class Stage {
   public:
+    explicit Stage(int version = 5) : version_{version} {}
+
     void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1, bool complete = true,
-              std::string_view server = "a:1", record::Timestamp time = 0) {
+              std::string_view server = "a:1", record::Timestamp time = 0,
+              std::string_view map_name = "dm1") {
         const auto shown = test::to_snapshot(items);
-        const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
+        const record::MapRecord map{.name = map_name, .crc = 7, .source = "folder"};
         record::WorldRecord world{.head = {.time = time},
                                   .tick = tick,
                                   .server = server,
@@ -76,7 +79,8 @@ class Stage {
     test::FilledFolder folder_;
     record::TypeNames types_;
     sink::FileQueue files_{sink::FileQueue::Full::wait};
-    sink::WorldDemo demos_{{.folder = folder_.path(), .version = 5}, files_};
+    int version_;
+    sink::WorldDemo demos_{{.folder = folder_.path(), .version = version_}, files_};
 };
 
 const Items kSome{{{9, 1}, std::vector<std::int32_t>(22, 1)}};
@@ -96,6 +100,29 @@ TEST_CASE("each run of a server becomes a demo of all its worlds") {
     CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
     CHECK(demos.front().size() == 5);
     CHECK(stage.losses().items == 0);
+}
+
+TEST_CASE("a demo begins when somebody is told of the map") {
+    Stage stage;
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        stage.show(tick, kSome, 1, true, "a:1", 0, tick < 104 ? "" : "dm1");
+    }
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(demos.front().size() == 8);
+    CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
+    CHECK(stage.losses().demos.mapless == 0);
+}
+
+TEST_CASE("runs of which nobody is told what map they are on have no demo, and are counted") {
+    Stage stage;
+    for (const std::uint32_t run : {1U, 2U, 3U}) {
+        for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+            stage.show(tick, kSome, run, true, "a:1", 0, run == 2 ? "dm1" : "");
+        }
+    }
+    CHECK(stage.losses().demos.mapless == 2);
+    CHECK(stage.end().size() == 1);
 }
 
 TEST_CASE("servers whose worlds come in turn have a demo each") {
@@ -200,4 +227,27 @@ TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it"
     CHECK(stage.losses().items ==
           2 * (1100 + kPlayers - 1024) + 600 - (65536 - 8 - 64 * 240) / 104);
     CHECK(stage.losses().demos.snapshots == 0);
+}
+
+TEST_CASE(
+    "demos have the players of made-up ids for whom clients have room, and count the others") {
+    constexpr std::uint16_t kPlayers = 20;
+    for (const int version : {4, 5}) {
+        CAPTURE(version);
+        Items items;
+        for (std::uint16_t i = 0; i < kPlayers; ++i) {
+            const auto client = static_cast<std::uint16_t>(128 + i);
+            items[{9, client}] = std::vector<std::int32_t>(22, 1);
+            items[{10, client}] = {0, client, 0, 0, 0};
+        }
+        Stage stage{version};
+        stage.show(100, items);
+        stage.show(102, items);
+        const std::uint64_t there = version == 4 ? 16 : kPlayers;
+        const auto demos = stage.end();
+        REQUIRE(demos.size() == 1);
+        CHECK(demos.front().front() == "snapshot 100<--1 ok " + std::to_string(2 * there));
+        CHECK(stage.losses().items == 2 * 2 * (kPlayers - there));
+        CHECK(stage.losses().ticks == (version == 4 ? 2 : 0));
+    }
 }
