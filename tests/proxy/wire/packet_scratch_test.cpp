@@ -47,6 +47,7 @@ TEST_CASE("a payload that was decompressed ahead is that of its datagram") {
     const std::vector<Bytes> plain{text(900, 1), text(300, 2), text(1390, 3), text(20, 4),
                                    text(700, 5)};
     std::vector<Bytes> datagrams;
+    datagrams.reserve(plain.size());
     for (const Bytes& each : plain) {
         datagrams.push_back(packet_of(kSix, kHeaderSize, each));
     }
