@@ -15,6 +15,13 @@ constexpr std::uint32_t kLeftBehindMs = 5000;
 /// A client that the server does not answer repeats itself at least this often.
 constexpr std::uint32_t kRepeatsWithinMs = 1000;
 
+/// Apart from who only asks: they would make the fates of others' datagrams differ from run to run.
+std::uint32_t next_number(SessionNumbers& numbers, bool has_place) noexcept {
+    constexpr std::uint32_t kOfRequests = 1U << 31U;
+    return has_place ? numbers.last_number.fetch_add(1) + 1
+                     : kOfRequests | (numbers.last_request.fetch_add(1) + 1);
+}
+
 } // namespace
 
 Door::Door(Shared& shared, const std::vector<Listener>& listeners, int ready_set, Tap& tap,
@@ -139,7 +146,7 @@ Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listen
         if (made != nullptr) {
             made->standing = standing;
             made->has_place = standing != Standing::connless;
-            made->number = next_number(made->has_place);
+            made->number = next_number(*shared_.numbers, made->has_place);
             made->proof = proof;
             return begin(std::move(made));
         }
@@ -152,14 +159,6 @@ Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listen
     shared_.sessions.fetch_sub(standing == Standing::connless ? 0 : 1);
     counters_->sessions_failed.add(1);
     return nullptr;
-}
-
-/// Apart from who only asks: they would make the fates of others' datagrams differ from run to run.
-std::uint32_t Door::next_number(bool has_place) noexcept {
-    constexpr std::uint32_t kOfRequests = 1U << 31U;
-    SessionNumbers& numbers = *shared_.numbers;
-    return has_place ? numbers.last_number.fetch_add(1) + 1
-                     : kOfRequests | (numbers.last_request.fetch_add(1) + 1);
 }
 
 /// All that takes memory comes first: what is in the table has all it needs.
@@ -221,7 +220,7 @@ void Door::try_rise(Session& session, Standing standing) {
             shared_.sessions.fetch_sub(1);
             throw;
         }
-        session.number = next_number(true);
+        session.number = next_number(*shared_.numbers, true);
         session.begun = now_->steady;
         session.opened = now_->utc;
         session.held = std::move(held);

@@ -108,7 +108,6 @@ class Door {
     [[nodiscard]] Session* open(const Endpoint& client, msghdr& header, ListenerIndex listener,
                                 Standing standing, const ProofMemory& proof);
     [[nodiscard]] Session* begin(std::unique_ptr<Session>&& made);
-    [[nodiscard]] std::uint32_t next_number(bool has_place) noexcept;
     void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
     void rise(Session& session, Standing standing);
     void try_rise(Session& session, Standing standing);
