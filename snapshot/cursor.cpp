@@ -1,24 +1,8 @@
 #include "snapshot/cursor.h"
 
-#include "snapshot/varint.h"
-
 #include <algorithm>
 
 namespace tw::snapshot {
-
-std::int32_t Cursor::var_int() {
-    if (failed()) {
-        return 0;
-    }
-    std::int32_t value = 0;
-    const std::size_t used = decode_varint(data_.data() + offset_, data_.size() - offset_, value);
-    if (used == 0) {
-        fail(DecodeErrc::truncated);
-        return 0;
-    }
-    offset_ += used;
-    return value;
-}
 
 std::uint8_t Cursor::u8() {
     if (remaining() == 0) {

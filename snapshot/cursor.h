@@ -1,6 +1,7 @@
 #pragma once
 
 #include "snapshot/error.h"
+#include "snapshot/varint.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,18 @@ class Cursor {
     explicit Cursor(std::span<const std::byte> data) : data_{data} {}
 
     /// A variable-length integer (see varint.h).
-    [[nodiscard]] std::int32_t var_int();
+    [[nodiscard]] std::int32_t var_int() {
+        std::int32_t value = 0;
+        const std::size_t used =
+            failed() ? 0 : decode_varint(data_.data() + offset_, data_.size() - offset_, value);
+        if (used == 0) {
+            fail(DecodeErrc::truncated);
+            return 0;
+        }
+        offset_ += used;
+        return value;
+    }
+
     [[nodiscard]] std::uint8_t u8();
     /// `count` raw bytes; fails with length_out_of_range if count is negative or too large.
     [[nodiscard]] std::span<const std::byte> raw(std::int64_t count);

@@ -170,7 +170,7 @@ void MessageReporter::report(MessageAtHand& message, const MapTracker& maps,
     } else if (!message.expected) {
         report_raw(message, reporter);
         report_unexpected(message, reporter);
-    } else if (records_ || !message.tracked) {
+    } else {
         report_known(message, maps, fields, reporter);
     }
 }
@@ -235,6 +235,12 @@ void MessageReporter::report_known(MessageAtHand& message, const MapTracker& map
                                    wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHead& head = message.head;
+    if (!records_ && wire::is_flawless(*head.spec, head.body)) {
+        if (!message.tracked) {
+            observers_->notify(&Observer::on_fields, head.body.size());
+        }
+        return; // nobody asked for the values, and there is nothing to find
+    }
     wire::decode_fields(*head.spec, head.body, fields);
     if (!head.system) { // what is wrong with those of the system their readers find
         message.is_taken = !fields.error && find_odd(fields) == fields.values.end();

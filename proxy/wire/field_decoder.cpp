@@ -43,10 +43,9 @@ const snapshot::ObjectSpec* find_object_by_name(std::string_view name, snapshot:
 
 } // namespace
 
-void FieldDecoder::run(std::span<const MessageField> fields) {
-    out_.values.clear();
-    out_.trailing = {};
-    out_.error.reset();
+template <class Values>
+void FieldDecoder<Values>::run(std::span<const MessageField> fields) {
+    out_.begin();
     for (const auto& spec : fields) {
         if (spec.optional && in_.remaining() == 0) {
             missing(spec);
@@ -54,15 +53,14 @@ void FieldDecoder::run(std::span<const MessageField> fields) {
             field(spec);
         }
         if (in_.failed()) {
-            out_.error = in_.error();
-            return;
+            return out_.stop(in_.error());
         }
     }
-    out_.trailing = in_.rest();
+    out_.end(in_.rest());
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
-void FieldDecoder::field(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::field(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     switch (spec.type) {
     case FieldType::integer:
@@ -112,7 +110,8 @@ void FieldDecoder::field(const MessageField& spec) {
     }
 }
 
-void FieldDecoder::missing(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::missing(const MessageField& spec) {
     if (!spec.default_value) {
         return;
     }
@@ -121,12 +120,14 @@ void FieldDecoder::missing(const MessageField& spec) {
         in_.offset());
 }
 
-void FieldDecoder::integer(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::integer(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     fixed(spec, in_.var_int(), offset);
 }
 
-void FieldDecoder::fixed(const MessageField& spec, std::int64_t value, std::size_t offset) {
+template <class Values>
+void FieldDecoder<Values>::fixed(const MessageField& spec, std::int64_t value, std::size_t offset) {
     if (in_.failed()) {
         return;
     }
@@ -139,7 +140,8 @@ void FieldDecoder::fixed(const MessageField& spec, std::int64_t value, std::size
         offset);
 }
 
-void FieldDecoder::string(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::string(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     const std::string_view text = in_.string();
     if (in_.failed()) {
@@ -149,7 +151,8 @@ void FieldDecoder::string(const MessageField& spec) {
         offset);
 }
 
-void FieldDecoder::raw(const MessageField& spec, Kind kind, std::int64_t size) {
+template <class Values>
+void FieldDecoder<Values>::raw(const MessageField& spec, Kind kind, std::int64_t size) {
     const std::size_t offset = in_.offset();
     const auto bytes = in_.raw(size);
     if (in_.failed()) {
@@ -158,7 +161,8 @@ void FieldDecoder::raw(const MessageField& spec, Kind kind, std::int64_t size) {
     put({.kind = kind, .secrecy = spec.secrecy, .name = spec.name, .bytes = bytes}, offset);
 }
 
-void FieldDecoder::decimal(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::decimal(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     const std::string_view text = in_.string();
     if (in_.failed()) {
@@ -177,8 +181,8 @@ void FieldDecoder::decimal(const MessageField& spec) {
         offset);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
-void FieldDecoder::until_end(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::until_end(const MessageField& spec) {
     open(Kind::array_begin, spec.name);
     MessageField element = spec;
     element.name = {};
@@ -190,8 +194,8 @@ void FieldDecoder::until_end(const MessageField& spec) {
     close();
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
-void FieldDecoder::array(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::array(const MessageField& spec) {
     const std::int64_t count = spec.count != 0 ? spec.count : previous_integer();
     if (count < 0 || count > static_cast<std::int64_t>(in_.remaining())) {
         return in_.fail(DecodeErrc::length_out_of_range); // an element has a byte at least
@@ -206,7 +210,9 @@ void FieldDecoder::array(const MessageField& spec) {
     close();
 }
 
-void FieldDecoder::object(const MessageField& spec, std::string_view name, std::int64_t ints) {
+template <class Values>
+void FieldDecoder<Values>::object(const MessageField& spec, std::string_view name,
+                                  std::int64_t ints) {
     open(Kind::object_begin, name);
     std::int64_t used = 0;
     if (const auto* known = find_object_by_name(spec.object, dialect_)) {
@@ -228,7 +234,8 @@ void FieldDecoder::object(const MessageField& spec, std::string_view name, std::
     close();
 }
 
-void FieldDecoder::object_field(const snapshot::FieldSpec& spec, std::int64_t ints) {
+template <class Values>
+void FieldDecoder<Values>::object_field(const snapshot::FieldSpec& spec, std::int64_t ints) {
     if (ints == 1) {
         const std::size_t offset = in_.offset();
         const std::int32_t value = in_.var_int();
@@ -250,7 +257,8 @@ void FieldDecoder::object_field(const snapshot::FieldSpec& spec, std::int64_t in
     close();
 }
 
-void FieldDecoder::objects(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::objects(const MessageField& spec) {
     const std::int64_t count = previous_integer();
     const auto* known = find_object_by_name(spec.object, dialect_);
     const std::int64_t ints = known == nullptr ? 1 : std::max<std::int64_t>(known->size, 1);
@@ -264,8 +272,8 @@ void FieldDecoder::objects(const MessageField& spec) {
     close();
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
-void FieldDecoder::clients(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::clients(const MessageField& spec) {
     const bool extended = spec.type == FieldType::clients_extended;
     const auto fields =
         spec.type == FieldType::clients_seven
@@ -282,8 +290,8 @@ void FieldDecoder::clients(const MessageField& spec) {
     close();
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): the elements of a list are no lists
-void FieldDecoder::addresses(const MessageField& spec) {
+template <class Values>
+void FieldDecoder<Values>::addresses(const MessageField& spec) {
     constexpr std::size_t kEntrySize = kAddressSize + 2;
     open(Kind::array_begin, spec.name);
     while (in_.remaining() >= kEntrySize) {
@@ -295,21 +303,28 @@ void FieldDecoder::addresses(const MessageField& spec) {
     close();
 }
 
-void FieldDecoder::open(Kind kind, std::string_view name) {
+template <class Values>
+void FieldDecoder<Values>::open(Kind kind, std::string_view name) {
     put({.kind = kind, .name = name}, in_.offset());
 }
 
-void FieldDecoder::close() {
+template <class Values>
+void FieldDecoder<Values>::close() {
     put({.kind = Kind::end}, in_.offset());
 }
 
-void FieldDecoder::put(FieldValue value, std::size_t offset) {
+template <class Values>
+void FieldDecoder<Values>::put(FieldValue value, std::size_t offset) {
     value.offset = static_cast<std::uint16_t>(std::min<std::size_t>(offset, UINT16_MAX));
-    out_.values.push_back(value);
+    out_.put(value);
 }
 
-std::int64_t FieldDecoder::previous_integer() const {
-    return out_.values.empty() ? 0 : out_.values.back().integer;
+template <class Values>
+std::int64_t FieldDecoder<Values>::previous_integer() const {
+    return out_.last_integer();
 }
+
+template class FieldDecoder<KeptFields>;
+template class FieldDecoder<FlawSearch>;
 
 } // namespace tw::wire

@@ -47,6 +47,12 @@ Result<MessageHead> extended_head(std::span<const std::byte> payload, std::uint3
     return head;
 }
 
+std::span<const MessageField> fields_of(const MessageSpec& spec, std::span<const std::byte> body) {
+    const bool tunings =
+        spec.id == MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven;
+    return tunings ? table::tunings_of_seven(body) : spec.fields;
+}
+
 } // namespace
 
 Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
@@ -63,11 +69,15 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
 }
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out) {
-    const bool tunings =
-        spec.id == MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven;
-    FieldDecoder{body, {}, out, spec.dialect}.run(tunings ? table::tunings_of_seven(body)
-                                                          : spec.fields);
+    KeptFields kept{out};
+    FieldDecoder{body, {}, kept, spec.dialect}.run(fields_of(spec, body));
     mark_secrets(spec, out);
+}
+
+bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body) {
+    FlawSearch search;
+    FieldDecoder{body, {}, search, spec.dialect}.run(fields_of(spec, body));
+    return !search.found();
 }
 
 } // namespace tw::wire

@@ -183,4 +183,8 @@ struct DecodedFields {
 /// offset counts in the body.
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out);
 
+/// Whether decode_fields would find no error, nothing behind the last field, and every value within
+/// its range. Keeps no values.
+[[nodiscard]] bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body);
+
 } // namespace tw::wire

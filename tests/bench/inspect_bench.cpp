@@ -42,8 +42,8 @@ class Counting final : public sink::Output {
 /// is measured begins when their memory has grown.
 class Player {
   public:
-    Player(benchmark::State& state, record::RecordSink& sink)
-        : state_{&state}, traffic_{&traffic(state.range(0))}, run_{{}, sink} {
+    Player(benchmark::State& state, record::RecordSink& sink, bool messages)
+        : state_{&state}, traffic_{&traffic(state.range(0))}, run_{{.messages = messages}, sink} {
         play();
         played_ = run_.inspector().totals();
     }
@@ -76,10 +76,10 @@ class Player {
     record::SessionStats played_;
 };
 
-/// Argument: players in the capture.
+/// Nobody asks for messages. Argument: players in the capture.
 void datagrams_to_snapshots(benchmark::State& state) {
     NoSink sink;
-    Player player{state, sink};
+    Player player{state, sink, false};
     for (auto _ : state) {
         player.play();
     }
@@ -90,7 +90,7 @@ template <sink::ItemChoice kItems>
 void datagrams_to_json(benchmark::State& state) {
     Counting output;
     sink::JsonLines sink{{.items = kItems}, output};
-    Player player{state, sink};
+    Player player{state, sink, true};
     const std::uint64_t before = output.bytes();
     for (auto _ : state) {
         player.play();

@@ -2,6 +2,7 @@
 #include "proxy/wire/text.h"
 #include "tests/fuzz/demand.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -49,5 +50,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     tw::wire::DecodedFields fields;
     tw::wire::decode_fields(*head->spec, head->body, fields);
     check(fields, head->body);
+    const bool in_range = std::none_of(fields.values.begin(), fields.values.end(),
+                                       [](const FieldValue& value) { return value.out_of_range; });
+    demand(tw::wire::is_flawless(*head->spec, head->body) ==
+           (!fields.error && fields.trailing.empty() && in_range));
     return 0;
 }

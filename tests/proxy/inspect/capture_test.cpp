@@ -2,6 +2,12 @@
 // Covers: proxy/inspect/input_tracker.cpp
 
 #include "tests/support/captured_traffic.h"
+#include "tests/support/damage.h"
+#include "tests/support/record_log.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -41,4 +47,31 @@ TEST_CASE("every snapshot of the captures has the server's own checksum") {
             }
         }
     }
+}
+
+TEST_CASE("the findings are the same whether or not anybody asks for messages") {
+    auto traffic = test::read_traffic("bench-4.pcap.gz");
+    std::mt19937 random{16};
+    for (test::TrafficDatagram& datagram : traffic) {
+        if (test::below(random, 20) == 0) {
+            test::damage(datagram.bytes, random);
+        }
+    }
+    const auto findings = [&traffic](bool messages) {
+        test::RecordLog log;
+        test::TrafficInspector run{{.messages = messages}, log};
+        for (const test::TrafficDatagram& datagram : traffic) {
+            run.on_datagram(datagram);
+        }
+        run.finish();
+        return log.lines({"finding", "snapshot"});
+    };
+    const auto asked = findings(true);
+    const auto unasked = findings(false);
+    const auto [one, other] =
+        std::mismatch(asked.begin(), asked.end(), unasked.begin(), unasked.end());
+    CHECK((one == asked.end() ? "" : *one) == (other == unasked.end() ? "" : *other));
+    CHECK(std::ranges::count_if(asked, [](const std::string& line) {
+              return line.starts_with("finding message.");
+          }) > 10);
 }

@@ -54,6 +54,11 @@ void check_value(const FieldValue& value, const boost::json::value& wanted) {
     }
 }
 
+bool has_no_flaw(const DecodedFields& fields) {
+    return !fields.error && fields.trailing.empty() &&
+           std::ranges::none_of(fields.values, &FieldValue::out_of_range);
+}
+
 } // namespace
 
 TEST_CASE("messages decode as the reference encoded them") {
@@ -68,6 +73,7 @@ TEST_CASE("messages decode as the reference encoded them") {
         CHECK(head->spec->name == name);
         CHECK(head->system == head->spec->system);
         decode_fields(*head->spec, head->body, fields);
+        CHECK(is_flawless(*head->spec, head->body) == has_no_flaw(fields));
         CHECK_FALSE(fields.error);
         CHECK(fields.trailing.empty());
         const auto& wanted = row.at("fields").as_object();
@@ -105,6 +111,7 @@ TEST_CASE("a message cut at any byte is an error inside it, never more values th
             }
             decode_fields(*head->spec, head->body, fields);
             CHECK(is_balanced(fields));
+            CHECK(is_flawless(*head->spec, head->body) == has_no_flaw(fields));
             CHECK(fields.values.size() <= whole.values.size());
             CHECK(fields.trailing.empty());
             if (fields.error) {
@@ -441,6 +448,7 @@ TEST_CASE("random bytes decode without harm and in bounded space, and nothing is
             if (!fields.error && !fields.trailing.empty()) {
                 CHECK(fields.trailing.data() + fields.trailing.size() == body.data() + body.size());
             }
+            CHECK(is_flawless(spec, body) == has_no_flaw(fields));
         }
     }
 }
