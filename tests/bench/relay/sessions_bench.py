@@ -144,13 +144,15 @@ def idle_rows(tools, work, quick):
 
 
 def live_rows(tools, work, quick):
-    """64 sessions at the speed they were played, changed items to a file, beside forwarding alone: CPU of the whole program."""
+    """64 sessions at the speed they were played, changed items to a file, beside forwarding alone: CPU of the whole program, when
+    the histories are filled."""
     output = os.path.join(work, "live.jsonl")
     for players, bar in ((4, 2), (64, 3)):
         costs = {}
         for _ in range(1 if quick else 3):
             for name, flags in (("alone", ["--no-inspect"]), ("records", ["-o", output])):
-                done = play(tools, flags, capture=CAPTURES[players], sessions=64, speed=1, warm_up=1, seconds=3 if quick else 6)
+                done = play(tools, flags, capture=CAPTURES[players], sessions=64, speed=1, warm_up_speed=4, warm_up=4,
+                            seconds=3 if quick else 6)
                 costs.setdefault(name, []).append(1000 * done["cpu_share"])
         ours, peer = min(costs["records"]), min(costs["alone"])
         yield {**row(f"live, 64 sessions of {players} players, changed items to a file, beside forwarding alone (bar: {bar} x its CPU)",
