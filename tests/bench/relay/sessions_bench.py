@@ -8,6 +8,7 @@ same processors as the proxy; its own share of them is reported. Everything stay
 import argparse
 import json
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -151,6 +152,7 @@ def live_rows(tools, work, quick):
         costs = {}
         for _ in range(1 if quick else 3):
             for name, flags in (("alone", ["--no-inspect"]), ("records", ["-o", output])):
+                pathlib.Path(output).unlink(missing_ok=True)  # it would be appended to
                 done = play(tools, flags, capture=CAPTURES[players], sessions=64, speed=1, warm_up_speed=4, warm_up=4,
                             seconds=3 if quick else 6)
                 costs.setdefault(name, []).append(1000 * done["cpu_share"])
