@@ -121,7 +121,7 @@ def main():
                 viewers += [Viewer(port, watch, reads) for reads in more]
             time.sleep(2)
             seen, cpu, begin = sum(viewer.bytes for viewer in viewers), cpu_seconds(proxy.pid), time.monotonic()
-            trips = Trips(proxy.listen, options.seconds).result()
+            trips = Trips(proxy.listen[0], options.seconds).result()
             wall = time.monotonic() - begin
             share = (cpu_seconds(proxy.pid) - cpu) / wall
             rate = (sum(viewer.bytes for viewer in viewers) - seen) / wall

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""What players feel of who stands beside them: round trips of 16 clients, 100 datagrams a second each, while 64 captured sessions play.
+
+Without twscope and with `twscope tap` beside the path; through `twscope proxy` that records to a file, that publishes to NATS, and
+that publishes while nats-server is killed and started again every two seconds. The rows are measured in turns; the best of the
+rounds counts, since others only take time away, and the range stands beside it. Everything stays on loopback. The tap needs root.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "relay"))
+from relay_bench import free_port  # noqa: E402  (its folder is known only now)
+from sessions_bench import CAPTURES, Proxy  # noqa: E402
+
+PLAYED = {"capture": CAPTURES[4], "sessions": 64, "speed": 1, "warm_up_speed": 4, "warm_up": 3}
+CLIENTS, RATE = 16, 100
+KILL_EVERY = 2
+RECORDS = ["--items", "changed", "--no-messages"]
+
+
+def free_tcp_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Nats:
+    """nats-server with JetStream; `kill` ends it as a power cut does and starts it again."""
+
+    def __init__(self, folder):
+        self.folder, self.port, self.kills = folder, free_tcp_port(), 0
+        self.url = f"nats://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(["nats-server", "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", self.folder],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.start()
+        self.kills += 1
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+class Killer:
+    """Kills the bus again and again until it is stopped."""
+
+    def __init__(self, nats):
+        self.nats, self.stopped = nats, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.stopped.wait(KILL_EVERY):
+            self.nats.kill()
+
+    def stop(self):
+        self.stopped.set()
+        self.thread.join()
+
+
+class Direct:
+    """No relay: clients send to the server itself, and a tap may look at the interface."""
+
+    def __init__(self, program, flags):
+        self.server = self.listen = [str(free_port()), str(free_port())]
+        self.process, self.said = None, ""
+        if flags is None:
+            return
+        pairs = [part for port in self.server for part in ("--server", f"127.0.0.1:{port}")]
+        self.process = subprocess.Popen([program, "tap", "-i", "lo", *pairs, "-q", *flags], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        if self.process.poll() is not None:
+            sys.exit(f"round_trips: the tap did not start: {self.process.stderr.read()}")
+
+    def end(self):
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            self.said = self.process.communicate(timeout=60)[1]
+        return {}
+
+
+def generator(program, path, index, **options):
+    command = [program, "--server-port", path.server[index], "--target-port", path.listen[index]]
+    for key, value in options.items():
+        command += [f"--{key.replace('_', '-')}", str(value)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def measure(tools, path, seconds, nats=None):
+    """Round trips through `path`; the bus is killed all the time where one is given."""
+    game = generator(tools["session_load"], path, 0, **PLAYED, seconds=seconds + 60)
+    time.sleep(PLAYED["warm_up"] + 1)  # the histories are filled
+    killer = Killer(nats) if nats else None
+    probe = generator(tools["relay_load"], path, 1, clients=CLIENTS, rate=RATE, seconds=seconds, warm_up=1)
+    result = json.loads(probe.communicate()[0])
+    if killer:
+        killer.stop()
+    game.kill()
+    game.wait()
+    path.end()
+    found = re.search(r"(\d+) snapshots, (\d+) verified", path.said)
+    return {**result, "snapshots": int(found.group(2)) if found else 0}
+
+
+def rows(program, work):
+    """What stands beside the game: a name, how it is started, and whether the bus is killed."""
+    file = ["-o", f"{work}/records.jsonl", *RECORDS]
+
+    def proxy(*flags):
+        return Proxy(program, *flags, servers=2)
+
+    def bus(nats):
+        return ["--nats", nats.url, "--nats-name", "bench", "--nats-limits", "1h,1GiB", "--spool", f"{work}/spool,1GiB", *RECORDS]
+
+    return [("direct", lambda _: Direct(program, None), False),
+            ("direct, a tap beside it", lambda _: Direct(program, file), False),
+            ("proxy, records in a file", lambda _: proxy(*file), False),
+            ("proxy, records to NATS", lambda nats: proxy(*bus(nats)), False),
+            ("proxy, NATS killed all the time", lambda nats: proxy(*bus(nats)), True)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True, help="folder of session_load and relay_load")
+    parser.add_argument("--twscope", required=True)
+    parser.add_argument("--seconds", type=float, default=20, help="of each row and round (default 20)")
+    parser.add_argument("--rounds", type=int, default=2, help="(default 2)")
+    options = parser.parse_args()
+    tools = {name: os.path.join(options.bin, name) for name in ("session_load", "relay_load")}
+    with tempfile.TemporaryDirectory() as work:
+        os.mkdir(f"{work}/spool")
+        nats = Nats(f"{work}/bus")
+        found = {}
+        for number in range(options.rounds):
+            for name, start, killed in rows(options.twscope, work):
+                print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
+                found.setdefault(name, []).append(measure(tools, start(nats), options.seconds, nats if killed else None))
+        nats.end()
+        print(f"{'':32}{'p50 us':>10}{'p99 us':>10}{'(range)':>18}{'p99.9 us':>10}{'lost':>6}{'verified':>10}")
+        for name, runs in found.items():
+            best = {key: min(run[key] for run in runs) for key in ("p50_us", "p99_us", "p999_us")}
+            span = f"{best['p99_us']:.0f} to {max(run['p99_us'] for run in runs):.0f}"
+            print(f"{name:32}{best['p50_us']:10.0f}{best['p99_us']:10.0f}{span:>18}{best['p999_us']:10.0f}"
+                  f"{sum(run['lost'] for run in runs):6.0f}{sum(run['snapshots'] for run in runs):10}")
+        print(f"nats-server was killed {nats.kills} times")
+
+
+if __name__ == "__main__":
+    main()
