@@ -19,6 +19,7 @@ const FULL = Number(process.env.TW_RECORDING_FULL ?? 2);
 const RESTARTS = Number(process.env.TW_RECORDING_RESTARTS ?? 3);
 const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 20000;
+const TRIES = 20;
 const FORMS = ['jsonl', 'jsonl.zst'];
 
 need('/usr/bin/zstdcat', MAPS);
@@ -32,9 +33,12 @@ const linesOf = (text) => text.split('\n').slice(0, -1).map((line) => JSON.parse
 /** What a file holds for whoever reads it now, as text; it may be growing. */
 function textOf(file) {
     if (!file.endsWith('.zst') || statSync(file).size === 0) return readFileSync(file, 'utf8');
-    const read = spawnSync('zstdcat', [file], { encoding: 'utf8', maxBuffer: 1 << 30 });
-    assert.equal(read.status, 0, read.stderr);
-    return read.stdout;
+    for (let tries = 1; ; tries += 1) {
+        const read = spawnSync('zstdcat', [file], { encoding: 'utf8', maxBuffer: 1 << 30 });
+        if (read.status !== 0 && /premature end/.test(read.stderr) && tries < TRIES) continue; // a frame is just being written
+        assert.equal(read.status, 0, read.stderr);
+        return read.stdout;
+    }
 }
 
 const recordsIn = (file) => linesOf(textOf(file));
