@@ -43,6 +43,13 @@ class Nats:
         self.url = f"nats://127.0.0.1:{self.port}"
         self.start()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
     def start(self):
         self.process = subprocess.Popen(["nats-server", "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", self.folder],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -53,26 +60,26 @@ class Nats:
         self.start()
         self.kills += 1
 
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
-
 
 class Killer:
-    """Kills the bus again and again until it is stopped."""
+    """Kills the bus, if there is one, again and again as long as the block runs."""
 
     def __init__(self, nats):
         self.nats, self.stopped = nats, threading.Event()
         self.thread = threading.Thread(target=self.run)
-        self.thread.start()
+
+    def __enter__(self):
+        if self.nats:
+            self.thread.start()
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        if self.nats:
+            self.thread.join()
 
     def run(self):
         while not self.stopped.wait(KILL_EVERY):
             self.nats.kill()
-
-    def stop(self):
-        self.stopped.set()
-        self.thread.join()
 
 
 class Direct:
@@ -94,7 +101,6 @@ class Direct:
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
             self.said = self.process.communicate(timeout=60)[1]
-        return {}
 
 
 def generator(program, path, index, **options):
@@ -108,16 +114,15 @@ def measure(tools, path, seconds, nats=None):
     """Round trips through `path`; the bus is killed all the time where one is given."""
     game = generator(tools["session_load"], path, 0, **PLAYED, seconds=seconds + 60)
     time.sleep(PLAYED["warm_up"] + 1)  # the histories are filled
-    killer = Killer(nats) if nats else None
-    probe = generator(tools["relay_load"], path, 1, clients=CLIENTS, rate=RATE, seconds=seconds, warm_up=1)
-    result = json.loads(probe.communicate()[0])
-    if killer:
-        killer.stop()
+    with Killer(nats):
+        probe = generator(tools["relay_load"], path, 1, clients=CLIENTS, rate=RATE, seconds=seconds, warm_up=1)
+        result = json.loads(probe.communicate()[0])
     game.kill()
     game.wait()
     path.end()
     found = re.search(r"(\d+) snapshots, (\d+) verified", path.said)
-    return {**result, "snapshots": int(found.group(2)) if found else 0}
+    snapshots, verified = (int(each) for each in found.groups()) if found else (0, 0)
+    return {**result, "snapshots": snapshots, "unverified": snapshots - verified}
 
 
 def rows(program, work):
@@ -147,19 +152,19 @@ def main():
     tools = {name: os.path.join(options.bin, name) for name in ("session_load", "relay_load")}
     with tempfile.TemporaryDirectory() as work:
         os.mkdir(f"{work}/spool")
-        nats = Nats(f"{work}/bus")
         found = {}
-        for number in range(options.rounds):
-            for name, start, killed in rows(options.twscope, work):
-                print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
-                found.setdefault(name, []).append(measure(tools, start(nats), options.seconds, nats if killed else None))
-        nats.end()
-        print(f"{'':32}{'p50 us':>10}{'p99 us':>10}{'(range)':>18}{'p99.9 us':>10}{'lost':>6}{'verified':>10}")
+        with Nats(f"{work}/bus") as nats:
+            for number in range(options.rounds):
+                for name, start, killed in rows(options.twscope, work):
+                    print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
+                    found.setdefault(name, []).append(measure(tools, start(nats), options.seconds, nats if killed else None))
+        print(f"{'':32}{'p50 us':>10}{'p99 us':>10}{'(range)':>18}{'p99.9 us':>10}{'lost':>6}{'snapshots':>11}{'unverified':>11}")
         for name, runs in found.items():
             best = {key: min(run[key] for run in runs) for key in ("p50_us", "p99_us", "p999_us")}
+            total = {key: sum(run[key] for run in runs) for key in ("lost", "snapshots", "unverified")}
             span = f"{best['p99_us']:.0f} to {max(run['p99_us'] for run in runs):.0f}"
             print(f"{name:32}{best['p50_us']:10.0f}{best['p99_us']:10.0f}{span:>18}{best['p999_us']:10.0f}"
-                  f"{sum(run['lost'] for run in runs):6.0f}{sum(run['snapshots'] for run in runs):10}")
+                  f"{total['lost']:6.0f}{total['snapshots']:11}{total['unverified']:11}")
         print(f"nats-server was killed {nats.kills} times")
 
 
