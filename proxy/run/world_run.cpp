@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kPause{20};
 /// People who look see what comes late: for them alone a world is made as soon as all views are there.
 constexpr std::chrono::milliseconds kPauseOfPage{5};
 /// Who is behind is not waited for as long as for records: a tee may be missing for a moment.
-constexpr game::Patience kPatienceOfPage{.least = 0, .most = 6};
+constexpr game::Patience kPatienceOfPage{.least = 0, .most = 2};
 constexpr std::chrono::milliseconds kFlushEvery{100};
 /// Sessions come and go while nobody looks: what is said of them is taken out now and then.
 constexpr std::chrono::milliseconds kIdle{1000};
