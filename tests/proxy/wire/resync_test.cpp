@@ -132,6 +132,10 @@ TEST_CASE("what is not a player's input, whole and as clients send it, stays as 
         {"for none", packet({{input(100, std::numeric_limits<std::int32_t>::min())}})},
         {"for a tick far ahead", packet({{input(100, 700)}})},
         {"too few ints", packet({{input(100, 105, 36)}})},
+        {"too many ints", packet({{input(100, 105, 516)}})},
+        {"no size", packet({{message(kInput, {100, 105})}})},
+        {"a chunk of nothing", packet({{Bytes{}}})},
+        {"a message nobody knows", packet({{message(3000, {100, 105, 40})}})},
         {"a size that is no ints",
          packet({{message(kInput, {100, 105, 41, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})}})},
         {"more behind it", packet({{trailing}})},
@@ -172,6 +176,8 @@ TEST_CASE("a snapshot that builds on none is the answer, in each of its forms") 
         {"a part", message(kSnap, {100, 101, 2, 1, 7, 0}), true},
         {"a part, on a base", message(kSnap, {100, 2, 2, 1, 7, 0}), false},
         {"cut", message(kSnap, {100, 101, 2}), false},
+        {"nothing", {}, false},
+        {"a message nobody knows", message(3000, {100, 101}), false},
         {"no snapshot", message(9, {100, 101}), false},
     };
     for (const Row& row : rows) {
