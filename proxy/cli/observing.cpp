@@ -3,6 +3,7 @@
 #include "proxy/cli/conclude.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/relay/precedence.h"
 #include "proxy/relay/start_error.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/report/story.h"
@@ -168,6 +169,7 @@ void prepare_signals(const Invocation& invocation) {
 
 int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation) {
     using Begin = sink::Recording::Begin;
+    relay::go_behind(); // before there are threads of outputs
     const std::uint32_t number = invocation.observer;
     run::ObserverPost post{.number = number,
                            .waits = invocation.observer_waits,

@@ -1,5 +1,6 @@
 #include "proxy/relay/shard.h"
 
+#include "proxy/relay/precedence.h"
 #include "proxy/relay/start_error.h"
 
 #include <algorithm>
@@ -234,6 +235,7 @@ void Shard::drain() {
 }
 
 void Shard::run() {
+    go_first();
     next_sweep_ = Clock::now() + forwarder_->sweep_interval();
     resting_ = forwarder_->sweep_interval() >= Forwarder::kRest;
     if (forwarder_->impaired()) {

@@ -1,8 +1,8 @@
 #include "proxy/run/tap_run.h"
 
 #include "proxy/relay/clock.h"
+#include "proxy/relay/precedence.h"
 #include "proxy/run/confinement.h"
-#include "proxy/run/relay_first.h"
 
 #include <algorithm>
 #include <array>
@@ -85,7 +85,7 @@ LiveRunResult TapRun::run() {
 
 /// On a thread of its own, which may do nothing but this: it reads what strangers send.
 void TapRun::look() {
-    let_relay_go_first();
+    relay::go_behind();
     const Confinement confinement = confine({});
     spdlog::info("reading frames in a thread confined by: {}", describe(confinement));
     try {

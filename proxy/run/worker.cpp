@@ -2,7 +2,6 @@
 
 #include "proxy/record/pseudonym.h"
 #include "proxy/relay/clock.h"
-#include "proxy/run/relay_first.h"
 #include "proxy/run/world_run.h"
 
 #include <algorithm>
@@ -174,7 +173,6 @@ WorkerResult Worker::take_result() {
 }
 
 void Worker::run() {
-    let_relay_go_first();
     flushed_ = published_ = relay::Clock::now();
     while (true) {
         // Read before the ring, so that nothing the relay reported before it ended is missed.

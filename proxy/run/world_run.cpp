@@ -1,7 +1,6 @@
 #include "proxy/run/world_run.h"
 
 #include "proxy/relay/clock.h"
-#include "proxy/run/relay_first.h"
 
 #include <algorithm>
 #include <chrono>
@@ -122,7 +121,6 @@ void WorldRun::merge(bool all) {
 }
 
 void WorldRun::run() {
-    let_relay_go_first();
     auto flushed = std::chrono::steady_clock::now();
     while (true) {
         const bool ending = ending_.load(std::memory_order_acquire);

@@ -1,0 +1,39 @@
+#include "proxy/relay/precedence.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+namespace {
+
+using namespace tw;
+
+constexpr int kLeastPriority = 19;
+
+int niceness() {
+    return ::getpriority(PRIO_PROCESS, 0);
+}
+
+TEST_CASE("who looks goes behind with all threads it starts, and who forwards keeps its share") {
+    const int before = niceness();
+    int forwarding = 0;
+    int looking = 0;
+    int writing = 0;
+    std::thread{[&] {
+        relay::go_first();
+        forwarding = niceness();
+    }}.join();
+    std::thread{[&] {
+        relay::go_behind();
+        looking = niceness();
+        std::thread{[&] { writing = niceness(); }}.join();
+    }}.join();
+    CHECK(forwarding == before);
+    CHECK(looking == std::min(before + 5, kLeastPriority));
+    CHECK(writing == looking);
+    CHECK(niceness() == before);
+}
+
+} // namespace
