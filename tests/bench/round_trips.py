@@ -4,6 +4,9 @@
 Without twscope and with `twscope tap` beside the path; through `twscope proxy` that records to a file, that publishes to NATS, and
 that publishes while nats-server is killed and started again every two seconds. The rows are measured in turns; the best of the
 rounds counts, since others only take time away, and the range stands beside it. Everything stays on loopback. The tap needs root.
+
+With --apart the game and the relay have the first processor, and all that looks, records or publishes the second: what then differs
+is what twscope does to players, not who gets a processor.
 """
 
 import argparse
@@ -27,6 +30,12 @@ PLAYED = {"capture": CAPTURES[4], "sessions": 64, "speed": 1, "warm_up_speed": 4
 CLIENTS, RATE = 16, 100
 KILL_EVERY = 2
 RECORDS = ["--items", "changed", "--no-messages"]
+PATH, BESIDE = {0}, {1}  # processors, with --apart
+
+
+def put_on_path(pid):
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(thread), PATH)
 
 
 def free_tcp_port():
@@ -103,19 +112,24 @@ class Direct:
             self.said = self.process.communicate(timeout=60)[1]
 
 
-def generator(program, path, index, **options):
+def generator(program, path, index, apart, **options):
     command = [program, "--server-port", path.server[index], "--target-port", path.listen[index]]
     for key, value in options.items():
         command += [f"--{key.replace('_', '-')}", str(value)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    if apart:
+        put_on_path(process.pid)
+    return process
 
 
-def measure(tools, path, seconds, nats=None):
+def measure(tools, path, seconds, nats=None, apart=False):
     """Round trips through `path`; the bus is killed all the time where one is given."""
-    game = generator(tools["session_load"], path, 0, **PLAYED, seconds=seconds + 60)
+    if apart and isinstance(path, Proxy):
+        put_on_path(path.pid)  # the relay's process; the observer is its child
+    game = generator(tools["session_load"], path, 0, apart, **PLAYED, seconds=seconds + 60)
     time.sleep(PLAYED["warm_up"] + 1)  # the histories are filled
     with Killer(nats):
-        probe = generator(tools["relay_load"], path, 1, clients=CLIENTS, rate=RATE, seconds=seconds, warm_up=1)
+        probe = generator(tools["relay_load"], path, 1, apart, clients=CLIENTS, rate=RATE, seconds=seconds, warm_up=1)
         result = json.loads(probe.communicate()[0])
     game.kill()
     game.wait()
@@ -148,7 +162,12 @@ def main():
     parser.add_argument("--twscope", required=True)
     parser.add_argument("--seconds", type=float, default=20, help="of each row and round (default 20)")
     parser.add_argument("--rounds", type=int, default=2, help="(default 2)")
+    parser.add_argument("--apart", action="store_true", help="the path on one processor, what stands beside it on another")
     options = parser.parse_args()
+    if options.apart:
+        if not PATH | BESIDE <= os.sched_getaffinity(0):
+            sys.exit("round_trips: --apart needs two processors")
+        os.sched_setaffinity(0, BESIDE)  # all that is started from here inherits it
     tools = {name: os.path.join(options.bin, name) for name in ("session_load", "relay_load")}
     with tempfile.TemporaryDirectory() as work:
         os.mkdir(f"{work}/spool")
@@ -157,7 +176,8 @@ def main():
             for number in range(options.rounds):
                 for name, start, killed in rows(options.twscope, work):
                     print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
-                    found.setdefault(name, []).append(measure(tools, start(nats), options.seconds, nats if killed else None))
+                    found.setdefault(name, []).append(measure(tools, start(nats), options.seconds, nats if killed else None,
+                                                                   options.apart))
         print(f"{'':32}{'p50 us':>10}{'p99 us':>10}{'(range)':>18}{'p99.9 us':>10}{'lost':>6}{'snapshots':>11}{'unverified':>11}")
         for name, runs in found.items():
             best = {key: min(run[key] for run in runs) for key in ("p50_us", "p99_us", "p999_us")}
