@@ -24,6 +24,9 @@ constexpr Tick kFarBehind = 250;
 constexpr int kMaxStrays = 25;
 /// Steps of a session that gets all the server has.
 constexpr Tick kFullStep = 2;
+/// Steps of one that does not are not below this: until it acknowledges a snapshot, or after its base
+/// was lost. A smaller one is of snapshots that were lost on the way.
+constexpr Tick kSparseStep = 10;
 
 Timestamp offset_of(const Input& input) {
     return input.time - input.tick * kTickTime;
@@ -107,6 +110,23 @@ void Timeline::stray(Session& session) {
     }
 }
 
+void Timeline::step_to(Session& session, Tick tick) {
+    const Tick before = std::exchange(session.latest, tick);
+    if (before == snapshot::kNoBase) {
+        return;
+    }
+    session.step = Wide{tick} - before;
+    auto& full_rate = session.full_rate;
+    if (full_rate && before > Wide{full_rate->last} + kLongest) {
+        full_rate.reset(); // nothing said so for too long
+    }
+    if (session.step <= kFullStep && !full_rate) {
+        full_rate = {.first = before, .last = tick};
+    } else if (session.step < kSparseStep && full_rate) {
+        full_rate->last = tick;
+    }
+}
+
 void Timeline::begin_run(Timestamp now) {
     finish();
     heard_ = now; // may be earlier than what was heard before
@@ -144,8 +164,7 @@ void Timeline::add(const Input& input) {
         break;
     }
     if (session.run != run_) {
-        session = {
-            .entering = false, .begun = true, .run = run_, .first = input.tick, .map = session.map};
+        session = {.entering = false, .begun = true, .run = run_, .map = session.map};
     }
     if (auto& map = maps_[static_cast<std::size_t>(input.dialect)]; !map) {
         map = session.map;
@@ -154,11 +173,7 @@ void Timeline::add(const Input& input) {
     session.strays = 0;
     ++fitted_;
     if (input.tick > session.latest) {
-        if (session.latest != snapshot::kNoBase) {
-            session.step_before = session.step == 0 ? snapshot::kNoBase : session.step;
-            session.step = Wide{input.tick} - session.latest;
-        }
-        session.latest = input.tick;
+        step_to(session, input.tick);
     }
     if (!newest_ || input.tick > *newest_) {
         newest_ = input.tick;
@@ -186,11 +201,9 @@ bool Timeline::is_due(const Session& session, Tick tick) const {
 }
 
 bool Timeline::belongs_in(const Session& session, Tick tick) const {
-    // Who lost one snapshot has had a longer step since, when its tick closes.
-    const bool full = session.step <= kFullStep || (session.step_before != snapshot::kNoBase &&
-                                                    session.step_before <= kFullStep);
-    return session.run == run_ && full && session.first <= tick &&
-           session.latest >= Wide{tick} - kFullStep;
+    const auto& full_rate = session.full_rate;
+    return session.run == run_ && full_rate && full_rate->first <= tick &&
+           tick <= Wide{full_rate->last} + kLongest && session.latest >= Wide{tick} - kFullStep;
 }
 
 bool Timeline::may_close(Tick tick) const {

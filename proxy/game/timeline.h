@@ -93,16 +93,21 @@ class Timeline {
     [[nodiscard]] bool close_oldest_early();
 
   private:
+    /// The ticks in which a session is known to be sent all that the server has.
+    struct Stretch {
+        snapshot::Tick first = 0;
+        snapshot::Tick last = 0;
+    };
+
     struct Session {
         bool entering = true;     ///< its next snapshot may be of another run
         bool begun = false;       ///< had a snapshot with anything in it
         std::uint32_t run = 0;    ///< that its last one was of
         int strays = 0;           ///< in a row
         std::uint64_t fitted = 0; ///< fitted_ at the first of them
-        snapshot::Tick first = 0; ///< of its run
         snapshot::Tick latest = snapshot::kNoBase;
-        std::int64_t step = 0;                          ///< ticks from the one before it
-        std::int64_t step_before = snapshot::kNoBase;   ///< the one before that; or none yet
+        std::int64_t step = 0; ///< ticks from the one before it
+        std::optional<Stretch> full_rate{};
         std::shared_ptr<const record::Roster> roster{}; ///< who plays; only of 0.7
         std::optional<MapId> map{};                     ///< that it was told of last
     };
@@ -113,6 +118,8 @@ class Timeline {
     /// What an entering session is shown is not of the run at hand, whatever its tick may be.
     [[nodiscard]] bool tells_of_another(const Session& session, const Input& input) const;
     void stray(Session& session);
+    /// It was shown a later tick than before.
+    static void step_to(Session& session, snapshot::Tick tick);
     void begin_run(record::Timestamp now);
     [[nodiscard]] bool is_due(const Session& session, snapshot::Tick tick) const;
     /// Whether a world that closes lacks a view without the session's.

@@ -124,6 +124,68 @@ TEST_CASE("a world that lacks a view that was lost is not complete") {
                                                       "120:2"});
 }
 
+TEST_CASE(
+    "worlds lack each view that was lost, however few are between, and none that was never due") {
+    struct Row {
+        std::string_view name;
+        std::vector<snapshot::Tick> missing; ///< ticks that the other session does not get
+        std::vector<snapshot::Tick> lacking; ///< of these, those that lack its view
+    };
+
+    const Row rows[] = {
+        {"one", {108}, {108}},
+        {"two with one between", {108, 112}, {108, 112}},
+        {"two with one between, after the first two", {104, 108}, {104, 108}},
+        {"every other one", {104, 108, 112, 116, 120}, {104, 108, 112, 116, 120}},
+        {"two in a row, and two more", {108, 110, 114, 116}, {108, 110, 114, 116}},
+        {"before its first acknowledgement", {102, 104, 106, 108, 112}, {}},
+        {"the same, and then one that was lost", {102, 104, 106, 108, 112, 120}, {120}},
+    };
+    for (const Row& row : rows) {
+        for (const bool other_first : {false, true}) {
+            CAPTURE(row.name);
+            CAPTURE(other_first);
+            Script script;
+            const auto other = [&](snapshot::Tick tick) {
+                if (std::ranges::find(row.missing, tick) == row.missing.end()) {
+                    script.at(2, tick);
+                }
+            };
+            std::vector<std::string> expected;
+            for (snapshot::Tick tick = 100; tick <= 140; tick += 2) {
+                if (other_first) {
+                    other(tick);
+                }
+                script.at(1, tick);
+                if (!other_first) {
+                    other(tick);
+                }
+                if (std::ranges::find(row.lacking, tick) != row.lacking.end()) {
+                    expected.push_back(fmt::format("{}:1!", tick));
+                }
+            }
+            std::vector<std::string> closed = script.finish();
+            std::erase_if(closed, [](const std::string& world) { return !world.ends_with('!'); });
+            CHECK(closed == expected);
+        }
+    }
+}
+
+TEST_CASE("who is sent one snapshot a second again is due in no other for long") {
+    Script script;
+    for (snapshot::Tick tick = 100; tick <= 400; tick += 2) {
+        script.at(1, tick);
+        if (tick <= 120 || tick % 50 == 0) {
+            script.at(2, tick);
+        }
+    }
+    std::vector<std::string> lacking = script.finish();
+    std::erase_if(lacking, [](const std::string& world) { return !world.ends_with('!'); });
+    REQUIRE(!lacking.empty()); // what follows 120 may have been lost
+    CHECK(lacking.front() == "122:1!");
+    CHECK(lacking.back() == "152:1!");
+}
+
 TEST_CASE("who joins is sent some ticks only, and worlds are complete without the others") {
     Script script;
     for (snapshot::Tick tick = 100; tick <= 130; tick += 2) {
