@@ -45,6 +45,27 @@ constexpr std::size_t kWeapon = 19;
 constexpr std::int32_t kNinja = 5;
 constexpr std::int32_t kMostAmmo = 10;
 
+/// Of a game_data of 0.7, and of what the same is told in by 0.6.
+constexpr ItemKey kSevenGameData{.type = 6, .id = 0};
+constexpr ItemKey kSevenTeamScores{.type = 7, .id = 0};
+constexpr ItemKey kSevenFlags{.type = 8, .id = 0};
+constexpr ItemKey kGameInfo{.type = 6, .id = 0};
+constexpr std::size_t kSevenStartTick = 0;
+constexpr std::size_t kGameFlags = 0;
+constexpr std::size_t kStateFlags = 1; ///< in both
+constexpr std::size_t kStartTick = 2;
+constexpr std::int32_t kTeamsBit = 1;
+constexpr std::int32_t kFlagsBit = 2;
+
+/// A bit of 0.6's gamestateflag, and those of 0.7 that mean it.
+struct StateFlag {
+    std::uint32_t six = 0;
+    std::uint32_t seven = 0;
+};
+
+/// Game over, which is round over in 0.7 as well; sudden death; paused.
+constexpr std::array kStateBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
+
 /// The first of its name in the table: that of 0.6.
 const ObjectSpec* find_six(std::string_view name) {
     const auto table = snapshot::object_table();
@@ -204,10 +225,36 @@ void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
     player->second.untold &= ~Sightings::bit(kTeam);
 }
 
-void SevenAsSix::retell(View& view, Retold& out) {
+void SevenAsSix::add_game_info(const View& view) {
+    static const ObjectSpec* const info = snapshot::find_object(kGameInfo.type, Dialect::six);
+    const auto at = view.items.find(kSevenGameData);
+    if (!at || info == nullptr || view.items[*at].data.size() <= kStateFlags) {
+        return;
+    }
+    const auto data = view.items[*at].data;
+    Item& six = put(kGameInfo, *info);
+    const auto say = [&six](std::size_t place, std::int32_t value) {
+        six.ints[place] = value;
+        six.untold &= ~Sightings::bit(place);
+    };
+    // A message tells it to clients; what is told in a snapshot says the same.
+    say(kGameFlags, (view.items.find(kSevenTeamScores) ? kTeamsBit : 0) |
+                        (view.items.find(kSevenFlags) ? kFlagsBit : 0));
+    std::uint32_t state = 0;
+    for (const StateFlag& flag : kStateBits) {
+        state |= (static_cast<std::uint32_t>(data[kStateFlags]) & flag.seven) != 0 ? flag.six : 0;
+    }
+    say(kStateFlags, static_cast<std::int32_t>(state));
+    say(kStartTick, data[kSevenStartTick]);
+}
+
+void SevenAsSix::retell(View& view, bool alone, Retold& out) {
     items_.clear();
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         add(view.items[i]);
+    }
+    if (alone) {
+        add_game_info(view);
     }
     if (view.roster != nullptr) {
         for (std::uint16_t client = 0; client < record::Roster::kMaxClients; ++client) {
@@ -227,9 +274,11 @@ void SevenAsSix::retell(View& view, Retold& out) {
 
 void SevenAsSix::tell(std::vector<View>& views) {
     retold_.resize(std::max(retold_.size(), views.size()));
+    const bool alone =
+        std::ranges::none_of(views, [](const View& view) { return view.dialect == Dialect::six; });
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].dialect == Dialect::seven) {
-            retell(views[i], retold_[i]);
+            retell(views[i], alone, retold_[i]);
         }
     }
 }

@@ -16,7 +16,8 @@ namespace tw::game {
 
 /// Tells views of 0.7 in the objects of 0.6, where clients of both play on one server. What is one
 /// thing in both stands in the table of objects (snapshot::MergeSpec::six, snapshot::InSix). What
-/// 0.7 does not tell of it is marked as untold; what 0.6 does not have stays as it is.
+/// 0.7 does not tell of it is marked as untold; what 0.6 does not have stays as it is. game_data of
+/// 0.7 is told in a game_info where no view of 0.6 has one.
 class SevenAsSix {
   public:
     explicit SevenAsSix(const snapshot::ObjectSet& objects);
@@ -56,8 +57,11 @@ class SevenAsSix {
     [[nodiscard]] static Way way_of(const snapshot::ObjectSpec& seven);
     void add(const snapshot::ItemView& item);
     void add_name(std::uint16_t client, const record::Roster& roster);
+    /// Of the game_data at hand, where no view of the tick has a game_info.
+    void add_game_info(const View& view);
     [[nodiscard]] Item& put(snapshot::ItemKey key, const snapshot::ObjectSpec& six);
-    void retell(View& view, Retold& out);
+    /// `alone`: no view of the tick is of 0.6.
+    void retell(View& view, bool alone, Retold& out);
 
     static constexpr std::size_t kTypes = 25; ///< that 0.7 numbers
 

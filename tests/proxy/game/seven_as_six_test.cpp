@@ -170,7 +170,7 @@ TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is untold")
     CHECK(told.untold({4, 7}).empty());
     CHECK(told.at({7, 0}) == std::vector<std::int32_t>{3, 4, -2, 1});
     CHECK(told.untold({7, 0}).empty());
-    CHECK_FALSE(told.views[0].items.find({6, 0})); // game_info says it
+    CHECK(told.at({6, 0}) == ints(8, {{0, 3}, {2, 10}})); // no view has a game_info
     CHECK(told.at({snapshot::kPlayerInfoType, 2}) == std::vector<std::int32_t>{0, 2, 0, 0, 30});
     CHECK(told.untold({snapshot::kPlayerInfoType, 2}) == std::set<std::size_t>{3});
     CHECK(told.at({19, 5}) == std::vector<std::int32_t>{1, 2, 6});
@@ -305,6 +305,66 @@ TEST_CASE("a world of 0.7 alone stays one, and becomes one of 0.6 when a client 
     CHECK(server.log.worlds[2].dialect == Dialect::six);
     CHECK_FALSE(server.log.worlds[2].first);
     CHECK(server.log.worlds[2].items.contains({kSix, 1}));
+}
+
+TEST_CASE("without a view of 0.6, game_info says what game_data of 0.7 does") {
+    struct Row {
+        std::string_view name;
+        Items seven;
+        std::vector<std::int32_t> six;
+    };
+
+    const ItemKey game{6, 0};
+    const Row rows[] = {
+        {"a game", {{game, {70, 0, 0}}}, ints(8, {{2, 70}})},
+        {"with teams", {{game, {70, 0, 0}}, {{7, 0}, {1, 2}}}, ints(8, {{0, 1}, {2, 70}})},
+        {"with flags",
+         {{game, {70, 0, 0}}, {{7, 0}, {1, 2}}, {{8, 0}, {-2, -2, 0, 0}}},
+         ints(8, {{0, 3}, {2, 70}})},
+        {"warmup and countdown have no bit", {{game, {70, 1 | 32, 9}}}, ints(8, {{2, 70}})},
+        {"sudden death", {{game, {70, 2, 0}}}, ints(8, {{1, 2}, {2, 70}})},
+        {"round over", {{game, {70, 4, 0}}}, ints(8, {{1, 1}, {2, 70}})},
+        {"game over, paused", {{game, {70, 8 | 16, 0}}}, ints(8, {{1, 1 | 4}, {2, 70}})},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Told told{row.seven};
+        CHECK(told.at(game) == row.six);
+        CHECK(told.untold(game) == std::set<std::size_t>{3, 4, 5, 6, 7});
+    }
+    for (const std::vector<std::int32_t>& cut : {std::vector<std::int32_t>{}, {70}}) {
+        CHECK_FALSE(Told{{{game, cut}}}.views[0].items.find(game));
+    }
+}
+
+TEST_CASE("a game has a game_info before and after its last client of 0.6 left") {
+    Server server{2};
+    const Items six{{{6, 0}, {3, 4, 70, 0, 10, 20, 1, 2}}, {{kSix, 0}, character(10, 20)}};
+    const Items seven{{{6, 0}, {70, 16, 0}},
+                      {{7, 0}, {1, 2}},
+                      {{8, 0}, {-2, 0, 0, 0}},
+                      {{kSeven, 0}, seven_character(10, 20)}};
+    const auto roster = roster_of({"six", "seven"}, 1);
+    for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
+        if (tick < 104) {
+            server.show(1, tick, six, Dialect::six);
+        }
+        server.show(2, tick, seven, Dialect::seven, &roster);
+    }
+    server.merger.finish();
+    CHECK(server.log.findings.empty());
+    REQUIRE(server.log.worlds.size() == 5);
+    for (std::size_t i = 0; i < server.log.worlds.size(); ++i) {
+        CAPTURE(i);
+        const auto& world = server.log.worlds[i];
+        const bool with_six = i < 2;
+        CHECK(world.dialect == Dialect::six);
+        CHECK(world.types.at({6, 0}) == "game_info");
+        CHECK(world.items.at({6, 0}) == (with_six
+                                             ? std::vector<std::int32_t>{3, 4, 70, 0, 10, 20, 1, 2}
+                                             : std::vector<std::int32_t>{3, 4, 70, 0, 0, 0, 0, 0}));
+        CHECK(world.untold.at({6, 0}) == (with_six ? 0 : 0xf8));
+    }
 }
 
 TEST_CASE("0.7 views whose ids are not the server's are undone by the names that messages tell") {
