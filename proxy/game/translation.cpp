@@ -131,7 +131,7 @@ bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& ite
     if (says_phantom(object, item.data)) {
         return false;
     }
-    return record::renumber_clients(object, item.key, item.data,
+    return record::renumber_clients(object, item.key, item.data, record::ClientIdScope::of_view,
                                     [&](std::int32_t id) { return find(ids, id); });
 }
 

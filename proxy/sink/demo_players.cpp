@@ -91,7 +91,7 @@ std::uint64_t DemoPlayers::renumber(const record::SnapshotRecord& world) {
         const ObjectSpec* const object = world.types->object(item.key.type);
         const bool there =
             object == nullptr ||
-            record::renumber_clients(*object, moved.key, moved.data,
+            record::renumber_clients(*object, moved.key, moved.data, record::ClientIdScope::all,
                                      [&](std::int32_t client) { return id_of(client); });
         if (there) {
             moved_.push_back(std::move(moved));

@@ -55,6 +55,44 @@ TEST_CASE("translated ids become the server's by the names of a view that knows 
     CHECK(list.back().watched == 20);
 }
 
+TEST_CASE(
+    "who shot a projectile of an older form is told in it, and who carries a flag never was") {
+    struct Row {
+        std::string_view name;
+        std::int32_t view; ///< the int that has the owner among other bits
+        std::int32_t server;
+    };
+
+    const Row rows[] = {
+        {"bob", 0x1200, 0x1200 | 20},
+        {"vera", 0x201, 0x200 | 33},
+        {"the nameless one", 0x20f, 0x300},
+        {"nobody", 0x301, 0x301},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Items items = translated();
+        items.insert(descriptor(kDescribed, "ddrace_projectile"));
+        items[{kDescribed, 7}] = {100, 200, 5, row.view, 1, 7};
+        items[{snapshot::kProjectileType, 8}] = {100, 200, 5, row.view, 1, 7};
+        items[{7, 0}] = {1, 2, 1, -2};
+        Views views;
+        views.add(1, 0, items)
+            .add(2, 20011,
+                 {{{kClientInfo, 20}, client_info("bob")},
+                  {{kClientInfo, 33}, client_info("vera")}});
+        auto list = views.list();
+        record::TypeNames types;
+        types.learn(list.back().items);
+        game::Translation translation;
+        translation.undo(list, types);
+        const Items undone = items_of(list.back().items);
+        CHECK(undone.at({kDescribed, 7})[3] == row.server);
+        CHECK(undone.at({snapshot::kProjectileType, 8})[3] == row.server);
+        CHECK(undone.at({7, 0}) == std::vector<std::int32_t>{1, 2, 1, -2});
+    }
+}
+
 TEST_CASE("without one, the viewer's own id is told and others get one that no server has") {
     Views views;
     views.add(1, 0, translated());

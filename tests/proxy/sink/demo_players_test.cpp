@@ -16,12 +16,12 @@ using Ids = std::vector<std::uint16_t>;
 
 /// A world with a tee of each of these clients; each hooks the one before it.
 struct Crowd {
+    Items all;
     snapshot::Snapshot items;
     record::TypeNames types;
     record::SnapshotRecord world;
 
     explicit Crowd(const Ids& clients) {
-        Items all;
         std::int32_t before = -1;
         for (const std::uint16_t client : clients) {
             std::vector<std::int32_t> tee(22);
@@ -33,6 +33,15 @@ struct Crowd {
             before = client;
         }
         all[{4, 200}] = {1, 2, 0, 0}; // a pickup: its id is no client's
+        show();
+    }
+
+    void add(snapshot::ItemKey key, const std::vector<std::int32_t>& data) {
+        all[key] = data;
+        show();
+    }
+
+    void show() {
         items = to_snapshot(all);
         world = {.tick = 100, .rebuilt = true, .items = items.view(), .types = &types};
     }
@@ -106,6 +115,46 @@ TEST_CASE("in demos that vanilla plays, players beyond the sixteenth have the id
           std::vector<std::string>{"2:2 hooks -1", "128:14 hooks 15", "20:15 hooks 2"});
     const Crowd full{from_to(0, 16)};
     CHECK(players.place(full.world).left_out == 3);
+}
+
+TEST_CASE("who carries a flag and who shot has the id of the player in the demo") {
+    struct Row {
+        std::string_view name;
+        snapshot::ItemKey key;
+        std::vector<std::int32_t> world;
+        std::vector<std::int32_t> demo;
+    };
+
+    // 128 is 15 in the demo, 3 stays, 40 is nobody's.
+    const Row rows[] = {
+        {"carriers", {7, 0}, {1, 2, 128, 3}, {1, 2, 15, 3}},
+        {"a carrier who is not there is somebody", {7, 0}, {1, 2, 40, -1}, {1, 2, -1, -1}},
+        {"flags at their stand, and missing", {7, 0}, {1, 2, -2, -3}, {1, 2, -2, -3}},
+        {"an old projectile",
+         {2, 9},
+         {100, 200, 5, 0x1200 | 128, 1, 7},
+         {100, 200, 5, 0x1200 | 15, 1, 7}},
+        {"an old projectile of somebody who is not there",
+         {2, 9},
+         {100, 200, 5, 0x200 | 40, 1, 7},
+         {100, 200, 5, 0x300, 1, 7}},
+        {"an old projectile of nobody",
+         {2, 9},
+         {100, 200, 5, 0x300 | 128, 1, 7},
+         {100, 200, 5, 0x300 | 128, 1, 7}},
+        {"a projectile of vanilla", {2, 9}, {100, 200, 5, 128, 1, 7}, {100, 200, 5, 128, 1, 7}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        sink::DemoPlayers players{true};
+        Crowd crowd{{3, 128}};
+        crowd.add(row.key, row.world);
+        const auto placed = players.place(crowd.world);
+        const auto at = placed.items.find(row.key);
+        REQUIRE(at);
+        const auto data = placed.items[*at].data;
+        CHECK(std::vector<std::int32_t>{data.begin(), data.end()} == row.demo);
+    }
 }
 
 TEST_CASE("of a world of 0.7, names have the ids of their players") {
