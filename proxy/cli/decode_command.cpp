@@ -184,7 +184,8 @@ void Decoding::open_views() {
         sinks_.add(asked_);
     }
     if (views != run::ViewChoice::sessions) {
-        sinks_.add(feed_.emplace(worlds_.emplace(*objects_, asked_)));
+        const bool messages = demo_options_ && demo_options_->messages;
+        sinks_.add(feed_.emplace(worlds_.emplace(*objects_, asked_), messages));
     }
 }
 
@@ -215,6 +216,7 @@ void Decoding::open_files(std::optional<filter::Filter> capture_filter) {
         }
         if (views != run::ViewChoice::sessions) {
             asked_.add(world_demos_.emplace(*demo_options_, *files_));
+            worlds_->tell_messages_to(*world_demos_);
         }
     }
     if (!flags_->artifacts.capture.empty()) {
@@ -271,6 +273,12 @@ bool Decoding::finish_demos() {
                        "twscope: --demo: {} worlds are in no demo: there were too many servers at "
                        "one time\n",
                        worlds.worlds);
+        }
+        if (const auto lost = worlds.messages + worlds_->lost_messages(); lost != 0) {
+            fmt::print(stderr,
+                       "twscope: --demo: {} messages are in no demo: there is no id for their "
+                       "players, or too much was said at one time\n",
+                       lost);
         }
     }
     if (losses.late != 0) {

@@ -1,5 +1,6 @@
 #include "proxy/game/feed.h"
 
+#include "proxy/game/said.h"
 #include "proxy/record/snapshot_names.h"
 
 namespace tw::game {
@@ -9,6 +10,11 @@ namespace {
 Input begin(Input::Kind kind, const record::RecordHead& head) {
     return {
         .kind = kind, .time = head.time, .session = head.session, .server_name = head.server_name};
+}
+
+bool may_be_for_all(const record::MessageRecord& message) {
+    return message.head.direction == wire::Direction::s2c && !message.system && message.vital &&
+           message.layer == record::MessageLayer::chunk && find_audience(message.name) != nullptr;
 }
 
 } // namespace
@@ -30,6 +36,12 @@ void Feed::on_record(const record::Record& record) {
         Input input = begin(Input::Kind::map, (*map)->head);
         input.map = *map;
         to_->on_input(input);
+    } else if (const auto* const* said = std::get_if<const record::MessageRecord*>(&record)) {
+        if (messages_ && may_be_for_all(**said)) {
+            Input input = begin(Input::Kind::message, (*said)->head);
+            input.payload = (*said)->payload;
+            to_->on_input(input);
+        }
     } else if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
         const bool ends = (*session)->event == record::SessionEvent::close;
         Input input = begin(ends ? Input::Kind::close : Input::Kind::open, (*session)->head);

@@ -4,8 +4,10 @@
 #include "proxy/record/roster.h"
 #include "snapshot/snapshot.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace tw::game {
@@ -17,7 +19,8 @@ struct Input {
         open,     ///< a session begins, or goes on with another connection: `server`
         map,      ///< it is told of a map: `map`
         snapshot, ///< a verified one: `tick`, `items`, `world`, `dialect`, `roster`, `client_version`
-        close,    ///< it is over
+        message,     ///< it is told something that may be for everybody: `payload`
+        close,       ///< it is over
         time_passed, ///< nothing happened up to this time
     };
     Kind kind = Kind::time_passed;
@@ -32,6 +35,7 @@ struct Input {
     snapshot::Dialect dialect = snapshot::Dialect::six;
     const record::Roster* roster = nullptr; ///< who plays; only of 0.7
     std::int32_t client_version = 0;        ///< as DDNet counts them; 0: vanilla, or not known
+    std::span<const std::byte> payload{};   ///< as of record::MessageRecord
 };
 
 /// Takes inputs; what it wants to keep, it copies.

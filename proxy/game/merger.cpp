@@ -28,6 +28,7 @@ void Merger::end(Servers::iterator server) {
     const std::size_t before = worlds->bytes();
     worlds->finish();
     totals_.merge(worlds->totals());
+    lost_messages_ += worlds->lost_messages();
     bytes_ -= before;
     run_ = std::max(run_, worlds->run());
     for (auto& [number, session] : sessions_) {
@@ -75,7 +76,9 @@ ServerWorlds* Merger::worlds_of(std::uint32_t number, const Input& input) {
                     .first;
     }
     Session& session = known->second;
-    if (session.worlds == nullptr && input.kind != Input::Kind::close) {
+    const bool asks_for_room =
+        input.kind != Input::Kind::close && input.kind != Input::Kind::message;
+    if (session.worlds == nullptr && asks_for_room) {
         session.worlds = find_server(session.server, input.time);
         if (session.worlds != nullptr && input.kind != Input::Kind::open) {
             tell(*session.worlds,
@@ -99,8 +102,11 @@ void Merger::keep_within_budget() {
 }
 
 void Merger::on_input(const Input& input) {
-    // Silence of one server shows in what others say.
-    pass_time(input.time);
+    // Silence of one server shows in what others say; of messages it must not depend, for which not
+    // everybody asks.
+    if (input.kind != Input::Kind::message) {
+        pass_time(input.time);
+    }
     if (input.kind == Input::Kind::time_passed) {
         return;
     }

@@ -31,12 +31,19 @@ class Merger final : public InputSink {
     Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink, Patience patience = {})
         : bench_{objects, patience}, sink_{&sink} {}
 
+    /// What is said to everybody goes there, behind the world that it belongs to. To be called before
+    /// the first input.
+    void tell_messages_to(record::WorldMessageSink& sink) { bench_.messages = &sink; }
+
     void on_input(const Input& input) override;
     /// Makes worlds of what is left.
     void finish();
 
     /// After `finish`.
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
+
+    /// Messages for which there was no room. After `finish`.
+    [[nodiscard]] std::uint64_t lost_messages() const { return lost_messages_; }
 
     /// What is kept of all servers.
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -69,6 +76,7 @@ class Merger final : public InputSink {
     std::size_t bytes_ = 0;
     std::uint32_t run_ = 0; ///< the highest of servers that gave their place away
     record::Timestamp advanced_ = 0;
+    std::uint64_t lost_messages_ = 0;
     WorldTotals totals_;
 };
 

@@ -41,13 +41,15 @@ ServerWorlds::ServerWorlds(ServerId server, Workbench& bench, record::RecordSink
       run_{run} {}
 
 std::size_t ServerWorlds::bytes() const {
-    return timeline_.bytes() + previous_.view().block_ints() * sizeof(std::int32_t);
+    return timeline_.bytes() + previous_.view().block_ints() * sizeof(std::int32_t) +
+           messages_.bytes();
 }
 
 void ServerWorlds::shed() {
     if (!timeline_.close_oldest_early()) {
         previous_ = {};
         ordinal_ = 0;
+        messages_.clear();
     }
 }
 
@@ -77,7 +79,7 @@ void ServerWorlds::take_world(const Input& input) {
 
 void ServerWorlds::on_input(const Input& input) {
     time_ = std::max(time_, input.time);
-    if (input.kind != Input::Kind::time_passed) {
+    if (input.kind != Input::Kind::time_passed && input.kind != Input::Kind::message) {
         heard_ = input.time;
     }
     switch (input.kind) {
@@ -92,7 +94,13 @@ void ServerWorlds::on_input(const Input& input) {
         take_world(input);
         timeline_.add(input);
         break;
+    case Input::Kind::message:
+        if (const auto at = timeline_.moment_of(input.session)) {
+            messages_.add(input.session, *at, input.time, input.payload);
+        }
+        break;
     case Input::Kind::close:
+        messages_.leave(input.session);
         timeline_.leave(input.session);
         places_.erase(input.session);
         break;
@@ -114,6 +122,7 @@ void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
     beams_.reset();
     log_.reset();
     vanishing_.reset();
+    messages_.begin_run();
     place_.reset();
 }
 
@@ -225,6 +234,20 @@ void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
     }
 }
 
+void ServerWorlds::tell_messages(const record::WorldRecord& world) {
+    if (bench_->messages == nullptr) {
+        return;
+    }
+    for (std::size_t view = 0; view < bench_->views.size(); ++view) {
+        messages_.see(bench_->views[view].session, translation_.ids_of(view));
+    }
+    messages_.tell({.server = server_.address,
+                    .run = world.run,
+                    .tick = world.tick,
+                    .dialect = types_.dialect()},
+                   *bench_->messages);
+}
+
 void ServerWorlds::close(const ClosedWorld& closed) {
     if (closed.run != run_) {
         begin_run(closed.run);
@@ -257,6 +280,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
     ++totals_.worlds.total;
     totals_.worlds.complete += closed.complete ? 1 : 0;
     sink_->on_record(&world);
+    tell_messages(world);
     translation_.release();
     bench_->merge.swap_items(previous_);
 }

@@ -8,6 +8,7 @@
 #include "proxy/game/timeline.h"
 #include "proxy/game/translation.h"
 #include "proxy/game/vanishing.h"
+#include "proxy/game/world_messages.h"
 #include "proxy/record/records.h"
 #include "proxy/record/stats.h"
 #include "snapshot/object_set.h"
@@ -46,6 +47,7 @@ struct Workbench {
     ViewMerge merge{};
     std::vector<View> views{}; ///< of the world being made
     std::vector<Difference> differences{};
+    record::WorldMessageSink* messages = nullptr; ///< null: nobody wants what is said
 };
 
 /// Which server it is: its address, and the name that the configuration has for it, which lives as
@@ -76,11 +78,14 @@ class ServerWorlds {
 
     [[nodiscard]] std::uint32_t run() const { return run_; }
 
-    /// What it keeps: views that wait, and the world before.
+    /// Messages for which there was no room.
+    [[nodiscard]] std::uint64_t lost_messages() const { return messages_.lost(); }
+
+    /// What it keeps: views that wait, the world before, and what was said.
     [[nodiscard]] std::size_t bytes() const;
 
     /// Keeps less, if it keeps anything: the oldest tick closes with what it has, or else the next
-    /// world is told as a whole.
+    /// world is told as a whole and what was said is forgotten.
     void shed();
 
   private:
@@ -102,6 +107,7 @@ class ServerWorlds {
     void gather_roster();
     void find_place();
     void tell(record::FindingRecord finding);
+    void tell_messages(const record::WorldRecord& world);
     void tell_differences(const record::WorldRecord& world);
     void tell_vanished(const record::WorldRecord& world);
 
@@ -115,6 +121,7 @@ class ServerWorlds {
     Beams beams_;
     record::Roster roster_; ///< of the world being made, where no items tell who plays
     Translation translation_;
+    WorldMessages messages_;
     DifferenceLog log_;
     Vanishing vanishing_;
     record::Timestamp time_ = 0;  ///< the latest there was

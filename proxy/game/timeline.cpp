@@ -171,6 +171,7 @@ void Timeline::add(const Input& input) {
     }
     session.entering = false;
     session.strays = 0;
+    session.dialect = input.dialect;
     ++fitted_;
     if (input.tick > session.latest) {
         step_to(session, input.tick);
@@ -193,6 +194,15 @@ void Timeline::add(const Input& input) {
     std::ignore = world.add(input, session.roster); // a tick that came again shows the same
     bytes_ += world.bytes() - before;
     close_ready();
+}
+
+std::optional<Moment> Timeline::moment_of(std::uint32_t session) const {
+    const auto known = sessions_.find(session);
+    if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
+        known->second.latest == snapshot::kNoBase) {
+        return std::nullopt;
+    }
+    return Moment{.run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
 }
 
 bool Timeline::is_due(const Session& session, Tick tick) const {

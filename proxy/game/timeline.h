@@ -18,6 +18,13 @@
 
 namespace tw::game {
 
+/// Where a session is in its server's game.
+struct Moment {
+    std::uint32_t run = 0;
+    snapshot::Tick tick = 0; ///< of its last snapshot
+    snapshot::Dialect dialect = snapshot::Dialect::six;
+};
+
 /// What is said of a tick's views when there are no more.
 struct ClosedWorld {
     const OpenWorld* views = nullptr;
@@ -84,6 +91,9 @@ class Timeline {
     /// told of. Servers have a file of its own for 0.7, of the same name.
     [[nodiscard]] bool is_another(const MapId& map, snapshot::Dialect dialect) const;
 
+    /// Nothing while it is shown nothing of the run at hand.
+    [[nodiscard]] std::optional<Moment> moment_of(std::uint32_t session) const;
+
     [[nodiscard]] const Lateness& lateness() const { return lateness_; }
 
     /// Of views that wait.
@@ -107,6 +117,7 @@ class Timeline {
         std::uint64_t fitted = 0; ///< fitted_ at the first of them
         snapshot::Tick latest = snapshot::kNoBase;
         std::int64_t step = 0; ///< ticks from the one before it
+        snapshot::Dialect dialect = snapshot::Dialect::six;
         std::optional<Stretch> full_rate{};
         std::shared_ptr<const record::Roster> roster{}; ///< who plays; only of 0.7
         std::optional<MapId> map{};                     ///< that it was told of last

@@ -206,6 +206,7 @@ void Translation::rewrite(View& view, const Players& players, const record::Type
 }
 
 void Translation::undo(std::vector<View>& views, const record::TypeNames& types) {
+    players_.clear();
     if (std::ranges::none_of(views, &View::translated)) {
         return;
     }
@@ -220,7 +221,6 @@ void Translation::undo(std::vector<View>& views, const record::TypeNames& types)
             learn_own_name(view, types);
         }
     }
-    players_.clear();
     for (const View& view : views) {
         players_.push_back(view.translated ? players_of(view) : Players{});
     }

@@ -6,6 +6,7 @@
 #include "proxy/record/world.h"
 #include "snapshot/snapshot.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,6 +28,12 @@ class Translation {
     /// Replaces the items of the translated views among those of a tick, and who plays in them; they
     /// live until the next call.
     void undo(std::vector<View>& views, const record::TypeNames& types);
+
+    /// Of the clients of a translated view of the tick, by its place; null: they are the server's.
+    [[nodiscard]] const ClientIds* ids_of(std::size_t view) const {
+        return view < players_.size() && !players_[view].ids.empty() ? &players_[view].ids
+                                                                     : nullptr;
+    }
 
     /// Those views are needed no more.
     void release() { rewritten_.clear(); }

@@ -4,10 +4,13 @@
 #include "snapshot/names.h"
 #include "snapshot/objects.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace tw::record {
 
@@ -15,6 +18,12 @@ namespace tw::record {
 [[nodiscard]] inline bool is_by_client(const snapshot::ObjectSpec& object, snapshot::ItemKey key) {
     return (object.client && !object.client->field) || key.type == snapshot::kPlayerInfoType ||
            key.type == snapshot::kClientInfoType;
+}
+
+/// Whether a message names a client in a field of this name.
+[[nodiscard]] inline bool names_client(std::string_view field) {
+    constexpr std::array<std::string_view, 4> kFields{"client_id", "killer", "victim", "first"};
+    return std::ranges::find(kFields, field) != kFields.end();
 }
 
 /// Which of the ids that items name are meant.

@@ -70,7 +70,10 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
     sinks_.add(asked);
     if (options.worlds != nullptr) {
         worlds_ = &options.worlds->queue(static_cast<unsigned>(index));
-        sinks_.add(world_feed_.emplace(options.worlds->input(static_cast<unsigned>(index))));
+        const bool messages =
+            options.views != ViewChoice::sessions && options.demos && options.demos->messages;
+        sinks_.add(
+            world_feed_.emplace(options.worlds->input(static_cast<unsigned>(index)), messages));
     }
     if (options.console != nullptr) {
         add_filtered(sinks_, console_.emplace(*options.console), options.console_filter,

@@ -1,6 +1,7 @@
 #include "proxy/run/world_queue.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -18,6 +19,7 @@ void WorldQueue::Batch::pass_on(game::InputSink& to) {
     const Entry& entry = entries_[next_];
     ++next_;
     Input input = entry.input;
+    input.payload = std::as_bytes(std::span{ints_}.subspan(entry.begin)).first(entry.num_bytes);
     input.items = snapshot::SnapshotView::of_block(
         std::span{ints_}.subspan(entry.begin, 2 * entry.num_items + entry.num_ints),
         entry.num_items, entry.num_ints);
@@ -52,6 +54,8 @@ void WorldQueue::on_input(const Input& input) {
         keep(input, entry);
         entry.num_items = input.items.size();
         entry.num_ints = input.items.data().size();
+    } else if (input.kind == Input::Kind::message) {
+        entry.num_bytes = input.payload.size();
     } else {
         kept_.erase(input.session); // its address may be another map's from now on
     }
@@ -71,15 +75,22 @@ void WorldQueue::on_input(const Input& input) {
         return;
     }
     const bool snapshot = input.kind == Input::Kind::snapshot;
-    if (filling_.entries_.size() >= (snapshot ? kMaxInputs : 2 * kMaxInputs) ||
-        (snapshot &&
-         filling_.bytes() + input.items.block_ints() * sizeof(std::int32_t) > kMaxBytes)) {
+    const bool message = input.kind == Input::Kind::message;
+    const std::size_t ints =
+        message ? (entry.num_bytes + sizeof(std::int32_t) - 1) / sizeof(std::int32_t)
+                : input.items.block_ints();
+    if (filling_.entries_.size() >= (snapshot || message ? kMaxInputs : 2 * kMaxInputs) ||
+        (ints != 0 && filling_.bytes() + ints * sizeof(std::int32_t) > kMaxBytes)) {
         ++dropped_;
         return;
     }
     entry.begin = filling_.ints_.size();
-    filling_.ints_.resize(entry.begin + input.items.block_ints());
-    input.items.write_block(filling_.ints_.data() + entry.begin);
+    filling_.ints_.resize(entry.begin + ints);
+    if (message) {
+        std::memcpy(filling_.ints_.data() + entry.begin, input.payload.data(), entry.num_bytes);
+    } else {
+        input.items.write_block(filling_.ints_.data() + entry.begin);
+    }
     filling_.entries_.push_back(std::move(entry));
 }
 

@@ -21,8 +21,8 @@ class WorldQueue final : public game::InputSink {
   public:
     /// Half a second of 64 players whose snapshots have 32 KiB each.
     static constexpr std::size_t kMaxBytes = std::size_t{32} << 20U;
-    /// Inputs that wait; what they hold is bounded above. Beyond it a snapshot is dropped, and beyond
-    /// twice as many anything: without the end of a session its world would wait for it in vain.
+    /// Inputs that wait; what they hold is bounded above. Beyond it a snapshot or a message is dropped,
+    /// and beyond twice as many anything: without the end of a session its world would wait for it in vain.
     static constexpr std::size_t kMaxInputs = 65536;
 
     /// What was taken out, and is read one by one.
@@ -48,9 +48,10 @@ class WorldQueue final : public game::InputSink {
 
         struct Entry {
             game::Input input;
-            std::size_t begin = 0; ///< of the items' block, in ints_
+            std::size_t begin = 0; ///< of the items' block, or the message's bytes, in ints_
             std::size_t num_items = 0;
             std::size_t num_ints = 0;
+            std::size_t num_bytes = 0;
             std::shared_ptr<const Named> named{};
             std::shared_ptr<const record::World> world{};
             std::shared_ptr<const record::Roster> roster{};

@@ -62,6 +62,9 @@ void WorldRun::add_sinks(const WorldOptions& options) {
     }
     if (options.demos) {
         sinks_.add(demos_.emplace(*options.demos, *options.files));
+        if (options.demos->messages) {
+            merger_.tell_messages_to(*demos_);
+        }
     }
     for (record::RecordSink* const sink : options.sinks) {
         sinks_.add(*sink);
@@ -189,6 +192,12 @@ void WorldRun::report_demos() {
     if (losses.worlds != 0) {
         spdlog::warn("{} worlds are in no demo: there were too many servers at one time",
                      losses.worlds);
+    }
+    if (const auto lost = losses.messages + merger_.lost_messages(); lost != 0) {
+        spdlog::warn(
+            "{} messages are in no demo: there is no id for their players, or too much was "
+            "said at one time",
+            lost);
     }
 }
 

@@ -31,6 +31,9 @@ class DemoPlayers {
     /// lives until the next call, or as long as the world.
     [[nodiscard]] DemoItems place(const record::SnapshotRecord& world);
 
+    /// The id in the demo of a client of the world placed last; nothing: it has none.
+    [[nodiscard]] std::optional<std::uint16_t> id_of(std::int32_t client) const;
+
   private:
     static constexpr std::uint16_t kMostSlots = 64;
 
@@ -43,7 +46,6 @@ class DemoPlayers {
     [[nodiscard]] Limits limits_of(const record::SnapshotRecord& world) const;
     void gather(const record::SnapshotRecord& world);
     void seat(std::uint16_t client);
-    [[nodiscard]] std::optional<std::uint16_t> id_of(std::int32_t client) const;
     [[nodiscard]] std::uint64_t renumber(const record::SnapshotRecord& world);
 
     struct Moved {

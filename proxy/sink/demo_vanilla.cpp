@@ -1,15 +1,12 @@
 #include "proxy/sink/demo_vanilla.h"
 
+#include "proxy/record/client_ids.h"
+
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 namespace tw::sink {
 
 namespace {
-
-/// Fields of messages that name a client.
-constexpr std::array<std::string_view, 3> kClientFields{"client_id", "killer", "victim"};
 
 /// Vanilla keeps what these say by the item's id, in tables that it does not look at the end of.
 bool is_by_client(std::uint16_t type) {
@@ -46,9 +43,7 @@ void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot&
 
 bool is_vanilla_message(const record::MessageRecord& message) {
     const auto names_too_high = [](const wire::FieldValue& value) {
-        return value.integer >= kVanillaClients &&
-               std::find(kClientFields.begin(), kClientFields.end(), value.name) !=
-                   kClientFields.end();
+        return value.integer >= kVanillaClients && record::names_client(value.name);
     };
     return !message.uuid &&
            std::none_of(message.values.begin(), message.values.end(), names_too_high);

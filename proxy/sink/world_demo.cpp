@@ -1,7 +1,9 @@
 #include "proxy/sink/world_demo.h"
 
+#include "proxy/record/client_ids.h"
 #include "proxy/record/snapshot_names.h"
 #include "proxy/sink/demo_seven.h"
+#include "proxy/wire/message_encode.h"
 #include "snapshot/objects.h"
 
 #include <algorithm>
@@ -192,9 +194,44 @@ void WorldDemo::take(const record::WorldRecord& world) {
     demos_.on_record(&shown);
 }
 
+void WorldDemo::on_world_message(const record::WorldMessage& message) {
+    const auto known = games_.find(message.server);
+    if (known == games_.end() || !known->second.named || known->second.run != message.run) {
+        return; // there is no demo of what it belongs to
+    }
+    std::vector<wire::FieldValue> values{message.values.begin(), message.values.end()};
+    for (wire::FieldValue& value : values) {
+        if (!record::names_client(value.name) || value.integer < 0) {
+            continue;
+        }
+        const auto id = known->second.players.id_of(static_cast<std::int32_t>(value.integer));
+        if (!id) {
+            ++messages_;
+            return;
+        }
+        value.integer = *id;
+    }
+    const std::vector<std::byte> payload = wire::encode_message(*message.spec, values);
+    const wire::MessageSpec& spec = *message.spec;
+    record::MessageRecord said{.head = {.time = message.time,
+                                        .session = known->second.number,
+                                        .direction = wire::Direction::s2c},
+                               .name = spec.name,
+                               .vital = true,
+                               .size = payload.size(),
+                               .number = spec.number,
+                               .uuid = spec.number == 0 ? std::optional{spec.uuid} : std::nullopt,
+                               .values = values,
+                               .payload = payload};
+    demos_.on_record(&said);
+}
+
 WorldDemoLosses WorldDemo::losses() const {
-    WorldDemoLosses losses{
-        .items = items_, .ticks = ticks_, .worlds = worlds_, .demos = demos_.losses()};
+    WorldDemoLosses losses{.items = items_,
+                           .ticks = ticks_,
+                           .worlds = worlds_,
+                           .messages = messages_,
+                           .demos = demos_.losses()};
     losses.demos.mapless += mapless_;
     return losses;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/record/records.h"
+#include "proxy/record/world_message.h"
 #include "proxy/sink/demo_players.h"
 #include "proxy/sink/demo_sink.h"
 #include "snapshot/snapshot.h"
@@ -17,9 +18,10 @@ namespace tw::sink {
 
 /// What the demos of worlds could not hold.
 struct WorldDemoLosses {
-    std::uint64_t items = 0;  ///< beyond what a snapshot can be, or of players without an id
-    std::uint64_t ticks = 0;  ///< that lack some
-    std::uint64_t worlds = 0; ///< of servers beyond those that may have demos at one time
+    std::uint64_t items = 0;    ///< beyond what a snapshot can be, or of players without an id
+    std::uint64_t ticks = 0;    ///< that lack some
+    std::uint64_t worlds = 0;   ///< of servers beyond those that may have demos at one time
+    std::uint64_t messages = 0; ///< about players without an id
     DemoLosses demos{};
 };
 
@@ -28,12 +30,14 @@ struct WorldDemoLosses {
 /// at most kMaxItems items and kMaxSnapshotBytes bytes. Beyond that items are taken in this order,
 /// and by key within it: descriptors, what is said of the game, what is said of players, characters,
 /// flags, everything else, events. Players have ids that clients draw (DemoPlayers). Of a world of
-/// 0.6 that clients of 0.7 are in, what only 0.7 has is left out.
-class WorldDemo final : public record::RecordSink {
+/// 0.6 that clients of 0.7 are in, what only 0.7 has is left out. What is said to everybody stands
+/// behind the tick of its world, once.
+class WorldDemo final : public record::RecordSink, public record::WorldMessageSink {
   public:
     WorldDemo(DemoOptions options, FileQueue& files);
 
     void on_record(const record::Record& record) override;
+    void on_world_message(const record::WorldMessage& message) override;
 
     void finish() { demos_.finish(); }
 
@@ -75,7 +79,8 @@ class WorldDemo final : public record::RecordSink {
     std::vector<std::size_t> order_; ///< of the items at hand: places in the world
     std::uint64_t items_ = 0;
     std::uint64_t ticks_ = 0;
-    std::uint64_t worlds_ = 0;  ///< that found no room
+    std::uint64_t worlds_ = 0; ///< that found no room
+    std::uint64_t messages_ = 0;
     std::uint64_t mapless_ = 0; ///< runs of which nobody said what map they are on, so far
 };
 

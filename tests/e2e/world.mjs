@@ -38,6 +38,14 @@ function find(folder, name) {
 
 const lines = (file, type) => readFileSync(file, 'utf8').split('\n').filter((line) => line.includes(`"type":"${type}"`));
 
+/** What a demo has of chat and kills, as text; without what only some of the players were told. */
+function said(demo) {
+    const records = execFileSync(TWSCOPE, ['decode', demo, '--items', 'none', '-o', '-'], { encoding: 'utf8', maxBuffer: 1 << 28 });
+    return records.split('\n').filter((line) => line.includes('"type":"message"')).map((line) => JSON.parse(line))
+        .filter(({ name, fields }) => name === 'sv_kill_msg' || (name === 'sv_chat' && fields.team === 0 && fields.client_id >= 0))
+        .map(({ name, fields }) => `${name} ${JSON.stringify(fields)}`);
+}
+
 /** @param sevens how many of the players have clients of 0.7 */
 async function game(map, settings = [], sevens = 0) {
     const folder = temporaryFolder();
@@ -55,7 +63,14 @@ async function game(map, settings = [], sevens = 0) {
     }
     await server.command('record truth');
     for (const bot of bots) bot.walk?.(); // those of 0.7 walk from the start
-    await plays(bots, SNAPSHOTS);
+    await plays(bots, SNAPSHOTS / 3);
+    for (const bot of bots) bot.say(`${bot.name} is here`);
+    await plays(bots, SNAPSHOTS / 3);
+    bots[0].say('twice');
+    bots[0].client.game.Kill();
+    await plays(bots, SNAPSHOTS / 3);
+    bots[0].say('twice');
+    await plays(bots, SNAPSHOTS / 3);
     await server.command('stoprecord');
     await waitUntil('the server to end its demo', () => /[Ss]topped recording/.test(server.child.log), WAIT_MS);
     for (const bot of bots) await bot.leave();
@@ -66,8 +81,8 @@ async function game(map, settings = [], sevens = 0) {
     return { folder, worlds, records, capture, truth };
 }
 
-const GAMES = [['ctf2', [], 0], ['Sunny Side Up', ['sv_high_bandwidth 1'], 0], ['Tsunami', ['sv_sixup 1'], 3],
-    ['Sunny Side Up', ['sv_sixup 1'], 5]];
+const GAMES = [['ctf2', ['sv_spamprotection 0'], 0], ['Sunny Side Up', ['sv_high_bandwidth 1', 'sv_spamprotection 0'], 0], ['Tsunami', ['sv_sixup 1', 'sv_spamprotection 0'], 3],
+    ['Sunny Side Up', ['sv_sixup 1', 'sv_spamprotection 0'], 5]];
 
 for (const [map, settings, sevens] of GAMES) {
     test(`${map}, ${sevens} clients of 0.7: the world is what the server's own demo shows, no more, and nothing of what was seen is missing`, async () => {
@@ -78,8 +93,10 @@ for (const [map, settings, sevens] of GAMES) {
 
         // The same worlds from the capture of the run.
         const again = join(folder, 'again.jsonl');
+        const demosAgain = join(folder, 'again');
+        mkdirSync(demosAgain);
         execFileSync(TWSCOPE, ['decode', capture, '--maps', MAPS, '--maps', `${MAPS}7`, '--view', 'world', '--items', 'all', '--raw',
-            '-o', again], { stdio: 'ignore' });
+            '-o', again, '--demo', demosAgain], { stdio: 'ignore' });
         assert.deepEqual(lines(again, 'world'), lines(records, 'world'));
 
         // A demo with everybody in it, as another reader reads it.
@@ -87,6 +104,17 @@ for (const [map, settings, sevens] of GAMES) {
         assert.equal(made.length, 1);
         execFileSync('python3', [DEMOS, TWSCOPE, ...made]);
         assert(existsSync(made[0]));
+
+        // What is said is in it once, and twice where it was said twice. The server's own demo lacks chat, and has a kill once for
+        // each client of 0.6 that was told of it.
+        const [live] = made;
+        const [told, known] = [said(live), said(truth)];
+        assert.deepEqual(told.filter((message) => message.includes('twice')).length, 2);
+        for (const name of NAMES) assert.equal(told.filter((message) => message.includes(`${name} is here`)).length, 1, name);
+        const kill = `sv_kill_msg ${JSON.stringify({ killer: 0, victim: 0, weapon: -2, mode_special: 0 })}`;
+        assert.equal(told.filter((message) => message === kill).length, 1);
+        for (const message of known) assert(told.includes(message), `${message} in ${told}`);
+        assert.deepEqual(readFileSync(join(demosAgain, live.split('/').pop())), readFileSync(live));
     });
 }
 

@@ -2,6 +2,7 @@
 #include "proxy/game/feed.h"
 #include "proxy/game/merger.h"
 #include "tests/proxy/game/views.h"
+#include "tests/support/message_builder.h"
 
 #include <algorithm>
 #include <string>
@@ -44,7 +45,7 @@ class WorldLog final : public record::RecordSink {
 struct Game {
     WorldLog log;
     game::Merger merger{snapshot::ObjectSet::standard(), log};
-    game::Feed feed{merger};
+    game::Feed feed{merger, true};
 
     void open(std::uint32_t session, std::string_view server, std::string_view name = {}) {
         const record::SessionRecord record{.head = {.session = session, .server_name = name},
@@ -121,6 +122,80 @@ TEST_CASE("views that differ are told of when it begins, with the field and both
           std::vector<std::string>{"world.views_differ x session 2 other 1 is 132 not 100"});
     const auto id = static_cast<std::size_t>(record::FindingId::world_views_differ);
     CHECK(game.merger.totals().findings[id] == 1);
+}
+
+namespace {
+
+/// Writes down what is said behind the worlds it belongs to.
+struct Spoken final : record::WorldMessageSink {
+    explicit Spoken(WorldLog& to) : log{&to} {}
+
+    void on_world_message(const record::WorldMessage& message) override {
+        log->lines.push_back(
+            fmt::format("{} run {} {}", message.server, message.run, message.spec->name));
+        for (const wire::FieldValue& value : message.values) {
+            if (value.kind == wire::FieldValue::Kind::integer) {
+                log->lines.back() += fmt::format(" {}", value.integer);
+            }
+        }
+    }
+
+    WorldLog* log;
+};
+
+} // namespace
+
+TEST_CASE("what all are told stands once behind its world, with the ids of the server") {
+    Game game;
+    Spoken spoken{game.log};
+    game.merger.tell_messages_to(spoken);
+    const auto told = [&](std::uint32_t session, std::int32_t killer, std::int32_t victim) {
+        const auto payload = MessageBuilder{*wire::find_message(false, 4, snapshot::Dialect::six)}
+                                 .number(killer)
+                                 .number(victim)
+                                 .number(4)
+                                 .number(0)
+                                 .bytes();
+        const record::MessageRecord record{
+            .head = {.session = session, .direction = wire::Direction::s2c},
+            .name = "sv_kill_msg",
+            .vital = true,
+            .payload = payload};
+        game.feed.on_record(&record);
+    };
+    for (const std::uint32_t session : {1U, 2U, 3U}) {
+        game.open(session, session == 3 ? "b:1" : "a:1");
+        told(session, 9, 9); // is in no game yet
+    }
+    const Items knowing{{{9, 20}, character(1, 1)},
+                        {{11, 20}, client_info("bob")},
+                        {{11, 33}, client_info("vera")}};
+    const Items translated{{{9, 0}, character(1, 1)},
+                           {{11, 0}, client_info("bob")},
+                           {{11, 1}, client_info("vera")},
+                           {{11, 15}, client_info(" ")}};
+    for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
+        game.show(1, tick, knowing);
+        game.show(2, tick, translated);
+        game.show(3, tick, knowing);
+        if (tick == 102) {
+            told(1, 20, 33);
+            told(2, 0, 1);
+            told(2, 15, 1);
+            told(3, 20, 33);
+        }
+    }
+    game.merger.finish();
+    std::vector<std::string> lines = game.log.lines;
+    std::ranges::stable_sort(lines, {}, [](const std::string& line) { return line.front(); });
+    CHECK(lines ==
+          std::vector<std::string>{
+              "a:1 run 1 tick 100 views 2 items 3 first", "a:1 run 1 tick 102 views 2 items 3",
+              "a:1 run 1 sv_kill_msg 20 33 4 0", "a:1 run 1 tick 104 views 2 items 3",
+              "b:1 run 1 tick 100 views 1 items 3 first", "b:1 run 1 tick 102 views 1 items 3",
+              "b:1 run 1 sv_kill_msg 20 33 4 0", "b:1 run 1 tick 104 views 1 items 3"});
+    CHECK(game.merger.lost_messages() == 0);
+    CHECK(game.merger.bytes() == 0);
 }
 
 TEST_CASE("worlds have the map of their run, however soon another one comes") {

@@ -3,6 +3,7 @@
 #include "tests/support/snapshot_messages.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -234,4 +235,47 @@ TEST_CASE("a queue that nobody empties drops snapshots, counts them, and keeps i
     input.items = items.view();
     queue.on_input(input);
     CHECK(queue.dropped() == 10); // there is room again
+}
+
+TEST_CASE(
+    "messages come out of the queue as they went in, between what was before and behind them") {
+    run::WorldQueue queue;
+    const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
+    const std::vector<std::string> texts{"a", "four", "fives", ""};
+    record::Timestamp time = 0;
+    for (const std::string& text : texts) {
+        queue.on_input({.kind = game::Input::Kind::snapshot,
+                        .time = ++time,
+                        .session = 1,
+                        .items = items.view()});
+        queue.on_input({.kind = game::Input::Kind::message,
+                        .time = ++time,
+                        .session = 1,
+                        .payload = std::as_bytes(std::span{text.data(), text.size()})});
+    }
+
+    struct Log final : game::InputSink {
+        void on_input(const game::Input& input) override {
+            if (input.kind == game::Input::Kind::snapshot) {
+                lines.push_back("snapshot " + std::to_string(input.items.size()));
+                return;
+            }
+            std::string& line = lines.emplace_back("message ");
+            for (const std::byte letter : input.payload) {
+                line += static_cast<char>(letter);
+            }
+        }
+
+        std::vector<std::string> lines;
+    } log;
+
+    run::WorldQueue::Batch batch;
+    CHECK(queue.take(batch) == time);
+    while (!batch.empty()) {
+        batch.pass_on(log);
+    }
+    CHECK(log.lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1",
+                                                "message four", "snapshot 1", "message fives",
+                                                "snapshot 1", "message "});
+    CHECK(queue.dropped() == 0);
 }

@@ -1,5 +1,6 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/sink/world_demo.h"
+#include "proxy/wire/message_encode.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/record_log.h"
@@ -16,6 +17,37 @@ using namespace tw;
 using test::Items;
 
 namespace {
+
+/// Writes down what demos hold: snapshots as others do, and messages with what they say.
+class DemoLog final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        log.on_record(record);
+        const auto* const* message = std::get_if<const record::MessageRecord*>(&record);
+        if (message == nullptr || (*message)->system) {
+            return;
+        }
+        std::string& line = messages.emplace_back((*message)->name);
+        for (const wire::FieldValue& value : (*message)->values) {
+            line += ' ';
+            if (value.kind != wire::FieldValue::Kind::string) {
+                line += std::to_string(value.integer);
+            }
+            for (const std::byte letter : value.bytes) {
+                line += static_cast<char>(letter);
+            }
+        }
+    }
+
+    test::RecordLog log;
+    std::vector<std::string> messages;
+};
+
+wire::FieldValue text_value(std::string_view name, std::string_view text) {
+    return {.kind = wire::FieldValue::Kind::string,
+            .name = name,
+            .bytes = std::as_bytes(std::span{text.data(), text.size()})};
+}
 
 /// Worlds that go to demos in a folder.
 class Stage {
@@ -53,6 +85,25 @@ class Stage {
         demos_.on_record(&world);
     }
 
+    /// Something that the server told everybody, in the world shown last.
+    void say(std::string_view name, const std::vector<wire::FieldValue>& values,
+             std::uint32_t run = 1) {
+        const auto table = wire::message_table();
+        const auto spec = std::ranges::find(table, name, &wire::MessageSpec::name);
+        REQUIRE(spec != table.end());
+        const auto payload = wire::encode_message(*spec, values);
+        demos_.on_world_message(
+            {.server = "a:1", .run = run, .spec = &*spec, .values = values, .payload = payload});
+    }
+
+    void say_in_chat(std::int64_t client, std::string_view text, std::uint32_t run = 1) {
+        say("sv_chat",
+            {{.name = "team"},
+             {.name = "client_id", .integer = client},
+             text_value("message", text)},
+            run);
+    }
+
     /// What each demo holds, as records.
     std::vector<std::vector<std::string>> end() {
         demos_.finish();
@@ -60,12 +111,13 @@ class Stage {
         std::vector<std::vector<std::string>> demos;
         for (const auto& path : folder_.files()) {
             test::NoMaps maps;
-            test::RecordLog log;
+            DemoLog log;
             std::atomic<std::uint32_t> numbers{0};
             inspect::Inspector inspector{{}, maps, log, numbers};
             capture::CaptureRun run{{path.string()}, {}};
             run.read(inspector);
-            demos.push_back(log.lines({"snapshot"}));
+            demos.push_back(log.log.lines({"snapshot"}));
+            said.insert(said.end(), log.messages.begin(), log.messages.end());
             names.push_back(path.filename().string());
         }
         return demos;
@@ -74,6 +126,7 @@ class Stage {
     [[nodiscard]] sink::WorldDemoLosses losses() const { return demos_.losses(); }
 
     std::vector<std::string> names;
+    std::vector<std::string> said; ///< in all of them
 
   private:
     test::FilledFolder folder_;
@@ -250,4 +303,50 @@ TEST_CASE(
         CHECK(stage.losses().items == 2 * 2 * (kPlayers - there));
         CHECK(stage.losses().ticks == (version == 4 ? 2 : 0));
     }
+}
+
+TEST_CASE("what is said stands in the demo of its run, with the ids that its players have there") {
+    Items items = kSome;
+    items[{9, 128}] = std::vector<std::int32_t>(22, 1);
+    Stage stage;
+    stage.say_in_chat(1, "before the first world");
+    stage.show(100, items);
+    stage.say_in_chat(-1, "the server");
+    stage.say_in_chat(1, "hi");
+    stage.show(102, items);
+    stage.show(103, items, 1, false); // only some were sent it
+    stage.say_in_chat(128, "made up");
+    stage.say_in_chat(200, "not there");
+    stage.say_in_chat(1, "another run", 2);
+    stage.say("sv_kill_msg", {{.name = "killer", .integer = 128},
+                              {.name = "victim", .integer = 1},
+                              {.name = "weapon", .integer = 3},
+                              {.name = "mode_special"}});
+    stage.say("sv_race_finish", {{.name = "client_id", .integer = 1},
+                                 {.name = "time", .integer = 500},
+                                 {.name = "diff"},
+                                 {.name = "record_personal"},
+                                 {.name = "record_server"}});
+    stage.show(104, items);
+    REQUIRE(stage.end().size() == 1);
+    CHECK(stage.said == std::vector<std::string>{"sv_chat 0 -1 the server", "sv_chat 0 1 hi",
+                                                 "sv_chat 0 63 made up", "sv_kill_msg 63 1 3 0",
+                                                 "sv_race_finish 1 500 0 0 0"});
+    CHECK(stage.losses().messages == 1);
+}
+
+TEST_CASE("demos for vanilla have what it knows of what is said") {
+    Items items = kSome;
+    items[{9, 20}] = std::vector<std::int32_t>(22, 1);
+    Stage stage{4};
+    stage.show(100, items);
+    stage.say_in_chat(20, "hi");
+    stage.say("sv_race_finish", {{.name = "client_id", .integer = 1},
+                                 {.name = "time", .integer = 500},
+                                 {.name = "diff"},
+                                 {.name = "record_personal"},
+                                 {.name = "record_server"}});
+    stage.show(102, items);
+    REQUIRE(stage.end().size() == 1);
+    CHECK(stage.said == std::vector<std::string>{"sv_chat 0 15 hi"});
 }
