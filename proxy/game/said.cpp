@@ -17,7 +17,7 @@ namespace {
 
 struct Row {
     std::string_view message;
-    Audience audience = Audience::everybody;
+    Audience audience;
 };
 
 // What is not here is left out: what is about one player (motd, weapon_pickup, your_vote, record,
@@ -26,9 +26,9 @@ struct Row {
 constexpr std::array kRows{
     Row{"sv_chat", Audience::chat},
     Row{"sv_kill_msg", Audience::everybody},
-    Row{"sv_kill_msg_team"},
+    Row{"sv_kill_msg_team", Audience::everybody},
     Row{"sv_race_finish", Audience::everybody},
-    Row{"sv_emoticon"},
+    Row{"sv_emoticon", Audience::everybody},
     Row{"sv_broadcast", Audience::two},
     Row{"sv_game_msg", Audience::two},
 };
