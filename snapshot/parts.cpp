@@ -122,7 +122,8 @@ PartAssembler::Slot* PartAssembler::free_slot(Tick tick) {
 }
 
 PartStatus PartAssembler::add_single(const Part& part) {
-    if (Slot* const slot = find_slot(part.tick)) {
+    Slot* const slot = find_slot(part.tick);
+    if (slot != nullptr) {
         give_up(*slot);
     }
     assembled_ = {.tick = part.tick,
@@ -130,7 +131,8 @@ PartStatus PartAssembler::add_single(const Part& part) {
                   .crc = part.crc,
                   .num_parts = 1,
                   .body = part.data,
-                  .marked = part.marked ? 1U : 0U};
+                  .marked = part.marked ? 1U : 0U,
+                  .contradicts = slot != nullptr};
     return PartStatus::complete;
 }
 

@@ -39,6 +39,7 @@ struct AssembledDelta {
     std::int32_t num_parts = 1;
     std::span<const std::byte> body;
     std::bitset<kMaxParts> marked; ///< the parts that were
+    bool contradicts = false;      ///< it came in one part where others of its tick had come
 };
 
 enum class PartStatus : std::uint8_t {

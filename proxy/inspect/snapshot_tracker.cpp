@@ -97,6 +97,12 @@ PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporte
     }
     const snapshot::PartStatus status = parts_.add(part);
     report_lost(parts_.lost(), reporter);
+    const bool complete = status == snapshot::PartStatus::complete;
+    if (status == snapshot::PartStatus::inconsistent ||
+        (complete && parts_.assembled().contradicts)) {
+        reporter.finding(
+            {.id = FindingId::snapshot_part_inconsistent, .tick = part.tick, .part = part.part});
+    }
     switch (status) {
     case snapshot::PartStatus::complete:
         return PartFate::complete;
@@ -108,14 +114,11 @@ PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporte
                           .part = part.part,
                           .detail = "number of parts, part or size"});
         return PartFate::out_of_range;
-    case snapshot::PartStatus::inconsistent:
-        reporter.finding(
-            {.id = FindingId::snapshot_part_inconsistent, .tick = part.tick, .part = part.part});
-        return PartFate::stored;
     case snapshot::PartStatus::duplicate:
     case snapshot::PartStatus::too_old:
         ++reporter.stats.repeated;
         return PartFate::repeated;
+    case snapshot::PartStatus::inconsistent:
     case snapshot::PartStatus::incomplete:
         break;
     }

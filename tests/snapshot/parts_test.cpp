@@ -149,6 +149,23 @@ TEST_CASE("a part that contradicts the earlier ones replaces them") {
     }
 }
 
+TEST_CASE("a delta in one part contradicts parts of its tick, and is taken") {
+    Script script;
+    CHECK(script.add(98, 1, 0, 10) == PartStatus::complete);
+    CHECK_FALSE(script.parts.assembled().contradicts);
+    CHECK(script.add(100, 3, 1) == PartStatus::incomplete);
+    CHECK(script.add(102, 1, 0, 10) == PartStatus::complete);
+    CHECK_FALSE(script.parts.assembled().contradicts);
+    CHECK(script.add(100, 1, 0, 10) == PartStatus::complete);
+    CHECK(script.parts.assembled().contradicts);
+    CHECK(script.parts.assembled().body.size() == 10);
+    REQUIRE(script.parts.lost().size() == 1);
+    CHECK(script.parts.lost()[0].num_parts == 3);
+    CHECK(script.add(104, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add(104, 2, 1, 10) == PartStatus::complete);
+    CHECK_FALSE(script.parts.assembled().contradicts);
+}
+
 TEST_CASE("ticks are given up when they are too old or too many") {
     Script script;
     CHECK(script.add(100, 3, 0) == PartStatus::incomplete);

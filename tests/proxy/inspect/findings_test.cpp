@@ -291,6 +291,11 @@ std::vector<Row> part_rows() {
              s.tell(kS2c, {plain(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
              s.tell(kS2c, {plain(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
          }},
+        {snapshot_part_inconsistent, kDdnet,
+         [](auto& s) {
+             s.tell(kS2c, {plain(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
+             s.tell(kS2c, {plain(snap_single(12, kNoBase, 0, body_of({0, 0, 0})))});
+         }},
         {snapshot_leftover, kDdnet,
          [](auto& s) {
              s.snap(1000, kNoBase, kBase);
