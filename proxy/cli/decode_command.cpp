@@ -117,7 +117,7 @@ Decoding::Decoding(const DecodeFlags& flags)
                           {"--summary", records.summary},
                           {"--write", flags.artifacts.capture}});
     captures_.emplace(std::move(files), flags.captures.servers());
-    auto filter = records.parse_filter("--filter", records.filter, *objects_);
+    auto filter = records.output_filter(*objects_);
     auto console_filter =
         records.parse_filter("--console-filter", records.console_filter, *objects_);
     auto capture_filter =

@@ -51,7 +51,7 @@ run::ObserverOptions observer_options(const RunFlags& flags, const snapshot::Obj
             .file = file,
             .json = records.json(objects),
             .console = flags.quiet ? nullptr : &console,
-            .filter = records.parse_filter("--filter", records.filter, objects),
+            .filter = records.output_filter(objects),
             .console_filter =
                 records.parse_filter("--console-filter", records.console_filter, objects),
             .expectations = records.expectations(objects),

@@ -2,6 +2,7 @@
 
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
+#include "proxy/filter/reach.h"
 
 #include <utility>
 
@@ -123,6 +124,16 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
         throw UsageError{fmt::format("{} '{}': {}", flag, text, parsed.error().message)};
     }
     return *std::move(parsed);
+}
+
+std::optional<filter::Filter> RecordFlags::output_filter(const snapshot::ObjectSet& objects) const {
+    auto parsed = parse_filter("--filter", filter, objects);
+    if (parsed && no_messages && filter::is_about_messages(parsed->program())) {
+        throw UsageError{fmt::format("--filter '{}' lets only messages pass, which --no-messages "
+                                     "leaves out; leave one of them out",
+                                     filter)};
+    }
+    return parsed;
 }
 
 std::vector<filter::Expectation>

@@ -56,6 +56,10 @@ struct RecordFlags {
     [[nodiscard]] std::optional<filter::Filter>
     parse_filter(const std::string& flag, const std::string& text,
                  const snapshot::ObjectSet& objects) const;
+    /// That of --filter. Errors: UsageError; also where nothing but messages passes it, and
+    /// --no-messages leaves them out.
+    [[nodiscard]] std::optional<filter::Filter>
+    output_filter(const snapshot::ObjectSet& objects) const;
     /// What --expect asks for. Errors: UsageError.
     [[nodiscard]] std::vector<filter::Expectation>
     expectations(const snapshot::ObjectSet& objects) const;

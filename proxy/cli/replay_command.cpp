@@ -144,7 +144,7 @@ void Replaying::read_scripts() {
 
 void Replaying::open_sinks() {
     const RecordFlags& records = flags_->records;
-    auto filter = records.parse_filter("--filter", records.filter, *objects_);
+    auto filter = records.output_filter(*objects_);
     open_output_file("--summary", records.summary, summary_);
     sinks_.add(expectations_);
     if (!records.output.empty()) {

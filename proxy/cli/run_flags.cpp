@@ -100,7 +100,7 @@ void RunFlags::check(const Settings& settings) const {
     artifacts.check_capture(records.show_secrets);
     check_inspecting();
     flight.check(records.show_secrets, memory_mib);
-    std::ignore = records.parse_filter("--filter", records.filter, *objects);
+    std::ignore = records.output_filter(*objects);
     std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter, *objects);
     std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
     std::ignore = records.expectations(*objects);

@@ -225,6 +225,8 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
         {{"--expect", "tick >"}, 2, "tick >"},
         {{"--expect", "tock == 5"}, 2, "tock"},
         {{"--filter", "snapshto"}, 2, "snapshot"},
+        {{"--filter", "message", "--no-messages"}, 2, "leave one of them out"},
+        {{"--filter", "not finding", "--no-messages"}, 0, ""},
     };
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");

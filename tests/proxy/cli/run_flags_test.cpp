@@ -41,6 +41,21 @@ TEST_CASE("what needs the inspection that is switched off is refused") {
     CHECK(twscope(run_with({"--no-inspect"})).status == 0);
 }
 
+TEST_CASE("a filter that lets only messages pass is refused where they are left out") {
+    const Row rows[] = {
+        {{"--filter", "message"}, "--filter 'message' lets only messages pass"},
+        {{"--filter", "fields.message ~ gg and name == sv_chat"}, "leave one of them out"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.what);
+        Arguments arguments = run_with(row.arguments);
+        arguments.emplace_back("--no-messages");
+        check_refused(arguments, row.what);
+    }
+    CHECK(twscope(run_with({"--filter", "not message", "--no-messages"})).status == 0);
+    CHECK(twscope(run_with({"--filter", "message"})).status == 0);
+}
+
 TEST_CASE("a file that holds something else than records is not written to") {
     const TemporaryFolder folder;
     const std::string notes = folder.file("notes.txt");
