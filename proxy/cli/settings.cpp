@@ -60,6 +60,41 @@ std::string read_file(const std::string& path) {
     return text;
 }
 
+/// A line of a file of settings that is no `key = value`.
+struct LoneKey {
+    std::string key;
+    std::size_t line = 0; ///< from 1
+};
+
+/// The first one: the reader takes it for a flag that is set, or skips it where it is short. It knows
+/// comments, sections and lists over several lines as the reader does.
+std::optional<LoneKey> find_lone_key(const std::string& text) {
+    std::istringstream in{text};
+    std::string line;
+    for (std::size_t number = 1; std::getline(in, line); ++number) {
+        CLI::detail::trim(line);
+        const bool section = line.starts_with('[') && line.ends_with(']');
+        if (line.empty() || line.front() == '#' || line.front() == ';' || section) {
+            continue;
+        }
+        const auto uncommented = [](std::string part) {
+            part.erase(std::min(part.find('#'), part.size()));
+            return CLI::detail::trim(part);
+        };
+        const auto equals = line.find('=');
+        if (equals == std::string::npos) {
+            return LoneKey{.key = uncommented(line), .line = number};
+        }
+        std::string value = uncommented(line.substr(equals + 1));
+        const bool list = value.size() > 1 && value.front() == '[';
+        while (list && !value.ends_with(']') && std::getline(in, line)) {
+            ++number;
+            value += CLI::detail::trim(line);
+        }
+    }
+    return std::nullopt;
+}
+
 std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string& path) {
     if (text.size() > run::kMaxSettings) {
         throw UsageError{fmt::format("--config {}: longer than {} bytes", path, run::kMaxSettings)};
@@ -143,7 +178,14 @@ void Settings::complete(std::optional<std::string> text) {
 void Settings::complete_from_file() {
     const auto options = options_of(*command_);
     std::map<CLI::Option*, std::vector<std::string>> filled;
-    for (const CLI::ConfigItem& item : items_of(text_, file_)) {
+    const auto items = items_of(text_, file_);
+    if (const auto lone = find_lone_key(text_)) {
+        const CLI::Option* const option = command_->get_option_no_throw("--" + lone->key);
+        const bool flag = option != nullptr && option->get_items_expected_max() == 0;
+        throw UsageError{fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_,
+                                     lone->line, lone->key, lone->key, flag ? "true" : "...")};
+    }
+    for (const CLI::ConfigItem& item : items) {
         if (item.name == "++" || item.name == "--") {
             continue; // how the reader marks where a section begins and ends
         }
@@ -158,12 +200,6 @@ void Settings::complete_from_file() {
                 fmt::format("--config {}: unknown key '{}'; keys are the long flags of "
                             "'twscope {} --help' without dashes",
                             file_, item.fullname(), command_->get_name())};
-        }
-        // What the reader makes of a line that has no value.
-        if ((*found)->get_items_expected_max() != 0 &&
-            item.inputs == std::vector{std::string{"true"}}) {
-            throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = ...", file_,
-                                         item.name, item.name)};
         }
         // A key may come again anywhere; flags and variables win.
         if (filled.contains(*found) || (*found)->count() == 0) {

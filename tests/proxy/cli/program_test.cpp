@@ -354,8 +354,6 @@ TEST_CASE("what cannot be meant is reported before anything is begun") {
             check_refused(arguments, alone.front() + " says nothing without");
         }
     }
-    std::ofstream{folder.file("no-value.toml")} << "server = \"127.0.0.1:1\"\noutput\n";
-    check_refused({"proxy", "--config", folder.file("no-value.toml")}, "'output' needs a value");
     const Finished unreached = twscope({"collect", "--nats", "nats://127.0.0.1:1", "--expect",
                                         "never finding", "--duration", "1s"});
     CHECK(unreached.status == 4);

@@ -81,6 +81,40 @@ TEST_CASE("a file that holds something else than records is not written to") {
     CHECK(twscope(run_with({"-o", "/dev/null"})).status == 0);
 }
 
+TEST_CASE("a line of a configuration that gives no value is refused by its number") {
+    struct Line {
+        std::string_view text;
+        std::string_view what; ///< empty: nothing is wrong
+    };
+
+    const Line lines[] = {
+        {"no-inspect", "c.conf, line 1: 'no-inspect' needs a value: no-inspect = true"},
+        {"quiet = true\n\n  no-inspect  # only forward\n", ", line 3: 'no-inspect' needs a value"},
+        {"quiet = true\r\nno-inspect\r\n", ", line 2: 'no-inspect' needs a value"},
+        {"[proxy]\nno-inspect\n", ", line 2: 'no-inspect' needs"},
+        {"output\n", ", line 1: 'output' needs a value: output = ..."},
+        {"nonsense\n", ", line 1: 'nonsense' needs a value"},
+        {"q\n", ", line 1: 'q' needs a value"},
+        {"fail-on = [snapshot.crc_mismatch,\n  map.not_found]\nquiet\n", ", line 3: 'quiet' needs"},
+        {"nonsense = true\n", "unknown key 'nonsense'"},
+        {"", ""},
+        {"# no-inspect\n; quiet\n\n[proxy]\nno-inspect = true\n", ""},
+        {"fail-on = [snapshot.crc_mismatch, # and\n  map.not_found]\n", ""},
+    };
+    const TemporaryFolder folder;
+    const std::string config = folder.file("c.conf");
+    for (const Line& line : lines) {
+        CAPTURE(line.text);
+        write_text(config, std::string{line.text});
+        const Arguments run = run_with({"--config", config});
+        if (line.what.empty()) {
+            CHECK(twscope(run).status == 0);
+        } else {
+            check_refused(run, line.what);
+        }
+    }
+}
+
 TEST_CASE("times that do not fit into a clock are refused, and so is what is none") {
     const TemporaryFolder folder;
     const Row rows[] = {
