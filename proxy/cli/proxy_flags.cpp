@@ -57,12 +57,44 @@ run::ServedServer named_server(const std::string& text, const std::string& liste
     return served;
 }
 
+/// An address as the system compares it: one of IPv4 within IPv6 is the one of IPv4.
+asio::ip::address plain(const asio::ip::address& address) {
+    return address.is_v6() && address.to_v6().is_v4_mapped()
+               ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6())
+               : address;
+}
+
+/// Whether what comes to one of them comes to the other, too, so that both cannot be bound.
+/// `both_families`: [::] is for IPv4 as well.
+bool overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp::endpoint& right,
+             bool both_families) {
+    const asio::ip::address a = plain(left.address());
+    const asio::ip::address b = plain(right.address());
+    const auto includes = [both_families](const auto& all, const auto& each) {
+        return all.is_unspecified() &&
+               (all.is_v6() == each.is_v6() || (both_families && all.is_v6()));
+    };
+    return left.port() != 0 && left.port() == right.port() &&
+           (a == b || includes(a, b) || includes(b, a));
+}
+
+/// Of one server; its [::] leaves IPv4 to the addresses of that family.
 void check_once(const std::vector<asio::ip::udp::endpoint>& listen) {
     for (auto each = listen.begin(); each != listen.end(); ++each) {
-        if (each->port() != 0 && std::find(listen.begin(), each, *each) != each) {
+        const auto other = std::find_if(listen.begin(), each, [&](const auto& before) {
+            return overlap(before, *each, false);
+        });
+        if (other == each) {
+            continue;
+        }
+        if (plain(other->address()) == plain(each->address())) {
             throw UsageError{fmt::format("--listen {}: named twice; name each address once",
                                          relay::to_string(*each))};
         }
+        const bool wide = each->address().is_unspecified();
+        throw UsageError{fmt::format("--listen {}: includes {}; leave one of them out",
+                                     relay::to_string(wide ? *each : *other),
+                                     relay::to_string(wide ? *other : *each))};
     }
 }
 
@@ -71,15 +103,17 @@ void check_other(const std::vector<run::ServedServer>& servers) {
     const run::ServedServer& last = servers.back();
     for (const run::ServedServer& each : std::span{servers}.first(servers.size() - 1)) {
         const auto& own = last.where.listen.front();
+        const auto& other = each.where.listen.front();
         if (each.name == last.name) {
             throw UsageError{fmt::format("--server {0}: two servers have this name; give each its "
                                          "own",
                                          each.name)};
         }
-        if (own.port() != 0 && each.where.listen.front() == own) {
-            throw UsageError{fmt::format("--listen {}: clients of {} and {} cannot share an "
-                                         "address; give each its own port",
-                                         relay::to_string(own), each.name, last.name)};
+        if (overlap(other, own, true)) {
+            throw UsageError{fmt::format("--listen {} for {} and {} for {}: what comes to one "
+                                         "address comes to the other, too; give each its own port",
+                                         relay::to_string(other), each.name, relay::to_string(own),
+                                         last.name)};
         }
         if (each.where.host == last.where.host && each.where.port == last.where.port) {
             throw UsageError{fmt::format("--server: {} and {} are both {}:{}; one server has one "

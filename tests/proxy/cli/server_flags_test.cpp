@@ -73,6 +73,25 @@ TEST_CASE("servers that cannot be told apart are refused, and what to do is said
         {"too long", {"-s", std::string(65, 'a') + "=a:1", "-l", ":1"}, "at most 64"},
         {"twice", {"-s", "a=a:1", "-s", "a=b:1", "-l", ":1", "-l", ":2"}, "give each its own"},
         {"one address", {"-s", "a=a:1", "-s", "b=b:1", "-l", ":1", "-l", ":1"}, "own port"},
+        {"all of IPv4",
+         {"-s", "a=a:1", "-s", "b=b:1", "-l", ":1", "-l", "127.0.0.1:1"},
+         "--listen 0.0.0.0:1 for a and 127.0.0.1:1 for b: "},
+        {"the other way",
+         {"-s", "a=a:1", "-s", "b=b:1", "-l", "127.0.0.1:1", "-l", ":1"},
+         "own port"},
+        {"both families",
+         {"-s", "a=a:1", "-s", "b=b:1", "-l", "[::]:1", "-l", "127.0.0.1:1"},
+         "own port"},
+        {"all of both", {"-s", "a=a:1", "-s", "b=b:1", "-l", ":1", "-l", "[::]:1"}, "own port"},
+        {"all of IPv6",
+         {"-s", "a=a:1", "-s", "b=b:1", "-l", "[::1]:1", "-l", "[::]:1"},
+         "own port"},
+        {"IPv4 within IPv6",
+         {"-s", "a=a:1", "-s", "b=b:1", "-l", "[::ffff:127.0.0.1]:1", "-l", "127.0.0.1:1"},
+         "own port"},
+        {"the first and the third",
+         {"-s", "a=a:1", "-s", "b=b:1", "-s", "c=c:1", "-l", ":1", "-l", ":2", "-l", "127.0.0.1:1"},
+         "--listen 0.0.0.0:1 for a and 127.0.0.1:1 for c: "},
         {"one server", {"-s", "a=a:1", "-s", "b=a:1", "-l", ":1", "-l", ":2"}, "one name"},
         {"too few", {"-s", "a=a:1", "-s", "b=b:1", "-l", ":1"}, "give each server its own"},
         {"too many", {"-s", "a=a:1", "-l", ":1", "-l", ":2"}, "give each server its own"},
@@ -92,6 +111,25 @@ TEST_CASE("servers that cannot be told apart are refused, and what to do is said
         CAPTURE(said);
         CHECK(said.find(row.says) != std::string::npos);
     }
+}
+
+TEST_CASE("addresses that can be bound beside each other are taken") {
+    const std::vector<Arguments> rows = {
+        {"-s", "a=a:1", "-s", "b=b:1", "-l", ":1", "-l", ":2"},
+        {"-s", "a=a:1", "-s", "b=b:1", "-l", ":0", "-l", "127.0.0.1:0"},
+        {"-s", "a=a:1", "-s", "b=b:1", "-l", ":1", "-l", "[::1]:1"},
+        {"-s", "a=a:1", "-s", "b=b:1", "-l", "127.0.0.1:1", "-l", "127.0.0.2:1"},
+        {"-s", "a:1", "-l", "127.0.0.1:1", "-l", "[::]:1"}, // of one server, which tells them apart
+        {"-s", "a:1", "-l", ":1", "-l", "[::]:1"},
+    };
+    for (const Arguments& row : rows) {
+        CAPTURE(row.back());
+        CHECK_NOTHROW(static_cast<void>(Parsed{row}.flags.relay_options()));
+    }
+    const Parsed one{{"-s", "a:1", "-l", "127.0.0.1:1", "-l", ":1"}};
+    CHECK_THROWS_WITH_AS(static_cast<void>(one.flags.relay_options()),
+                         "--listen 0.0.0.0:1: includes 127.0.0.1:1; leave one of them out",
+                         UsageError);
 }
 
 } // namespace
