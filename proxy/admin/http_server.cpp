@@ -2,9 +2,9 @@
 
 #include "proxy/admin/gzip.h"
 #include "proxy/admin/http_file.h"
+#include "proxy/admin/http_message.h"
 #include "proxy/admin/http_peer.h"
 #include "proxy/admin/http_stream.h"
-#include "proxy/admin/request_target.h"
 #include "proxy/admin/seats.h"
 #include "proxy/admin/web_socket_stream.h"
 
@@ -47,45 +47,6 @@ constexpr std::size_t kWorthGzip = 1024;
 /// Nothing may be loaded, run or framed.
 constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
 
-std::string_view view(beast::string_view text) {
-    return {text.data(), text.size()};
-}
-
-using Message = HttpMessage;
-
-std::string_view single(const Message& message, http::field name) {
-    return message.count(name) == 1 ? view(message[name]) : std::string_view{};
-}
-
-Request request_from(const Message& message) {
-    const RequestTarget target = read_request_target(view(message.target()));
-    const std::string_view host = single(message, http::field::host);
-    return {.method = view(message.method_string()),
-            .path = target.path,
-            .query = target.query,
-            .host = host.empty() ? host : target.host.value_or(host),
-            .origin = view(message[http::field::origin]),
-            .fetch_site = view(message["Sec-Fetch-Site"]),
-            .content_type = view(message[http::field::content_type]),
-            .authorization = single(message, http::field::authorization),
-            .body = message.body()};
-}
-
-/// What to say to a request that could not be read; nothing when nobody would hear it.
-std::optional<Response> complaint(const Error& error) {
-    if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-        return Response{.status = 431, .body = "headers too long\n"};
-    }
-    if (error == http::error::body_limit) {
-        return Response{.status = 413, .body = "body too long\n"};
-    }
-    if (error.category() == make_error_code(http::error::bad_method).category() &&
-        error != http::error::end_of_stream && error != http::error::partial_message) {
-        return Response{.status = 400, .body = "not an HTTP request\n"};
-    }
-    return std::nullopt;
-}
-
 /// What a connection needs of its server.
 struct Hall {
     Hosts hosts;
@@ -113,16 +74,36 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
     void run() {
         stream_.expires_after(deadline_);
-        http::async_read(stream_, buffer_, parser_,
-                         [self = shared_from_this()](const Error& error, std::size_t) {
-                             self->on_request(error);
-                         });
+        http::async_read_header(
+            stream_, buffer_, parser_,
+            [self = shared_from_this()](const Error& error, std::size_t) { self->on_head(error); });
     }
 
     /// Ends it; what is under way is cancelled.
     void close() { stream_.close(); }
 
   private:
+    /// Who waits to be told before it sends its body is told: what may not come was refused by now.
+    void on_head(const Error& error) {
+        if (error || parser_.is_done() || buffer_.size() != 0 || !expects_continue(parser_.get())) {
+            return read_body(error);
+        }
+        http::async_write(stream_, go_on_,
+                          [self = shared_from_this()](const Error& failed, std::size_t) {
+                              self->read_body(failed);
+                          });
+    }
+
+    void read_body(const Error& error) {
+        if (error) {
+            return on_request(error);
+        }
+        http::async_read(stream_, buffer_, parser_,
+                         [self = shared_from_this()](const Error& failed, std::size_t) {
+                             self->on_request(failed);
+                         });
+    }
+
     void on_request(const Error& error) {
         if (error) {
             if (auto response = complaint(error)) {
@@ -132,7 +113,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         }
         hall_->seats.ask(number_);
         head_only_ = parser_.get().method() == http::verb::head;
-        gzip_ = takes_gzip(view(parser_.get()[http::field::accept_encoding]));
+        gzip_ = takes_gzip(http_text(parser_.get()[http::field::accept_encoding]));
         Request request = request_from(parser_.get());
         request.way = way_;
         request.spare = spare_;
@@ -153,7 +134,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
     void upgrade(Request& request) {
         const std::string token =
-            token_in_protocols(single(parser_.get(), http::field::sec_websocket_protocol));
+            token_in_protocols(single_field(parser_.get(), http::field::sec_websocket_protocol));
         const std::string authorization = "Bearer " + token;
         if (request.authorization.empty() && !token.empty()) {
             request.authorization = authorization;
@@ -171,7 +152,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
 
     void write(Response response) {
-        reply_.version(11);
+        reply_.version(kHttp11);
         reply_.result(response.status);
         reply_.keep_alive(false);
         reply_.set(http::field::content_type, response.content_type);
@@ -229,6 +210,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::chrono::milliseconds deadline_;
     beast::flat_buffer buffer_{kMaxHeaderBytes + kMaxBodyBytes};
     http::request_parser<http::string_body> parser_;
+    http::response<http::empty_body> go_on_{http::status::continue_, kHttp11};
     http::response<http::string_body> reply_;
     bool head_only_ = false;
     bool gzip_ = false; ///< its peer takes answers compressed

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "proxy/admin/http_request.h"
 #include "proxy/admin/listening.h"
 #include "proxy/admin/web_socket.h"
-#include "proxy/relay/keyed_hash.h"
 
 #include <chrono>
 #include <cstddef>
@@ -11,50 +11,15 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace tw::admin {
 
-struct ServedFile;
-
 /// Longest request line and headers together: browsers send about 1 KiB.
 inline constexpr std::size_t kMaxHeaderBytes = std::size_t{8} << 10U;
 /// Longest body: an impairment is a line of text.
 inline constexpr std::size_t kMaxBodyBytes = std::size_t{4} << 10U;
-
-/// What was asked. Views live as long as the call that hands them over.
-struct Request {
-    std::string_view method{}; ///< "GET"
-    std::string_view path{};   ///< "/api/state", without a query
-    std::string_view query{};  ///< what is behind the question mark
-    std::string_view host{}; ///< of the one Host header; empty when there is none or there are more
-    std::string_view origin{};
-    std::string_view fetch_site{}; ///< Sec-Fetch-Site
-    std::string_view content_type{};
-    std::string_view authorization{}; ///< of the one there is, like `host`
-    std::string_view body{};
-    Way way = Way::loopback; ///< by which it came
-    bool spare = false;      ///< it has a seat for health checks only (see Seats)
-    bool upgrade = false;    ///< asks for a WebSocket
-    std::string from{};      ///< who asks, for people: an address, or "the unix socket"
-    relay::Source peer{};    ///< who asks; all that come by a unix socket are one
-};
-
-struct Response {
-    unsigned status = 200;
-    std::string content_type = "text/plain; charset=utf-8";
-    std::string body{};
-    std::string allow{};          ///< of a 405: the methods there are
-    std::string challenge{};      ///< of a 401: WWW-Authenticate
-    std::string content_policy{}; ///< Content-Security-Policy; empty: nothing may be loaded
-    /// What `body` is when compressed by gzip, for who takes it so; an empty `body` is made of it for who
-    /// does not. Null: it is compressed when worth it.
-    std::shared_ptr<const std::string> gzipped{};
-    std::shared_ptr<const ServedFile> file{}; ///< instead of `body`
-    std::string file_name{};                  ///< what browsers call it; as recorders name files
-};
 
 /// Gives the answer, at once or later and from any thread, but not after the server is destroyed:
 /// who keeps one drops it before.

@@ -42,6 +42,14 @@ class HttpClient {
         return socket_.read_some(boost::asio::buffer(bytes), error);
     }
 
+    /// So many bytes, or all up to the end of the connection.
+    std::string read(std::size_t size) {
+        std::string bytes(size, '\0');
+        boost::system::error_code error;
+        bytes.resize(boost::asio::read(socket_, boost::asio::buffer(bytes), error));
+        return bytes;
+    }
+
     /// Everything up to the end of the connection.
     std::string read_all() {
         std::string answer;

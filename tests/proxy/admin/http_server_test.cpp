@@ -1,3 +1,4 @@
+// Covers: proxy/admin/http_message.cpp
 #include "proxy/admin/http_server.h"
 #include "proxy/admin/seats.h"
 #include "tests/proxy/admin/http_client.h"
@@ -112,6 +113,51 @@ TEST_CASE("what is no request, or too long, is refused by name") {
         CHECK(status_of(ask(echo_server.port(), row.request)) == row.status);
     }
     CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
+}
+
+TEST_CASE("who waits to be told to go on is told, and then answered") {
+    constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
+    const std::string body(2000, 'b');
+    const EchoServer echo_server;
+    const auto head = [](std::string_view version, std::string_view expected, std::size_t length) {
+        return "PUT /x HTTP/" + std::string{version} +
+               "\r\nHost: here\r\nExpect: " + std::string{expected} +
+               "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
+    };
+    HttpClient waiting{echo_server.port()};
+    waiting.send(head("1.1", "100-Continue", body.size()));
+    CHECK(waiting.read(kGoOn.size()) == kGoOn);
+    waiting.send(body);
+    const std::string answer = waiting.read_all();
+    CHECK(status_of(answer) == "HTTP/1.1 200 OK");
+    CHECK(body_of(answer) == "PUT /x here " + body);
+
+    struct Row {
+        std::string_view name;
+        std::string request;
+        std::string_view status;
+    };
+
+    const Row rows[] = {
+        {"sends at once", head("1.1", "100-continue", 3) + "abc", "HTTP/1.1 200 OK"},
+        {"an older one", head("1.0", "100-continue", 3), ""},
+        {"expects something else", head("1.1", "cake", 3), ""},
+        {"nothing to send", head("1.1", "100-continue", 0), "HTTP/1.1 200 OK"},
+        {"too long", head("1.1", "100-continue", kMaxBodyBytes + 1),
+         "HTTP/1.1 413 Payload Too Large"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        HttpClient client{echo_server.port()};
+        client.send(row.request);
+        client.end_sending();
+        const std::string said = client.read_all();
+        CHECK(status_of(said.starts_with(kGoOn) ? said.substr(kGoOn.size()) : said) == row.status);
+    }
+    const EchoServer hasty{100ms};
+    HttpClient silent{hasty.port()};
+    silent.send(head("1.1", "100-continue", 3));
+    CHECK(silent.read_all() == kGoOn);
 }
 
 TEST_CASE("two Host headers count as none") {
