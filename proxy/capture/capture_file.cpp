@@ -68,6 +68,21 @@ std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
     }
 }
 
+/// libpcap reads a file's interfaces as one, so that they have to be alike; what it says where they
+/// are not helps nobody. Otherwise as it says it.
+std::string explained(std::string_view why) {
+    if (why.starts_with("an interface has a type ")) {
+        return "its interfaces have different link types, which libpcap does not read; record them "
+               "with -i any or to a file each, or take one of them out of it with tshark and "
+               "editcap (docs/decode.md)";
+    }
+    if (why.starts_with("an interface has a snapshot length ")) {
+        return "its interfaces have different snapshot lengths, which libpcap does not read; write "
+               "it anew with: editcap -F pcap FILE ALIKE.pcap";
+    }
+    return std::string{why};
+}
+
 } // namespace
 
 void CaptureFile::Close::operator()(pcap* handle) const {
@@ -136,7 +151,7 @@ void CaptureFile::note_failure() {
                why.starts_with("truncated pcapng dump file")) {
         ended_early_ = true;
     } else {
-        unreadable_ = why;
+        unreadable_ = explained(why);
     }
 }
 
