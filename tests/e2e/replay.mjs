@@ -3,9 +3,11 @@
 // Covers: proxy/replay/replay_run.cpp, proxy/cli/replay_command.cpp, proxy/cli/replay_text.cpp
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { Bot, endPeers, random } from './bot.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
@@ -89,6 +91,29 @@ for (const [name, capture] of [['with a token', GOLDEN], ['without one', TOKENLE
             await waitUntil('the server to say goodbye', () => /has left the game/.test(server.child.log), WAIT_MS);
         }));
 }
+
+test('of a damaged capture is played what can be read; it is said, and the exit code is that of decode', () =>
+    withServer(async ({ folder, server }) => {
+        const whole = readFileSync(GOLDEN);
+        const endless = Buffer.alloc(16, 0x7f); // a frame longer than any is
+        const packed = gzipSync(whole);
+        packed.fill(0x55, packed.length - 8); // its checksum
+        for (const [name, bytes, status, says] of [
+            ['cut.pcap', whole.subarray(0, -10), 0, /ends in the middle of a frame; the \d+ before it are read/],
+            ['damaged.pcap', Buffer.concat([whole, endless]), 3, /cannot be read beyond frame \d+: /],
+            ['damaged.pcap.gz', packed, 3, /its compressed data is damaged/],
+        ]) {
+            const capture = join(folder, name);
+            writeFileSync(capture, bytes);
+            const read = new Child('twscope decode', TWSCOPE, ['decode', capture]);
+            assert.equal(await read.ended, status, `${name}: ${read.log}`);
+            assert.match(read.errors, says);
+            const done = await replay(capture, server.port, '--speed', '4');
+            assert.equal(done.status, status, `${name}: ${done.log}`);
+            assert.match(done.log, says);
+            assert.equal(done.entered, 1, done.log);
+        }
+    }));
 
 test('16 clients play what two bots played, with what they said and pressed', () =>
     withServer(async ({ folder, server }) => {
