@@ -75,6 +75,26 @@ Listening::Listening(HttpAddress where) : where_{std::move(where)} {
     } else {
         listen_on_path();
     }
+    know_socket();
+}
+
+Listening::Listening(HttpAddress where, relay::UniqueFd bound)
+    : where_{std::move(where)}, socket_{std::move(bound)} {
+    know_socket();
+}
+
+void Listening::know_socket() {
+    relay::SocketAddress bound{};
+    socklen_t length = sizeof bound;
+    ::getsockname(socket_.get(), &bound.base, &length);
+    family_ = bound.base.sa_family;
+    if (family_ == AF_UNIX) {
+        way_ = Way::owner;
+        return;
+    }
+    const auto name = relay::to_asio(relay::endpoint_from(&bound.base));
+    where_.port = name.port();
+    way_ = name.address().is_loopback() ? Way::loopback : Way::network;
 }
 
 void Listening::listen_on_path() {
@@ -85,8 +105,6 @@ void Listening::listen_on_path() {
         refuse(shown, "the path of a unix socket has at most " +
                           std::to_string(sizeof name.sun_path - 1) + " characters");
     }
-    family_ = AF_UNIX;
-    way_ = Way::owner;
     make_room(where_.path, name);
     socket_ = open_socket(AF_UNIX);
     // The file gets the socket's own mode, so that it never has another.
@@ -107,19 +125,13 @@ void Listening::listen_on_port() {
         refuse(where_.address + ':' + std::to_string(where_.port), unreadable.message());
     }
     const boost::asio::ip::udp::endpoint name{address, where_.port};
-    family_ = name.protocol().family();
-    way_ = address.is_loopback() ? Way::loopback : Way::network;
-    socket_ = open_socket(family_);
+    socket_ = open_socket(name.protocol().family());
     const int on = 1;
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         ::bind(socket_.get(), name.data(), static_cast<socklen_t>(name.size())) != 0 ||
         ::listen(socket_.get(), kBacklog) != 0) {
         refuse(relay::to_string(name));
     }
-    relay::SocketAddress bound{};
-    socklen_t length = sizeof bound;
-    ::getsockname(socket_.get(), &bound.base, &length);
-    where_.port = relay::endpoint_from(&bound.base).port;
 }
 
 } // namespace tw::admin

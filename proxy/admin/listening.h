@@ -41,6 +41,8 @@ class Listening {
     /// stays behind at our end.
     /// Errors: throws ListenError, of what may come yet ListenLaterError.
     explicit Listening(HttpAddress where);
+    /// Another process has bound it there.
+    Listening(HttpAddress where, relay::UniqueFd bound);
 
     /// The way of those who connect to it.
     [[nodiscard]] Way way() const noexcept { return way_; }
@@ -56,6 +58,7 @@ class Listening {
   private:
     void listen_on_path();
     void listen_on_port();
+    void know_socket();
 
     HttpAddress where_;
     relay::UniqueFd socket_;

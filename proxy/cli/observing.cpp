@@ -93,10 +93,7 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     const run::Confinement confinement =
         run::confine({.readable = std::move(readable),
                       .writable = flags.written_folders(),
-                      .memory_bytes = flags.observer_memory_mib * kMiB,
-                      .unix_sockets = std::ranges::any_of(flags.http.where(), [](const auto& each) {
-                          return !each.path.empty();
-                      })});
+                      .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
         spdlog::info("inspecting in process {}, confined by: {}", ::getpid(),
                      run::describe(confinement));
@@ -105,22 +102,24 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
 
 /// False: that it cannot yet is said. An observer that follows one that was lost goes on without a page,
 /// and opens it later: inspecting and recording do not wait for it.
-bool open_page(run::ObserverOptions& options, const std::function<run::PageOptions()>& page,
-               std::uint32_t number) {
-    try {
-        options.page = page();
-    } catch (const relay::NotYetError& error) {
-        if (number == 1) {
-            fmt::print(stderr, "twscope: {}\n", error.what());
-            return false;
+bool open_page(run::ObserverOptions& options, const HttpFlags& http, run::LatePageOptions late,
+               const run::ObserverPost& post) {
+    if (!post.waits) {
+        try {
+            options.page = late.page(http.listen());
+            return true;
+        } catch (const relay::NotYetError& error) {
+            if (post.number == 1) {
+                fmt::print(stderr, "twscope: {}\n", error.what());
+                return false;
+            }
+        } catch (const UsageError&) {
+            if (post.number == 1) {
+                throw;
+            }
         }
-        options.late_page = page;
-    } catch (const UsageError&) {
-        if (number == 1) {
-            throw;
-        }
-        options.late_page = page;
     }
+    options.late_page = std::move(late);
     return true;
 }
 
@@ -170,8 +169,7 @@ void prepare_signals(const Invocation& invocation) {
 int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation) {
     using Begin = sink::Recording::Begin;
     relay::go_behind(); // before there are threads of outputs
-    const std::uint32_t number = invocation.observer;
-    run::ObserverPost post{.number = number,
+    run::ObserverPost post{.number = invocation.observer,
                            .waits = invocation.observer_waits,
                            .link = run::ProcessLink{relay::UniqueFd{run::ObserverProcess::kLink}},
                            .memory = relay::UniqueFd{run::ObserverProcess::kMemory}};
@@ -196,20 +194,19 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     options.bus = bus.get();
     options.summary = summary ? &*summary : nullptr;
     options.capture = capture.get();
-    const auto page = [&flags, &greeting] {
-        return run::PageOptions{.listening = flags.http.listen(),
+    const auto page = [&flags, &greeting](std::vector<admin::Listening> listening) {
+        return run::PageOptions{.listening = std::move(listening),
                                 .admin = flags.http.options(),
                                 .token = greeting->token,
                                 .log_is_private = log_stream().is_terminal(),
                                 .recording_folders = flags.recording_folders(),
                                 .tell_story = report::story_of_lines};
     };
-    if (flags.http.on() && post.waits) {
-        options.late_page = page;
-    } else if (flags.http.on() && !open_page(options, page, number)) {
+    if (flags.http.on() &&
+        !open_page(options, flags.http, {.where = flags.http.where(), .page = page}, post)) {
         return kExitNotYet;
     }
-    confine_observer(flags, number);
+    confine_observer(flags, post.number);
     run::ObserverRun run{std::move(options), std::move(post)};
     return look(flags, run, console, summary);
 }
@@ -228,6 +225,7 @@ run::SupervisorOptions supervision(const std::string& command, const RunFlags& f
     options.greeting.settings = settings.text();
     if (flags.http.on()) {
         options.greeting.token = flags.http.token(flags.state_folder());
+        options.open_page = [&flags] { return flags.http.listen(); };
     }
     if (flags.duration > 0) {
         options.time_limit = {.after = std::chrono::duration<double>{flags.duration},

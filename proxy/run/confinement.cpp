@@ -84,7 +84,7 @@ scmp_arg_cmp is(unsigned argument, std::uint64_t value) {
 }
 
 /// True when all of it is in force.
-bool add_rules(scmp_filter_ctx filter, bool unix_sockets) {
+bool add_rules(scmp_filter_ctx filter) {
     bool added = true;
     const auto allow = [&](int call) {
         added = added && seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0) == 0;
@@ -95,10 +95,8 @@ bool add_rules(scmp_filter_ctx filter, bool unix_sockets) {
     for (const int call : kCalls) {
         allow(call);
     }
-    for (const int family : {AF_INET, AF_INET6, AF_UNIX}) {
-        if (family != AF_UNIX || unix_sockets) {
-            allow_if(SCMP_SYS(socket), is(0, static_cast<unsigned>(family)));
-        }
+    for (const int family : {AF_INET, AF_INET6}) {
+        allow_if(SCMP_SYS(socket), is(0, static_cast<unsigned>(family)));
     }
     for (const unsigned long request :
          {static_cast<unsigned long>(TCGETS), static_cast<unsigned long>(FIONBIO),
@@ -115,14 +113,13 @@ bool add_rules(scmp_filter_ctx filter, bool unix_sockets) {
     return added;
 }
 
-bool filter_system_calls(bool unix_sockets) {
+bool filter_system_calls() {
     if (kSanitized) {
         return false;
     }
     const std::unique_ptr<void, void (*)(scmp_filter_ctx)> filter{
         seccomp_init(SCMP_ACT_ERRNO(EPERM)), &seccomp_release};
-    return filter != nullptr && add_rules(filter.get(), unix_sockets) &&
-           seccomp_load(filter.get()) == 0;
+    return filter != nullptr && add_rules(filter.get()) && seccomp_load(filter.get()) == 0;
 }
 
 int landlock_version() {
@@ -214,7 +211,7 @@ Confinement confine(const Allowance& allowance) {
     drop_capabilities();
     confinement.no_new_privileges = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     confinement.landlock = restrict_files(allowance) ? landlock_version() : 0;
-    confinement.seccomp = filter_system_calls(allowance.unix_sockets);
+    confinement.seccomp = filter_system_calls();
     return confinement;
 }
 

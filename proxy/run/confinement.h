@@ -13,8 +13,6 @@ struct Allowance {
     std::vector<std::filesystem::path>
         writable{};                 ///< folders, files in which it may make and remove
     std::uint64_t memory_bytes = 0; ///< 0: no limit
-    bool unix_sockets =
-        false; ///< the page is at one; otherwise nobody on this machine is asked anything
 };
 
 /// What keeps the observer's process in its place; as much as kernel and build have.

@@ -147,6 +147,11 @@ void ObserverKeeper::on_message(const ProcessLink::Message& message) const {
             parts_.open_again(message.text == kOfCapture ? Word::capture : Word::records);
         }
         break;
+    case Word::page:
+        if (parts_.open_page) {
+            parts_.open_page();
+        }
+        break;
     case Word::resync:
         if (parts_.resync) {
             parts_.resync(message.text);

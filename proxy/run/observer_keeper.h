@@ -36,6 +36,8 @@ class ObserverKeeper {
         std::function<void(const std::string& settings)> impair;
         /// The observer's file of Word::records or Word::capture is gone: it wants another one.
         std::function<void(Word word)> open_again{};
+        /// The observer wants the sockets of the live page.
+        std::function<void()> open_page{};
         /// The observer asks for a full snapshot of the session with this number.
         std::function<void(const std::string& session)> resync{};
         /// Where another relay is followed: the number of its last observer. The first one waits.

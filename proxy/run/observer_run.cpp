@@ -43,7 +43,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
         impairment_.emplace(relay_, outputs_.lines(), options_.json);
     }
     if (options_.page) {
-        open_page();
+        open_page(*std::move(options_.page));
     }
     words_.assign(::dup(link_.descriptor()));
 }
@@ -113,7 +113,7 @@ PipelineOptions ObserverRun::pipeline() {
             .worlds = worlds_ ? &*worlds_ : nullptr};
 }
 
-void ObserverRun::open_page() {
+void ObserverRun::open_page(PageOptions options) {
     AdminRun::Parts parts{.io = &io_,
                           .relay = &relay_,
                           .impairment = &*impairment_,
@@ -130,30 +130,18 @@ void ObserverRun::open_page() {
     if (written_.flight() != nullptr) {
         parts.write_flight = [this](std::uint32_t session) { write_flight(session); };
     }
-    page_.emplace(*std::move(options_.page), std::move(parts));
+    page_.emplace(std::move(options), std::move(parts));
 }
 
-/// Where another one, as the observer before this one, had the port until now.
 void ObserverRun::open_page_late() {
-    constexpr std::chrono::milliseconds kPause{500};
     if (!options_.late_page) {
         return;
     }
-    try {
-        options_.page = options_.late_page();
-        open_page();
+    late_page_.emplace(io_, link_, *std::move(options_.late_page), [this](PageOptions page) {
+        open_page(std::move(page));
         page_->start();
-    } catch (const std::exception& error) {
-        if (std::exchange(page_trouble_, error.what()) != error.what()) {
-            spdlog::error("the live page: {}; trying again", error.what());
-        }
-        page_timer_.expires_after(kPause);
-        page_timer_.async_wait([this](const auto& again) {
-            if (!again && !stopping_) {
-                open_page_late();
-            }
-        });
-    }
+    });
+    late_page_->ask();
 }
 
 void ObserverRun::look(const relay::UniqueFd& legacy) {
@@ -250,6 +238,11 @@ void ObserverRun::obey(ProcessLink::Message& message) {
             page_->set_token(token_from(message.text));
         }
         break;
+    case Word::page:
+        if (late_page_ && !page_) {
+            late_page_->on_answer(message);
+        }
+        break;
     case Word::report:
         for (const auto& worker : workers_) {
             worker->request_report();
@@ -329,7 +322,9 @@ void ObserverRun::stop() {
     stopping_ = true;
     words_.cancel();
     second_timer_.cancel();
-    page_timer_.cancel();
+    if (late_page_) {
+        late_page_->stop();
+    }
 }
 
 void ObserverRun::write_summary(const ObserverResult& result) {

@@ -4,6 +4,7 @@
 #include "proxy/filter/filter.h"
 #include "proxy/run/admin_run.h"
 #include "proxy/run/impairment_control.h"
+#include "proxy/run/late_page.h"
 #include "proxy/run/live_output.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/process_link.h"
@@ -68,12 +69,10 @@ struct ObserverOptions {
     std::optional<sink::FlightOptions> flight{};
     std::optional<PageRecordingOptions> page_recordings{};
     std::optional<PageOptions> page{};
+    /// Opened while it runs already, of one that waits when it looks; nothing: there is no such page.
+    std::optional<LatePageOptions> late_page{};
 
     [[nodiscard]] bool makes_worlds() const { return inspect && views != ViewChoice::sessions; }
-
-    /// Opens the page while it runs already, of one that waits when it looks, with what may be thrown;
-    /// none: there is no such page.
-    std::function<PageOptions()> late_page{};
 };
 
 /// How the relay's process reaches its observer: what it hands over at the start.
@@ -105,7 +104,7 @@ class ObserverRun {
 
   private:
     [[nodiscard]] PipelineOptions pipeline();
-    void open_page();
+    void open_page(PageOptions options);
     void open_page_late();
     void look(const relay::UniqueFd& legacy);
     void await_word();
@@ -147,8 +146,7 @@ class ObserverRun {
     std::optional<AdminRun> page_;
     boost::asio::posix::stream_descriptor words_{io_}; ///< the link's, to wait on
     boost::asio::steady_timer second_timer_{io_};
-    boost::asio::steady_timer page_timer_{io_}; ///< when to try again to open the page
-    std::string page_trouble_;                  ///< why it is not open yet, as it was said
+    std::optional<LatePage> late_page_;
     Stopwatch running_;
     Stopwatch shown_;
     /// What is due at the same moment comes after all with no error, and must not wait again.

@@ -38,6 +38,8 @@ enum class Word : std::uint8_t {
     // from the relay
     flight,  ///< write what the flight recorder keeps
     capture, ///< as `records`, of the capture
+    page,    ///< from the observer: open the live page's sockets, as it may not any more; from the
+             ///< relay: one of them, in their order, or the text says why there is none
 };
 
 /// The text of Word::reopen where it is about the capture.

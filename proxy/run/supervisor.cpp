@@ -30,6 +30,7 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
                     }
                 },
             .open_again = [this](Word word) { open_again(word); },
+            .open_page = [this] { open_page(); },
             .resync = parts_.resync,
             .follows = parts_.follows});
     }
@@ -152,6 +153,19 @@ void Supervisor::open_again(Word word) {
     open_errors_reported_[word] = error;
     if (file.valid()) {
         tell(word, {}, file.get());
+    }
+}
+
+void Supervisor::open_page() {
+    if (!options_.open_page) {
+        return;
+    }
+    try {
+        for (const admin::Listening& each : options_.open_page()) {
+            tell(Word::page, {}, each.descriptor());
+        }
+    } catch (const std::exception& error) {
+        tell(Word::page, error.what());
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/admin/listening.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/ring.h"
 #include "proxy/run/followed_server.h"
@@ -51,6 +52,9 @@ struct SupervisorOptions {
     /// Opens the file of Word::records or Word::capture again, for an observer that finds it gone;
     /// invalid, with errno: no.
     std::function<relay::UniqueFd(Word word)> open_again{};
+    /// Binds the sockets of the live page, for an observer that may not any more; what it throws is
+    /// what the observer is told. None: there is no page.
+    std::function<std::vector<admin::Listening>()> open_page{};
     Terminal terminal{};
 };
 
@@ -111,6 +115,7 @@ class Supervisor {
     void reload();
     void every_second(const boost::system::error_code& error);
     void open_again(Word word);
+    void open_page();
     [[nodiscard]] const relay::Impairment& impairment() const;
     void impair_as_asked();
 

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readdirSync } from 'node:fs';
+import { get } from 'node:http';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
@@ -146,6 +147,26 @@ test('the page is there again, at the same port', async () => {
         await waitUntil('the page', async () => await opened() === PLAYERS, WAIT_MS);
         await goesOn(game);
     }, { args: ['--http', `127.0.0.1:${port}`] });
+});
+
+test('the page is there again, at the same unix socket', async () => {
+    const socketPath = join(folder, 'page.sock');
+    const opened = () => new Promise((resolve) => {
+        get({ socketPath, path: '/metrics', headers: { Host: 'localhost' } }, (response) => {
+            let text = '';
+            response.on('data', (data) => { text += data; })
+                .on('end', () => resolve(Number(/twscope_sessions_total\{result="opened"\} (\d+)/.exec(text)?.[1] ?? -1)));
+        }).on('error', () => resolve(-1));
+    });
+    await withGame(async (game) => {
+        assert.equal(await opened(), PLAYERS);
+        for (let i = 0; i < 2; i += 1) {
+            const next = await game.upgrade();
+            await waitUntil('the page', async () => await opened() === PLAYERS, WAIT_MS);
+            assert.match(next.errors, /live page on unix:/);
+        }
+        await goesOn(game);
+    }, { args: ['--http', `unix:${socketPath}`] });
 });
 
 test('one that is killed while it prepares changes nothing', () => withGame(async (game) => {
