@@ -36,6 +36,9 @@ class Best:
     def table(self):
         lines = [f"{'what':<72}{'before':>11}{'now':>11} {'unit':<14}{'now/before':>11}"]
         for (what, unit), each in self.values.items():
+            if len(each) < 2:
+                lines.append(f"{what:<72}{'only one of them has it':>22} {unit}")
+                continue
             ratio = each["now"] / each["before"]
             lines.append(f"{what:<72}{each['before']:11.2f}{each['now']:11.2f} {unit:<14}{ratio:11.3f}")
         return "\n".join(lines)
@@ -43,10 +46,15 @@ class Best:
 
 def libraries(best, name, build, seconds):
     for what, unit, (program, benchmark, figure), *_ in ROWS:
+        path = os.path.join(build, "tests/bench", program)
+        if not os.path.exists(path):
+            continue  # an older revision's
         output = subprocess.run(
-            [os.path.join(build, "tests/bench", program), "--benchmark_format=json", f"--benchmark_min_time={seconds}",
+            [path, "--benchmark_format=json", f"--benchmark_min_time={seconds}",
              # Older revisions name them by their template arguments, with namespaces.
              f"--benchmark_filter=^{benchmark.replace('<', '<.*')}$"], check=True, capture_output=True, text=True).stdout
+        if not output:
+            continue  # what it measures came later
         value = json.loads(output)["benchmarks"][0][figure]
         best.note(what, unit, name, value * 1e6 if figure == "per_snapshot" else value / 1e6)
 
