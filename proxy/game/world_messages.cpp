@@ -133,6 +133,7 @@ void WorldMessages::begin_run() {
 }
 
 void WorldMessages::clear() {
+    lost_ += waiting_.size();
     waiting_.clear();
     ages_.clear();
     lines_.clear();

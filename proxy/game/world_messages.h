@@ -48,7 +48,7 @@ class WorldMessages {
     void tell(const World& world, record::WorldMessageSink& to);
     /// Another run: nothing of the one before is told again.
     void begin_run();
-    /// Keeps nothing.
+    /// Keeps nothing: what waits is lost.
     void clear();
 
     [[nodiscard]] std::size_t bytes() const { return bytes_; }

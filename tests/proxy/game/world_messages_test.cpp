@@ -211,6 +211,19 @@ TEST_CASE(
     CHECK(stage.lines == Lines{"104 sv_kill_msg 1 2 4 0", "106 sv_kill_msg 3 4 4 0"});
 }
 
+TEST_CASE("what waits while memory is given back is counted as lost") {
+    Stage stage;
+    stage.say(1, 100, kill(1, 2));
+    stage.close(100, {1});
+    stage.say(1, 104, kill(1, 3));
+    stage.say(2, 104, kill(1, 3));
+    stage.messages.clear();
+    CHECK(stage.messages.bytes() == 0);
+    CHECK(stage.messages.lost() == 2);
+    stage.close(104, {1, 2});
+    CHECK(stage.lines == Lines{"100 sv_kill_msg 1 2 4 0"});
+}
+
 TEST_CASE("what a session is told last is told when it has left, too") {
     Stage stage;
     stage.ids[1] = {{0, 20}, {1, 33}};
