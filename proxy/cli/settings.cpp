@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include <CLI/CLI.hpp>
+#include <boost/algorithm/string/trim.hpp>
 #include <fmt/format.h>
 
 namespace tw::cli {
@@ -72,14 +73,13 @@ std::optional<LoneKey> find_lone_key(const std::string& text) {
     std::istringstream in{text};
     std::string line;
     for (std::size_t number = 1; std::getline(in, line); ++number) {
-        CLI::detail::trim(line);
+        boost::algorithm::trim(line);
         const bool section = line.starts_with('[') && line.ends_with(']');
         if (line.empty() || line.front() == '#' || line.front() == ';' || section) {
             continue;
         }
-        const auto uncommented = [](std::string part) {
-            part.erase(std::min(part.find('#'), part.size()));
-            return CLI::detail::trim(part);
+        const auto uncommented = [](const std::string& part) {
+            return boost::algorithm::trim_copy(part.substr(0, part.find('#')));
         };
         const auto equals = line.find('=');
         if (equals == std::string::npos) {
@@ -89,7 +89,7 @@ std::optional<LoneKey> find_lone_key(const std::string& text) {
         const bool list = value.size() > 1 && value.front() == '[';
         while (list && !value.ends_with(']') && std::getline(in, line)) {
             ++number;
-            value += CLI::detail::trim(line);
+            value += boost::algorithm::trim_copy(line);
         }
     }
     return std::nullopt;
