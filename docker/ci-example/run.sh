@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A game test for CI: starts a server with twscope before it, lets a command play, and fails when the command fails,
-# something was off, or the game did not do what checks.conf asks for. What happened is in RESULTS afterwards.
+# A game test for CI: starts a server behind twscope, runs a command that plays, and fails if the command fails,
+# a finding occurs, or an expectation in checks.conf is not met. Results are in RESULTS.
 #   docker/ci-example/run.sh COMMAND [ARGUMENTS]      the command plays on 127.0.0.1:$PORT
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
