@@ -71,9 +71,9 @@ BatchOutput::BatchOutput(const std::string& output, std::optional<filter::Filter
             path.has_parent_path() ? path.parent_path() : std::filesystem::path{"."});
     } catch (const std::system_error& error) {
         if (error.code().value() == EBUSY) {
-            throw UsageError{fmt::format("--output {}: another collector writes in this folder; "
-                                         "give each its own",
-                                         output)};
+            throw UsageError{fmt::format(
+                "--output {}: another collector is writing to this folder; give each its own",
+                output)};
         }
         throw cannot_open("--output", output, error);
     }
@@ -139,9 +139,9 @@ void BatchOutput::keep() {
     pending_.clear();
     batch_.clear();
     if (strangers_ != 0) {
-        spdlog::warn("{} messages that are no records were left out: somebody else publishes to "
-                     "this stream, too",
-                     strangers_);
+        spdlog::warn(
+            "skipped {} messages that are not records: something else publishes to this stream",
+            strangers_);
     }
 }
 

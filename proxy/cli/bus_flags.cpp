@@ -38,7 +38,7 @@ void check_url(const std::string& url) {
 
 void check_file(const char* flag, const std::string& path) {
     if (!path.empty() && ::access(path.c_str(), R_OK) != 0) {
-        throw UsageError{fmt::format("{} {}: {}; name a file that may be read", flag, path,
+        throw UsageError{fmt::format("{} {}: {}; name a readable file", flag, path,
                                      std::generic_category().message(errno))};
     }
 }
@@ -77,26 +77,24 @@ void BusAccessFlags::add_to(CLI::App& command, const std::string& about) {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
-        .add_option("--nats-stream", stream,
-                    "The stream on the bus; subjects are STREAM.SERVER.TYPE")
+        .add_option("--nats-stream", stream, "Stream on the bus; subjects are STREAM.SERVER.TYPE")
         ->type_name("NAME")
         ->capture_default_str();
     command
         .add_option("--nats-creds", credentials,
-                    "Who we are on the bus: a credentials file (.creds), as nsc makes it")
+                    "Credentials file (.creds) for the bus, as written by nsc")
         ->type_name("FILE");
     command.add_flag("--nats-tls", tls,
-                     "Encrypt the way to the bus even if it does not ask for it");
+                     "Encrypt the connection even if the bus does not require it");
     command
         .add_option("--nats-tls-ca", authorities,
-                    "Certificates (PEM) that the bus has to prove itself by; the system's unless "
-                    "given")
+                    "CA certificates (PEM) to verify the bus against, instead of the system's")
         ->type_name("FILE");
     command
         .add_option("--nats-tls-cert", certificate,
-                    "Our own certificate (PEM), for a bus that asks")
+                    "Client certificate (PEM), for a bus that requires one")
         ->type_name("FILE");
-    command.add_option("--nats-tls-key", key, "The key of --nats-tls-cert (PEM)")
+    command.add_option("--nats-tls-key", key, "Private key (PEM) of --nats-tls-cert")
         ->type_name("FILE");
 }
 
@@ -106,11 +104,11 @@ bus::Access BusAccessFlags::access() const {
     }
     if (!bus::is_subject_token(stream)) {
         throw UsageError{
-            fmt::format("--nats-stream {}: expected letters, digits, - and _, at most {} of them",
+            fmt::format("--nats-stream {}: expected letters, digits, - and _, at most {} in all",
                         stream, bus::kMaxToken)};
     }
     if (certificate.empty() != key.empty()) {
-        throw UsageError{"--nats-tls-cert and --nats-tls-key belong together: give both"};
+        throw UsageError{"--nats-tls-cert and --nats-tls-key belong together; give both"};
     }
     check_file("--nats-creds", credentials);
     check_file("--nats-tls-ca", authorities);
@@ -141,29 +139,27 @@ std::vector<std::filesystem::path> BusAccessFlags::files() const {
 }
 
 void BusFlags::add_to(CLI::App& command) {
-    access.add_to(command, "Publish records on NATS JetStream (repeatable, for the servers of one "
-                           "cluster), for example nats://127.0.0.1:4222; docs/fleet.md tells more");
+    access.add_to(command, "Publish records to NATS JetStream (repeatable, for the servers of a "
+                           "cluster), for example nats://127.0.0.1:4222; see docs/fleet.md");
     command
-        .add_option(
-            "--nats-name", name,
-            "What this server is called on the bus: SERVER of its subjects; its address, or "
-            "the file's name, unless given")
+        .add_option("--nats-name", name,
+                    "Name of this server on the bus, SERVER in its subjects; by default its "
+                    "address, or the file's name")
         ->type_name("NAME");
     command
         .add_option("--nats-limits", limits,
-                    "How much a stream may keep that has to be made: the oldest goes first")
+                    "Age and size limits for a stream that twscope creates; the oldest records are "
+                    "dropped first")
         ->type_name("TIME,SIZE")
         ->capture_default_str();
-    command
-        .add_option("--nats-replicas", replicas,
-                    "How many servers of a cluster keep a stream that has to be made")
+    command.add_option("--nats-replicas", replicas, "Replicas of a stream that twscope creates")
         ->check(CLI::Range(1, 5))
         ->capture_default_str();
     command
         .add_option("--spool", spool,
-                    "Keep records in this folder until the bus has them, at most so much: 1GiB "
-                    "unless given. An hour without the bus then loses nothing, and when it is full "
-                    "the oldest go")
+                    "Spool records in this folder until the bus acknowledges them, up to this size "
+                    "(1GiB if omitted), so that an hour without the bus loses nothing; when full, "
+                    "the oldest are dropped")
         ->type_name("DIR,SIZE");
 }
 
@@ -191,7 +187,7 @@ std::uint64_t BusFlags::check_spool() const {
 bus::PublishOptions BusFlags::options(const std::string& server, bool many) const {
     if (!name.empty() && !bus::is_subject_token(name)) {
         throw UsageError{
-            fmt::format("--nats-name {}: expected letters, digits, - and _, at most {} of them",
+            fmt::format("--nats-name {}: expected letters, digits, - and _, at most {} in all",
                         name, bus::kMaxToken)};
     }
     const std::string own = name.empty() ? bus::subject_token(server) : name;
@@ -215,8 +211,7 @@ std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::P
     try {
         return std::make_unique<bus::BusOutput>(options(server, many), patience);
     } catch (const std::system_error& error) {
-        throw UsageError{fmt::format("--spool {}: {}; name a folder that may be written to, in one "
-                                     "that exists",
+        throw UsageError{fmt::format("--spool {}: {}; name a writable folder whose parent exists",
                                      spool, error.code().message())};
     }
 }

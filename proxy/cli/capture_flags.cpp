@@ -16,14 +16,13 @@ namespace tw::cli {
 void CaptureFlags::add_to(CLI::App& command) {
     command
         .add_option("captures", paths,
-                    "Capture files, or folders of segments; - means standard input. Demos (.demo) "
-                    "are read, too")
+                    "Capture files, demos (.demo), or folders of segments; - means standard input")
         ->type_name("CAPTURE...")
         ->required();
     command
         .add_option("--server", server,
-                    "Look only at this server's traffic (otherwise servers are recognised by what "
-                    "they send)")
+                    "Inspect only this server's traffic (by default, servers are recognised by "
+                    "what they send)")
         ->type_name("[ADDRESS]:PORT");
     add_memory_flag(command, memory_mib);
 }
@@ -43,7 +42,7 @@ std::vector<std::string> CaptureFlags::files() const {
             }
         }
         if (all.size() == before) {
-            throw UsageError{fmt::format("{}: there are no segments of a capture in it", path)};
+            throw UsageError{fmt::format("{}: contains no capture segments", path)};
         }
     }
     return all;
@@ -51,10 +50,10 @@ std::vector<std::string> CaptureFlags::files() const {
 
 void add_memory_flag(CLI::App& command, std::size_t& memory_mib) {
     command
-        .add_option("--memory", memory_mib,
-                    "MiB that histories, parts and maps may take; above, sessions that were silent "
-                    "for longest give theirs up, and are checked again from their next full "
-                    "snapshot on")
+        .add_option(
+            "--memory", memory_mib,
+            "Memory budget in MiB for histories, parts and maps; beyond it, the sessions silent "
+            "for longest give up theirs, and are verified again from their next full snapshot")
         ->type_name("MIB")
         ->check(CLI::Range(std::size_t{16}, std::size_t{1} << 20U))
         ->capture_default_str();
@@ -75,9 +74,9 @@ void add_server(capture::ServerGuess& guess, const std::string& server) {
         boost::system::error_code error;
         address = boost::asio::ip::make_address(where.host, error);
         if (error) {
-            throw UsageError{fmt::format("--server {}: captures know addresses, not names; give "
-                                         "ADDRESS:PORT or :PORT",
-                                         server)};
+            throw UsageError{fmt::format(
+                "--server {}: captures contain addresses, not names; give ADDRESS:PORT or :PORT",
+                server)};
         }
     }
     guess.only(where.port, address);
@@ -86,13 +85,13 @@ void add_server(capture::ServerGuess& guess, const std::string& server) {
 void LookupFlags::add_to(CLI::App& command, std::string_view maps_for) {
     command
         .add_option("--maps", maps,
-                    fmt::format("Folder to look for maps in (repeatable), {}", maps_for))
+                    fmt::format("Folder to search for maps (repeatable), {}", maps_for))
         ->type_name("DIR")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--objects", objects_file,
-                    "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
+                    "JSON file describing a mod's snapshot objects (snapshot/OBJECTS.md)")
         ->type_name("FILE");
 }
 

@@ -32,8 +32,8 @@ namespace {
 volatile std::sig_atomic_t stop_wanted = 0;
 
 constexpr const char* kAbout =
-    "Collectors of the same --nats-consumer share the work: each record is handled by one of them, "
-    "once, also when one is killed. docs/fleet.md tells more.";
+    "Collectors with the same --nats-consumer share the work: each record is handled once, by one "
+    "of them, even if one is killed. See docs/fleet.md.";
 
 struct CollectFlags {
     BusAccessFlags access;
@@ -54,56 +54,53 @@ struct CollectFlags {
 };
 
 void CollectFlags::add_to(CLI::App& command) {
-    access.add_to(command, "The bus to take records from (repeatable, for the servers of one "
+    access.add_to(command, "Bus to collect records from (repeatable, for the servers of a "
                            "cluster), for example nats://127.0.0.1:4222");
     command
         .add_option("--nats-consumer", consumer,
-                    "The name under which the bus remembers how far we are; another one begins at "
-                    "the oldest record")
+                    "Name under which the bus remembers the position; a new name starts at the "
+                    "oldest record")
         ->type_name("NAME")
         ->capture_default_str();
     command
         .add_option("-o,--output", output,
-                    "Where records go: a folder, in which each server has a file an hour, a file, "
-                    "or - for standard output; compressed in a folder, and where the name ends in "
-                    ".zst")
+                    "Write records to a file, to standard output (-), or to a folder with one file "
+                    "per server and hour; compressed in a folder, or if the name ends in .zst")
         ->type_name("FILE");
     command
         .add_option("--filter", filter,
-                    "Only records that match, for example 'finding and severity >= error' "
+                    "Only matching records, for example 'finding and severity >= error' "
                     "(proxy/filter/FILTERS.md)")
         ->type_name("EXPRESSION");
     command
         .add_option("--objects", objects_file,
-                    "A mod's snapshot objects, as JSON, whose fields filters name "
+                    "JSON file describing a mod's snapshot objects, whose fields filters can name "
                     "(snapshot/OBJECTS.md)")
         ->type_name("FILE");
     command
         .add_option("--expect", expect,
-                    "Exit with 1 unless a record matches (repeatable); 'never ...' and 'always "
-                    "...' require that none or all do")
+                    "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
+                    "none match, 'always ...' that all do")
         ->type_name("EXPRESSION")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--fail-on", fail_on,
-                    "Exit with 1 if one of these findings occurred: ids, or a severity (info, "
-                    "warning, error), which stands for worse ones, too")
+                    "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
+                    "(info, warning, error)")
         ->type_name("ID,...")
         ->delimiter(',');
     command
         .add_option("--summary", summary,
-                    "Write the result of each --expect and --fail-on: as JUnit XML if the name "
-                    "ends in .xml, otherwise as text")
+                    "Write the result of each --expect and --fail-on: JUnit XML if the name ends "
+                    "in .xml, otherwise text")
         ->type_name("FILE");
-    command.add_flag("--until-end", until_end, "End when all that is there has been handled");
+    command.add_flag("--until-end", until_end, "Exit once all available records have been handled");
     command.add_option("--duration", duration, "Stop after this many seconds")
         ->transform(seconds())
         ->check(CLI::Range(0.001, 366 * 86400.0));
     page.add_to(command);
-    command
-        .add_option("--log-level", log_level,
-                    "How much twscope logs about itself on standard error")
+    command.add_option("--log-level", log_level, "Log level on standard error")
         ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
         ->capture_default_str();
 }
@@ -116,7 +113,7 @@ void CollectFlags::check() const {
     }
     if (!bus::is_subject_token(consumer)) {
         throw UsageError{
-            fmt::format("--nats-consumer {}: expected letters, digits, - and _, at most {} of them",
+            fmt::format("--nats-consumer {}: expected letters, digits, - and _, at most {} in all",
                         consumer, bus::kMaxToken)};
     }
     if (output.empty() && expect.empty() && fail_on.empty() && !page.on()) {
@@ -175,7 +172,7 @@ int run_collect(const CollectFlags& flags) {
     const bool written = output.finish();
     const bool missed = flags.until_end && !collector.reached_end();
     if (missed) {
-        fmt::print(stderr, "twscope: --until-end: it ended before all records were handled\n");
+        fmt::print(stderr, "twscope: --until-end: stopped before all records were handled\n");
     }
     if (flags.until_end && collector.missed() != 0) {
         fmt::print(stderr, "twscope: --until-end: {} records are missing\n", collector.missed());
@@ -189,7 +186,7 @@ int run_collect(const CollectFlags& flags) {
 
 Action add_collect_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "collect", "Take records of many servers from NATS JetStream: write and check them");
+        "collect", "Collect and check the records of many servers from NATS JetStream");
     command->footer(kAbout);
     auto flags = std::make_shared<CollectFlags>();
     auto settings = std::make_shared<Settings>(*command);

@@ -15,19 +15,20 @@
 namespace tw::cli {
 
 void CollectPageFlags::add_to(CLI::App& command) {
-    http.add_access(command, "Serve a page over all servers, /healthz, /readyz, /metrics and "
-                             "/api/state here");
+    http.add_access(
+        command,
+        "Serve a page of all servers, /healthz, /readyz, /metrics and /api/state at this address");
     command
-        .add_option("--http-server-page", server_pages,
-                    "Where the page of each server is, with {server} for its name, so that the "
-                    "page over all leads there: http://{server}.example.org:9303/; with NAME= that "
-                    "of this one (repeatable)")
+        .add_option(
+            "--http-server-page", server_pages,
+            "Link to each server's own page, with {server} for its name: "
+            "http://{server}.example.org:9303/; NAME=URL sets that of one server (repeatable)")
         ->type_name("[NAME=]URL")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--state", state,
-                    "Where the page's token is kept [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or "
+                    "Folder for the page's token [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or "
                     "~/.local/state/twscope]")
         ->type_name("DIR");
 }
@@ -51,10 +52,10 @@ run::ServerPages CollectPageFlags::pages() const {
         const std::string name = each.substr(0, equals);
         const std::string url = equals == std::string::npos ? "" : each.substr(equals + 1);
         if (!bus::is_subject_token(name) || !is_address(url)) {
-            throw UsageError{fmt::format("--http-server-page {}: expected an address like "
-                                         "http://{{server}}.example.org:9303/, or "
-                                         "NAME=http://example.org:9303/",
-                                         each)};
+            throw UsageError{
+                fmt::format("--http-server-page {}: expected a URL like "
+                            "http://{{server}}.example.org:9303/, or NAME=http://example.org:9303/",
+                            each)};
         }
         pages.own[name] = url;
     }

@@ -14,27 +14,25 @@ namespace tw::cli {
 namespace {
 
 constexpr const char* kAbout =
-    "twscope stands between Teeworlds or DDNet clients and a server. It passes every datagram "
-    "on\n"
-    "untouched and looks at a copy: it rebuilds every snapshot, checks it against the server's\n"
-    "checksum, finds every position on the map, and records what it saw.\n\n"
+    "twscope is a UDP proxy between Teeworlds or DDNet clients and a server. It forwards every\n"
+    "datagram untouched and inspects a copy: it rebuilds every snapshot, verifies it against the\n"
+    "server's checksum, locates every position on the map, and records what it saw.\n"
+    "\n"
     "  twscope proxy -s 127.0.0.1:8304                  clients connect to 127.0.0.1:8303\n"
-    "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    and everything is recorded\n"
-    "  twscope tap -i eth0 -o game.jsonl                the same beside the path\n"
-    "  twscope decode traffic.pcap -o -                 the same from a capture\n"
-    "  twscope records game.jsonl.zst --session 3       read a recording back\n"
-    "  twscope collect --nats nats://bus:4222 -o fleet/ take records of many servers from a bus\n"
-    "  twscope replay traffic.pcap -s 127.0.0.1:8304    play its clients again on a server\n"
-    "  twscope map ctf1.map --at 1616,1040              what is at a position\n";
+    "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    also record everything\n"
+    "  twscope tap -i eth0 -o game.jsonl                record without being in the path\n"
+    "  twscope decode traffic.pcap -o -                 decode a capture\n"
+    "  twscope records game.jsonl.zst --session 3       read a recording\n"
+    "  twscope collect --nats nats://bus:4222 -o fleet/ collect records of many servers\n"
+    "  twscope replay traffic.pcap -s 127.0.0.1:8304    replay its clients against a server\n"
+    "  twscope map ctf1.map --at 1616,1040              show what is at a position\n";
 
-constexpr const char* kSettings = "Every flag of a command can also be set by a variable "
-                                  "TWSCOPE_NAME or a key of --config FILE.\n";
+constexpr const char* kSettings = "Every flag of a command can also be set by an environment "
+                                  "variable TWSCOPE_NAME or a key in --config FILE.\n";
 constexpr const char* kExitCodes =
-    "Exit codes: 0 success, 1 an --expect or --fail-on check failed or what was compared differs, "
-    "2 wrong usage or no start, 3 "
-    "failed while running, 4 could not start yet (a name, address or port was not there, or nobody "
-    "to "
-    "take over from).";
+    "Exit codes: 0 success, 1 an --expect or --fail-on check failed or the compared files differ, "
+    "2 usage or start-up error, 3 failure while running, 4 could not start yet (a name, address or "
+    "port is unavailable, or there is no twscope to take over from).";
 
 } // namespace
 
@@ -43,10 +41,10 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} 
     app.set_version_flag(
         "--version",
         [] {
-            return fmt::format("twscope {}\nconfinement of the observer here: {}", TWSCOPE_VERSION,
+            return fmt::format("twscope {}\nobserver confinement: {}", TWSCOPE_VERSION,
                                run::describe(run::possible_confinement()));
         },
-        "Print the version, and what confines the observer here, and exit");
+        "Print the version and the observer's confinement, and exit");
     app.require_subcommand(1);
     app.footer(std::string{kSettings} + kExitCodes);
     const auto add_proxy = [&](CLI::App& to) { return add_proxy_command(to, invocation); };

@@ -47,8 +47,7 @@ std::vector<report::Stay> list_stays(const RecordsOrigin& origin,
     static_cast<void>(read_lines(
         origin, true, [&](std::string_view line) { static_cast<void>(stays.on_line(line)); }));
     if (stays.stays().empty()) {
-        throw UsageError{fmt::format("{}: there is no snapshot in it whose items are known{}",
-                                     origin.path,
+        throw UsageError{fmt::format("{}: contains no snapshot with known items{}", origin.path,
                                      stays.unusable() == 0 ? "" : " (recorded without items?)")};
     }
     bool any = false;
@@ -125,7 +124,7 @@ int run_compare(const CompareFlags& flags) {
     }
     const auto origin = [&](std::size_t view) {
         if (flags.files[view] == "-") {
-            throw UsageError{"-: files are read twice; give them by name"};
+            throw UsageError{"-: standard input cannot be read twice; name a file"};
         }
         return RecordsOrigin{.path = flags.files[view],
                              .servers = flags.captures.servers(),
@@ -156,39 +155,38 @@ int run_compare(const CompareFlags& flags) {
 } // namespace
 
 Action add_compare_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
-        "compare", "Compare what two captures, demos or recordings show of the same game");
+    CLI::App* command =
+        app.add_subcommand("compare", "Compare two captures, demos or recordings of the same game");
     auto flags = std::make_shared<CompareFlags>();
     auto settings = std::make_shared<Settings>(*command);
     constexpr std::array<const char*, 2> kNames{"a", "b"};
     for (std::size_t view = 0; view < kNames.size(); ++view) {
         command
             ->add_option(kNames[view], flags->files[view],
-                         "A capture, a demo, a recording, or a folder with segments of one")
+                         "Capture, demo, recording, or folder of segments")
             ->type_name("FILE")
             ->required();
     }
     command
         ->add_option("--session", flags->sessions[0],
-                     "Only this session of A, or with 0 its worlds (otherwise all, paired by "
-                     "client and map, else "
-                     "by map and ticks, else in order of appearance)")
+                     "Only this session of A, or 0 for its worlds (by default all, paired by "
+                     "client and map, else by map and ticks, else in order of appearance)")
         ->type_name("NUMBER")
         ->check(session_or_worlds());
     command
         ->add_option("--other-session", flags->sessions[1],
-                     "Only this session of B, or with 0 its worlds")
+                     "Only this session of B, or 0 for its worlds")
         ->type_name("NUMBER")
         ->check(session_or_worlds());
     command
         ->add_option("--server", flags->captures.server,
-                     "In captures look only at this server's traffic (otherwise servers are "
+                     "In captures, inspect only this server's traffic (by default, servers are "
                      "recognised by what they send)")
         ->type_name("[ADDRESS]:PORT");
     add_memory_flag(*command, flags->captures.memory_mib);
     command
         ->add_option("--objects", flags->objects_file,
-                     "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
+                     "JSON file describing a mod's snapshot objects (snapshot/OBJECTS.md)")
         ->type_name("FILE");
     command->add_flag("--json", flags->json, "Print one JSON object instead of text");
     return [flags, settings] {

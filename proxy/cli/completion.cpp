@@ -31,9 +31,7 @@ std::string value_completion(const CLI::Option& option) {
     if (type == "DIR") {
         return "COMPREPLY=($(compgen -d -- \"$current\"))";
     }
-    return type == "FILE" || option.check_lname("config")
-               ? "COMPREPLY=($(compgen -f -- \"$current\"))"
-               : "COMPREPLY=()";
+    return type == "FILE" ? "COMPREPLY=($(compgen -f -- \"$current\"))" : "COMPREPLY=()";
 }
 
 } // namespace

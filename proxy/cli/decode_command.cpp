@@ -197,8 +197,8 @@ record::SessionStats Decoding::finish_worlds() {
         worlds_->totals().add_findings_to(totals);
         if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
             fmt::print(stderr,
-                       "twscope: {} snapshots are in no world: more than {} servers play at one "
-                       "time; name one with --server\n",
+                       "twscope: {} snapshots are in no world: more than {} servers are active at "
+                       "once; choose one with --server\n",
                        dropped, game::Merger::kMaxServers);
         }
     }
@@ -262,40 +262,39 @@ bool Decoding::finish_demos() {
         const sink::WorldDemoLosses worlds = world_demos_->losses();
         losses.merge(worlds.demos);
         if (worlds.items != 0) {
-            fmt::print(
-                stderr,
-                "twscope: --demo: {} items in {} ticks are more than a snapshot holds, or of "
-                "players for whom there is no id, and in no demo\n",
-                worlds.items, worlds.ticks);
+            fmt::print(stderr,
+                       "twscope: --demo: left out {} items in {} ticks: more than a snapshot "
+                       "holds, or no id left for their players\n",
+                       worlds.items, worlds.ticks);
         }
         if (worlds.worlds != 0) {
-            fmt::print(stderr,
-                       "twscope: --demo: {} worlds are in no demo: there were too many servers at "
-                       "one time\n",
+            fmt::print(stderr, "twscope: --demo: left out {} worlds: too many servers at once\n",
                        worlds.worlds);
         }
         if (const auto lost = worlds.messages + worlds_->lost_messages(); lost != 0) {
             fmt::print(stderr,
-                       "twscope: --demo: {} messages are in no demo: there is no id for their "
-                       "players, or too much was said at one time\n",
+                       "twscope: --demo: left out {} messages: no id left for their players, or "
+                       "too many at once\n",
                        lost);
         }
     }
     if (losses.late != 0) {
         fmt::print(stderr,
-                   "twscope: --demo: {} snapshots came behind a younger one and are in no demo\n",
+                   "twscope: --demo: left out {} snapshots that arrived after a newer one\n",
                    losses.late);
     }
     if (losses.snapshots + losses.messages != 0) {
-        fmt::print(stderr, "twscope: --demo: {} snapshots and {} messages fit in no demo\n",
-                   losses.snapshots, losses.messages);
+        fmt::print(
+            stderr,
+            "twscope: --demo: left out {} snapshots and {} messages that do not fit in a demo\n",
+            losses.snapshots, losses.messages);
     }
     if (losses.mapless != 0) {
-        fmt::print(stderr, "twscope: --demo: {} sessions have no demo: their map is not known\n",
+        fmt::print(stderr, "twscope: --demo: {} sessions have no demo: their map is unknown\n",
                    losses.mapless);
     }
     if (files_->created() == 0) {
-        fmt::print(stderr, "twscope: --demo: nothing was shown that makes a demo\n");
+        fmt::print(stderr, "twscope: --demo: no demo written: no client was shown a game\n");
     }
     return files_->lost() == 0 && losses.snapshots + losses.messages == 0;
 }
@@ -325,8 +324,8 @@ int Decoding::run() {
 
 Action add_decode_command(CLI::App& app) {
     CLI::App* command =
-        app.add_subcommand("decode", "Read captures (pcap or pcapng) as if their traffic had "
-                                     "passed through the proxy, and demos");
+        app.add_subcommand("decode", "Decode captures (pcap or pcapng) and demos as if their "
+                                     "traffic had passed through the proxy");
     auto flags = std::make_shared<DecodeFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);

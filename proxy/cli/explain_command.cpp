@@ -137,16 +137,17 @@ int run_explain(const ExplainFlags& flags) {
 
 Action add_explain_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "explain", "Tell the story of one finding about snapshots, from captures or records");
+        "explain", "Explain one finding about snapshots, from captures or records");
     auto flags = std::make_shared<ExplainFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);
     command
         ->add_option("--session", flags->session,
-                     "Only of this session; otherwise of the first error, or the first warning")
+                     "Session of the finding (by default, that of the first error, or else of the "
+                     "first warning)")
         ->type_name("NUMBER")
         ->check(session_number());
-    command->add_option("--tick", flags->tick, "Only of the snapshot of this tick")
+    command->add_option("--tick", flags->tick, "Tick of the snapshot")
         ->type_name("TICK")
         ->check(CLI::Range(std::int64_t{0}, kLastTick));
     flags->lookup.add_to(*command, "to name the tiles");

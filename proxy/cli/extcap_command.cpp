@@ -48,13 +48,12 @@ void print_dlts() {
 void print_config() {
     fmt::print(
         "arg {{number=0}}{{call=--server}}{{display=Game server}}{{type=string}}{{required=true}}"
-        "{{placeholder=127.0.0.1:8304}}{{tooltip=HOST:PORT of the server that clients are led "
-        "to}}\n"
+        "{{placeholder=127.0.0.1:8304}}{{tooltip=HOST:PORT of the server to forward clients to}}\n"
         "arg {{number=1}}{{call=--listen}}{{display=Clients connect to}}{{type=string}}"
-        "{{default=127.0.0.1:8303}}{{tooltip=ADDR:PORT on which twscope listens}}\n"
+        "{{default=127.0.0.1:8303}}{{tooltip=ADDR:PORT to listen on}}\n"
         "arg {{number=2}}{{call=--filter}}{{display=Only packets with}}{{type=string}}"
         "{{placeholder=session == 1 and message}}"
-        "{{tooltip=A filter of twscope: a packet is shown when a record about it matches}}\n");
+        "{{tooltip=twscope filter: show only packets with a matching record}}\n");
 }
 
 /// What is typed as capture filter and as option has to hold, both.
@@ -76,8 +75,8 @@ int check_filter(const std::string& text) {
 /// Goes on as `twscope proxy`, which Wireshark ends with SIGTERM.
 int capture(const ExtcapFlags& flags) {
     if (flags.fifo.empty() || flags.server.empty()) {
-        throw UsageError{"extcap: a capture needs --fifo, and --server HOST:PORT (the option 'Game "
-                         "server' of the interface)"};
+        throw UsageError{"extcap: a capture needs --fifo and --server HOST:PORT (the interface "
+                         "option 'Game server')"};
     }
     std::vector<std::string> words{"twscope",    "proxy", "-s",       flags.server,     "-l",
                                    flags.listen, "-w",    flags.fifo, "--show-secrets", "-q"};
@@ -102,7 +101,7 @@ int run_extcap(const ExtcapFlags& flags) {
     }
     if (flags.interface != kInterface) {
         throw UsageError{
-            fmt::format("extcap: there is one interface, {}; see --extcap-interfaces", kInterface)};
+            fmt::format("extcap: the only interface is {}; see --extcap-interfaces", kInterface)};
     }
     if (flags.dlts) {
         print_dlts();
@@ -119,29 +118,30 @@ int run_extcap(const ExtcapFlags& flags) {
 } // namespace
 
 Action add_extcap_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
-        "extcap", "For Wireshark, which lists twscope among its interfaces when it finds it in its "
-                  "extcap folder");
+    CLI::App* command =
+        app.add_subcommand("extcap", "Capture in Wireshark, which lists twscope as an interface "
+                                     "once it is in its extcap folder");
     auto flags = std::make_shared<ExtcapFlags>();
     command->add_flag("--extcap-interfaces", flags->interfaces, "Print the interfaces");
     command->add_option("--extcap-version", flags->version, "Wireshark's version")
         ->type_name("VERSION");
-    command->add_option("--extcap-interface", flags->interface, "The interface that is meant")
+    command->add_option("--extcap-interface", flags->interface, "Interface to use")
         ->type_name("NAME");
-    command->add_flag("--extcap-dlts", flags->dlts, "Print what its packets are");
-    command->add_flag("--extcap-config", flags->config, "Print its options");
-    command->add_flag("--capture", flags->capture, "Capture, until SIGTERM");
-    command->add_option("--fifo", flags->fifo, "The pipe to write to")->type_name("FILE");
+    command->add_flag("--extcap-dlts", flags->dlts, "Print the interface's link type");
+    command->add_flag("--extcap-config", flags->config, "Print the interface's options");
+    command->add_flag("--capture", flags->capture, "Capture until SIGTERM");
+    command->add_option("--fifo", flags->fifo, "Pipe to write to")->type_name("FILE");
     command
         ->add_option("--extcap-capture-filter", flags->capture_filter,
-                     "Only packets about which a record matches; alone, whether it is a filter")
+                     "Capture only packets with a matching record; without --capture, check the "
+                     "filter's syntax")
         ->type_name("EXPRESSION");
-    command->add_option("-s,--server", flags->server, "The game server behind twscope")
+    command->add_option("-s,--server", flags->server, "Game server to forward to")
         ->type_name("HOST:PORT");
-    command->add_option("-l,--listen", flags->listen, "Where clients connect")
+    command->add_option("-l,--listen", flags->listen, "Address for clients to connect to")
         ->type_name("ADDR:PORT")
         ->capture_default_str();
-    command->add_option("--filter", flags->filter, "Only packets about which a record matches")
+    command->add_option("--filter", flags->filter, "Capture only packets with a matching record")
         ->type_name("EXPRESSION");
     return [flags] { return run_extcap(*flags); };
 }

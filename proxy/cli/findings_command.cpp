@@ -19,7 +19,7 @@ int print_findings() {
 } // namespace
 
 Action add_findings_command(CLI::App& app) {
-    app.add_subcommand("findings", "List every finding twscope can report, and what causes it");
+    app.add_subcommand("findings", "List every finding twscope can report, with its usual cause");
     return print_findings;
 }
 

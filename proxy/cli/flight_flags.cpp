@@ -33,7 +33,7 @@ std::pair<std::string, std::string> parts_of(const std::vector<std::string>& wha
     const auto blank = text.find(' ');
     if (blank == std::string::npos) {
         throw UsageError{fmt::format(
-            "--flight {}: expected what to keep and a folder, for example 60s,64MiB DIR", text)};
+            "--flight {}: expected limits and a folder, for example 60s,64MiB DIR", text)};
     }
     return {text.substr(0, blank), text.substr(blank + 1)};
 }
@@ -44,25 +44,25 @@ void FlightFlags::add_to(CLI::App& command) {
     command
         .add_option("--flight", what,
                     "Keep the latest datagrams in memory, for example 60s,64MiB, and write them to "
-                    "this folder as a capture on SIGUSR2, from the live page, and on the findings "
-                    "of --flight-on; it holds every password, so it needs --show-secrets")
+                    "this folder as a capture on SIGUSR2, from the live page, or on a --flight-on "
+                    "finding; it contains passwords, so it requires --show-secrets")
         ->type_name("TIME,SIZE DIR")
         ->expected(1, 2);
     command
-        .add_option("--flight-on", triggers,
-                    "The findings that make --flight write: ids, or a severity (info, warning, "
-                    "error), which stands for worse ones, too")
+        .add_option(
+            "--flight-on", triggers,
+            "Findings that trigger --flight: ids, or a minimum severity (info, warning, error)")
         ->type_name("ID,...")
         ->delimiter(',');
     command.add_flag("--flight-all", whole,
-                     "Let a finding write all sessions, not only the one it is about");
+                     "On a finding, write all sessions instead of only the one it is about");
 }
 
 std::filesystem::path FlightFlags::folder() const {
     auto folder = existing_folders("--flight", {parts_of(what).second}).front();
     if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-        throw UsageError{fmt::format("--flight {}: {}; name a folder that may be written to",
-                                     folder.string(), std::generic_category().message(errno))};
+        throw UsageError{fmt::format("--flight {}: {}; name a writable folder", folder.string(),
+                                     std::generic_category().message(errno))};
     }
     return folder;
 }
@@ -76,9 +76,8 @@ std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const
         return std::nullopt;
     }
     if (!show_secrets) {
-        throw UsageError{"--flight: a capture holds every byte as it was sent, passwords and "
-                         "whispers too, and cannot be redacted; add --show-secrets if that is what "
-                         "you want"};
+        throw UsageError{"--flight: a capture contains every byte, passwords and whispers "
+                         "included, and cannot be redacted; add --show-secrets to allow it"};
     }
     const auto kept = parse_time_and_size("--flight", parts_of(what).first);
     const auto parsed = report::FailOn::parse(triggers);
@@ -88,8 +87,9 @@ std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const
             parsed.error())};
     }
     if (kept.time.count() != 0 && kept.time < kLeastTime) {
-        throw UsageError{fmt::format("--flight {}: keep at least 5 s: files are no closer",
-                                     parts_of(what).first)};
+        throw UsageError{
+            fmt::format("--flight {}: keep at least 5 s, the shortest time between files",
+                        parts_of(what).first)};
     }
     return sink::FlightOptions{
         .folder = folder(),

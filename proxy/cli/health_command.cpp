@@ -45,11 +45,10 @@ int run_health(const HealthFlags& flags) {
 
 Action add_health_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "health",
-        "Ask for server info through a running proxy; the exit code is 0 if an answer comes");
+        "health", "Request server info through a running proxy; exit with 0 if an answer arrives");
     auto flags = std::make_shared<HealthFlags>();
     // The proxy's own variable: in a container both are asked about the same address.
-    command->add_option("address", flags->address, "The address the proxy listens on")
+    command->add_option("address", flags->address, "Address the proxy listens on")
         ->type_name("ADDR:PORT")
         ->envname("TWSCOPE_LISTEN")
         ->capture_default_str();

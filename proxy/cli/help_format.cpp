@@ -1,5 +1,7 @@
 #include "proxy/cli/help_format.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,8 @@ namespace {
 /// CLI11 writes what it checks behind the type: "UINT:UINT in [1 - 64]".
 constexpr std::string_view kUnits = "[ms|s|min|h]";
 constexpr std::string_view kRange = " in [";
+constexpr std::array<std::string_view, 6> kChecks{":UINT in [", ":INT in [", ":FLOAT in [",
+                                                  ":{",         ":POSITIVE", ":NONNEGATIVE"};
 
 bool takes_units(const CLI::Option& option) {
     return option.get_type_name().find(kUnits) != std::string::npos;
@@ -24,8 +28,11 @@ std::string type_text(const CLI::Option& option) {
     if (takes_units(option)) {
         return "TIME";
     }
-    const std::string type = option.get_type_name();
-    const std::string word = type.substr(0, type.find(':'));
+    std::string word = option.get_type_name();
+    // Not at the first colon, which "ADDR:PORT" has of its own.
+    for (const std::string_view check : kChecks) {
+        word.resize(std::min(word.size(), word.find(check)));
+    }
     return word == "UINT" || word == "INT" || word == "FLOAT" ? "NUMBER" : word;
 }
 

@@ -37,7 +37,7 @@ std::uint16_t read_port(const std::string& text) {
 admin::HttpAddress read_address(const std::string& text) {
     if (text.starts_with(kUnix)) {
         if (text.size() == kUnix.size()) {
-            throw UsageError{fmt::format("--http {}: expected a path behind it", text)};
+            throw UsageError{fmt::format("--http {}: expected unix:PATH", text)};
         }
         return {.path = text.substr(kUnix.size())};
     }
@@ -59,11 +59,12 @@ admin::HttpAddress read_address(const std::string& text) {
 } // namespace
 
 void HttpFlags::add_to(CLI::App& command) {
-    add_access(command, "Serve a live page, /healthz, /readyz, /metrics and /api/state here");
+    add_access(command,
+               "Serve a live page, /healthz, /readyz, /metrics and /api/state at this address");
     command
         .add_option("--http-recordings", recordings,
-                    "Let who has the token start and stop demos from the page, with --show-secrets "
-                    "captures, too, in this folder (at most 4 GiB), and download them")
+                    "Let token holders record demos (and, with --show-secrets, captures) from the "
+                    "page to this folder (at most 4 GiB), and download them")
         ->type_name("DIR");
 }
 
@@ -71,26 +72,25 @@ void HttpFlags::add_access(CLI::App& command, const std::string& about) {
     command
         .add_option("--http", addresses,
                     about + " (repeatable); a port alone means 127.0.0.1 (9303 is usual), "
-                            "unix:PATH a unix socket for this user alone")
+                            "unix:PATH a unix socket for this user only")
         ->type_name("[ADDR:]PORT|unix:PATH")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--http-host", hosts,
-                    "A name with dots that browsers may reach the page by (repeatable); addresses "
-                    "and localhost always work")
+                    "Host name, with dots, by which browsers may reach the page (repeatable); "
+                    "addresses and localhost always work")
         ->type_name("NAME")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
-        .add_option(
-            "--http-token-file", token_file,
-            "The token that reading from another machine takes, and any change, in a file's "
-            "first line [http.token in the folder of --state, made when missing]")
+        .add_option("--http-token-file", token_file,
+                    "File whose first line is the token, required for changes and for reading from "
+                    "another machine [http.token in the --state folder, created if missing]")
         ->type_name("FILE");
-    command.add_flag("--http-open-reading", open_reading,
-                     "Let whoever reaches the page read it without the token, from other machines, "
-                     "too");
+    command.add_flag(
+        "--http-open-reading", open_reading,
+        "Let anyone who can reach the page read it without the token, even from other machines");
 }
 
 std::optional<run::PageRecordingOptions>
@@ -99,14 +99,14 @@ HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
         return std::nullopt;
     }
     if (!on()) {
-        throw UsageError{"--http-recordings needs a page to record from, for example --http 9303"};
+        throw UsageError{
+            "--http-recordings needs a page to record from; add --http, for example --http 9303"};
     }
     run::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
     options.demos.folder = existing_folders("--http-recordings", {recordings}).front();
     if (::access(options.demos.folder.c_str(), W_OK | X_OK) != 0) {
-        throw UsageError{fmt::format("--http-recordings {}: {}; name a folder that may be written "
-                                     "to",
-                                     recordings, std::generic_category().message(errno))};
+        throw UsageError{fmt::format("--http-recordings {}: {}; name a writable folder", recordings,
+                                     std::generic_category().message(errno))};
     }
     return options;
 }
@@ -135,8 +135,7 @@ admin::AdminOptions HttpFlags::options() const {
     return {.hosts = hosts,
             .unknown_host_hint = "start twscope with --http-host NAME",
             .access = {.open_reading = open_reading,
-                       .how = "twscope says at its start where it stands (see "
-                              "--http-token-file)"}};
+                       .how = "twscope logs where to find it at start (see --http-token-file)"}};
 }
 
 run::PageToken HttpFlags::token(const std::filesystem::path& state_folder) const {

@@ -96,18 +96,17 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
         sink::LineReader records{file};
         auto found = report::read_recorded_paths(records, crc);
         if (found.paths.empty() && found.elsewhere != 0) {
-            throw UsageError{
-                fmt::format("--path {}: all of it is on other maps; the checksum of this one is {}",
-                            file, crc)};
+            throw UsageError{fmt::format(
+                "--path {}: all its positions are on other maps; this map's checksum is {}", file,
+                crc)};
         }
         if (found.paths.empty()) {
-            throw UsageError{fmt::format(
-                "--path {}: holds no snapshot with characters; record with 'twscope proxy "
-                "-o FILE' and --items changed or all",
-                file)};
+            throw UsageError{fmt::format("--path {}: contains no snapshot with characters; record "
+                                         "with 'twscope proxy -o FILE' and --items changed or all",
+                                         file)};
         }
         if (found.elsewhere != 0) {
-            fmt::print(stderr, "twscope: {}: {} positions are on other maps, and not drawn\n", file,
+            fmt::print(stderr, "twscope: {}: skipped {} positions on other maps\n", file,
                        found.elsewhere);
         }
         paths = std::move(found.paths);
@@ -138,16 +137,14 @@ void print_json(const map::Description& map, const std::string& file) {
 /// Errors: UsageError.
 void check_picture(const MapFlags& flags) {
     if (flags.png.empty() && !flags.path.empty()) {
-        throw UsageError{"--path draws on a picture: give --png FILE, too"};
+        throw UsageError{"--path needs a picture to draw on; add --png FILE"};
     }
     if (flags.png.empty() && (flags.scale != 0 || flags.layers_given)) {
-        throw UsageError{fmt::format("{} says how a picture is drawn: give --png FILE, too",
+        throw UsageError{fmt::format("{} applies only to a picture; add --png FILE",
                                      flags.layers_given ? "--layer" : "--scale")};
     }
     if (flags.png == "-" && (flags.json || !flags.at.empty())) {
-        throw UsageError{
-            "--png -: the picture goes to standard output, and so does what --json and "
-            "--at ask for; name a file"};
+        throw UsageError{"--png -: --json and --at also write to standard output; name a file"};
     }
     keep_apart({flags.file, flags.path}, {{"--png", flags.png}});
 }
@@ -196,31 +193,32 @@ int run_map(const MapFlags& flags) {
 } // namespace
 
 Action add_map_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand("map", "Show what a map holds and what is where");
+    CLI::App* command = app.add_subcommand("map", "Show what a map contains and what is where");
     auto flags = std::make_shared<MapFlags>();
     auto settings = std::make_shared<Settings>(*command);
-    command->add_option("file", flags->file, "The map file")->type_name("FILE")->required();
+    command->add_option("file", flags->file, "Map file")->type_name("FILE")->required();
     command
         ->add_option("--at", flags->at,
-                     "Show what is at this position (repeatable), in world units, 32 to a tile")
+                     "Show what is at this position, in world units, 32 per tile (repeatable)")
         ->type_name("X,Y")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command->add_flag("--json", flags->json, "Print one JSON object (map/FORMAT.md, section 8)");
     command
         ->add_option("--png", flags->png,
-                     "Draw the physics layers to this picture; - means standard output")
+                     "Draw the physics layers to this PNG file; - means standard output")
         ->type_name("FILE");
     command->add_option("--layer", flags->layers, "Layers to draw (repeatable)")
         ->check(CLI::IsMember({"all", "game", "front", "tele", "speedup", "switch", "tune"}))
         ->each([flags](const std::string& /*value*/) { flags->layers_given = true; })
         ->capture_default_str();
     command
-        ->add_option("--scale", flags->scale, "Pixels per tile; by default the map's size decides")
+        ->add_option("--scale", flags->scale,
+                     "Pixels per tile (by default, depends on the map's size)")
         ->check(CLI::Range(1, 64));
     command
         ->add_option("--path", flags->path,
-                     "Draw the tees' paths from these records on top (twscope proxy -o)")
+                     "Draw the tees' paths from these records (twscope proxy -o) on top")
         ->type_name("RECORDS.jsonl");
     return [flags, settings] {
         settings->complete();

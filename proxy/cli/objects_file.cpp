@@ -39,7 +39,8 @@ class Reader {
         for (const auto& member : *object_) {
             const std::string_view key{member.key().data(), member.key().size()};
             if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-                fail(fmt::format("unknown key '{}'; known are {}", key, fmt::join(keys, ", ")));
+                fail(
+                    fmt::format("unknown key '{}'; known keys are {}", key, fmt::join(keys, ", ")));
             }
         }
     }
@@ -122,7 +123,7 @@ snapshot::CustomObject::Field parse_field(const Reader& in, std::int64_t offset)
     }
     if (offset >= kMaxInts) {
         in.fail(fmt::format(
-            "an object may have at most {} ints, and the fields before this one are as many",
+            "an object may have at most {} ints, which the fields before this one use up",
             kMaxInts));
     }
     const std::int64_t count = in.number("count", 1, kMaxInts - offset, 1);
@@ -233,7 +234,7 @@ void read_objects_file(const std::string& path, snapshot::ObjectSet& objects) {
         }
         const Reader in{where, (*list)[i].get_object()};
         if (!objects.add(parse_object(in))) {
-            in.fail("is known already, or cannot be added: numbers are 1 to 16383, and only those "
+            in.fail("already exists, or cannot be added: numbers are 1 to 16383, and only those "
                     "below 64 can have an agreed size");
         }
     }

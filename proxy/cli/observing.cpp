@@ -176,7 +176,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     auto greeting = run::await_greeting(post.link);
     if (!greeting) {
         // The log is not open yet, and its default is standard output, where records may go.
-        fmt::print(stderr, "twscope: the relay did not say how to begin\n");
+        fmt::print(stderr, "twscope: the relay did not send the observer's settings\n");
         return kExitFailed;
     }
     settings.complete(std::move(greeting->settings));
@@ -229,7 +229,7 @@ run::SupervisorOptions supervision(const std::string& command, const RunFlags& f
     }
     if (flags.duration > 0) {
         options.time_limit = {.after = std::chrono::duration<double>{flags.duration},
-                              .reason = "the time given with --duration is over"};
+                              .reason = "the --duration has elapsed"};
     }
     options.reload = Reloading{command, invocation, make_flags, flags, settings};
     options.open_again = [&flags](run::Word word) { return open_again(flags, word); };
@@ -250,7 +250,7 @@ int exit_code(const run::LiveRunResult& result) {
 
 int exit_code_of_no_start(const run::Ending& ending) {
     if (ending.signal == SIGINT || ending.signal == SIGTERM) {
-        spdlog::info("stopping: {} before all was open",
+        spdlog::info("stopping: {} during start-up",
                      ending.signal == SIGINT ? "interrupted" : "terminated");
         return 0;
     }

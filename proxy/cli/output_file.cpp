@@ -11,12 +11,10 @@ namespace tw::cli {
 UsageError cannot_open(const std::string& flag, const std::string& path,
                        const std::system_error& error) {
     if (error.code() == std::errc::timed_out) {
-        return UsageError{
-            fmt::format("{} {}: nobody reads this pipe; start its reader first", flag, path)};
+        return UsageError{fmt::format("{} {}: the pipe has no reader; start it first", flag, path)};
     }
-    return UsageError{fmt::format("{} {}: {}; name a file in a folder that exists and may be "
-                                  "written",
-                                  flag, path, error.code().message())};
+    return UsageError{fmt::format("{} {}: {}; name a file in an existing, writable folder", flag,
+                                  path, error.code().message())};
 }
 
 void open_output_file(const std::string& flag, const std::string& path,

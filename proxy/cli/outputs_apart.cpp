@@ -52,13 +52,13 @@ void keep_apart(const std::vector<std::string>& read, const std::vector<NamedOut
     for (auto each = written.begin(); each != written.end(); ++each) {
         for (const std::string& path : read) {
             if (same_file(each->path, path)) {
-                throw UsageError{
-                    fmt::format("{} {}: is also read; name another file", each->flag, each->path)};
+                throw UsageError{fmt::format("{} {}: is also an input; name another file",
+                                             each->flag, each->path)};
             }
         }
         for (auto other = written.begin(); other != each; ++other) {
             if (same_file(each->path, other->path)) {
-                throw UsageError{fmt::format("{} {}: {} writes it, too; name another file",
+                throw UsageError{fmt::format("{} {}: {} also writes to it; name another file",
                                              each->flag, each->path, other->flag)};
             }
         }

@@ -75,7 +75,7 @@ int run(const Invocation& invocation) {
     } catch (const CLI::ParseError& error) {
         const auto chosen = app.get_subcommands();
         if (chosen.empty() && given.size() > 1 && !given[1].starts_with('-')) {
-            fmt::print(stderr, "twscope: there is no command '{}' (see 'twscope --help')\n",
+            fmt::print(stderr, "twscope: unknown command '{}' (see 'twscope --help')\n",
                        record::terminal_text(given[1]));
             return kExitUsage;
         }
@@ -99,7 +99,7 @@ int code_of(int code, int error) {
     if (error == 0 || error == EPIPE) {
         return code;
     }
-    fmt::print(stderr, "twscope: standard output: {}; what was to be printed is not complete\n",
+    fmt::print(stderr, "twscope: standard output: {}; the output is incomplete\n",
                std::generic_category().message(error));
     return code == 0 ? kExitFailed : code;
 }

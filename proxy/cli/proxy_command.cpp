@@ -80,9 +80,9 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
             }
             std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(pause, left));
         } catch (const relay::SharedAddressError& error) {
-            throw UsageError{fmt::format("{}; keep their own with --client-address transparent, or "
-                                         "accept it with --insecure-shared",
-                                         error.what())};
+            throw UsageError{fmt::format(
+                "{}; use --client-address transparent, or accept this with --insecure-shared",
+                error.what())};
         } catch (const relay::StartError& error) {
             throw UsageError{error.what()};
         }
@@ -174,8 +174,7 @@ int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& i
     }
     settings.complete();
     if (flags.server.empty()) {
-        throw UsageError{
-            "proxy needs the game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
+        throw UsageError{"proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
     }
     open_log(flags.log_level);
     if (flags.relay.print_routes) {
@@ -191,7 +190,7 @@ int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& i
 
 Action add_proxy_command(CLI::App& app, Invocation invocation) {
     CLI::App* command = app.add_subcommand(
-        kCommand, "Stand between clients and a server: forward everything, record what happens");
+        kCommand, "Forward traffic between clients and a server, and record what happens");
     auto flags = std::make_shared<ProxyFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->add_to(*command);

@@ -47,10 +47,10 @@ run::ServedServer named_server(const std::string& text, const std::string& liste
     const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
     static_assert(bus::kMaxToken <= run::ServerFacts::kMaxName);
     if (!bus::is_subject_token(name)) {
-        throw UsageError{fmt::format("--server {}: of several servers each has a name of letters, "
-                                     "digits, - and _, at most {}: NAME=HOST:PORT, for example "
-                                     "ctf=127.0.0.1:8304",
-                                     text, bus::kMaxToken)};
+        throw UsageError{
+            fmt::format("--server {}: several servers need names, of letters, digits, - and _, at "
+                        "most {}: NAME=HOST:PORT, for example ctf=127.0.0.1:8304",
+                        text, bus::kMaxToken)};
     }
     run::ServedServer served{.name = name, .where = server_options(text.substr(equals + 1))};
     served.where.listen.push_back(listen_endpoint(listen));
@@ -88,7 +88,7 @@ void check_once(const std::vector<asio::ip::udp::endpoint>& listen) {
             continue;
         }
         if (plain(other->address()) == plain(each->address())) {
-            throw UsageError{fmt::format("--listen {}: named twice; name each address once",
+            throw UsageError{fmt::format("--listen {}: given twice; give each address once",
                                          relay::to_string(*each))};
         }
         const bool wide = each->address().is_unspecified();
@@ -110,15 +110,15 @@ void check_other(const std::vector<run::ServedServer>& servers) {
                                          each.name)};
         }
         if (overlap(other, own, true)) {
-            throw UsageError{fmt::format("--listen {} for {} and {} for {}: what comes to one "
-                                         "address comes to the other, too; give each its own port",
+            throw UsageError{fmt::format("--listen {} for {} and {} for {}: the addresses overlap; "
+                                         "give each server its own port",
                                          relay::to_string(other), each.name, relay::to_string(own),
                                          last.name)};
         }
         if (each.where.host == last.where.host && each.where.port == last.where.port) {
-            throw UsageError{fmt::format("--server: {} and {} are both {}:{}; one server has one "
-                                         "name",
-                                         each.name, last.name, each.where.host, each.where.port)};
+            throw UsageError{
+                fmt::format("--server: {} and {} are both {}:{}; give each server one name",
+                            each.name, last.name, each.where.host, each.where.port)};
         }
     }
 }
@@ -128,14 +128,14 @@ void check_other(const std::vector<run::ServedServer>& servers) {
 void ProxyFlags::add_to(CLI::App& command) {
     command
         .add_option("-s,--server", server,
-                    "The game server behind the proxy; of several each has a name (repeatable)")
+                    "Game server to forward to (repeatable; several servers need names)")
         ->type_name("[NAME=]HOST:PORT")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("-l,--listen", listen,
-                    "Where clients connect (repeatable); port 0 lets the system choose. With "
-                    "names of servers one for each, in their order")
+                    "Address for clients to connect to (repeatable); port 0 lets the system "
+                    "choose. With named servers, one for each, in the same order")
         ->type_name("ADDR:PORT")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -145,24 +145,26 @@ void ProxyFlags::add_to(CLI::App& command) {
     http.add_to(command);
     add_limits(command);
     command
-        .add_option("--threads", threads, "Relay threads; each has an inspection thread beside it")
+        .add_option("--threads", threads,
+                    "Number of relay threads, each with its own inspection thread")
         ->check(CLI::Range(1U, 64U))
         ->capture_default_str();
     command
         .add_option("--start-timeout", start_timeout,
-                    "Try again for this many seconds when the server's name does not resolve or an "
-                    "address or port to listen on is not there yet; then end with exit code 4")
+                    "Keep trying for this many seconds while the server's name does not resolve or "
+                    "an address or port to listen on is unavailable; then exit with code 4")
         ->transform(seconds())
         ->check(CLI::Range(0.0, 86400.0))
         ->capture_default_str();
-    command.add_flag("--takeover", takeover,
-                     "Take over from the twscope that runs with the same --listen, --server and "
-                     "--state: its players stay, and it ends. Servers with names are matched by "
-                     "them. When that fails it goes on; exit code 4 where none runs");
+    command.add_flag(
+        "--takeover", takeover,
+        "Take over from the running twscope with the same --listen, --server and --state: players "
+        "stay connected, and the old process exits. Named servers are matched by name. If this "
+        "fails, the old process carries on; exit code 4 if none is running");
     command.add_flag("--busy-poll", busy_poll,
-                     "Spin instead of sleeping: lowest latency, but takes a whole core");
-    command.add_flag("--no-inspect", no_inspect, "Only forward; inspect nothing");
-    add_course(command, "Return as soon as datagrams are forwarded, and go on in the background");
+                     "Spin instead of sleeping: lowest latency, at the cost of a whole core");
+    command.add_flag("--no-inspect", no_inspect, "Forward without inspecting");
+    add_course(command, "Run in the background, returning once datagrams are forwarded");
 }
 
 void ProxyFlags::check(const Settings& settings) const {
@@ -183,9 +185,9 @@ std::vector<run::ServedServer> ProxyFlags::servers() const {
         return {};
     }
     if (server.size() != listen.size()) {
-        throw UsageError{fmt::format("--server: {} with names and {} times --listen: give each "
-                                     "server its own, in their order",
-                                     server.size(), listen.size())};
+        throw UsageError{fmt::format(
+            "--server: {} named servers, but {} --listen; give each server one, in the same order",
+            server.size(), listen.size())};
     }
     std::vector<run::ServedServer> servers;
     for (std::size_t i = 0; i < server.size(); ++i) {
@@ -204,9 +206,8 @@ void ProxyFlags::prepare_servers(std::size_t count) const {
     ::getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max < needed) {
         throw UsageError{fmt::format(
-            "--max-sessions {}{} needs {} descriptors, and this process "
-            "may have {}; raise the limit (ulimit -Hn, LimitNOFILE=) or "
-            "ask for fewer sessions",
+            "--max-sessions {}{} needs {} file descriptors, but this process may have only {}; "
+            "raise the limit (ulimit -Hn, LimitNOFILE=) or allow fewer sessions",
             max_sessions, count == 1 ? "" : fmt::format(" for each of {} servers", count), needed,
             limit.rlim_max)};
     }

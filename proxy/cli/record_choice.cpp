@@ -48,7 +48,7 @@ bool is_session(const std::string& text) {
 CLI::Validator session_number() {
     return CLI::Validator{[](const std::string& text) {
                               return is_session(text) ? std::string{}
-                                                      : "expected a session's number, from 1";
+                                                      : "expected a session number, from 1";
                           },
                           ""};
 }
@@ -57,7 +57,7 @@ CLI::Validator session_or_worlds() {
     return CLI::Validator{[](const std::string& text) {
                               return text == "0" || is_session(text)
                                          ? std::string{}
-                                         : "expected a session's number, or 0 for worlds";
+                                         : "expected a session number, or 0 for worlds";
                           },
                           ""};
 }
@@ -81,9 +81,9 @@ std::string time_of(std::string_view flag, const std::string& given) {
                       is_on_clocks(text, 11, 0, 23) && is_on_clocks(text, 14, 0, 59) &&
                       is_on_clocks(text, 17, 0, 59);
     if (!text.empty() && !fits) {
-        throw UsageError{fmt::format("{} {}: expected a time in UTC or its beginning, for example "
-                                     "2026-11-21T20:15",
-                                     flag, given)};
+        throw UsageError{fmt::format(
+            "{} {}: expected a UTC time or the beginning of one, for example 2026-11-21T20:15",
+            flag, given)};
     }
     return text;
 }

@@ -17,33 +17,31 @@ namespace {
 void add_writing(CLI::App& command, RecordFlags& flags) {
     command
         .add_option("--maps", flags.maps,
-                    "Folder to look for maps in (repeatable): NAME.map, NAME_CRC.map or "
-                    "NAME_SHA256.map, in it or in its maps/ or downloadedmaps/")
+                    "Folder to search for maps (repeatable): NAME.map, NAME_CRC.map or "
+                    "NAME_SHA256.map, there or in its maps/ or downloadedmaps/")
         ->type_name("DIR")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--map-cache", flags.map_cache,
-                    "Keep the maps that clients download from the server in this folder, and "
-                    "search it, too")
+                    "Folder to keep maps in that clients download from the server; also searched")
         ->type_name("DIR");
     command
         .add_option("-o,--output", flags.output,
                     "Write records as JSON lines; - means standard output")
         ->type_name("FILE");
-    command.add_option("--items", flags.items, "Which items of each snapshot or world to write")
+    command.add_option("--items", flags.items, "Items of each snapshot or world to write")
         ->check(CLI::IsMember({"none", "changed", "all"}))
         ->capture_default_str();
     command
         .add_option("--view", flags.view,
-                    "Whose game: what each session was shown, the one world that all sessions of a "
-                    "server make together, or both")
+                    "Game to show: each session's own view, one world merged from all sessions of "
+                    "a server, or both")
         ->check(CLI::IsMember({"sessions", "world", "both"}))
         ->capture_default_str();
-    command.add_flag("--raw", flags.raw, "Also write every item's raw ints");
-    command.add_flag(
-        "--no-messages", flags.no_messages,
-        "Leave single messages out of records and demos; --expect sees them all the same");
+    command.add_flag("--raw", flags.raw, "Also write the raw ints of every item");
+    command.add_flag("--no-messages", flags.no_messages,
+                     "Omit individual messages from records and demos; --expect still sees them");
     command.add_flag("--show-secrets", flags.show_secrets,
                      "Write passwords, the remote console, codes and whispers in clear text "
                      "instead of [redacted]");
@@ -53,7 +51,7 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
 void add_looking(CLI::App& command, RecordFlags& flags) {
     command
         .add_option("--filter", flags.filter,
-                    "Write only records that match, for example 'snapshot and tick > 500' "
+                    "Write only matching records, for example 'snapshot and tick > 500' "
                     "(proxy/filter/FILTERS.md)")
         ->type_name("EXPRESSION");
     command
@@ -62,36 +60,36 @@ void add_looking(CLI::App& command, RecordFlags& flags) {
         ->type_name("EXPRESSION");
     command
         .add_option("--pseudonyms", flags.pseudonym_key,
-                    "Replace client addresses by names made from them and this secret; the same "
+                    "Replace client addresses by pseudonyms derived from this secret; the same "
                     "secret gives the same names")
         ->type_name("SECRET");
     command
         .add_option("--objects", flags.objects_file,
-                    "A mod's snapshot objects, as JSON (snapshot/OBJECTS.md describes it)")
+                    "JSON file describing a mod's snapshot objects (snapshot/OBJECTS.md)")
         ->type_name("FILE");
     command.add_flag("--learn-sizes", flags.learn_sizes,
-                     "Decode with object sizes that the server's snapshots turn out to have, "
-                     "instead of dropping what its clients would drop");
+                     "Decode with object sizes inferred from the server's snapshots, instead of "
+                     "dropping what clients would drop");
 }
 
 /// How a run ends.
 void add_ending(CLI::App& command, RecordFlags& flags) {
     command
         .add_option("--expect", flags.expect,
-                    "Exit with 1 unless a record matches (repeatable); 'never ...' and 'always "
-                    "...' require that none or all do")
+                    "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
+                    "none match, 'always ...' that all do")
         ->type_name("EXPRESSION")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--summary", flags.summary,
-                    "Write the result of each --expect and --fail-on: as JUnit XML if the name "
-                    "ends in .xml, otherwise as text")
+                    "Write the result of each --expect and --fail-on: JUnit XML if the name ends "
+                    "in .xml, otherwise text")
         ->type_name("FILE");
     command
         .add_option("--fail-on", flags.fail_on,
-                    "Exit with 1 if one of these findings occurred: ids, or a severity (info, "
-                    "warning, error), which stands for worse ones, too")
+                    "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
+                    "(info, warning, error)")
         ->type_name("ID,...")
         ->delimiter(',');
 }
@@ -129,9 +127,9 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
 std::optional<filter::Filter> RecordFlags::output_filter(const snapshot::ObjectSet& objects) const {
     auto parsed = parse_filter("--filter", filter, objects);
     if (parsed && no_messages && filter::is_about_messages(parsed->program())) {
-        throw UsageError{fmt::format("--filter '{}' lets only messages pass, which --no-messages "
-                                     "leaves out; leave one of them out",
-                                     filter)};
+        throw UsageError{fmt::format(
+            "--filter '{}' matches only messages, which --no-messages omits; drop one of them",
+            filter)};
     }
     return parsed;
 }

@@ -87,7 +87,7 @@ std::unique_ptr<sink::RecordTarget> open_stream(const RecordingKind& kind,
     std::error_code ignored;
     if (kind.units == &sink::capture_units() && !std::filesystem::is_fifo(path, ignored)) {
         throw UsageError{
-            fmt::format("{} {}: name a file, or a pipe that is read", kind.flag, path)};
+            fmt::format("{} {}: name a file, or a pipe with a reader", kind.flag, path)};
     }
     return open_plain_output(kind.flag, path, *kind.units);
 }
@@ -138,20 +138,20 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
 
 void RecordingFlags::add_to(CLI::App& command) {
     command
-        .add_option("--rotate", rotate,
-                    "Record in segments, FILE-20261121T161530Z-0001.jsonl.zst, and begin the next "
-                    "one after this time or size; 1h,512MiB where --output names a folder. The "
-                    "same for --write")
+        .add_option(
+            "--rotate", rotate,
+            "Record in segments, FILE-20261121T161530Z-0001.jsonl.zst, starting a new one after "
+            "this time or size (1h,512MiB if --output names a folder); also applies to --write")
         ->type_name("TIME,SIZE");
     command
         .add_option("--keep", keep,
-                    "Delete the oldest segments: those older than this time, and what is beyond "
-                    "this size in all; never one of the last hour")
+                    "Delete segments older than this time, and the oldest ones beyond this total "
+                    "size, but none from the last hour")
         ->type_name("TIME,SIZE");
     command
         .add_option("--sync", sync,
-                    "When records have to be on the disk itself: whenever the system likes, when "
-                    "a file is left for the next one, or every second")
+                    "Sync records to disk when the system chooses, at the end of each segment, or "
+                    "every second")
         ->check(CLI::IsMember({"none", "segment", "1s"}))
         ->capture_default_str();
 }
@@ -193,11 +193,11 @@ void RecordingFlags::check(const std::string& output, const std::string& capture
     const auto lines = options(recorded_lines(), output);
     const auto packets = options(recorded_capture(), capture);
     if (!keep.empty() && !(lines && lines->segments) && !(packets && packets->segments)) {
-        throw UsageError{"--keep deletes segments: let --output or --write name a folder, or give "
-                         "--rotate"};
+        throw UsageError{
+            "--keep deletes segments; name a folder with --output or --write, or add --rotate"};
     }
     if (!rotate.empty() && !lines && !packets) {
-        throw UsageError{"--rotate needs --output or --write with the name of a file or folder"};
+        throw UsageError{"--rotate needs --output or --write with a file or folder"};
     }
 }
 

@@ -59,7 +59,7 @@ std::optional<filter::Filter> parse_filter(const RecordsFlags& flags) {
     }
     if (const auto key = filter::key_of_no_line(*parsed); !key.empty()) {
         throw UsageError{
-            fmt::format("--filter '{}': {} does not stand in records", flags.filter, key)};
+            fmt::format("--filter '{}': recorded lines have no {}", flags.filter, key)};
     }
     return *std::move(parsed);
 }
@@ -227,7 +227,7 @@ void check_records(const RecordsFiles& files) {
         const bool nothing_yet = reader.lines() == 0 && reader.skipped() == 0 &&
                                  (reader.rest().empty() || reader.rest().front() == '{');
         if (!any && !nothing_yet) {
-            throw UsageError{fmt::format("{}: holds no records", path)};
+            throw UsageError{fmt::format("{}: contains no records", path)};
         }
     }
 }
@@ -281,7 +281,7 @@ void check_flags(RecordsFlags& flags) {
     flags.from = time_of("--from", flags.from);
     flags.to = time_of("--to", flags.to);
     if (!flags.to.empty() && flags.from >= flags.to) {
-        throw UsageError{fmt::format("--from {}: is not before --to {}", flags.from, flags.to)};
+        throw UsageError{fmt::format("--from {}: must be before --to {}", flags.from, flags.to)};
     }
     const std::pair<std::string_view, bool> choosing[] = {
         {"--filter", !flags.filter.empty()},       {"--session", !flags.sessions.empty()},
@@ -290,7 +290,7 @@ void check_flags(RecordsFlags& flags) {
         {"--objects", !flags.objects_file.empty()}};
     for (const auto& [flag, given] : choosing) {
         if (flags.verify && given) {
-            throw UsageError{fmt::format("--verify checks all of a recording: leave {} out", flag)};
+            throw UsageError{fmt::format("--verify checks the whole recording; drop {}", flag)};
         }
     }
 }
@@ -311,54 +311,53 @@ int run_records(RecordsFlags flags) {
 
 Action add_records_command(CLI::App& app) {
     CLI::App* command =
-        app.add_subcommand("records", "Read recordings back: choose, convert, follow, verify");
+        app.add_subcommand("records", "Read recordings: filter, convert, follow, verify");
     auto flags = std::make_shared<RecordsFlags>();
     auto settings = std::make_shared<Settings>(*command);
     command
-        ->add_option("file", flags->paths,
-                     "Files of records, compressed or not, or folders with segments; - means "
-                     "standard input")
+        ->add_option(
+            "file", flags->paths,
+            "Files of records, compressed or not, or folders of segments; - means standard input")
         ->type_name("FILE")
         ->required();
     command
         ->add_option("--filter", flags->filter,
-                     "Only records that match, for example 'snapshot and tick > 500' "
-                     "(proxy/filter/FILTERS.md); of items it sees those that are listed")
+                     "Only matching records, for example 'snapshot and tick > 500' "
+                     "(proxy/filter/FILTERS.md); of items, it sees only those listed")
         ->type_name("EXPRESSION");
-    command->add_option("--session", flags->sessions, "Only of this session (repeatable)")
+    command->add_option("--session", flags->sessions, "Only this session (repeatable)")
         ->type_name("NUMBER")
         ->check(session_number())
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         ->add_option("--from", flags->from,
-                     "Only from this time on: UTC, or its beginning, as 2026-11-21T20:15")
+                     "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15")
         ->type_name("TIME");
     command->add_option("--to", flags->to, "Only before this time")->type_name("TIME");
     command
         ->add_option("-o,--output", flags->output,
-                     "Where they go; - means standard output, a name that ends in .zst is "
-                     "compressed")
+                     "Output file; - means standard output, a name ending in .zst is compressed")
         ->type_name("FILE")
         ->capture_default_str();
     command
         ->add_option("--columns", flags->columns,
-                     "Write a table (CSV) of these keys; with keys of items, as items.player, a "
-                     "row for each item")
+                     "Write a CSV table of these keys; with keys of items, such as items.player, "
+                     "one row per item")
         ->type_name("KEY,...")
         ->delimiter(',');
     command
         ->add_option("--objects", flags->objects_file,
-                     "A mod's snapshot objects, as JSON, whose fields --filter names "
-                     "(snapshot/OBJECTS.md)")
+                     "JSON file describing a mod's snapshot objects, whose fields --filter can "
+                     "name (snapshot/OBJECTS.md)")
         ->type_name("FILE");
     CLI::Option* const follow =
         command->add_flag("-f,--follow", flags->follow,
-                          "At the end wait for more, also in the next segments, until Ctrl-C");
+                          "At the end, wait for more records, also in new segments, until Ctrl-C");
     command
         ->add_flag("--verify", flags->verify,
-                   "Only check: whole lines, order, missing segments, and what the records say is "
-                   "missing; exit with 3 if anything is")
+                   "Only verify: complete lines, order, missing segments, and losses that the "
+                   "records report; exit with 3 on any problem")
         ->excludes(follow);
     return [flags, settings] {
         settings->complete();

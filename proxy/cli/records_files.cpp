@@ -93,15 +93,15 @@ void report(const std::string& path, const std::string& what) {
 } // namespace
 
 void report_cut_line(const std::string& path, std::uint64_t lines) {
-    report(path, fmt::format("ends in the middle of a line: it was cut short, or is still being "
-                             "written; the {} lines before it are read",
+    report(path, fmt::format("ends in the middle of a line: truncated, or still being written; "
+                             "read the {} lines before it",
                              lines));
 }
 
 bool report_no_records(const std::string& path, std::uint64_t lines) {
     if (lines != 0) {
-        report(path, lines == 1 ? "1 line that is no record was left out"
-                                : fmt::format("{} lines that are no records were left out", lines));
+        report(path, lines == 1 ? "skipped 1 line that is not a record"
+                                : fmt::format("skipped {} lines that are not records", lines));
     }
     return lines == 0;
 }
@@ -109,20 +109,19 @@ bool report_no_records(const std::string& path, std::uint64_t lines) {
 bool all_was_read(const std::string& path, const sink::LineReader& reader) {
     const sink::FileEnd end = reader.source().end();
     if (end == sink::FileEnd::damaged) {
-        report(path, fmt::format("damaged: what comes behind its first {} lines cannot be unpacked",
+        report(path, fmt::format("damaged: cannot be decompressed beyond its first {} lines",
                                  reader.lines()));
     } else if (end == sink::FileEnd::unreadable) {
-        report(path,
-               fmt::format("cannot be read any further than its first {} lines", reader.lines()));
+        report(path, fmt::format("cannot be read beyond its first {} lines", reader.lines()));
     } else if (end == sink::FileEnd::within_frame) {
-        report(path, fmt::format("ends in the middle of compressed data: it was cut short, or is "
-                                 "still being written; its first {} lines are read",
+        report(path, fmt::format("ends in the middle of compressed data: truncated, or still being "
+                                 "written; read its first {} lines",
                                  reader.lines()));
     } else if (!reader.rest().empty()) {
         report_cut_line(path, reader.lines());
     }
     if (reader.skipped() != 0) {
-        report(path, "holds lines that are too long for records; they are left out");
+        report(path, "contains lines too long to be records; they are skipped");
     }
     return end != sink::FileEnd::damaged && end != sink::FileEnd::unreadable &&
            reader.skipped() == 0;
@@ -142,10 +141,9 @@ RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_vi
         }
         const auto segments = files_of(path, from);
         if (segments.empty()) {
-            throw UsageError{
-                fmt::format("{}: there are no segments of a recording in it, nor files "
-                            "of an hour each of a collector",
-                            path)};
+            throw UsageError{fmt::format(
+                "{}: contains no segments of a recording and no hourly files of a collector",
+                path)};
         }
         files_.insert(files_.end(), segments.begin(), segments.end());
     }
@@ -212,8 +210,8 @@ void RecordsFiles::report_unfollowed() const {
         }
     }
     if (names.size() > 1) {
-        report(folder_, fmt::format("holds {} recordings; of these only '{}' is followed",
-                                    names.size(), last));
+        report(folder_,
+               fmt::format("contains {} recordings; following only '{}'", names.size(), last));
     }
 }
 

@@ -44,19 +44,19 @@ void RelayFlags::add_to(CLI::App& command) {
     command
         .add_option(
             "--client-address", client_address,
-            "What the server sees as a client's address: a 127.x.y.z of its own for each address "
-            "that clients have (loopback: the server is on this host's loopback), the client's "
-            "real one (transparent: needs CAP_NET_ADMIN and the routes of --print-routes), or the "
-            "proxy's own for all (shared: see --insecure-shared). auto: loopback, where possible")
+            "Client addresses that the server sees: a 127.x.y.z for each client address (loopback: "
+            "the server is on this host's loopback), the client's real one (transparent: needs "
+            "CAP_NET_ADMIN and the routes of --print-routes), or the proxy's own for all (shared: "
+            "see --insecure-shared). auto: loopback, where possible")
         ->check(CLI::IsMember(modes))
         ->capture_default_str();
-    command.add_flag("--insecure-shared", insecure_shared,
-                     "Let a server on another host see all clients with the proxy's address: they "
-                     "share bans, limits and one anti-spoofing token, so that a stranger can throw "
-                     "players out or speak as them");
+    command.add_flag(
+        "--insecure-shared", insecure_shared,
+        "Let a server on another host see all clients with the proxy's address: they share bans, "
+        "limits and one anti-spoofing token, so a stranger can kick players or speak as them");
     command
         .add_option("--state", state,
-                    "Where the key is kept that clients' addresses at the server are made with "
+                    "Folder for the key from which clients' addresses at the server are derived "
                     "[$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or ~/.local/state/twscope]")
         ->type_name("DIR");
     command.add_flag("--print-routes", print_routes,
@@ -64,31 +64,31 @@ void RelayFlags::add_to(CLI::App& command) {
                      "server, and exit");
     command
         .add_option("--max-per-address", max_per_address,
-                    "Sessions of one IPv4 address or IPv6 /64, this host's loopback aside; 0: any "
-                    "number")
+                    "Maximum sessions per IPv4 address or IPv6 /64, except this host's loopback; 0 "
+                    "means unlimited")
         ->check(CLI::Range(std::size_t{0}, std::size_t{60000}))
         ->capture_default_str();
     command.add_flag("--no-admission", no_admission,
-                     "Give every sender a place at once and limit nothing but their number: for "
-                     "traffic that is not the game's");
+                     "Admit every sender at once, limiting only their number: for traffic that is "
+                     "not the game's");
     command.add_flag(
         "--resync", resync,
-        "Where snapshots cannot be checked, because the beginning of a session was not "
-        "seen, ask the server for a whole one, at most every 5 seconds a session: the "
-        "client's inputs acknowledge -1 until the server sent it, and that one until the "
-        "client has got it. No other datagram is touched. Each is recorded "
-        "(session.resync)");
+        "Ask the server for a full snapshot, at most every 5 seconds per session, where snapshots "
+        "cannot be verified because the start of the session was not seen: the client's inputs "
+        "acknowledge -1 until the server sends one, and that one until the client has received it. "
+        "No other datagram is changed; each change is recorded (session.resync)");
     command
-        .add_option("--impair", impair,
-                    "Impair the line, separately for each client (repeatable): "
-                    "'s2c:delay=40ms,jitter=10ms,loss=2%,burst=3,dup=1%,reorder=1%,rate=1mbit'; "
-                    "c2s: is from clients to the server, s2c: the way back, neither means both")
+        .add_option(
+            "--impair", impair,
+            "Impair the line, separately for each client (repeatable): "
+            "'s2c:delay=40ms,jitter=10ms,loss=2%,burst=3,dup=1%,reorder=1%,rate=1mbit'; c2s: "
+            "applies to traffic from clients to the server, s2c: to the way back, neither to both")
         ->type_name("[c2s:|s2c:]NAME=VALUE,...")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--impair-seed", impair_seed,
-                    "With the same seed, the same traffic is impaired in the same way")
+                    "Seed of the impairment; the same seed and traffic give the same impairment")
         ->check(CLI::Range(std::uint64_t{0}, kMaxSeed))
         ->capture_default_str();
 }
@@ -128,8 +128,7 @@ std::filesystem::path state_folder(const std::string& given_folder) {
     }
     const std::string home = variable("HOME");
     if (home.empty()) { // the current folder may be one where others write
-        throw UsageError{
-            "no folder to keep keys in is known, as HOME is not set: name one with --state"};
+        throw UsageError{"HOME is not set, so there is no folder for keys; name one with --state"};
     }
     return std::filesystem::path{home} / ".local" / "state" / "twscope";
 }
@@ -138,16 +137,16 @@ std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) 
     const bool asked = wanted != ClientAddress::automatic;
     switch (chosen) {
     case ClientAddress::loopback:
-        return fmt::format("the server sees each client's address as a 127.x.y.z of its own ({})",
+        return fmt::format("the server sees each client's address as its own 127.x.y.z ({})",
                            asked ? "as --client-address says" : "it is on loopback");
     case ClientAddress::transparent:
         return "the server sees each client's real address (as --client-address says; its answers "
                "need the routes of --print-routes)";
     default:
-        return fmt::format("the server sees all clients with the proxy's address (as {} says): "
-                           "bans and limits hit them all, they share one anti-spoofing token, and "
-                           "a stranger can throw players out or speak as them",
-                           asked ? "--client-address" : "--insecure-shared");
+        return fmt::format(
+            "the server sees all clients with the proxy's address (as {} says): they share bans, "
+            "limits and one anti-spoofing token, and a stranger can kick players or speak as them",
+            asked ? "--client-address" : "--insecure-shared");
     }
 }
 
@@ -157,9 +156,8 @@ std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, boo
         listen.begin(), listen.end(), [&](const auto& own) { return own.port() == server.port(); });
     if (server_is_here && same_port) {
         throw UsageError{
-            fmt::format("--print-routes: the server is on this host and uses port {0}, too: routes "
-                        "could not tell its answers from the proxy's; "
-                        "listen on another port",
+            fmt::format("--print-routes: the server is on this host and also uses port {0}, so "
+                        "routes cannot tell its answers from the proxy's; listen on another port",
                         server.port())};
     }
     const bool v6 = server.address().is_v6();
@@ -171,16 +169,16 @@ std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, boo
             // A server bound to all addresses has no source address yet when the route is chosen.
             ? fmt::format("ipproto 17 sport {}", server.port())
             : fmt::format("from {} ipproto 17 sport {}", address, server.port());
-    std::string text = fmt::format("# What the server {0}:{1} sends to its clients is handed to "
-                                   "the proxy on this host instead.\n"
-                                   "# Run as root on the proxy's host, before: twscope proxy "
-                                   "--client-address transparent ...\n"
-                                   "{2} rule add pref {3} {4} lookup {3}\n"
-                                   "{2} route add local default dev lo table {3}\n",
-                                   address, server.port(), ip, kRoutingTable, rule);
+    std::string text = fmt::format(
+        "# Hand what the server {0}:{1} sends to its clients to the proxy on this host.\n"
+        "# Run as root on the proxy's host, before: twscope proxy --client-address transparent "
+        "...\n"
+        "{2} rule add pref {3} {4} lookup {3}\n"
+        "{2} route add local default dev lo table {3}\n",
+        address, server.port(), ip, kRoutingTable, rule);
     if (!server_is_here) {
         text += fmt::format(
-            "# On the server's host the way to the clients must lead here, for example:\n"
+            "# On the server's host, route traffic to the clients through this host, for example:\n"
             "#   {} route replace default via ADDRESS_OF_THIS_HOST\n",
             ip);
     }

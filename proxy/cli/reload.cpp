@@ -58,7 +58,7 @@ run::Reload Reloading::operator()() {
     try {
         reload = reread();
     } catch (const std::exception& error) { // UsageError, and what CLI11 throws
-        spdlog::error("the configuration is left as it was: {}", error.what());
+        spdlog::error("configuration not reloaded: {}", error.what());
     }
     reopen(reload);
     return reload;
@@ -97,9 +97,10 @@ run::Reload Reloading::reread() {
         spdlog::info("{} changed", name);
     }
     if (!waiting.empty()) {
-        spdlog::warn("changed, but only after a restart: {}", fmt::join(waiting, ", "));
+        spdlog::warn("changed, but takes effect only after a restart: {}",
+                     fmt::join(waiting, ", "));
     }
-    spdlog::info("the configuration was read again");
+    spdlog::info("configuration reloaded");
     return reload;
 }
 
@@ -118,7 +119,7 @@ void Reloading::reopen(run::Reload& reload) const {
         if (file.valid()) {
             reload.files.emplace_back(word, std::move(file));
         } else {
-            spdlog::error("{} cannot be opened again, and stays as it is: {}", path,
+            spdlog::error("cannot reopen {}, keeping it as it is: {}", path,
                           std::generic_category().message(errno));
         }
     };

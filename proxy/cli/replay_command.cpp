@@ -118,9 +118,7 @@ void Replaying::read_scripts() {
     captured.read(inspector);
     damaged_ = captured.damaged();
     if (reader.cut()) {
-        fmt::print(stderr,
-                   "twscope: {}: holds more than is kept in memory; its beginning is "
-                   "played\n",
+        fmt::print(stderr, "twscope: {}: does not fit in memory; only its beginning is played\n",
                    flags_->capture);
     }
     scripts_ = reader.take();
@@ -131,9 +129,7 @@ void Replaying::read_scripts() {
     }
     if (scripts_.empty()) {
         throw UsageError{fmt::format(
-            "{}: no client plays in {}; 'twscope decode' says what "
-            "it holds",
-            flags_->capture,
+            "{}: no client plays in {}; 'twscope decode' shows what it contains", flags_->capture,
             flags_->session == 0 ? "it" : fmt::format("its session {}", flags_->session))};
     }
     withheld_ = std::accumulate(scripts_.begin(), scripts_.end(), std::uint64_t{0},
@@ -188,15 +184,15 @@ int Replaying::conclude_run(const replay::ReplayResult& result) {
         report::outcome_of(std::move(checks), result.totals, result.sessions, result.seconds),
         summary_);
     if (result.ended(Ending::unanswered) == result.clients) {
-        fmt::print(stderr, "twscope: nobody answers at {}; is the server running?\n",
-                   flags_->server);
+        fmt::print(stderr, "twscope: no answer from {}; is the server running?\n", flags_->server);
         return kExitNotYet;
     }
     if (!result.reason.empty()) {
         fmt::print(stderr, "twscope: the server said: {}\n", record::terminal_text(result.reason));
     }
     if (result.ended(Ending::refused) == result.clients) {
-        fmt::print(stderr, "twscope: {} let nobody in; a password is given with --password\n",
+        fmt::print(stderr,
+                   "twscope: {} let no client in; if it needs a password, give --password\n",
                    flags_->server);
         return kExitUsage;
     }
@@ -252,39 +248,37 @@ CLI::Validator speed() {
 void add_flags(ReplayFlags& flags, CLI::App& command) {
     command
         .add_option("capture", flags.capture,
-                    "The capture whose clients are played, of Teeworlds 0.6, 0.7 or DDNet, or a "
-                    "folder with segments of one")
+                    "Capture whose clients are replayed (Teeworlds 0.6, 0.7 or DDNet), or folder "
+                    "of segments")
         ->type_name("CAPTURE")
         ->required();
-    command.add_option("-s,--server", flags.server, "The game server to play on")
+    command.add_option("-s,--server", flags.server, "Game server to play on")
         ->type_name("HOST:PORT");
     command
         .add_option("--clients", flags.clients,
-                    "Clients at the same time; they share the capture's sessions")
+                    "Number of simultaneous clients; they share the capture's sessions")
         ->check(CLI::Range(std::size_t{1}, kMostClients))
         ->capture_default_str();
-    command.add_option("--session", flags.session, "Play only this session of the capture")
+    command.add_option("--session", flags.session, "Replay only this session of the capture")
         ->type_name("NUMBER")
         ->check(session_number());
-    command.add_option("--speed", flags.speed, "Times as fast as it was captured")
+    command.add_option("--speed", flags.speed, "Playback speed, relative to the capture")
         ->check(speed())
         ->capture_default_str();
     command
-        .add_option(
-            "--duration", flags.duration,
-            "Each client leaves this many seconds after its start, not before and not later "
-            "(otherwise when it has sent all); they start 50 ms apart")
+        .add_option("--duration", flags.duration,
+                    "Keep each client connected for exactly this many seconds (by default, until "
+                    "it has sent everything); they start 50 ms apart")
         ->transform(seconds())
         ->check(CLI::Range(0.001, 86400.0));
     command
         .add_option("--timeout", flags.timeout,
-                    "Give up after this many seconds without an answer of the server")
+                    "Give up after this many seconds without an answer from the server")
         ->transform(seconds())
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str();
     command
-        .add_option("--password", flags.password,
-                    "The server's password; the captured one is never sent")
+        .add_option("--password", flags.password, "Server password; the captured one is never sent")
         ->check(CLI::Validator{[](const std::string& text) {
                                    return text.size() > kMostPassword
                                               ? fmt::format("is longer than {} bytes",
@@ -301,15 +295,15 @@ void add_flags(ReplayFlags& flags, CLI::App& command) {
 
 Action add_replay_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "replay", "Play the clients of a capture against a real server, and check its answers");
+        "replay", "Replay the clients of a capture against a real server, and check its answers");
     auto flags = std::make_shared<ReplayFlags>();
     auto settings = std::make_shared<Settings>(*command);
     add_flags(*flags, *command);
     return [flags, settings] {
         settings->complete();
         if (flags->server.empty()) {
-            throw UsageError{"replay needs the game server: -s HOST:PORT, for example -s "
-                             "127.0.0.1:8303"};
+            throw UsageError{
+                "replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
         }
         return Replaying{*flags}.run();
     };

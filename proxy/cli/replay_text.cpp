@@ -17,8 +17,8 @@ std::string clients_text(const replay::ReplayResult& result) {
         {Ending::interrupted, "interrupted"},
         {Ending::unanswered, "got no answer"},
         {Ending::refused, "refused"},
-        {Ending::closed, "sent away by the server"},
-        {Ending::silent, "left alone by the server"},
+        {Ending::closed, "disconnected by the server"},
+        {Ending::silent, "timed out"},
     }};
     std::string text =
         fmt::format("clients: {}, {} entered the game", result.clients, result.entered);
@@ -36,17 +36,17 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
     const replay::ClientTally& tally = result.tally;
     const auto& totals = result.totals;
     std::string text = clients_text(result);
-    text += fmt::format("sent: {} inputs, {} messages in {:.1f} s; {} chunks again, {} inputs "
+    text += fmt::format("sent: {} inputs, {} messages in {:.1f} s; {} chunks resent, {} inputs "
                         "skipped, {} messages withheld\n",
                         tally.inputs, tally.messages, result.seconds, result.resent, tally.skipped,
                         withheld);
-    text += fmt::format("received: {} snapshots, {} verified, {} with another checksum, {} "
+    text += fmt::format("received: {} snapshots, {} verified, {} with a wrong checksum, {} "
                         "undecodable, {} on an unknown base\n",
                         totals.snapshots, totals.verified, totals.mismatched, totals.undecodable,
                         totals.unknown_base);
-    text += fmt::format("lost: {} snapshots that never came, {} incomplete, {} of {} pings\n",
-                        totals.missed, totals.incomplete, tally.pings - tally.round_trip_us.count,
-                        tally.pings);
+    text +=
+        fmt::format("lost: {} snapshots missing, {} incomplete, {} of {} pings\n", totals.missed,
+                    totals.incomplete, tally.pings - tally.round_trip_us.count, tally.pings);
     if (tally.round_trip_us.count != 0) {
         constexpr double kThousand = 1000;
         text += fmt::format("round trip: {:.2f} ms on average, {:.2f} to {:.2f}\n",

@@ -33,7 +33,7 @@ CLI::Validator seconds() {
         std::string error = read(text);
         // nan(1) is below no limit and above none.
         if (error.empty() && !std::isfinite(std::strtod(text.c_str(), nullptr))) {
-            error = fmt::format("{} is no time; give a number, for example 30s", given);
+            error = fmt::format("{} is not a time; give a number, for example 30s", given);
         }
         return error;
     });
@@ -57,19 +57,19 @@ void RunFlags::add_limits(CLI::App& command) {
         ->capture_default_str();
     command
         .add_option("--max-sessions", max_sessions,
-                    "Clients connected at the same time; more are refused")
+                    "Maximum number of connected clients; more are refused")
         ->check(CLI::Range(std::size_t{1}, std::size_t{60000}))
         ->capture_default_str();
     command
         .add_option("--ring", ring_mib,
-                    "MiB of copies that may wait to be inspected, for each thread")
+                    "Memory in MiB, per thread, for copies waiting to be inspected")
         ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
         ->capture_default_str();
     add_memory_flag(command, memory_mib);
     command
         .add_option("--observer-memory", observer_memory_mib,
-                    "MiB of memory that the process that inspects may take; it is started again "
-                    "when it wants more")
+                    "Memory limit in MiB for the observer, the process that inspects; it is "
+                    "restarted if it needs more")
         ->check(CLI::Range(std::size_t{128}, std::size_t{1} << 20U))
         ->capture_default_str();
 }
@@ -81,11 +81,9 @@ void RunFlags::add_course(CLI::App& command, const std::string& background_help)
         ->check(CLI::Range(kShortestRun, kLongestRun));
     command.add_flag(
         "--stats", stats,
-        "At the end, print where every byte went (as 'twscope stats' does for captures)");
-    command.add_flag("-q,--quiet", quiet, "Do not print a line every second");
-    command
-        .add_option("--log-level", log_level,
-                    "How much twscope logs about itself on standard error")
+        "At the end, print where every byte went, as 'twscope stats' does for captures");
+    command.add_flag("-q,--quiet", quiet, "Do not print a status line every second");
+    command.add_option("--log-level", log_level, "Log level on standard error")
         ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
         ->capture_default_str();
 }
@@ -125,17 +123,17 @@ void RunFlags::check_inspecting() const {
         return;
     }
     if (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on()) {
-        throw UsageError{"--demo, --write and --flight need what --no-inspect switches off"};
+        throw UsageError{"--demo, --write and --flight need inspection; drop --no-inspect"};
     }
     if (!records.expect.empty() || !records.fail_on.empty()) {
-        throw UsageError{"--expect and --fail-on need what --no-inspect switches off: nothing "
-                         "would be checked; leave one of them out"};
+        throw UsageError{
+            "--expect and --fail-on need inspection to check anything; drop --no-inspect"};
     }
     if (asks_again()) {
-        throw UsageError{"--resync needs what --no-inspect switches off"};
+        throw UsageError{"--resync needs inspection; drop --no-inspect"};
     }
     if (page_recordings()) {
-        throw UsageError{"--http-recordings needs what --no-inspect switches off"};
+        throw UsageError{"--http-recordings needs inspection; drop --no-inspect"};
     }
 }
 

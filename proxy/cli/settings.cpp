@@ -138,7 +138,7 @@ void check_needs(const CLI::App& command) {
     for (const Need& need : kNeeds) {
         if (given(need.flag) && std::none_of(need.one_of.begin(), need.one_of.end(), given)) {
             throw UsageError{
-                fmt::format("{} says nothing without {}: give both", need.flag, need.one_of[0])};
+                fmt::format("{} has no effect without {}; give both", need.flag, need.one_of[0])};
         }
     }
 }
@@ -146,8 +146,10 @@ void check_needs(const CLI::App& command) {
 } // namespace
 
 Settings::Settings(CLI::App& command) : command_{&command} {
-    command.add_option("--config", file_,
-                       "Read flags from this file: one 'flag-name = value' per line");
+    command
+        .add_option("--config", file_,
+                    "Read flags from this file, one 'flag-name = value' per line")
+        ->type_name("FILE");
 }
 
 std::map<std::string, std::vector<std::string>> Settings::values() const {

@@ -40,12 +40,12 @@ int run_sizes(const SizesFlags& flags) {
         {.messages = false, .learn_sizes = true, .memory = &memory}, maps, sizes, numbers};
     captures.read(inspector);
     if (!sizes.any_snapshot()) {
-        fmt::print(stderr, "twscope: there is no snapshot in it whose items are known\n");
+        fmt::print(stderr, "twscope: no snapshot with known items\n");
         return captures.damaged() ? kExitFailed : kExitUsage;
     }
     fmt::print("{}", sizes.table());
     if (!sizes.any_differs()) {
-        fmt::print("All sizes are those that 0.6 agreed on.\n");
+        fmt::print("All sizes are as agreed in 0.6.\n");
     }
     if (file) {
         file->write(sizes.objects_json());
@@ -62,13 +62,13 @@ int run_sizes(const SizesFlags& flags) {
 
 Action add_sizes_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "sizes", "Find the sizes of a server's snapshot objects that 0.6 did not agree on");
+        "sizes", "Find a server's snapshot objects whose sizes differ from those agreed in 0.6");
     auto flags = std::make_shared<SizesFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);
     command
         ->add_option("-o,--output", flags->output,
-                     "Write what differs as --objects takes it; - means standard output")
+                     "Write what differs in the format of --objects; - means standard output")
         ->type_name("FILE");
     return [flags, settings] {
         settings->complete();

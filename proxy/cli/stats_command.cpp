@@ -60,7 +60,7 @@ Action add_stats_command(CLI::App& app) {
     auto flags = std::make_shared<StatsFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);
-    flags->lookup.add_to(*command, "for the findings about positions");
+    flags->lookup.add_to(*command, "for findings about positions");
     command->add_flag("--json", flags->json, "Print one JSON object instead of tables");
     return [flags, settings] {
         settings->complete();

@@ -24,10 +24,9 @@ namespace {
 constexpr const char* kCommand = "tap";
 
 constexpr const char* kAbout =
-    "A tap only looks: it takes CAP_NET_RAW to open the interface and gives it up then, and the "
-    "game "
-    "pays nothing. It cannot change what it sees: --resync, --impair and the others about the line "
-    "are of proxy alone. docs/tap.md tells more.";
+    "A tap only observes, at no cost to the game. It needs CAP_NET_RAW to open the interface and "
+    "drops it afterwards. It cannot change traffic: --resync, --impair and other flags that affect "
+    "the line belong to proxy. See docs/tap.md.";
 
 std::unique_ptr<RunFlags> make_flags() {
     return std::make_unique<TapFlags>();
@@ -60,8 +59,8 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
         return kExitNotYet;
     } catch (const capture::NoRightError& error) {
         throw UsageError{fmt::format(
-            "{}: that takes CAP_NET_RAW: 'sudo setcap cap_net_raw=ep TWSCOPE' with the path of "
-            "this program, AmbientCapabilities=CAP_NET_RAW in its systemd unit, or sudo",
+            "{}: this needs CAP_NET_RAW: run 'sudo setcap cap_net_raw=ep TWSCOPE' with this "
+            "program's path, set AmbientCapabilities=CAP_NET_RAW in its systemd unit, or use sudo",
             error.what())};
     } catch (const capture::CaptureError& error) {
         throw UsageError{error.what()};
@@ -87,8 +86,8 @@ int run_command(const TapFlags& flags, Settings& settings, const Invocation& inv
     }
     settings.complete();
     if (flags.interface.empty()) {
-        throw UsageError{"tap needs the interface to look at: -i IFACE, for example -i eth0 "
-                         "('ip link' lists them)"};
+        throw UsageError{
+            "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
     }
     open_log(flags.log_level);
     const auto start = [&](const std::function<void()>& started) {
@@ -101,7 +100,7 @@ int run_command(const TapFlags& flags, Settings& settings, const Invocation& inv
 
 Action add_tap_command(CLI::App& app, Invocation invocation) {
     CLI::App* command = app.add_subcommand(
-        kCommand, "Look at an interface beside the path: record what happens, forward nothing");
+        kCommand, "Observe traffic on an interface and record what happens, without forwarding");
     command->footer(kAbout);
     auto flags = std::make_shared<TapFlags>();
     auto settings = std::make_shared<Settings>(*command);

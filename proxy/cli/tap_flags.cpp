@@ -14,21 +14,21 @@ namespace tw::cli {
 
 void TapFlags::add_to(CLI::App& command) {
     command
-        .add_option("-i,--interface", interface,
-                    "The interface that the game's traffic passes; any: all of this host, for a "
-                    "server on it")
+        .add_option(
+            "-i,--interface", interface,
+            "Interface that carries the game's traffic; any: all of this host, for a server on it")
         ->type_name("IFACE");
     command
         .add_option("--server", servers,
-                    "Look only at this server's traffic (repeatable; otherwise servers are "
+                    "Inspect only this server's traffic (repeatable; by default, servers are "
                     "recognised by what they send)")
         ->type_name("[ADDRESS]:PORT")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command
         .add_option("--buffer", buffer_mib,
-                    "MiB of frames that may wait in the kernel to be read; what finds no room is "
-                    "missing, and reported as a gap (inspect.gap)")
+                    "Kernel buffer in MiB for frames waiting to be read; frames that do not fit "
+                    "are dropped and reported as a gap (inspect.gap)")
         ->type_name("MIB")
         ->check(CLI::Range(std::size_t{1}, std::size_t{1024}))
         ->capture_default_str();
@@ -36,11 +36,11 @@ void TapFlags::add_to(CLI::App& command) {
     http.add_to(command);
     command
         .add_option("--state", state,
-                    "Where the live page's token is kept [$STATE_DIRECTORY, "
-                    "$XDG_STATE_HOME/twscope or ~/.local/state/twscope]")
+                    "Folder for the live page's token [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope "
+                    "or ~/.local/state/twscope]")
         ->type_name("DIR");
     add_limits(command);
-    add_course(command, "Return as soon as the interface is open, and go on in the background");
+    add_course(command, "Run in the background, returning once the interface is open");
 }
 
 void TapFlags::check(const Settings& settings) const {

@@ -190,7 +190,7 @@ test('a token that is none, and a socket that cannot be: one line, exit code 2',
         [['--http', '0', '--http-token-file', join(folder, 'missing')], /missing: No such file/],
         [['--http', `unix:${join(folder, 'none', 'sock')}`], /--http: cannot listen on unix:.*No such file/],
         [['--http', `unix:${short}`], /Address already in use/],
-        [['--http', 'unix:'], /expected a path behind it/]]) {
+        [['--http', 'unix:'], /expected unix:PATH/]]) {
         const child = new Child('twscope', TWSCOPE, ['proxy', '-s', '127.0.0.1:1', '-l', '127.0.0.1:0', ...args]);
         await waitUntil('it to end', () => !child.running, WAIT_MS);
         assert.equal(child.status, 2, child.log);

@@ -372,7 +372,7 @@ test('without the right it says in one line what to do; what a tap has not, it s
     const resync = run(TWSCOPE, 'tap', '-i', 'lo', '--resync');
     assert.equal(resync.status, 2);
     assert.match(resync.stderr, /^twscope: tap has no --resync; proxy has [^\n]*\n$/);
-    assert.match(run(TWSCOPE, 'tap', '--help').stdout, /--resync[^]*proxy alone/);
+    assert.match(run(TWSCOPE, 'tap', '--help').stdout, /--resync[^]*belong to proxy/);
     const nameless = run(TWSCOPE, 'tap');
     assert.equal(nameless.status, 2);
     assert.match(nameless.stderr, /-i IFACE/);

@@ -152,7 +152,7 @@ test('a wrong flag is refused with one line', () => {
     for (const [args, complaint] of [
         [['--http-server-page', 'ftp://x', '--http', '0'], /--http-server-page ftp:\/\/x: expected/],
         [['--http-server-page', 'a b=http://x', '--http', '0'], /--http-server-page a b=http:\/\/x: expected/],
-        [['--http-server-page', 'http://x', '-o', '-'], /--http-server-page says nothing without --http/],
+        [['--http-server-page', 'http://x', '-o', '-'], /--http-server-page has no effect without --http/],
         [['--http', 'nowhere'], /--http nowhere/],
         [[], /--http PORT/],
     ]) {

@@ -41,10 +41,10 @@ test('it says what Wireshark asks, under the name that Wireshark finds it by', (
     assert.notEqual(wrong.stdout, '');
     const other = run('--extcap-interface', 'eth0', '--extcap-dlts');
     assert.equal(other.status, 2);
-    assert.match(other.stderr, /there is one interface, twscope/);
+    assert.match(other.stderr, /the only interface is twscope/);
     const serverless = run('--extcap-interface', 'twscope', '--capture', '--fifo', join(top, 'pipe'));
     assert.equal(serverless.status, 2);
-    assert.match(serverless.stderr, /needs --fifo, and --server/);
+    assert.match(serverless.stderr, /needs --fifo and --server/);
 });
 
 /** Where this tshark finds twscope, and nothing else of ours. */

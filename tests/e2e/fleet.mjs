@@ -81,7 +81,7 @@ test('servers of one process are told apart, and come and go without each other\
     // The same observer, and one that is started again, know who is who.
     writeFileSync(config, settings([ctf, late]));
     child.signal('SIGHUP');
-    await waitUntil('the servers to change', () => times('the configuration was read again') === 1
+    await waitUntil('the servers to change', () => times('configuration reloaded') === 1
         && times('forwarding to late') === 1, WAIT_MS);
     assert.equal(times('the server race is taken out'), 1);
     assert.equal(times('after a restart'), 0);

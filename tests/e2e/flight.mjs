@@ -156,13 +156,13 @@ test('flags that do not fit together are refused', () => {
         assert.match(run.stderr, what);
     };
     refused(['--flight', '60s,64MiB', folder], /add --show-secrets/);
-    refused(['--flight', '60s', '--show-secrets'], /--flight 60s: expected what to keep and a folder/);
+    refused(['--flight', '60s', '--show-secrets'], /--flight 60s: expected limits and a folder/);
     refused(['--flight', '60x', folder, '--show-secrets'], /--flight 60x: expected a time/);
     refused(['--flight', '4s', folder, '--show-secrets'], /--flight 4s: keep at least 5 s/);
     refused(['--flight', '60s,1GiB', folder, '--show-secrets'], /at most half of --memory/);
     refused(['--flight', '60s', join(folder, 'no'), '--show-secrets'], /--flight .*no: No such file/);
     refused(['--flight', '60s', folder, '--show-secrets', '--flight-on', 'nonsense'], /--flight-on nonsense: neither a finding/);
     refused(['--flight-on', 'error'], /need --flight/);
-    refused(['--flight', '60s', folder, '--show-secrets', '--no-inspect'], /need what --no-inspect switches off/);
+    refused(['--flight', '60s', folder, '--show-secrets', '--no-inspect'], /need inspection; drop --no-inspect/);
     refused(['--show-secrets'], /--flight .*no: No such file/, { TWSCOPE_FLIGHT: `60s,64MiB ${join(folder, 'no')}` });
 });

@@ -345,7 +345,7 @@ test('a wrong flag is refused with one line', () => {
         [['--nats', 'nats://x', '--nats-creds', '/nowhere'], /--nats-creds \/nowhere: No such file/],
         [['--nats', 'nats://x', '--nats-tls-cert', '/dev/null'], /belong together/],
         [['--nats', 'nats://x', '--spool', 'dir,1KiB'], /--spool dir,1KiB: expected/],
-        [['--spool', 'dir'], /--spool says nothing without --nats/],
+        [['--spool', 'dir'], /--spool has no effect without --nats/],
     ];
     for (const [args, complaint] of rows) {
         for (const command of [['proxy', '-s', '127.0.0.1:9'], ['decode', CAPTURE]]) {

@@ -304,7 +304,7 @@ test('segments are read back as one recording, while they grow and when they are
         await waitUntil('both to be read', () => linesOf(other.output).length === 2, WAIT_MS);
         other.signal('SIGINT');
         assert.equal(await other.ended, 0, other.log);
-        assert.match(other.log, /holds 2 recordings; of these only 'b' is followed/);
+        assert.match(other.log, /contains 2 recordings; following only 'b'/);
 
         // What lies before the time asked for is not even opened.
         const part = join(folder, 'part/');
@@ -393,7 +393,7 @@ test('flags that do not fit together are refused', () => {
     refused(['-o', foreign], /notes\.zst holds something else/);
     refused(['-o', join(top, 'no/folder/')], /no\/folder\/: No such file/);
     for (const [args, what] of [[[join(top, 'nothing')], /nothing: No such file/], [[top], /no segments/],
-        [[foreign, '--from', '20:15'], /--from 20:15: expected a time/], [[foreign, '--filter', 'size_bytes > 1'], /size_bytes does not stand/],
+        [[foreign, '--from', '20:15'], /--from 20:15: expected a time/], [[foreign, '--filter', 'size_bytes > 1'], /recorded lines have no size_bytes/],
         [[foreign, '-o', 'a.csv'], /--columns/]]) {
         const { status, log } = run('records', ...args);
         assert.equal(status, 2, log);

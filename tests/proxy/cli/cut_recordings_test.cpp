@@ -61,18 +61,16 @@ TEST_CASE("what can be read of a recording that ends too early is, and it is sai
     const std::string gzip = gzipped(folder, rest);
     const Cut cuts[] = {
         {"plain.jsonl", lines + rest.substr(0, rest.size() / 2),
-         "ends in the middle of a line: it was cut short, or is still being written; the {} lines "
-         "before it are read"},
+         "ends in the middle of a line: truncated, or still being written; read the {} lines "
+         "before it"},
         {"zstd.jsonl.zst", packed(lines) + frame.substr(0, frame.size() / 2),
-         "ends in the middle of compressed data: it was cut short, or is still being written; its "
-         "first {} lines are "
-         "read"},
+         "ends in the middle of compressed data: truncated, or still being written; read its first "
+         "{} lines"},
         {"gzip.jsonl.gz", gzipped(folder, lines) + gzip.substr(0, 12),
-         "ends in the middle of compressed data: it was cut short, or is still being written; its "
-         "first {} lines are "
-         "read"},
+         "ends in the middle of compressed data: truncated, or still being written; read its first "
+         "{} lines"},
         {"damaged.jsonl.zst", packed(lines) + "this is no frame",
-         "damaged: what comes behind its first {} lines cannot be unpacked", 3},
+         "damaged: cannot be decompressed beyond its first {} lines", 3},
     };
     for (const Cut& cut : cuts) {
         const std::string file = folder.file(std::string{cut.name});
@@ -102,8 +100,8 @@ TEST_CASE("what can be read of a recording that ends too early is, and it is sai
     const Finished piped = run_program(
         "/bin/sh", {"-c", std::string{TW_TWSCOPE} + " explain - < " + folder.file("plain.jsonl")});
     CHECK(piped.err ==
-          "twscope: standard input: ends in the middle of a line: it was cut short, or is "
-          "still being written; the " +
-              number + " lines before it are read\n");
+          "twscope: standard input: ends in the middle of a line: truncated, or still being "
+          "written; read the " +
+              number + " lines before it\n");
     CHECK(piped.status == 0);
 }

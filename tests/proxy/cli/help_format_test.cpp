@@ -32,6 +32,8 @@ TEST_CASE("help shows names, values and defaults the way help2man reads them") {
          "  --items none|changed|all    Which (default: changed)\n"},
         {app.add_option("--listen", listen, "Where")->type_name("ADDR")->capture_default_str(),
          "  --listen ADDR               Where (default: 127.0.0.1:8303)\n"},
+        {app.add_option("--http", listen, "Where")->type_name("[ADDR:]PORT"),
+         "  --http [ADDR:]PORT          Where\n"},
         {app.add_flag("--raw", raw, "Ints"), "  --raw                       Ints\n"},
         {app.add_option("--threads", threads, "Relay threads")
              ->check(CLI::Range(1U, 64U))

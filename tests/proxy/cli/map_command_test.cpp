@@ -60,7 +60,8 @@ TEST_CASE("twscope map tells and draws what is there") {
     play_on(map::crc_of(0, bytes));
     CHECK(drawn({"--path", records}) != all);
     play_on(1);
-    check_refused({"map", file, "--png", png, "--path", records}, "all of it is on other maps");
+    check_refused({"map", file, "--png", png, "--path", records},
+                  "all its positions are on other maps");
 
     // Players of one name on two servers: whichever way their worlds alternate, each has its own way.
     const auto worlds = [&](int first, int second) {

@@ -56,7 +56,7 @@ TEST_CASE("what is read is not written over") {
     };
     for (const Arguments& row : rows) {
         CAPTURE(row.front());
-        check_refused(row, ": is also read; name another file");
+        check_refused(row, ": is also an input; name another file");
     }
     CHECK(read_text(files.records) == records);
     CHECK(read_text(files.capture) == capture);
@@ -67,11 +67,11 @@ TEST_CASE("two flags do not write one file, but may share what is none") {
     const Files files;
     const std::string same = files.folder.file("same");
     check_refused({"decode", files.capture, "--show-secrets", "-o", same, "-w", same},
-                  "--output writes it, too");
+                  "--output also writes to it");
     check_refused({"decode", files.capture, "-o", same, "--summary", same},
-                  "--output writes it, too");
+                  "--output also writes to it");
     check_refused({"proxy", "-s", "127.0.0.1:1", "-o", same, "--summary", same},
-                  "--output writes it, too");
+                  "--output also writes to it");
     CHECK_FALSE(std::filesystem::exists(same));
     CHECK(twscope({"decode", files.capture, "-o", "/dev/null", "--summary", "/dev/null"}).status ==
           0);
@@ -83,9 +83,9 @@ TEST_CASE("a file that is not there yet is one file by each of its names") {
     std::filesystem::current_path(files.folder.path());
     check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--duration", "100ms", "-o",
                    "new", "--summary", "./new"},
-                  "--output writes it, too");
+                  "--output also writes to it");
     check_refused({"decode", "p.pcap", "-o", "new", "--summary", files.folder.file("new")},
-                  "--output writes it, too");
+                  "--output also writes to it");
     std::filesystem::current_path(before);
 }
 

@@ -131,7 +131,8 @@ TEST_CASE("a file of objects that cannot be is one line that says what") {
         {R"({"objects": [{"name": "a"}]})", "'type'"},
         {R"({"objects": [{"name": "a", "type": 40, "uuid": "0"}]})", "either"},
         {R"({"objects": [{"name": "a", "uuid": "0d2c"}]})", "not a UUID"},
-        {R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})", "known already"},
+        {R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})",
+         "already exists"},
         {R"({"objects": [{"name": "a", "type": 16384}]})", "'type'"},
         {R"({"objects": [{"name": "a", "type": 70, "agreed_size": true}]})", "agreed"},
         {R"({"objects": [{"name": "a", "type": 40, "position": {"x": "b", "y": "b"}}]})", "'b'"},
@@ -329,7 +330,7 @@ TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
 
 TEST_CASE("what cannot be meant is reported before anything is begun") {
     const TemporaryFolder folder;
-    check_refused({"frobnicate"}, "no command 'frobnicate'");
+    check_refused({"frobnicate"}, "unknown command 'frobnicate'");
     check_refused({"proxy", "-s", "127.0.0.1:1", "--duration", "soon"}, "--duration");
     check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--summary",
                    folder.file("no/such/folder.xml")},
@@ -350,7 +351,7 @@ TEST_CASE("what cannot be meant is reported before anything is begun") {
             } else {
                 arguments.insert(arguments.end(), {"-i", "lo"});
             }
-            check_refused(arguments, alone.front() + " says nothing without");
+            check_refused(arguments, alone.front() + " has no effect without");
         }
     }
     const Finished unreached = twscope({"collect", "--nats", "nats://127.0.0.1:1", "--expect",

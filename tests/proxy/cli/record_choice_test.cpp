@@ -60,8 +60,9 @@ TEST_CASE("times are whole numbers that clocks show, in their order") {
         CAPTURE(bad);
         check_refused({"records", file, std::string{"--from="} + bad}, "expected a time");
     }
-    check_refused({"records", file, "--from", "2026-11-22", "--to", "2026-11-21"}, "not before");
-    check_refused({"records", file, "--from", "2026", "--to", "2026"}, "not before");
+    check_refused({"records", file, "--from", "2026-11-22", "--to", "2026-11-21"},
+                  "must be before");
+    check_refused({"records", file, "--from", "2026", "--to", "2026"}, "must be before");
 }
 
 TEST_CASE("sessions are counted from 1") {
@@ -71,12 +72,12 @@ TEST_CASE("sessions are counted from 1") {
     for (const char* bad : {"0", "-5", "010", "1x", "99999999999"}) {
         CAPTURE(bad);
         const std::string session = std::string{"--session="} + bad;
-        check_refused({"records", file, session}, "expected a session's number, from 1");
-        check_refused({"explain", file, session}, "expected a session's number, from 1");
+        check_refused({"records", file, session}, "expected a session number, from 1");
+        check_refused({"explain", file, session}, "expected a session number, from 1");
         if (std::string_view{bad} != "0") { // the worlds
-            check_refused({"compare", file, file, session}, "expected a session's number, or 0");
+            check_refused({"compare", file, file, session}, "expected a session number, or 0");
         }
-        check_refused({"replay", file, session}, "expected a session's number, from 1");
+        check_refused({"replay", file, session}, "expected a session number, from 1");
     }
     check_refused({"explain", file, "--tick=-3"}, "--tick");
     check_refused({"replay", file, "-s", "127.0.0.1:1", "--speed", "nan"}, "--speed");
@@ -85,7 +86,7 @@ TEST_CASE("sessions are counted from 1") {
 TEST_CASE("clients are played from a folder of segments, too") {
     const TemporaryFolder folder;
     const Arguments replay{"replay", folder.path(), "-s", "127.0.0.1:1", "--session", "99"};
-    check_refused(replay, "there are no segments of a capture in it");
+    check_refused(replay, "contains no capture segments");
     Recording recording;
     recording.play(kAnn, tee_at(50, 80));
     recording.save(folder.file("capture-20261121T161530Z-0001.pcapng"));
@@ -112,7 +113,7 @@ TEST_CASE("lines that are no records are left out, counted, and said once a file
     const std::string file = folder.file("torn.jsonl");
     const std::string torn = text(kFirst.substr(0, 40));
     write_text(file, text(kFirst) + torn + "\n" + torn + text(kSecond) + text(kSecond));
-    const std::string said = "twscope: " + file + ": 2 lines that are no records were left out\n";
+    const std::string said = "twscope: " + file + ": skipped 2 lines that are not records\n";
     const Arguments readers[] = {{"records", file},
                                  {"records", file, "--session", "2"},
                                  {"records", file, "--filter", "session == 2"},
@@ -129,7 +130,7 @@ TEST_CASE("lines that are no records are left out, counted, and said once a file
     Recording recording;
     recording.play(kAnn, tee_at(50, 80));
     recording.save(other);
-    check_refused({"records", other}, "holds no records");
+    check_refused({"records", other}, "contains no records");
 }
 
 TEST_CASE("what a recording repeats is not left out of another one") {

@@ -43,7 +43,7 @@ TEST_CASE("what needs the inspection that is switched off is refused") {
 
 TEST_CASE("a filter that lets only messages pass is refused where they are left out") {
     const Row rows[] = {
-        {{"--filter", "message"}, "--filter 'message' lets only messages pass"},
+        {{"--filter", "message"}, "--filter 'message' matches only messages"},
         {{"--filter", "fields.message ~ gg and name == sv_chat"}, "leave one of them out"},
     };
     for (const Row& row : rows) {
@@ -66,10 +66,10 @@ TEST_CASE("a file that holds something else than records is not written to") {
     write_text(token, "abcdefghijklmnopqrstuv");
     const Row rows[] = {
         {{"-o", notes}, "holds something else than records"},
-        {{"--config", config, "-o", config}, "is also read"},
-        {{"--config", config, "--summary", config, "--expect", "always ok"}, "is also read"},
-        {{"--http", "0", "--http-token-file", token, "-o", token}, "is also read"},
-        {{"--nats", "nats://127.0.0.1:1", "--nats-creds", token, "-o", token}, "is also read"},
+        {{"--config", config, "-o", config}, "is also an input"},
+        {{"--config", config, "--summary", config, "--expect", "always ok"}, "is also an input"},
+        {{"--http", "0", "--http-token-file", token, "-o", token}, "is also an input"},
+        {{"--nats", "nats://127.0.0.1:1", "--nats-creds", token, "-o", token}, "is also an input"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments.back());
@@ -122,8 +122,8 @@ TEST_CASE("times that do not fit into a clock are refused, and so is what is non
         {{"--keep", "36526d", "-o", folder.path() + "/"}, "at most 100 years"},
         {{"--show-secrets", "--flight", "999999d,1GiB", folder.path()}, "at most 100 years"},
         {{"--nats", "nats://127.0.0.1:1", "--nats-limits", "1000000h"}, "at most 100 years"},
-        {{"--idle-timeout", "nan(1)"}, "nan(1) is no time"},
-        {{"--start-timeout", "nan(1)"}, "nan(1) is no time"},
+        {{"--idle-timeout", "nan(1)"}, "nan(1) is not a time"},
+        {{"--start-timeout", "nan(1)"}, "nan(1) is not a time"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments.front());
@@ -138,7 +138,7 @@ TEST_CASE("what cannot be opened is refused by what it is") {
         {{"--objects", folder.path()}, "is a folder; name a file with"},
         {{"--http", "99999"}, "--http 99999: expected a port up to 65535"},
         {{"--config", "/dev/zero"}, "longer than 65536 bytes"},
-        {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "named twice; name each address once"},
+        {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "given twice; give each address once"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments.front());

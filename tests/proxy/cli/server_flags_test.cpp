@@ -65,9 +65,13 @@ TEST_CASE("servers that cannot be told apart are refused, and what to do is said
     };
 
     const Row rows[] = {
-        {"no names", {"-s", "a:1", "-s", "b:1", "-l", ":1", "-l", ":2"}, "each has a name"},
-        {"one without", {"-s", "a=a:1", "-s", "b:1", "-l", ":1", "-l", ":2"}, "each has a name"},
-        {"an empty one", {"-s", "=a:1", "-l", ":1"}, "each has a name"},
+        {"no names",
+         {"-s", "a:1", "-s", "b:1", "-l", ":1", "-l", ":2"},
+         "several servers need names"},
+        {"one without",
+         {"-s", "a=a:1", "-s", "b:1", "-l", ":1", "-l", ":2"},
+         "several servers need names"},
+        {"an empty one", {"-s", "=a:1", "-l", ":1"}, "several servers need names"},
         {"no part of a subject", {"-s", "a.b=a:1", "-l", ":1"}, "letters, digits"},
         {"a wildcard", {"-s", "*=a:1", "-l", ":1"}, "letters, digits"},
         {"too long", {"-s", std::string(65, 'a') + "=a:1", "-l", ":1"}, "at most 64"},

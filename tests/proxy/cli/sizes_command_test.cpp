@@ -75,7 +75,7 @@ TEST_CASE("a server of 0.6 has the sizes that were agreed on") {
     recording.save(capture);
     const Finished done = twscope({"sizes", capture});
     CHECK(done.status == 0);
-    CHECK(done.out.find("All sizes are those that 0.6 agreed on.\n") != std::string::npos);
+    CHECK(done.out.find("All sizes are as agreed in 0.6.\n") != std::string::npos);
 }
 
 TEST_CASE("twscope sizes refuses what cannot be in one line") {
