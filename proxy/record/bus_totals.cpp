@@ -6,9 +6,8 @@ namespace {
 
 constexpr auto kCounter = BusNumber::counter;
 constexpr auto kGauge = BusNumber::gauge;
-constexpr std::string_view kRecords =
-    "Records handed to the bus, again where a connection broke (published), acknowledged by it, "
-    "and given up (dropped).";
+constexpr std::string_view kRecords = "Records sent to the bus, again where a connection broke "
+                                      "(published), acknowledged by it, and given up (dropped).";
 
 constexpr BusRow kRows[]{
     {"bus_records_total", "published", kCounter, kRecords, &BusTotals::published},
@@ -17,11 +16,10 @@ constexpr BusRow kRows[]{
     {"bus_waiting_records", "", kGauge,
      "Records in memory or in the spool, until two seconds after they were acknowledged.",
      &BusTotals::waiting},
-    {"bus_waiting_bytes", "", kGauge, "What those take.", &BusTotals::waiting_bytes},
+    {"bus_waiting_bytes", "", kGauge, "Size of those records.", &BusTotals::waiting_bytes},
     {"bus_reconnects_total", "", kCounter, "Connections to the bus after the first one.",
      &BusTotals::reconnects},
-    {"bus_connected", "", kGauge, "1 while there is a connection to the bus.",
-     &BusTotals::connected},
+    {"bus_connected", "", kGauge, "1 while connected to the bus.", &BusTotals::connected},
 };
 
 } // namespace

@@ -37,8 +37,8 @@ inline constexpr auto kSwitchSchema =
            key("delay", &SwitchPlace::delay, "Seconds, of a timed switch."));
 
 inline constexpr auto kPlaceSchema = schema(
-    key("x", &WorldPlace::x, "In world units, 32 a tile."),
-    key("y", &WorldPlace::y, "In world units, down."),
+    key("x", &WorldPlace::x, "In world units, 32 per tile."),
+    key("y", &WorldPlace::y, "In world units, downwards."),
     key(
         "tile",
         [](const WorldPlace& p) {
@@ -95,15 +95,15 @@ inline constexpr auto kItemType = key(
 inline constexpr auto kItemUuid = key(
     "uuid",
     [](const ShownItem& i) { return type_uuid(i.item.key.type, i.object, i.record->types); },
-    "Of UUID'd types.");
+    "Of types with a UUID.");
 inline constexpr auto kItemTypeId = key(
     "type_id", [](const ShownItem& i) { return i.item.key.type; },
-    "As on the wire. UUID types have numbers that only hold for one server process.");
+    "As on the wire. Numbers of UUID types are valid only within one server process.");
 inline constexpr auto kItemId = key(
     "id", [](const ShownItem& i) { return i.item.key.id; }, "As on the wire.");
 inline constexpr auto kItemFields = key(
     "fields", [](const ShownItem&) { return WithItems{}; },
-    "Named, in order; an older server may send fewer. Texts packed in ints are texts here.");
+    "Named, in order; an older server may send fewer. Text packed into ints is unpacked.");
 inline constexpr auto kItemNames = key(
     "names", [](const ShownItem&) { return WithItems{}; },
     "Names of enum values and flag bits, under the same keys.");
@@ -117,13 +117,13 @@ inline constexpr auto kItemPlayer = key(
         return client ? player_name(*i.record, *client) : std::nullopt;
     },
     "Of what belongs to a client (`character`, `player_info`, `ddnet_character`, a `death`, a shot "
-    "with an `owner`, …): that player's name, where the snapshot tells it; in 0.7 a message "
-    "before it.");
+    "with an `owner`, …): that player's name, if the snapshot, or in 0.7 an earlier message, "
+    "contains it.");
 inline constexpr auto kItemSeenBy = key(
     "seen_by", [](const ShownItem&) { return WithItems{}; },
-    "Of a `world`: the sessions that were shown it.");
+    "In a `world`: the sessions that saw it.");
 inline constexpr auto kItemAt = key(
-    "at", [](const ShownItem&) { return WithItems{}; }, "Where it is.");
+    "at", [](const ShownItem&) { return WithItems{}; }, "Its position.");
 inline constexpr auto kItemData = key(
     "data", [](const ShownItem&) { return WithItems{}; },
     "The raw ints: with `--raw`, and always where the type is unknown or longer than known.");

@@ -35,7 +35,7 @@ inline constexpr auto kHeadSchema =
                "`impairment` or `records_lost`."),
            key(
                "session", [](const TypedHead& r) { return r.head->session; },
-               "Which session, from 1 in order of appearance; 0: the run as a whole."),
+               "Session number, from 1 in order of appearance; 0 for the run as a whole."),
            key(
                "dir",
                [](const TypedHead& r) -> std::optional<Word<kDirectionNames>> {
@@ -45,10 +45,10 @@ inline constexpr auto kHeadSchema =
                    return Word<kDirectionNames>{
                        kDirectionNames[static_cast<std::size_t>(*r.head->direction)]};
                },
-               "`c2s` or `s2c`; absent where the record is about the session."),
+               "`c2s` or `s2c`; absent if the record is about the session."),
            key(
                "server_name", [](const TypedHead& r) { return some(r.head->server_name); },
-               "The server's name in the configuration (`-s NAME=HOST:PORT`); absent where servers "
+               "The server's name in the configuration (`-s NAME=HOST:PORT`); absent if servers "
                "have none."));
 
 template <typename Value>
@@ -63,9 +63,9 @@ inline constexpr auto kSessionSchema = schema(
             return Word<kSessionEvents>{kSessionEvents[static_cast<std::size_t>(r.event)]};
         },
         "`open` (first datagram), `established` (handshake done, or joined midway), `close`."),
-    key("client", &SessionRecord::client, "The client's address; of a demo the file's name."),
+    key("client", &SessionRecord::client, "The client's address; for a demo, the file's name."),
     key("server", &SessionRecord::server,
-        "The server's address; of a demo who recorded it: `client demo` or `server demo`."),
+        "The server's address; for a demo, who recorded it: `client demo` or `server demo`."),
     key(
         "protocol", [](const SessionRecord& r) { return some(r.protocol); },
         "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7`, `0.7+ddnet` (a server "
@@ -73,15 +73,16 @@ inline constexpr auto kSessionSchema = schema(
     key(
         "reason",
         [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },
-        "Of a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
+        "For a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
         "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
-        "`removed` (its server was taken out), `displaced` (of a tap or a capture: a connection "
-        "needed its place), `sides turned` (of these: what was taken for the server is the client, "
-        "and a session with the right sides follows), `end of capture`, `end of demo`."),
+        "`removed` (its server was removed), `displaced` (in a tap or a capture: another "
+        "connection needed its place), `sides turned` (likewise: what was taken for the server is "
+        "the client, and a session with the right sides follows), `end of capture`, `end of "
+        "demo`."),
     key(
         "again", [](const SessionRecord& r) { return only_if(r.again, true); },
-        "True of a session that is open while a segment begins: what was written of it before, as "
-        "it stood there."));
+        "True for a session that is already open when a segment begins: repeats its earlier "
+        "record."));
 
 constexpr bool in_chunk(const MessageRecord& record) {
     return record.layer == MessageLayer::chunk;
@@ -93,8 +94,7 @@ inline constexpr auto kMessageSchema = schema(
         [](const MessageRecord& r) {
             return r.name.empty() ? std::string_view{"unknown"} : r.name;
         },
-        "DDNet's, in snake_case (`snap_single`, `sv_chat`); `unknown` for what no table "
-        "describes."),
+        "DDNet's, in snake_case (`snap_single`, `sv_chat`); `unknown` if no table describes it."),
     key(
         "system", [](const MessageRecord& r) { return only_if(in_chunk(r), r.system); },
         "System message or game message."),
@@ -114,29 +114,29 @@ inline constexpr auto kMessageSchema = schema(
         },
         "`control` (handshake, keepalive, close) or `connless` (server info); absent for messages "
         "in chunks."),
-    key("size", &MessageRecord::size, "Bytes, its id included."),
+    key("size", &MessageRecord::size, "Bytes, including its id."),
     key(
         "uuid", [](const MessageRecord& r) { return r.name.empty() ? r.uuid : std::nullopt; },
-        "Of an unknown message that has one: its UUID."),
+        "UUID of an unknown message that has one."),
     key(
         "id",
         [](const MessageRecord& r) {
             return only_if(r.name.empty() && !r.uuid && r.layer != MessageLayer::connless,
                            r.number);
         },
-        "Of another unknown message: its number."),
+        "Number of any other unknown message."),
     key(
         "raw",
         [](const MessageRecord& r) {
             return only_if(r.name.empty(), Hex{r.raw, r.secrecy});
         },
-        "Of an unknown message: its bytes as hex; of a system message, and of what may be one of "
+        "Bytes of an unknown message, as hex; for system messages, and those that may belong to "
         "the remote console, `[redacted]` unless `--show-secrets` is given."),
     key(
         "fields", [](const MessageRecord& r) { return only_if(!r.name.empty(), Fields{r.values}); },
-        "Named values in order; strings as sent, raw bytes as hex, UUIDs as text. Of a map chunk "
-        "its `offset` in the map, of a snapshot part nothing but its head: the `map` and "
-        "`snapshot` records show what is in them."),
+        "Named values in order; strings as sent, raw bytes as hex, UUIDs as text. For a map chunk "
+        "its `offset` in the map, for a snapshot part only its header: the `map` and `snapshot` "
+        "records show their contents."),
     key(
         "names",
         [](const MessageRecord& r) { return only_if(!r.name.empty(), FieldNames{r.values}); },
@@ -153,81 +153,80 @@ inline constexpr auto kMapSchema =
                    return r.sha256 ? std::optional{Hex{std::as_bytes(std::span{*r.sha256})}}
                                    : std::nullopt;
                },
-               "As announced, or of the file found."),
+               "As announced, or that of the file found."),
            key(
                "source", [](const MapRecord& r) { return Word<kMapSources>{r.source}; },
                "`folder` (found with `--maps`), `wire` (reassembled from the client's download), "
                "`demo` (embedded in the demo that was read), `none`."),
            key(
                "width", [](const MapRecord& r) { return only_if(r.width != 0, r.width); },
-               "Of the game layer, in tiles; only when the map is there."),
+               "Of the game layer, in tiles; only if the map is available."),
            key(
                "height", [](const MapRecord& r) { return only_if(r.width != 0, r.height); },
                "Of the game layer, in tiles."),
            key(
                "again", [](const MapRecord& r) { return only_if(r.again, true); },
-               "True where it stands at the beginning of a segment, for a session that is open."));
+               "True if repeated at the beginning of a segment, for a session that is open."));
 
 inline constexpr auto kSnapshotFull = key(
     "full", [](const SnapshotRecord&) { return WithItems{}; },
-    "True when `items` lists all of them: with `--items all`, on the first snapshot, on the first "
-    "of a segment, and on every 250th.");
+    "True if `items` lists all of them: with `--items all`, in the first snapshot, in the first of "
+    "a segment, and in every 250th.");
 inline constexpr auto kSnapshotItems = key(
     "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, Items{&r}); },
-    "With `--items changed` what is new or differs from the session's previous rebuilt snapshot; "
-    "sorted by type and id.");
+    "With `--items changed`, those that are new or differ from the session's previous rebuilt "
+    "snapshot; sorted by type and id.");
 inline constexpr auto kSnapshotRemoved = key(
     "removed", [](const SnapshotRecord&) { return WithItems{}; },
-    "`[type_id, id]` of what that previous snapshot had and this one has not.");
+    "`[type_id, id]` of items in that previous snapshot that are not in this one.");
 
 inline constexpr auto kSnapshotSchema =
     schema(key("tick", &SnapshotRecord::tick, "The tick it shows."),
            key("delta_tick", &SnapshotRecord::delta_tick,
-               "Tick of the snapshot it builds on; −1: on nothing."),
+               "Tick of the snapshot it is based on; −1 for none."),
            key(
                "crc_wanted", [](const SnapshotRecord& r) { return OrNull{r.crc_wanted}; },
                "The server's checksum; null for an empty delta, which has none."),
            key(
                "crc_got", [](const SnapshotRecord& r) { return OrNull{r.crc_got}; },
-               "The checksum of what was rebuilt; null when nothing could be."),
-           key("ok", &SnapshotRecord::rebuilt, "Rebuilt, and the checksums agree."),
+               "The checksum of the rebuilt snapshot; null if it could not be rebuilt."),
+           key("ok", &SnapshotRecord::rebuilt, "Rebuilt, and the checksums match."),
            key(
                "num_items", [](const SnapshotRecord& r) { return r.items.size(); },
                "Items in the snapshot."),
            key("bytes", &SnapshotRecord::bytes, "Bytes of the delta on the wire."),
-           key("parts", &SnapshotRecord::parts, "Parts that the delta came in."),
+           key("parts", &SnapshotRecord::parts, "Parts that the delta arrived in."),
            filter_key(
                "size_bytes",
                [](const SnapshotRecord& r) { return only_if(r.rebuilt, r.items.size_bytes()); },
                "Counted as the server counts against its limit."),
            kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
 
-inline constexpr auto kWorldSchema = schema(
-    key("tick", &WorldRecord::tick, "The tick it shows."),
-    key("server", &WorldRecord::server, "The server's address."),
-    key("run", &WorldRecord::run,
-        "Counts the server's starts and map changes from 1; ticks begin anew with each."),
-    key("views", &WorldRecord::views, "Sessions whose snapshot of this tick is in it."),
-    key("complete", &WorldRecord::complete,
-        "Each session that the server had to send this tick is in it."),
-    key(
-        "num_items", [](const WorldRecord& r) { return r.shown.items.size(); },
-        "Items in the world."),
-    filter_key(
-        "size_bytes", [](const WorldRecord& r) { return r.shown.items.size_bytes(); },
-        "Counted as the server counts against its limit."),
-    key(
-        "full", [](const WorldRecord&) { return WithItems{}; },
-        "True when `items` lists all of them: with `--items all`, on the first of a run, and on "
-        "every 250th."),
-    key(
-        "items", [](const WorldRecord& r) { return Items{&r.shown}; },
-        "As of a `snapshot`, with `seen_by`; with `--items changed` what is new or differs from "
-        "the "
-        "world before."),
-    key(
-        "removed", [](const WorldRecord&) { return WithItems{}; },
-        "`[type_id, id]` of what the world before had and this one has not."));
+inline constexpr auto kWorldSchema =
+    schema(key("tick", &WorldRecord::tick, "The tick it shows."),
+           key("server", &WorldRecord::server, "The server's address."),
+           key("run", &WorldRecord::run,
+               "Counts the server's starts and map changes from 1; ticks restart with each."),
+           key("views", &WorldRecord::views, "Sessions whose snapshot of this tick is included."),
+           key("complete", &WorldRecord::complete,
+               "Every session due a snapshot of this tick is included."),
+           key(
+               "num_items", [](const WorldRecord& r) { return r.shown.items.size(); },
+               "Items in the world."),
+           filter_key(
+               "size_bytes", [](const WorldRecord& r) { return r.shown.items.size_bytes(); },
+               "Counted as the server counts against its limit."),
+           key(
+               "full", [](const WorldRecord&) { return WithItems{}; },
+               "True if `items` lists all of them: with `--items all`, in the first of a run, and "
+               "in every 250th."),
+           key(
+               "items", [](const WorldRecord& r) { return Items{&r.shown}; },
+               "As in a `snapshot`, with `seen_by`; with `--items changed`, those that are new or "
+               "differ from the previous world."),
+           key(
+               "removed", [](const WorldRecord&) { return WithItems{}; },
+               "`[type_id, id]` of items in the previous world that are not in this one."));
 
 inline constexpr auto kFindingItemSchema =
     schema(key("type", &FindingItem::type, "Its name; empty if unknown."),
@@ -240,10 +239,9 @@ inline constexpr auto kFindingSchema = schema(
         "severity", [](const FindingRecord& r) { return finding_info(r.id).severity; },
         "`info`, `warning` or `error`."),
     key("tick", &FindingRecord::tick, "Tick of the snapshot."),
-    key("delta_tick", &FindingRecord::delta_tick, "Tick of the snapshot it builds on."),
+    key("delta_tick", &FindingRecord::delta_tick, "Tick of the snapshot it is based on."),
     key("offset", &FindingRecord::offset,
-        "Where, in bytes: in the datagram or payload, or in the `part` of a delta that `hex` "
-        "shows."),
+        "Byte offset: in the datagram or payload, or in the `part` of a delta that `hex` shows."),
     key("part", &FindingRecord::part, "Which 900-byte part of the delta, from 0."),
     object(
         "item", [](const FindingRecord& r) { return r.item ? &*r.item : nullptr; },
@@ -253,34 +251,34 @@ inline constexpr auto kFindingSchema = schema(
         "The item's field; `int_4` for an int without a name, counted from 0."),
     key("crc_wanted", &FindingRecord::crc_wanted, "The server's checksum."),
     key("crc_got", &FindingRecord::crc_got, "The checksum of what was rebuilt."),
-    key("since_tick", &FindingRecord::since_tick, "The first of the unusable snapshots in a row."),
-    key("lost", &FindingRecord::lost, "How many of these there are by now."),
+    key("since_tick", &FindingRecord::since_tick, "The first of a row of unusable snapshots."),
+    key("lost", &FindingRecord::lost, "How many of these there are so far."),
     key("value", &FindingRecord::value, "A number the finding is about."),
     key("limit", &FindingRecord::limit, "What that number may be."),
     key("expected", &FindingRecord::expected, "What the value must have been."),
-    key("confirmed", &FindingRecord::confirmed, "How many snapshots say so."),
+    key("confirmed", &FindingRecord::confirmed, "How many snapshots confirm it."),
     key("ddnet_code", &FindingRecord::ddnet_code,
         "What a DDNet client prints for it (`delta unpack failed. error=-205`)."),
     key(
         "name", [](const FindingRecord& r) { return some(r.name); },
-        "Of the message, field, map or error."),
+        "Name of the message, field, map or error."),
     key(
         "what", [](const FindingRecord& r) { return finding_info(r.id).sentence; },
         "What it means, in one sentence."),
     key(
-        "detail", [](const FindingRecord& r) { return some(r.detail); }, "What else can be said."),
+        "detail", [](const FindingRecord& r) { return some(r.detail); }, "Further details."),
     key(
         "hex",
         [](const FindingRecord& r) {
             return only_if(!r.bytes.empty(), Hex{r.bytes, r.secrecy});
         },
-        "The bytes in question; `[redacted]` where they may hold a password, code or whisper "
-        "(also where nothing could be decoded), unless `--show-secrets` is given."),
+        "The bytes in question; `[redacted]` if they may contain a password, code or whisper (also "
+        "if nothing could be decoded), unless `--show-secrets` is given."),
     key("at", &FindingRecord::place,
-        "Where a misplaced character stands; its tile is the wall that it touches."),
-    key("other_session", &FindingRecord::other_session, "Another session that it is about."),
+        "Position of a misplaced character; its tile is the wall that it touches."),
+    key("other_session", &FindingRecord::other_session, "The other session involved."),
     key("left_out", &FindingRecord::left_out,
-        "How many of this `id` and session came since the last one that is written, and are not."));
+        "How many of this `id` and session were left out since the last one written."));
 
 inline constexpr auto kLossSchema =
     schema(key("lost", &LossRecord::lost, "How many records are missing here."),

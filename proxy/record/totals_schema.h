@@ -54,31 +54,32 @@ inline constexpr auto kStatsSchema =
 inline constexpr auto kSummarySchema = schema(
     key(
         "sessions", [](const SummaryRecord& r) { return only_if(r.head.session == 0, r.sessions); },
-        "How many sessions there were; only of the run."),
+        "Number of sessions; only for the run."),
     merged([](const SummaryRecord& r) { return r.stats; }, kStatsSchema),
     object(
         "impaired", [](const SummaryRecord& r) { return r.impaired ? &*r.impaired : nullptr; },
-        "What became of datagrams on impaired lines; only of a run that had some.",
+        "What became of datagrams on impaired lines; only for a run that had some.",
         kImpairedSchema),
     object(
         "worlds", [](const SummaryRecord& r) { return r.worlds ? &*r.worlds : nullptr; },
-        "Totals of worlds; only of a run that made some.", kWorldTotalsSchema));
+        "Totals of worlds; only for a run that made some.", kWorldTotalsSchema));
 
 inline constexpr auto kImpairedDirectionSchema = schema(
-    key("delay_us", &ImpairedDirection::delay_us, "Microseconds that every datagram waits."),
-    key("jitter_us", &ImpairedDirection::jitter_us, "Microseconds more or less, at random."),
-    key("loss_ppm", &ImpairedDirection::loss_ppm, "Millionths that are lost."),
-    key("dup_ppm", &ImpairedDirection::dup_ppm, "Millionths that are sent twice."),
-    key("reorder_ppm", &ImpairedDirection::reorder_ppm, "Millionths that later ones overtake."),
+    key("delay_us", &ImpairedDirection::delay_us, "Delay of every datagram, in microseconds."),
+    key("jitter_us", &ImpairedDirection::jitter_us,
+        "Random variation of the delay, in microseconds."),
+    key("loss_ppm", &ImpairedDirection::loss_ppm, "Share that is lost, in millionths."),
+    key("dup_ppm", &ImpairedDirection::dup_ppm, "Share that is sent twice, in millionths."),
+    key("reorder_ppm", &ImpairedDirection::reorder_ppm,
+        "Share that is overtaken by later ones, in millionths."),
     key("burst", &ImpairedDirection::burst,
-        "Mean length of a loss in datagrams; absent where it is not set."),
-    key("rate_bps", &ImpairedDirection::rate_bps,
-        "Bits a second that pass; absent where it is not set."));
+        "Mean length of a loss, in datagrams; absent if not set."),
+    key("rate_bps", &ImpairedDirection::rate_bps, "Bits per second that pass; absent if not set."));
 
 inline constexpr auto kImpairmentSchema =
-    schema(key("settings", &ImpairmentRecord::settings, "As `--impair` takes them; `none`."),
+    schema(key("settings", &ImpairmentRecord::settings, "As `--impair` takes them, or `none`."),
            key("seed", &ImpairmentRecord::seed,
-               "Of `--impair-seed`: the same seed and traffic have the same fate."),
+               "From `--impair-seed`: the same seed and traffic give the same impairment."),
            object(
                "c2s", [](const ImpairmentRecord& r) { return r.directions.data(); },
                "From client to server.", kImpairedDirectionSchema),
@@ -87,7 +88,7 @@ inline constexpr auto kImpairmentSchema =
                "From server to client.", kImpairedDirectionSchema),
            key(
                "again", [](const ImpairmentRecord& r) { return only_if(r.again, true); },
-               "True where a segment begins with what was in force before it."));
+               "True if it repeats, at the beginning of a segment, what was in force before."));
 
 constexpr const auto& schema_of(const SummaryRecord& /*unused*/) {
     return kSummarySchema;
