@@ -55,7 +55,7 @@ std::optional<Response> refuse_access(const Request& request, Right right,
         return std::nullopt;
     }
     return Response{.status = 401,
-                    .body = "this takes the token, as 'Authorization: Bearer TOKEN'" +
+                    .body = "this requires the token, as 'Authorization: Bearer TOKEN'" +
                             (options.how.empty() ? std::string{} : "; " + options.how) + '\n',
                     .challenge = "Bearer realm=\"twscope\""};
 }

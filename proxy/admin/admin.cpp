@@ -35,7 +35,7 @@ void show_state(Desk& desk, const Request& /*request*/, const Respond& respond) 
 void show_sessions(Desk& desk, const Request& request, const Respond& respond) {
     const auto server = text_in(request.query, "server");
     if (!server && value_in(request.query, "server")) {
-        return respond({.status = 400, .body = "server is not written as a query has it\n"});
+        return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
     }
     respond({.content_type = kJson,
              .body = sessions_json(server ? desk.state_of(*server) : desk.state())});
@@ -81,7 +81,7 @@ void show_live(Desk& desk, const Request& /*request*/, const Respond& respond) {
 void show_ready(Desk& desk, const Request& request, const Respond& respond) {
     if (request.spare) {
         const auto last = desk.readiness->get();
-        respond(response_of(last.value_or(Health{.text = "too many ask; ask again"})));
+        respond(response_of(last.value_or(Health{.text = "too many requests; try again"})));
     }
     desk.sources.ready([told = desk.readiness,
                         respond = request.spare ? Respond{} : respond](const Health& health) {
@@ -99,7 +99,8 @@ void show_impairment(Desk& desk, const Request& /*request*/, const Respond& resp
 void set_impairment(Desk& desk, const Request& request, const Respond& respond) {
     if (request.body.empty()) {
         return respond(
-            {.status = 400, .body = "say how, for example s2c:delay=40ms,loss=2%, or none\n"});
+            {.status = 400,
+             .body = "expected an impairment, for example s2c:delay=40ms,loss=2%, or none\n"});
     }
     std::string_view text = request.body;
     while (text.ends_with('\n') || text.ends_with('\r')) {
@@ -118,15 +119,14 @@ void explain(Desk& desk, const Request& request, const Respond& respond) {
     const auto session = number_in<std::uint32_t>(request.query, "session");
     const auto tick = number_in<std::int64_t>(request.query, "tick");
     if (!session || !tick) {
-        return respond(
-            {.status = 400,
-             .body = "say which finding, for example /api/explain?session=1&tick=1000\n"});
+        return respond({.status = 400,
+                        .body = "name a finding, for example /api/explain?session=1&tick=1000\n"});
     }
     if (auto story = desk.sources.explain(*session, *tick)) {
         return respond({.body = *std::move(story)});
     }
     respond({.status = 404,
-             .body = "nothing is kept of that, only of the latest findings about snapshots; "
+             .body = "no story is kept of that, only of the latest findings about snapshots; "
                      "'twscope explain' reads the records\n"});
 }
 
@@ -136,7 +136,8 @@ void write_flight(Desk& desk, const Request& request, const Respond& respond) {
                                                : number_in<std::uint32_t>(request.query, "session");
     if (!session) {
         return respond(
-            {.status = 400, .body = "name a session, as /api/flight?session=1, or none for all\n"});
+            {.status = 400,
+             .body = "name a session, for example /api/flight?session=1, or none for all\n"});
     }
     if (!desk.sources.write_flight) {
         return respond({.status = kConflict, .body = "there is no flight recorder\n"});
@@ -144,7 +145,7 @@ void write_flight(Desk& desk, const Request& request, const Respond& respond) {
     if (!desk.sources.write_flight(*session)) {
         return respond(
             {.status = 404,
-             .body = "no such session is open; without session all that is kept is written\n"});
+             .body = "no such session is open; without session, everything kept is written\n"});
     }
     respond({.body = "written\n"});
 }
@@ -230,7 +231,7 @@ Upgrade Admin::upgrade(const Request& request) {
         return {.refusal = std::move(refusal)};
     }
     if (request.path != "/api/live") {
-        return {.refusal = Response{.status = 404, .body = "sockets are at /api/live\n"}};
+        return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
     }
     std::uint32_t token =
         token_number_; // before it is looked at: one that was changed since ends it
@@ -243,12 +244,12 @@ Upgrade Admin::upgrade(const Request& request) {
         token = 0;
     }
     if (!desk_.viewers.has_room_for(request.peer)) {
-        return {.refusal = Response{.status = 503, .body = "too many look already\n"}};
+        return {.refusal = Response{.status = 503, .body = "too many viewers\n"}};
     }
     return {
         .on_open = [this, peer = request.peer, token](const std::shared_ptr<WebSocket>& socket) {
             if (!desk_.viewers.has_room_for(peer)) { // others came since it asked
-                return socket->close("too many look already");
+                return socket->close("too many viewers");
             }
             desk_.viewers.welcome(socket, peer, token);
         }};
@@ -285,7 +286,7 @@ void Admin::answer(const Request& request, const Respond& respond) {
         allow += route.method;
     }
     if (allow.empty()) {
-        return respond({.status = 404, .body = "there is nothing here; / is the page\n"});
+        return respond({.status = 404, .body = "not found; the page is at /\n"});
     }
     respond({.status = 405, .body = "only " + allow + '\n', .allow = allow});
 }

@@ -28,14 +28,14 @@ void show_map(const ApiSources& sources, PackedMaps& packed, const Request& requ
               const Respond& respond) {
     const auto session = number_in<std::uint32_t>(request.query, "session");
     if (!session) {
-        return respond({.status = 400, .body = "say whose map, for example /api/map?session=1\n"});
+        return respond({.status = 400, .body = "name a session, for example /api/map?session=1\n"});
     }
     const auto physics = sources.map(*session);
     if (physics == nullptr) {
-        return respond({.status = 404, .body = "the map of that session is not known\n"});
+        return respond({.status = 404, .body = "the map of that session is unknown\n"});
     }
     if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
-        return respond({.status = 404, .body = "that map is too large to be shown\n"});
+        return respond({.status = 404, .body = "that map is too large to show\n"});
     }
     respond({.content_type = kJson, .gzipped = packed.of(physics)});
 }
@@ -48,8 +48,8 @@ void show_world(Viewers& viewers, const Request& request, const Respond& respond
     const auto session = number_in<std::uint32_t>(request.query, "session");
     if (!session || *session == kAll) {
         return respond({.status = 400,
-                        .body = "say whose view, for example /api/world?session=1, or leave "
-                                "session out for the world of all\n"});
+                        .body = "name a session, for example /api/world?session=1, or leave "
+                                "session out for the merged world\n"});
     }
     viewers.ask_snapshot(*session, request.peer, respond);
 }
@@ -60,7 +60,7 @@ void show_records(const ApiSources& sources, Viewers& viewers, const Request& re
     if (value_in(request.query, "filter")) {
         const auto text = text_in(request.query, "filter");
         if (!text) {
-            return respond({.status = 400, .body = "write the filter as addresses want it: %20\n"});
+            return respond({.status = 400, .body = "percent-encode the filter: a space is %20\n"});
         }
         auto made = sources.make_filter(*text);
         if (!made) {

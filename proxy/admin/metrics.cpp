@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 2> kDirections{"c2s", "s2c"};
 constexpr double kMsPerSecond = 1000;
 constexpr std::string_view kSilentSentence = "1 while the server answers none of its sessions.";
 constexpr std::string_view kServerFindings =
-    "Warnings and errors that were reported of the server's sessions.";
+    "Warnings and errors reported in the server's sessions.";
 
 /// A run of families under construction.
 class Families {
@@ -156,7 +156,7 @@ class RelayFamilies {
 };
 
 void add_sessions(RelayFamilies& out) {
-    out.gauge("sessions", "Sessions that are open.", &RelayState::sessions_open);
+    out.gauge("sessions", "Open sessions.", &RelayState::sessions_open);
     out.add("sessions_total",
             "Sessions that began and ended; datagrams of new clients that got none because the "
             "table was full (refused) or no socket could be opened (failed).",
@@ -166,16 +166,15 @@ void add_sessions(RelayFamilies& out) {
                 count({result_label("refused")}, relay.sessions_refused);
                 count({result_label("failed")}, relay.sessions_failed);
             });
-    out.admission("strangers_total", "Clients that nobody knew, by what became of them.",
+    out.admission("strangers_total", "Unknown clients, by what became of them.",
                   relay::AdmissionUnit::sessions);
-    out.admission("turned_away_datagrams_total",
-                  "Clients' datagrams that were not passed on, by why.",
+    out.admission("turned_away_datagrams_total", "Clients' datagrams not forwarded, by reason.",
                   relay::AdmissionUnit::datagrams);
 }
 
 void add_relay(Families& families, const State& state) {
     RelayFamilies out{families, state};
-    out.add("datagrams_total", "Datagrams that arrived to be passed on, and what became of them.",
+    out.add("datagrams_total", "Datagrams that arrived to be forwarded, by result.",
             [](const auto& count, const RelayState& relay) {
                 for (std::size_t i = 0; i < relay.directions.size(); ++i) {
                     const DirectionState& direction = relay.directions[i];
@@ -184,23 +183,20 @@ void add_relay(Families& families, const State& state) {
                     count({direction_label(i), result_label("refused")}, direction.refused);
                 }
             });
-    out.directions("forwarded_bytes_total", "UDP payload that was passed on.",
-                   &DirectionState::bytes);
+    out.directions("forwarded_bytes_total", "Forwarded UDP payload.", &DirectionState::bytes);
     out.directions("copies_lost_total",
-                   "Datagrams that were passed on but not looked at: decoding was behind.",
+                   "Datagrams forwarded but not inspected: decoding was behind.",
                    &DirectionState::copies_lost);
     add_sessions(out);
     out.counter("icmp_refused_total", "Answers 'port unreachable' from either side.",
                 &RelayState::icmp_refused);
-    out.counter("receive_errors_total", "Other errors while receiving.",
-                &RelayState::receive_errors);
+    out.counter("receive_errors_total", "Other receive errors.", &RelayState::receive_errors);
     out.counter("truncated_datagrams_total", "Datagrams longer than the buffer.",
                 &RelayState::truncated);
     out.counter("rewritten_datagrams_total",
-                "Datagrams of clients written anew, to ask for a whole snapshot.",
-                &RelayState::rewritten);
+                "Clients' datagrams rewritten to ask for a full snapshot.", &RelayState::rewritten);
     out.counter("kernel_dropped_datagrams_total",
-                "Datagrams that came while a socket's receive buffer was full.",
+                "Datagrams that arrived while a socket's receive buffer was full.",
                 &RelayState::kernel_dropped);
 }
 
@@ -234,9 +230,9 @@ void add_findings(Families& out, std::string_view name, const record::FindingCou
 /// What a stream says of its servers, under names of its own: who scrapes both them and a collector
 /// counts nothing twice.
 void add_stream(Families& out, const State& state) {
-    out.gauge("collect_connected", "1 while records come from the bus.",
+    out.gauge("collect_connected", "1 while records arrive from the bus.",
               state.stream->trouble.empty() ? 1 : 0);
-    out.counter("collect_records_total", "Records that came from the bus.", state.stream->records);
+    out.counter("collect_records_total", "Records received from the bus.", state.stream->records);
     const auto by_server = [&](std::string_view name, MetricType type, std::string_view help,
                                auto value) {
         auto& family = out.add(name, type, help);
@@ -253,13 +249,13 @@ void add_stream(Families& out, const State& state) {
         return server.collected.value_or(CollectedState{});
     };
     by_server("collect_server_records_total", MetricType::Counter,
-              "Records of the server that came from the bus.",
+              "Records of the server received from the bus.",
               [&](const ServerState& server) { return collected(server).records; });
     by_server("collect_server_last_record_time_seconds", MetricType::Gauge,
               "Time of the server's latest record, since 1970.", [&](const ServerState& server) {
                   return static_cast<double>(collected(server).last_ms) / kMsPerSecond;
               });
-    by_server("collect_server_sessions", MetricType::Gauge, "Sessions that are open.",
+    by_server("collect_server_sessions", MetricType::Gauge, "Open sessions.",
               [](const ServerState& server) { return server.relay.sessions_open; });
     by_server("collect_server_silent", MetricType::Gauge, kSilentSentence,
               [](const ServerState& server) { return server.silent ? 1 : 0; });
@@ -291,8 +287,7 @@ constexpr std::string_view kOutcomes = "snapshots_total";
 void add_snapshots(Families& out, const View& view) {
     const record::SessionStats& totals = view.totals;
     const auto counts = record::counts_by_topic<record::SnapshotCounters>(totals);
-    auto& outcomes =
-        out.add(kOutcomes, MetricType::Counter, "Snapshots by how rebuilding them ended.");
+    auto& outcomes = out.add(kOutcomes, MetricType::Counter, "Snapshots by result of rebuilding.");
     for (const auto& [row, value] : counts) {
         if (row->metric == kOutcomes) {
             Families::count(outcomes, {{.name = "result", .value = std::string{row->key}}}, value);
@@ -305,8 +300,8 @@ void add_snapshots(Families& out, const View& view) {
     }
     out.summaries<record::SnapshotSpreads>(totals);
     out.summaries<record::SessionSpreads>(totals);
-    auto& items =
-        out.add("snapshot_items_total", MetricType::Counter, "Items in rebuilt snapshots by type.");
+    auto& items = out.add("snapshot_items_total", MetricType::Counter,
+                          "Items in rebuilt snapshots, by type.");
     for (const auto& [type, count] : view.items) {
         Families::count(items, {{.name = "item_type", .value = type}}, count);
     }
@@ -356,7 +351,7 @@ std::string metrics_text(const State& state) {
     families.gauge("start_time_seconds", "When twscope started, since 1970.",
                    static_cast<double>(state.started_ms) / kMsPerSecond);
     families.counter("http_turned_away_total",
-                     "Connections to the live page and the metrics that were too many.",
+                     "Connections to the live page and the metrics rejected as too many.",
                      state.http_turned_away);
     if (state.stream) {
         add_stream(families, state);

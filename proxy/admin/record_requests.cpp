@@ -62,8 +62,7 @@ void RecordRequests::answer(const LogRing& log, Clock::time_point now) {
             return false;
         }
         wish.respond({.status = 503,
-                      .body = "the filter takes longer than records take to come; try a simpler "
-                              "one\n"});
+                      .body = "the filter cannot keep up with the records; try a simpler one\n"});
         return true;
     });
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kConflict = 409;
 constexpr std::string_view kNoFolder =
-    "there is no folder for recordings; twscope takes one at its start\n";
+    "there is no folder for recordings; twscope is given one at start\n";
 
 struct Switch {
     std::string_view name;
@@ -76,8 +76,8 @@ void switch_recordings(const RecordingSources& sources, const Request& request,
     const auto wanted = switch_in(request.query);
     if (!wanted) {
         return respond({.status = 400,
-                        .body = "say one thing, on or off, for example /api/recordings?capture=on, "
-                                "or demos=off\n"});
+                        .body = "expected one of capture or demos, on or off, for example "
+                                "/api/recordings?capture=on\n"});
     }
     if (const auto done = sources.set(wanted->kind, wanted->on); !done) {
         return respond({.status = kConflict, .body = done.error() + '\n'});
@@ -90,8 +90,7 @@ void send_recording(const RecordingSources& sources, const Request& request,
     const auto name = text_in(request.query, "name");
     auto file = name && sources.open ? sources.open(*name) : nullptr;
     if (file == nullptr) {
-        return respond(
-            {.status = 404, .body = "there is no such recording; /api/recordings lists them\n"});
+        return respond({.status = 404, .body = "no such recording; /api/recordings lists them\n"});
     }
     respond({.content_type = "application/octet-stream",
              .body = {},

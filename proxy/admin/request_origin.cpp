@@ -84,11 +84,11 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
         return std::nullopt;
     }
     if (request.host.empty()) {
-        return Response{.status = 400, .body = "exactly one Host header is needed\n"};
+        return Response{.status = 400, .body = "exactly one Host header is required\n"};
     }
     if (!right_host(request, options)) {
         return Response{.status = 421,
-                        .body = "not known by this name; use the address" +
+                        .body = "unknown host name; use the address" +
                                 (options.unknown_host_hint.empty()
                                      ? std::string{}
                                      : ", or " + options.unknown_host_hint) +
@@ -98,7 +98,7 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
         return std::nullopt;
     }
     if (!same_origin(request)) {
-        return Response{.status = 403, .body = "requested by a page from elsewhere\n"};
+        return Response{.status = 403, .body = "cross-origin request\n"};
     }
     if (!request.body.empty() && !good_content_type(request.content_type)) {
         return Response{.status = 415, .body = "send text/plain or application/json\n"};
@@ -112,7 +112,7 @@ std::optional<Response> refuse_foreign_socket(const Request& request,
         return refusal;
     }
     if (request.way != Way::owner && !same_origin(request)) {
-        return Response{.status = 403, .body = "requested by a page from elsewhere\n"};
+        return Response{.status = 403, .body = "cross-origin request\n"};
     }
     return std::nullopt;
 }

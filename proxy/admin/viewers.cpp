@@ -115,7 +115,7 @@ void Viewers::ask_snapshot(std::uint32_t session, const relay::Source& peer, Res
     const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
     if (sources_.feed == nullptr ||
         !has_place(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
-        return respond({.status = 503, .body = "nothing is inspected, or too many ask\n"});
+        return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     if (sources_.feed->watch.any()) {
         fetch(); // what waits is older than the question
@@ -131,7 +131,7 @@ void Viewers::ask_snapshot(std::uint32_t session, const relay::Source& peer, Res
 void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                           const relay::Source& peer, Respond respond) {
     if (sources_.feed == nullptr || !has_place(records_.size(), records_.of_peer(peer))) {
-        return respond({.status = 503, .body = "nothing is inspected, or too many ask\n"});
+        return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     records_.add({.filter = std::move(filter),
                   .limit = limit,
@@ -326,8 +326,8 @@ void Viewers::answer_snapshots(Clock::time_point now) {
             return false;
         }
         waiting.respond({.status = 404,
-                         .body = waiting.session == 0 ? "no snapshot came to make a world of\n"
-                                                      : "no snapshot of that session came\n"});
+                         .body = waiting.session == 0 ? "no snapshot arrived to make a world of\n"
+                                                      : "no snapshot of that session arrived\n"});
         return true;
     });
 }

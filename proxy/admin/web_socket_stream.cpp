@@ -91,7 +91,7 @@ class Stream final : public WebSocket, public std::enable_shared_from_this<Strea
                 return;
             }
             if (!self->socket_.got_text()) {
-                return self->close("only text is understood");
+                return self->close("only text is accepted");
             }
             if (self->on_text) {
                 const auto bytes = self->buffer_.cdata();

@@ -141,8 +141,7 @@ void BusOutput::tell_of_loss() {
     line.on_record(&record);
     line.flush();
     if (store_->append(text.text)) {
-        spdlog::error("the spool {} is full: the oldest {} records in it are lost", spool_,
-                      lost - told_);
+        spdlog::error("the spool {} is full: dropped its oldest {} records", spool_, lost - told_);
         told_ = lost;
     }
 }
@@ -168,8 +167,8 @@ void BusOutput::finish() {
         return;
     }
     if (store_->lasting()) {
-        spdlog::warn("{} records wait in the spool {}: the next run there publishes them", waiting,
-                     spool_);
+        spdlog::warn("{} records remain in the spool {}: the next run there publishes them",
+                     waiting, spool_);
     } else {
         refused_ += waiting;
     }

@@ -79,7 +79,7 @@ std::optional<CommitLog::Options> log_of(const std::string& batch) {
 
 void Collector::complain(const std::string& what) {
     if (complaint_ != what) {
-        spdlog::warn("records cannot be collected: {}; trying again", what);
+        spdlog::warn("cannot collect records: {}; trying again", what);
         complaint_ = what;
     }
 }
@@ -123,7 +123,7 @@ Tried<NatsSubscription> Collector::subscribe(const Link& link) const {
 
 Tried<void> Collector::take_back() {
     if (const int error = sink_->take_back(); error != 0) {
-        return tl::unexpected{fmt::format("what does not count cannot be taken back: {}",
+        return tl::unexpected{fmt::format("cannot undo uncommitted output: {}",
                                           std::generic_category().message(error))};
     }
     return {};
@@ -163,7 +163,7 @@ Tried<StreamFacts> Collector::find_stream(const Link& link) {
     }
     if (lacks_stream_) {
         return tl::unexpected{fmt::format(
-            "there is no stream {}: nobody has published to it yet, or it has another name{}",
+            "no stream {}: nothing has been published to it yet, or it has another name{}",
             options_.stream, others_)};
     }
     return **found;
@@ -278,7 +278,7 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
     if (!stream || stream->created != committed.created()) {
         fetched.give_back();
         size_.came(0, true);
-        return tl::unexpected{stream ? fmt::format("the stream {} was made anew", options_.stream)
+        return tl::unexpected{stream ? fmt::format("the stream {} was recreated", options_.stream)
                                      : stream.error()};
     }
     std::int64_t bytes = 0;
@@ -382,7 +382,7 @@ Tried<void> Collector::count_missed(CommitLog& log, std::uint64_t floor) {
     if (const auto missing = log.committed().missing(looked_until_ + 1, floor); missing != 0) {
         missed_ += missing;
         spdlog::error("{} records are missing: the stream {} dropped them before they were "
-                      "collected; let it keep more, or collect sooner",
+                      "collected; raise its limits, or collect sooner",
                       missing, options_.stream);
     }
     looked_until_ = floor;

@@ -98,7 +98,7 @@ Tried<std::int64_t> CommitLog::make_stream() const {
     const JetStreamInfo info{found};
     if (status != NATS_OK) {
         return tl::unexpected{
-            fmt::format("the stream {} cannot be made: {}", stream_, link_->describe(status))};
+            fmt::format("cannot create the stream {}: {}", stream_, link_->describe(status))};
     }
     return info->Created;
 }
@@ -155,7 +155,7 @@ Tried<void> CommitLog::read_further() {
         return done;
     }
     if (*made != made_ || read_ == before) {
-        return tl::unexpected{fmt::format("{} was emptied or made anew", stream_)};
+        return tl::unexpected{fmt::format("{} was emptied or recreated", stream_)};
     }
     return {};
 }

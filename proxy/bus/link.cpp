@@ -112,7 +112,7 @@ Tried<std::unique_ptr<Link>> Link::open(const Access& access, const std::string&
     if ((status == NATS_PROTOCOL_ERROR || status == NATS_IO_ERROR) && wants_tls(access)) {
         // With TLS 1.3 a client that is turned away is told so by an end without a word.
         return tl::unexpected{
-            fmt::format("{} (does it ask for a client's certificate that it knows?)",
+            fmt::format("{} (does it require a client certificate that it knows?)",
                         words(status, last_words()))};
     }
     if (status != NATS_OK) {
@@ -191,7 +191,7 @@ Tried<StreamFacts> Link::need_stream(const std::string& stream, const StreamLimi
             return tl::unexpected{made.error()};
         }
     }
-    return tl::unexpected{fmt::format("the stream {} was made and is gone again", stream)};
+    return tl::unexpected{fmt::format("the stream {} was created and is gone again", stream)};
 }
 
 Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& limits) const {
@@ -217,7 +217,7 @@ Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& lim
     const JetStreamInfo info{made};
     if (status != NATS_OK && code != JSStreamNameExistErr) {
         return tl::unexpected{
-            fmt::format("the stream {} cannot be made: {}", stream, describe(status))};
+            fmt::format("cannot create the stream {}: {}", stream, describe(status))};
     }
     return {};
 }

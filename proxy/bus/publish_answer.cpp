@@ -27,7 +27,7 @@ PublishAnswer read_publish_answer(std::string_view json) {
     const boost::json::value value = boost::json::parse(json, error);
     const auto* const object = error ? nullptr : value.if_object();
     if (object == nullptr) {
-        answer.complaint = "its answer cannot be read";
+        answer.complaint = "its answer is invalid";
         return answer;
     }
     if (const auto* const said = object->if_contains("error")) {
@@ -35,7 +35,7 @@ PublishAnswer read_publish_answer(std::string_view json) {
         const auto* const text = details == nullptr ? nullptr : details->if_contains("description");
         answer.too_long = details != nullptr && number_of(*details, "err_code") == kTooLong;
         answer.complaint = text != nullptr && text->is_string() ? std::string{text->get_string()}
-                                                                : "it does not say why";
+                                                                : "it gives no reason";
         return answer;
     }
     const auto* const duplicate = object->if_contains("duplicate");
@@ -43,7 +43,7 @@ PublishAnswer read_publish_answer(std::string_view json) {
     const std::int64_t place = number_of(*object, "seq");
     answer.place = place > 0 ? static_cast<std::uint64_t>(place) : 0;
     if (answer.place == 0) {
-        answer.complaint = "its answer has no place";
+        answer.complaint = "its answer has no sequence number";
     }
     return answer;
 }

@@ -94,7 +94,7 @@ void Publisher::wait(std::chrono::milliseconds time) {
 
 void Publisher::complain(const std::string& what) {
     if (complaint_ != what && !out_of_time()) {
-        spdlog::warn("records cannot be published to {}: {}; trying again", where_, what);
+        spdlog::warn("cannot publish records to {}: {}; trying again", where_, what);
         complaint_ = what;
     }
 }
@@ -118,8 +118,8 @@ void Publisher::compare_limits(const StreamLimits& there) {
         return fmt::format("{} s, {} MiB, {} replicas", limits.age.count(), limits.bytes >> kMiB,
                            limits.replicas);
     };
-    spdlog::warn("the stream {} was there, and keeps what it was made with ({}), not what is asked "
-                 "for ({}); 'nats stream edit' changes it",
+    spdlog::warn("the stream {} already exists with other limits ({}) than requested ({}); 'nats "
+                 "stream edit' changes them",
                  options_.stream, shown(there), shown(asked));
 }
 

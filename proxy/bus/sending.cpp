@@ -134,10 +134,9 @@ Tried<void> Sending::send(std::string_view line) {
     if (status == NATS_MAX_PAYLOAD) {
         const std::uint64_t refused = ++totals_->refused;
         if (std::has_single_bit(refused)) { // often enough
-            spdlog::error(
-                "a record of {} bytes is longer than the bus takes, and lost there ({} so "
-                "far); raise max_payload of nats-server, or record fewer items",
-                line.size(), refused);
+            spdlog::error("dropped a record of {} bytes, more than the bus accepts ({} so far); "
+                          "raise max_payload of nats-server, or record fewer items",
+                          line.size(), refused);
         }
         window_.skip(0);
         return {};
@@ -162,7 +161,7 @@ Tried<void> Sending::take_answers(std::chrono::milliseconds patience) {
         }
         if (status == NATS_NO_RESPONDERS) { // the library makes a status of this answer
             return tl::unexpected{fmt::format(
-                "no stream takes {}.{}.*: give {} these subjects, or publish to another stream",
+                "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
                 *stream_, subject_of_all(backlog_->server()), *stream_)};
         }
         if (status != NATS_OK) {
@@ -175,7 +174,7 @@ Tried<void> Sending::take_answers(std::chrono::milliseconds patience) {
     }
     if (window_.under_way() != 0 && Clock::now() - answered_ > kPatience) {
         return tl::unexpected{
-            fmt::format("nothing is acknowledged: {}", link_->describe(NATS_TIMEOUT))};
+            fmt::format("no acknowledgements: {}", link_->describe(NATS_TIMEOUT))};
     }
     return {};
 }
@@ -188,15 +187,16 @@ Tried<void> Sending::take_answer(natsMsg* answer) {
     if (said.too_long) {
         const std::uint64_t refused = ++totals_->refused;
         if (std::has_single_bit(refused)) {
-            spdlog::error("a record is longer than the stream {} takes, and lost there ({} so "
-                          "far); raise its max_msg_size",
+            spdlog::error("dropped a record longer than the stream {} accepts ({} so far); raise "
+                          "its max_msg_size",
                           *stream_, refused);
         }
         std::ignore = window_.acknowledge(line, 0);
         return {};
     }
     if (said.place == 0) {
-        return tl::unexpected{fmt::format("the stream {} refuses: {}", *stream_, said.complaint)};
+        return tl::unexpected{
+            fmt::format("the stream {} rejects records: {}", *stream_, said.complaint)};
     }
     if (window_.acknowledge(line, said.place)) {
         ++totals_->acknowledged;

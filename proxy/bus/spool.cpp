@@ -143,9 +143,9 @@ bool Spool::begin_segment(std::size_t coming) {
     if (!file_.valid()) {
         error_ = errno;
         if (error_ == ENOENT && !std::exchange(is_taken_away_, true)) { // nor may we make it again
-            spdlog::error("the spool {} was taken away: nothing is published until twscope is "
-                          "started again",
-                          folder_->path().string());
+            spdlog::error(
+                "the spool {} was removed: nothing is published until twscope is restarted",
+                folder_->path().string());
         }
         return false;
     }

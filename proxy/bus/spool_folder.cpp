@@ -171,22 +171,22 @@ void SpoolFolder::look_for_damage(const std::string& run, std::uint64_t settled)
     }
     if (gone != 0) {
         damaged_ += gone;
-        spdlog::error("{} records that an earlier run left in the spool {} are lost: their files "
-                      "are damaged, or gone",
-                      gone, path_.string());
+        spdlog::error(
+            "lost {} records of an earlier run in the spool {}: their files are damaged or gone",
+            gone, path_.string());
     }
     if (torn != 0) {
-        spdlog::warn("the last {} bytes that an earlier run left in the spool {} are no whole "
-                     "record, and lost",
-                     torn, path_.string());
+        spdlog::warn(
+            "dropped the last {} bytes of an earlier run in the spool {}: an incomplete record",
+            torn, path_.string());
     }
 }
 
 void SpoolFolder::count_gone(std::uint64_t lines) {
     damaged_ += lines;
     if (lines != 0) {
-        spdlog::error("{} records that waited in the spool {} are lost: somebody removed them",
-                      lines, path_.string());
+        spdlog::error("lost {} records waiting in the spool {}: someone removed them", lines,
+                      path_.string());
     }
 }
 
@@ -232,14 +232,13 @@ void SpoolFolder::report_unpublished(const std::string& stream) const {
         const auto state = state_at(path_ / spool_state_name(run));
         if (!state) {
             spdlog::warn(
-                "the spool {} holds {} bytes of a run that is not published, because {} "
-                "cannot be read: they take room until they have to make it, or are removed",
+                "the spool {} contains {} bytes of a run that cannot be published, because {} is "
+                "unreadable: they are kept until the space is needed, or they are removed",
                 path_.string(), size, spool_state_name(run));
         } else if (!state->is_for(stream)) {
-            spdlog::warn(
-                "the spool {} holds {} bytes for the stream {}, which are not published to "
-                "{}: a run that publishes there takes them",
-                path_.string(), size, state->stream, stream);
+            spdlog::warn("the spool {} contains {} bytes for the stream {}, which are not "
+                         "published to {}; a run that publishes there will take them",
+                         path_.string(), size, state->stream, stream);
         }
     }
 }

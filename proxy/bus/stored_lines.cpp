@@ -42,7 +42,7 @@ Tried<std::uint64_t> count(const Link& link, natsSubscription* subscription) {
         natsSubscription_GetConsumerInfo(&found, subscription, nullptr, &code);
     const ConsumerInfo info{found};
     if (status != NATS_OK) {
-        return tl::unexpected{fmt::format("looking what is there: {}", link.describe(status))};
+        return tl::unexpected{fmt::format("counting the stored lines: {}", link.describe(status))};
     }
     return info->NumPending + info->Delivered.Consumer;
 }
@@ -87,7 +87,8 @@ Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream
         const NatsMessage message{next};
         jsMsgMetaData* data = nullptr;
         if (status != NATS_OK || natsMsg_GetMetaData(&data, next) != NATS_OK) {
-            return tl::unexpected{fmt::format("reading what is there: {}", link.describe(status))};
+            return tl::unexpected{
+                fmt::format("reading the stored lines: {}", link.describe(status))};
         }
         const MessagePlace place{data};
         const char* id = nullptr;

@@ -12,15 +12,15 @@ constexpr auto kSessions = AdmissionUnit::sessions;
 constexpr auto kDatagrams = AdmissionUnit::datagrams;
 
 constexpr AdmissionRow kAdmission[]{
-    {"begun", kSessions, "given a place without proof", &Sum::begun, &Live::begun},
+    {"begun", kSessions, "admitted without proof", &Sum::begun, &Live::begun},
     {"proven", kSessions, "returned what the server told them", &Sum::proven, &Live::proven},
     {"weak", kSessions, "let in by the server without proof", &Sum::weak, &Live::weak},
-    {"connless", kSessions, "asked without a connection", &Sum::connless, &Live::connless},
+    {"connless", kSessions, "queries without a connection", &Sum::connless, &Live::connless},
     {"expired", kSessions, "proved nothing in time", &Sum::expired, &Live::expired},
-    {"displaced", kSessions, "left unproven for the next", &Sum::displaced, &Live::displaced},
-    {"flood", kDatagrams, "too many of one address", &Sum::flood, &Live::flood},
-    {"crowd", kDatagrams, "too many strangers at once", &Sum::crowd, &Live::crowd},
-    {"rate", kDatagrams, "too many of one session", &Sum::rate, &Live::rate},
+    {"displaced", kSessions, "replaced, unproven, by the next", &Sum::displaced, &Live::displaced},
+    {"flood", kDatagrams, "too many from one address", &Sum::flood, &Live::flood},
+    {"crowd", kDatagrams, "too many unknown clients at once", &Sum::crowd, &Live::crowd},
+    {"rate", kDatagrams, "too many from one session", &Sum::rate, &Live::rate},
 };
 
 const std::uint64_t& of(const AdmissionRow& row, const Sum& totals) {

@@ -99,7 +99,7 @@ constexpr std::array<Setting, 7> kSettings{{
      },
      [](const LineImpairment& line) { return std::uint64_t{line.reorder}; }},
     {"burst", kCounts, 1000, std::uint64_t{kMaxImpairBurst} * 1000,
-     "how many are lost in a row on average, from 1 to 1000, for example 3",
+     "the mean number of losses in a row, from 1 to 1000, for example 3",
      [](LineImpairment& line, std::uint64_t value) {
          line.burst = static_cast<std::uint32_t>(value);
      },
@@ -224,13 +224,13 @@ Result<void> parse_section(std::string_view section, Impairment& impairment,
 /// What no single setting shows.
 Result<void> check(const LineImpairment& line) {
     if (line.jitter > line.delay) {
-        return Error{"jitter must not be more than delay: nothing arrives before it was sent"};
+        return Error{"jitter must not exceed delay: nothing arrives before it was sent"};
     }
     if (!line.burst) {
         return {};
     }
     if (line.loss == 0) {
-        return Error{"burst says how many losses come in a row, so it needs a loss"};
+        return Error{"burst is the number of losses in a row, so it needs a loss"};
     }
     // A line that loses n in a row and then lets at least one pass cannot lose more than n/(n+1).
     const std::uint64_t burst = *line.burst;

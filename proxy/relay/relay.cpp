@@ -137,7 +137,7 @@ Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* 
 ServerIndex Relay::add_server(const ServerOptions& options, std::vector<UniqueFd> listening) {
     if (state_->servers.size() == kMaxServers) {
         throw StartError{"a relay has at most " + std::to_string(kMaxServers) +
-                         " servers in its life, also those that were removed; restart it"};
+                         " servers over its lifetime, removed ones included; restart it"};
     }
     check_listen(options.listen);
     const std::size_t before = state_->servers.size();
@@ -318,8 +318,8 @@ void Relay::set_server(const Udp::endpoint& server, ServerIndex index) {
     const ClientAddress mode = client_address(index);
     const Endpoint endpoint = endpoint_from(server.data());
     if (mode == ClientAddress::loopback && (endpoint.v6 || !is_loopback(endpoint))) {
-        throw StartError{"clients have loopback addresses of their own at the server, which needs "
-                         "one on 127.0.0.0/8, not " +
+        throw StartError{"clients have their own loopback addresses at the server, which must be "
+                         "on 127.0.0.0/8, not " +
                          to_string(endpoint)};
     }
     if (mode == ClientAddress::transparent) {

@@ -105,7 +105,7 @@ void Shard::call(std::function<void()> word) {
         }
     });
     if (done.wait_for(kCallTime) != std::future_status::ready && !claimed->exchange(true)) {
-        throw StartError{"a relay thread does not turn"};
+        throw StartError{"a relay thread is not responding"};
     }
     done.get();
 }

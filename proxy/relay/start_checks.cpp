@@ -29,10 +29,10 @@ ClientAddress choose_mode(const Options& options, const Endpoint& server) {
                          to_string(server) + "; use 'transparent'"};
     }
     if (shared && !options.insecure_shared) {
-        throw SharedAddressError{"the server " + to_string(server) +
-                                 " is not on 127.0.0.0/8, so all clients would have one address "
-                                 "there: one ban for all, one anti-spoofing token, and a stranger "
-                                 "could throw players out or speak as them"};
+        throw SharedAddressError{
+            "the server " + to_string(server) +
+            " is not on 127.0.0.0/8, so all clients would share one address there: one ban for "
+            "all, one anti-spoofing token, and a stranger could kick players or speak as them"};
     }
     return shared ? ClientAddress::shared : wanted;
 }
@@ -77,7 +77,7 @@ void check_not_own(const Udp::endpoint& server, const std::vector<Udp::endpoint>
 
 void check_listen(const std::vector<Udp::endpoint>& listen) {
     if (listen.empty() || listen.size() > kMaxListeners) {
-        throw StartError{"the number of addresses to listen on must be from 1 to " +
+        throw StartError{"the number of listening addresses must be from 1 to " +
                          std::to_string(kMaxListeners)};
     }
 }

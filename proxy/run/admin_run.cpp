@@ -81,13 +81,14 @@ void AdminRun::start() {
 
 void AdminRun::tell_address(const admin::HttpAddress& where) const {
     if (!where.path.empty()) {
-        spdlog::info("live page on unix:{}: who may connect to it may change the line", where.path);
+        spdlog::info("live page on unix:{}: anyone who can connect to it may change the line",
+                     where.path);
         return;
     }
     const PageAddress page = page_address(where, host_, open_reading_);
     spdlog::info("live page on port {}: {}#token={} ({})", where.port, page.url,
                  token_.shown(log_is_private_),
-                 page.reads_freely ? "without the token it can be read, and nothing changed"
+                 page.reads_freely ? "without the token it is read-only"
                                    : "without the token it shows nothing");
     if (page.is_open) {
         spdlog::warn("anyone who can reach the live page sees the players' names and addresses");
@@ -247,7 +248,7 @@ admin::Health AdminRun::live() const {
     const std::scoped_lock lock{mutex_};
     return pulse_.beats(std::chrono::steady_clock::now())
                ? admin::Health{.ok = true, .text = "ok"}
-               : admin::Health{.ok = false, .text = "the relay does not turn"};
+               : admin::Health{.ok = false, .text = "the relay is not responding"};
 }
 
 void AdminRun::ask_ready(std::function<void(admin::Health)> done) {
@@ -301,8 +302,8 @@ void AdminRun::conclude_probe(bool answered, std::uint64_t datagrams_before) {
     probed_ = live();
     if (probed_.ok && !answered) {
         probed_ = {.ok = false,
-                   .text = passed ? "the relay passes datagrams on, but the server does not answer"
-                                  : "the relay passes no datagrams on"};
+                   .text = passed ? "the relay forwards datagrams, but the server does not answer"
+                                  : "the relay forwards no datagrams"};
     }
     probed_at_ = std::chrono::steady_clock::now();
     answer_waiting();

@@ -16,13 +16,13 @@ std::optional<std::string> AdmissionReport::check(const relay::Counters& counter
             add(counters.admission.*row.value - told_.*row.value, row.sentence);
         }
     }
-    add(counters.sessions_refused - refused_told_, "no place is free");
+    add(counters.sessions_refused - refused_told_, "no session is free");
     told_ = counters.admission;
     refused_told_ = counters.sessions_refused;
     if (text.empty()) {
         return std::nullopt;
     }
-    return "datagrams turned away at the door: " + text;
+    return "datagrams rejected at the door: " + text;
 }
 
 } // namespace tw::run

@@ -8,7 +8,8 @@ namespace tw::run {
 
 void DiskReport::check(sink::RecordTarget& file) {
     if (const auto cut = file.take_cut_bytes(); cut != 0) {
-        spdlog::warn("{} ended within a record: {} bytes were cut off", file.path(), cut);
+        spdlog::warn("{} ended in the middle of a record: removed its last {} bytes", file.path(),
+                     cut);
     }
     const int error = file.error();
     if (error == error_) {
@@ -16,10 +17,10 @@ void DiskReport::check(sink::RecordTarget& file) {
     }
     error_ = error;
     if (error != 0) {
-        spdlog::error("recording to {} stopped: {}; forwarding goes on", file.path(),
+        spdlog::error("recording to {} stopped: {}; forwarding continues", file.path(),
                       std::generic_category().message(error));
     } else {
-        spdlog::info("recording to {} goes on", file.path());
+        spdlog::info("recording to {} resumed", file.path());
     }
 }
 

@@ -97,8 +97,7 @@ admin::State FleetPage::state(std::string_view server) const {
 admin::Health FleetPage::ready() const {
     const std::scoped_lock lock{mutex_};
     return {.ok = trouble_.empty(),
-            .text =
-                trouble_.empty() ? "ok" : fmt::format("nothing comes from the bus: {}", trouble_)};
+            .text = trouble_.empty() ? "ok" : fmt::format("no records from the bus: {}", trouble_)};
 }
 
 admin::Sources FleetPage::sources() {
@@ -108,8 +107,8 @@ admin::Sources FleetPage::sources() {
         .live = [] { return admin::Health{.ok = true, .text = "ok"}; },
         .ready = [this](const std::function<void(admin::Health)>& done) { done(ready()); },
         .set_impairment = [](const std::string& /*text*/) -> tl::expected<void, std::string> {
-            return tl::unexpected{std::string{"nothing is forwarded here: ask the twscope "
-                                              "before that server"}};
+            return tl::unexpected{
+                std::string{"nothing is forwarded here; ask the twscope in front of that server"}};
         },
         .explain = [](std::uint32_t /*session*/, std::int64_t /*tick*/) { return std::nullopt; },
         .api = {.map = [](std::uint32_t /*session*/) { return nullptr; },

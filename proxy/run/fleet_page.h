@@ -57,7 +57,7 @@ class FleetPage {
     std::int64_t started_ms_;
     mutable std::mutex mutex_; ///< of what the page's thread reads
     FleetBoard board_;
-    std::string trouble_ = "it was not reached yet";
+    std::string trouble_ = "not reached yet";
     admin::Batch batch_; ///< of who adds
     admin::Feed feed_{1};
     admin::Admin admin_; ///< last: it calls the rest

@@ -44,15 +44,15 @@ std::optional<relay::Endpoint> FollowedServer::follow(const relay::Counters& cou
         relay_->set_server(*moved, index_);
     } catch (const relay::StartError& error) {
         if (refused_ != moved) {
-            spdlog::warn("the name {} leads to {} now, which cannot be used: {}",
-                         served_.where.host, relay::to_string(*moved), error.what());
+            spdlog::warn("{} now resolves to {}, which cannot be used: {}", served_.where.host,
+                         relay::to_string(*moved), error.what());
         }
         refused_ = moved;
         return std::nullopt;
     }
     refused_.reset();
     name_->set_current(*moved);
-    spdlog::info("the server {} is at {} now; new sessions lead there", served_.where.host,
+    spdlog::info("the server {} is now at {}; new sessions go there", served_.where.host,
                  relay::to_string(*moved));
     return relay_->server_endpoint(index_);
 }

@@ -72,7 +72,7 @@ std::vector<std::byte> bytes_of(const auto& message) {
 template <typename State>
 State finished(const ArchiveReader& reader, State state, const char* what) {
     if (!reader.done()) {
-        throw HandoverError{std::string{"what the running twscope said of "} + what +
+        throw HandoverError{std::string{"the running twscope's message about "} + what +
                             " is damaged"};
     }
     return state;
@@ -115,7 +115,7 @@ TakeoverGreeting read_greeting(std::span<const std::byte> in) {
     reader.bytes(name, TakeoverGreeting::kName.size());
     reader.number(greeting.version);
     if (reader.failed() || name != TakeoverGreeting::kName) { // more may follow in other versions
-        throw HandoverError{"that was no greeting of a twscope"};
+        throw HandoverError{"the greeting is not that of a twscope"};
     }
     return greeting;
 }
@@ -125,7 +125,7 @@ TakeoverOffer read_offer(std::span<const std::byte> in) {
     TakeoverOffer offer;
     archive(reader, offer);
     if (offer.servers == 0 || offer.servers > relay::kMaxServers) {
-        throw HandoverError{"the running twscope says that it has no server"};
+        throw HandoverError{"the running twscope reports no server"};
     }
     return finished(reader, offer, "itself");
 }
@@ -139,7 +139,7 @@ TakeoverServer read_server(std::span<const std::byte> in) {
     }
     if (server.listen.empty() || server.listening_sockets == 0 ||
         server.listening_sockets > relay::kMaxListeningSockets) {
-        throw HandoverError{"the running twscope says that it listens nowhere"};
+        throw HandoverError{"the running twscope reports no listening address"};
     }
     return finished(reader, std::move(server), "its servers");
 }
@@ -149,7 +149,7 @@ TakeoverWish read_wish(std::span<const std::byte> in) {
     TakeoverWish wish;
     archive(reader, wish);
     if (!reader.done() || wish.servers.empty()) {
-        throw HandoverError{"it said no servers that it goes on with"};
+        throw HandoverError{"it named no servers to take over"};
     }
     return wish;
 }

@@ -79,7 +79,7 @@ void HandoverGiver::on_asker() {
         return;
     }
     if (!asker->is_trusted() || asker->is_of(parts_.observer_process())) {
-        spdlog::warn("a process that may not take over asked to; it was turned away");
+        spdlog::warn("rejected a takeover by a process that lacks permission");
         return;
     }
     if (stage_ != Stage::idle) {
@@ -127,10 +127,10 @@ void HandoverGiver::obey(const TakeoverLink::Message& message) {
                 offer();
                 return;
             }
-            refuse(*link_, fmt::format("the running twscope hands over in version {}, this one "
-                                       "takes over in version {}; restart it instead",
+            refuse(*link_, fmt::format("the running twscope uses takeover version {}, this one "
+                                       "version {}; restart it instead",
                                        TakeoverGreeting::kVersion, greeting.version));
-            give_up("it is of another version");
+            give_up("it uses another version");
         } catch (const relay::HandoverError& error) {
             give_up(error.what());
         }
@@ -146,7 +146,7 @@ void HandoverGiver::obey(const TakeoverLink::Message& message) {
         tell_of_let_go();
         parts_.given();
     } else {
-        give_up("it said what was not to be said");
+        give_up("it sent an unexpected message");
     }
 }
 
@@ -160,10 +160,10 @@ void HandoverGiver::offer() {
         link_->send(TakeoverWord::offer, written(offered), std::span{&door, 1}, in(kWordTime)) &&
         std::ranges::all_of(offered_, [this](const Served& server) { return offer(server); });
     if (!sent) {
-        give_up("it does not listen");
+        give_up("it did not accept the offer");
         return;
     }
-    spdlog::info("another twscope is about to take over");
+    spdlog::info("another twscope is starting a takeover");
     stage_ = Stage::preparing;
     set_deadline(kReadyTime);
 }
@@ -194,14 +194,14 @@ bool HandoverGiver::offer(const Served& server) const {
 std::optional<std::string> HandoverGiver::objection_to(const TakeoverWish& wish) const {
     const auto now = parts_.servers();
     if (!std::ranges::equal(now, offered_, {}, &Served::number, &Served::number)) {
-        return "the servers of the running twscope have changed meanwhile; try again";
+        return "the running twscope's servers have changed in the meantime; try again";
     }
     const auto offers = [this](relay::ServerIndex server) {
         return std::ranges::find(offered_, server, &Served::number) != offered_.end();
     };
     const std::set<relay::ServerIndex> different{wish.servers.begin(), wish.servers.end()};
     if (different.size() != wish.servers.size() || !std::ranges::all_of(different, offers)) {
-        return "it wants servers that it was not offered";
+        return "it requested servers that it was not offered";
     }
     return std::nullopt;
 }
@@ -239,10 +239,10 @@ std::optional<std::string> HandoverGiver::give(const TakeoverWish& wish,
         return "the relay was too busy";
     }
     if (!give_sessions(deadline)) {
-        return "it did not take the sessions in time";
+        return "it did not accept the sessions in time";
     }
     if (!give_totals(wish, deadline)) {
-        return "it did not take the totals in time";
+        return "it did not accept the totals in time";
     }
     TakeoverRest rest{.held_at = held_at.time_since_epoch().count(),
                       .sessions = given_sessions_,
@@ -250,11 +250,11 @@ std::optional<std::string> HandoverGiver::give(const TakeoverWish& wish,
                       .relay = {}};
     relay::write(rest.relay, parts_.relay->handover_state());
     if (!link_->send(TakeoverWord::rest, written(rest), {}, deadline)) {
-        return "it did not take the totals in time";
+        return "it did not accept the totals in time";
     }
     const auto taken = link_->receive(deadline);
     if (!taken || taken->word != TakeoverWord::taken) {
-        return link_->closed() ? "it has ended" : "it has fallen silent";
+        return link_->closed() ? "it has ended" : "it has stopped responding";
     }
     return link_->send(TakeoverWord::go, deadline) ? std::nullopt
                                                    : std::optional<std::string>{"it has ended"};
@@ -308,8 +308,8 @@ void HandoverGiver::tell_of_let_go() const {
             names.push_back(server.name);
         }
     }
-    spdlog::warn("the one that takes over has no server {}: {} sessions end",
-                 fmt::join(names, ", "), ended_sessions_);
+    spdlog::warn("the new twscope has no server {}: {} sessions end", fmt::join(names, ", "),
+                 ended_sessions_);
 }
 
 void HandoverGiver::give_up(std::string_view why) {
@@ -319,7 +319,7 @@ void HandoverGiver::give_up(std::string_view why) {
     }
     if (stage_ != Stage::greeting ||
         !link_->closed()) { // who only looks whether we are here says nothing
-        spdlog::warn("nobody took over: {}; this twscope goes on", why);
+        spdlog::warn("takeover failed: {}; this twscope carries on", why);
     }
     stage_ = Stage::idle;
     close_link();
@@ -341,7 +341,7 @@ void HandoverGiver::on_deadline() {
     if (late && stage_ == Stage::given) {
         obey(*late);
     } else {
-        give_up("it has fallen silent");
+        give_up("it has stopped responding");
     }
 }
 

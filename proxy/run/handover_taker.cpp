@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 /// The old one answers at once; it may only be that its machine is busy.
 constexpr milliseconds kPatience{5000};
 
-constexpr const char* kEndedIt = "the running twscope has ended the takeover (its log says why)";
+constexpr const char* kEndedIt = "the running twscope aborted the takeover (see its log)";
 
 /// As a person knows it.
 std::string shown(const TakeoverServer& server) {
@@ -32,7 +32,7 @@ void check_same(const relay::Relay& relay, const HandoverTaker::Taken& taken) {
     const bool same = relay.server_endpoint(taken.number) == there.server ||
                       (!taken.host_name.empty() && taken.host_name == there.host_name);
     if (!same || relay.client_address(taken.number) != there.mode) {
-        throw HandoverError{fmt::format("the running twscope forwards to {}{}, or shows it other "
+        throw HandoverError{fmt::format("the running twscope forwards to {}{}, or uses other "
                                         "client addresses; restart it to change that",
                                         there.name.empty() ? "" : there.name + " at ",
                                         relay::to_string(there.server))};
@@ -41,7 +41,7 @@ void check_same(const relay::Relay& relay, const HandoverTaker::Taken& taken) {
 
 relay::ServerState expect_totals(const TakeoverLink::Message& message) {
     if (message.word != TakeoverWord::totals) {
-        throw HandoverError{"totals were announced and did not come"};
+        throw HandoverError{"totals were announced but did not arrive"};
     }
     return relay::read_server(message.body);
 }
@@ -73,8 +73,7 @@ HandoverTaker::HandoverTaker(std::filesystem::path file)
         hear_of_server();
     }
     if (offer_.network != own_network()) {
-        throw HandoverError{"the running twscope is in another network namespace, whose addresses "
-                            "are not this one's"};
+        throw HandoverError{"the running twscope is in another network namespace"};
     }
 }
 
@@ -89,7 +88,7 @@ void HandoverTaker::hear_of_server() {
     while (listening.size() < server.listening_sockets) {
         auto message = receive(TakeoverWord::listening, kPatience);
         if (message.descriptors.empty()) {
-            throw HandoverError{"listening sockets were announced and did not come"};
+            throw HandoverError{"listening sockets were announced but did not arrive"};
         }
         std::ranges::move(message.descriptors, std::back_inserter(listening));
     }
@@ -100,10 +99,10 @@ void HandoverTaker::hear_of_server() {
 TakeoverLink::Message HandoverTaker::receive_any(milliseconds patience) {
     auto message = link_.receive(relay::Clock::now() + patience);
     if (!message) {
-        throw HandoverError{link_.closed() ? kEndedIt : "the running twscope says nothing"};
+        throw HandoverError{link_.closed() ? kEndedIt : "the running twscope does not respond"};
     }
     if (message->word == TakeoverWord::busy) {
-        throw NobodyThere{"another twscope is about to take over from the running one"};
+        throw NobodyThere{"another takeover from the running twscope is in progress"};
     }
     if (message->word == TakeoverWord::refusal) {
         const std::string why{reinterpret_cast<const char*>(message->body.data()),
@@ -116,7 +115,7 @@ TakeoverLink::Message HandoverTaker::receive_any(milliseconds patience) {
 TakeoverLink::Message HandoverTaker::receive(TakeoverWord wanted, milliseconds patience) {
     auto message = receive_any(patience);
     if (message.word != wanted) {
-        throw HandoverError{"the running twscope said what was not to be said"};
+        throw HandoverError{"the running twscope sent an unexpected message"};
     }
     return message;
 }
@@ -142,7 +141,7 @@ void HandoverTaker::check(const std::vector<ServedServer>& wanted) const {
                            other.listen.end();
                 })) {
                 throw HandoverError{fmt::format("the running twscope listens on {} for {}, which "
-                                                "is to be {} now; restart it to change that",
+                                                "should now be {}; restart it to change that",
                                                 relay::to_string(each.where.listen.front()),
                                                 shown(other), each.name)};
             }
@@ -198,14 +197,14 @@ TakeoverRest HandoverTaker::take(relay::Relay& relay) {
     for (std::size_t i = 0; i < taken_.size(); ++i, message = receive_any(kPatience)) {
         relay::ServerState state = expect_totals(message);
         if (state.server != taken_[i].from->number) {
-            throw HandoverError{"the running twscope said the totals of another server"};
+            throw HandoverError{"the running twscope sent the totals of another server"};
         }
         state.server = taken_[i].number;
         relay.take_over(state);
     }
     TakeoverRest rest = read_rest(message.body);
     if (message.word != TakeoverWord::rest || rest.sessions != sessions) {
-        throw HandoverError{"sessions were announced and did not come"};
+        throw HandoverError{"sessions were announced but did not arrive"};
     }
     relay.take_over(relay::read_relay(rest.relay));
     if (!link_.send(TakeoverWord::taken, relay::Clock::now() + kPatience)) {
@@ -236,7 +235,7 @@ relay::ServerIndex HandoverTaker::number_here(relay::ServerIndex there) const {
 
 void HandoverTaker::say_going() const {
     if (!link_.send(TakeoverWord::going, relay::Clock::now() + kPatience)) {
-        throw HandoverError{"the running twscope has waited too long, and goes on itself"};
+        throw HandoverError{"the running twscope timed out, and carries on"};
     }
 }
 

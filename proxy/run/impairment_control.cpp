@@ -38,14 +38,14 @@ tl::expected<std::string, std::string> ImpairmentControl::set(std::string_view t
         return tl::unexpected{std::string{"the run is over"}};
     }
     if (relay_->is_tap()) {
-        return tl::unexpected{std::string{"a tap has no line to impair: it only looks"}};
+        return tl::unexpected{std::string{"a tap only observes: it has no line to impair"}};
     }
     const auto impairment = relay::parse_impairment(text, relay_->impairment().seed);
     if (!impairment) {
         return tl::unexpected{impairment.error()};
     }
     if (!relay_->set_impairment(*impairment)) {
-        return tl::unexpected{std::string{"the relay cannot be asked now; try it again"}};
+        return tl::unexpected{std::string{"the relay cannot be reached; try again"}};
     }
     write(*impairment);
     return relay::to_string(*impairment);
@@ -72,7 +72,7 @@ void ImpairmentControl::write(const relay::Impairment& impairment) {
     if (impairment.active()) {
         spdlog::info("the line is impaired: {} (seed {})", settings, impairment.seed);
     } else {
-        spdlog::info("the line is not impaired any more");
+        spdlog::info("the line is no longer impaired");
     }
     write_record(impairment, false);
 }

@@ -34,7 +34,7 @@ void LatePage::on_answer(ProcessLink::Message& message) {
 
 void LatePage::try_again(const std::string& trouble) {
     if (std::exchange(trouble_, trouble) != trouble) {
-        spdlog::error("the live page: {}; trying again", trouble);
+        spdlog::error("live page: {}; trying again", trouble);
     }
     timer_.expires_after(kPause);
     timer_.async_wait([this](const boost::system::error_code& error) {

@@ -119,11 +119,11 @@ std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
     std::error_code error;
     if (!std::filesystem::exists(path, error) &&
         bytes_in(folder) + bytes.size() > options_.cache_quota) {
-        return fmt::format("was not kept in {}: there are {} MiB of maps already; remove some",
+        return fmt::format("was not cached in {}: it already holds {} MiB of maps; remove some",
                            folder.string(), options_.cache_quota >> 20U);
     }
     error = write(path, bytes);
-    return error ? fmt::format("could not be kept in {}: {}", folder.string(), error.message())
+    return error ? fmt::format("could not be cached in {}: {}", folder.string(), error.message())
                  : std::string{};
 }
 

@@ -55,7 +55,7 @@ void ObserverKeeper::spawn() {
     started_ = Clock::now();
     idle_checks_ = 0;
     if (!parts_.greet(own)) {
-        throw std::runtime_error{"the observer cannot be told how to begin"};
+        throw std::runtime_error{"cannot send the observer its settings"};
     }
     const bool waits = parts_.follows && number_ == *parts_.follows + 1;
     process_.emplace(parts_.command(number_, waits), other.descriptor(),
@@ -94,7 +94,7 @@ void ObserverKeeper::attach() {
         watch();
         listen();
     } catch (const boost::system::system_error& error) {
-        spdlog::error("the observer cannot be watched: {}", error.code().message());
+        spdlog::error("cannot watch the observer: {}", error.code().message());
         process_->kill();
         on_end();
     }
@@ -175,7 +175,7 @@ void ObserverKeeper::on_end() {
                  ? kShortestPause
                  : std::clamp(2 * pause_, kShortestPause, kLongestPause);
     spdlog::error(
-        "the observer ended unexpectedly ({}); forwarding goes on; restarting it in {} ms",
+        "the observer ended unexpectedly ({}); forwarding continues; restarting it in {} ms",
         describe(ending), pause_.count());
     again_.expires_after(pause_);
     again_.async_wait([this](const auto& error) {
@@ -190,7 +190,7 @@ void ObserverKeeper::start_again() {
         spawn();
         attach();
     } catch (const std::exception& error) {
-        spdlog::error("the observer cannot be started: {}", error.what());
+        spdlog::error("cannot start the observer: {}", error.what());
         link_.reset();
         process_.reset();
         again_.expires_after(kLongestPause);
@@ -265,10 +265,9 @@ Ending ObserverKeeper::finish() {
             break;
         }
     }
-    spdlog::error(
-        "the observer did not end in time and was killed: {} bytes of copies were not read, and "
-        "records not yet written are lost",
-        unread());
+    spdlog::error("the observer did not end in time and was killed: {} bytes of copies were not "
+                  "inspected, and records not yet written are lost",
+                  unread());
     process_->kill();
     return process_->wait(kFinishTime).value_or(Ending{.signal = SIGKILL});
 }

@@ -150,8 +150,7 @@ void ObserverRun::look(const relay::UniqueFd& legacy) {
     }
     if (legacy.valid()) {
         inherited_ = read_legacies(legacy.get());
-        spdlog::info("going on with {} sessions as the observer before knew them",
-                     inherited_.size());
+        spdlog::info("resuming {} sessions from the previous observer", inherited_.size());
     }
     relay_.look_again();
     for (auto* const output : {&records_, &capture_}) {
@@ -169,7 +168,7 @@ void ObserverRun::look(const relay::UniqueFd& legacy) {
 
 ObserverResult ObserverRun::run() {
     if (!link_.send(Word::ready)) {
-        throw std::runtime_error{"the relay cannot be told that all is open"};
+        throw std::runtime_error{"cannot tell the relay that everything is open"};
     }
     for (const auto& worker : workers_) {
         if (!waits_) {
@@ -222,9 +221,9 @@ void ObserverRun::obey(ProcessLink::Message& message) {
         break;
     case Word::impair:
         if (!impairment_) {
-            spdlog::warn("the line stays as it is: the observer before this one still writes");
+            spdlog::warn("the line is unchanged: the previous observer is still writing");
         } else if (const auto done = impairment_->set(message.text); !done) {
-            spdlog::warn("the line stays as it is: {}", done.error());
+            spdlog::warn("the line is unchanged: {}", done.error());
         }
         break;
     case Word::server:
@@ -311,7 +310,7 @@ void ObserverRun::check_disk() {
 
 void ObserverRun::write_flight(std::uint32_t session) {
     if (written_.flight() == nullptr) {
-        spdlog::warn("there is no flight recorder to write anything");
+        spdlog::warn("there is no flight recorder");
     }
     for (const auto& worker : workers_) {
         worker->request_flight(session);
@@ -356,7 +355,7 @@ ObserverResult ObserverRun::finish() {
     hand_over(legacy_file_, result.seen.legacies);
     show(true);
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
-        spdlog::warn("{} bytes of the console's lines were dropped: nobody read them in time",
+        spdlog::warn("dropped {} bytes of console output: it was not read in time",
                      options_.console->dropped_bytes());
     }
     if (outputs_.lines() != nullptr) {

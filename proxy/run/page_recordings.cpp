@@ -32,11 +32,10 @@ PageRecordings::PageRecordings(PageRecordingOptions options, unsigned workers,
 
 std::optional<std::string> PageRecordings::reason_against(admin::RecordingKind kind) const {
     if (kind == admin::RecordingKind::capture && !options_.captures) {
-        return "a capture holds every byte as it was sent, passwords and whispers too; twscope has "
-               "to be allowed at its start to show secrets";
+        return "a capture contains passwords and whispers, and this run may not show secrets";
     }
     if (kind == admin::RecordingKind::capture && writing_.load(std::memory_order_acquire) != 0) {
-        return "the capture before is still being finished; try again";
+        return "the previous capture is still being finished; try again";
     }
     if (recorded_bytes(options_.demos.folder) >= max_bytes_) {
         return fmt::format("the recordings in {} take {} MiB or more; move some away first",
@@ -113,13 +112,13 @@ void PageRecordings::stop(std::string reason) {
         switch_demos(false);
     }
     stopped_ = std::move(reason);
-    spdlog::error("recording from the page stopped: {}; forwarding goes on", stopped_);
+    spdlog::error("recording from the page stopped: {}; forwarding continues", stopped_);
 }
 
 void PageRecordings::hear() {
     const std::lock_guard lock{mutex_};
     while (auto complaint = files_.take_complaint()) {
-        spdlog::error("not written: {}; forwarding goes on", *complaint);
+        spdlog::error("not written: {}; forwarding continues", *complaint);
         stop(*std::move(complaint));
     }
 }
@@ -151,9 +150,7 @@ void PageRecordings::finish() {
         spdlog::error("not written: {}", *complaint);
     }
     if (const auto lost = state().lost; lost != 0) {
-        spdlog::warn("of what was recorded from the page {} datagrams, snapshots and blocks are "
-                     "missing",
-                     lost);
+        spdlog::warn("recordings from the page lack {} datagrams, snapshots and blocks", lost);
     }
 }
 

@@ -68,9 +68,9 @@ tl::expected<PageToken, std::string> read_token(const std::filesystem::path& fil
     text.resize(static_cast<std::size_t>(in.gcount()));
     const std::string_view line = first_line(text);
     if (!is_token(line)) {
-        return tl::unexpected{fmt::format("{}: its first line is no token: {} to {} letters, "
-                                          "digits and -._~+/=",
-                                          file.string(), kFewest, kMost)};
+        return tl::unexpected{
+            fmt::format("{}: its first line is not a token: {} to {} letters, digits and -._~+/=",
+                        file.string(), kFewest, kMost)};
     }
     return PageToken{.value = std::string{line}, .file = file.string()};
 }

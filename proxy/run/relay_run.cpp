@@ -165,7 +165,7 @@ void RelayRun::open_takeover_door() {
                 .given = [this] { supervisor_->stop("another twscope has taken over"); }},
             std::move(*door));
     } else {
-        spdlog::info("nobody can take over from this run: {}: {}", options_.takeover_file.string(),
+        spdlog::info("this run cannot be taken over: {}: {}", options_.takeover_file.string(),
                      std::system_category().message(errno));
     }
 }
@@ -226,8 +226,7 @@ void RelayRun::check_sessions() {
     }
     const std::uint64_t failed = counters.sessions_failed;
     if (failed != failed_sessions_reported_) {
-        spdlog::warn("{} datagrams of new clients lost: no socket to the server could be opened "
-                     "for them: {}",
+        spdlog::warn("dropped {} datagrams of new clients: cannot open a socket to the server: {}",
                      failed - failed_sessions_reported_, relay_->last_session_error().message());
         failed_sessions_reported_ = failed;
     }

@@ -19,8 +19,8 @@ bool contains(const std::vector<ServedServer>& servers, const ServedServer& want
 }
 
 void report_missing(const ServedServer& server, std::string_view why) {
-    spdlog::error("the server {} is not there: {}; it is tried again with the next SIGHUP",
-                  server.name, why);
+    spdlog::error("the server {} is unavailable: {}; retrying at the next SIGHUP", server.name,
+                  why);
 }
 
 } // namespace
@@ -93,7 +93,7 @@ void ServedServers::serve(const std::vector<ServedServer>& wanted) {
     try {
         take_out(wanted);
     } catch (const std::exception& error) {
-        spdlog::error("the servers stay as they are: {}", error.what());
+        spdlog::error("the servers are unchanged: {}", error.what());
         return;
     }
     arrivals_.keep(wanted);
@@ -116,7 +116,7 @@ void ServedServers::take_out(const std::vector<ServedServer>& wanted) {
         }
         parts_.relay->remove_server(server->index());
         parts_.block->facts.servers.at(server->index()).removed = true;
-        spdlog::info("the server {} is taken out", server->served().name);
+        spdlog::info("removed the server {}", server->served().name);
         server = servers_.erase(server);
     }
 }
@@ -135,8 +135,7 @@ void ServedServers::add_later(const ServedServer& server, const relay::ServerOpt
 void ServedServers::add_arrived() {
     for (const auto& [server, at] : arrivals_.take()) {
         if (!at) {
-            report_missing(server,
-                           fmt::format("the name '{}' cannot be resolved", server.where.host));
+            report_missing(server, fmt::format("cannot resolve the name '{}'", server.where.host));
             continue;
         }
         relay::ServerOptions where = server.where;

@@ -73,7 +73,7 @@ std::string describe_silence(const std::string& server, const ServerWatch::Silen
         fmt::format("the server {} does not answer: {} datagrams in {} seconds without an answer",
                     server, silence.unanswered, seconds_between(silence.since, now));
     if (silence.refused != 0) {
-        line += fmt::format(", {} refused: nobody listens there", silence.refused);
+        line += fmt::format(", {} refused: nothing listens there", silence.refused);
     }
     return line;
 }

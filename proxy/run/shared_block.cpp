@@ -27,7 +27,7 @@ SharedRun::SharedRun(relay::UniqueFd memory)
       block_{std::launder(reinterpret_cast<SharedBlock*>(memory_.bytes().data()))},
       threads_{memory_.bytes().size() > kBlockBytes ? block_->facts.threads : 0} {
     if (threads_ == 0 || threads_ > relay::kMaxThreads) {
-        throw std::runtime_error{"the memory shared with the relay is not as it should be"};
+        throw std::runtime_error{"the memory shared with the relay is invalid"};
     }
 }
 

@@ -97,7 +97,7 @@ KeptFile keep_file(const std::filesystem::path& folder, const std::string& name,
     }
     return {.content = std::move(fresh),
             .problem = fmt::format("{}: {}", file.string(),
-                                   error == ENODATA ? std::string{"it does not hold what it should"}
+                                   error == ENODATA ? std::string{"its contents are invalid"}
                                                     : std::generic_category().message(error))};
 }
 
@@ -109,8 +109,8 @@ KeptKey keep_key(const std::filesystem::path& folder, const std::string& name) {
     KeptKey key;
     std::memcpy(key.key.data(), kept.content.data(), kBytes);
     if (!kept.problem.empty()) {
-        key.warning = kept.problem + "; clients have other addresses at the server in the next "
-                                     "run, so that bans do not outlast this one";
+        key.warning = kept.problem + "; clients will have other addresses at the server in the "
+                                     "next run, so bans do not outlast this one";
     }
     return key;
 }

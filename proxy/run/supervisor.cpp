@@ -146,7 +146,7 @@ void Supervisor::open_again(Word word) {
         options_.open_again ? options_.open_again(word) : relay::UniqueFd{};
     const int error = file.valid() ? 0 : errno;
     if (error != 0 && error != open_errors_reported_[word]) {
-        spdlog::error("the file of {} is gone, and cannot be made again: {}",
+        spdlog::error("the file of {} is gone and cannot be recreated: {}",
                       word == Word::capture ? "the capture" : "records",
                       std::generic_category().message(error));
     }

@@ -15,21 +15,20 @@ void report_takeover(const HandoverTaker& taker, const relay::Relay& relay, unsi
     for (const auto& [there, number, host] : taken) {
         const relay::Endpoint now = relay.server_endpoint(number);
         if (now != there->server) {
-            spdlog::info("the server {} is at {} now; new sessions lead there", host,
+            spdlog::info("the server {} is now at {}; new sessions go there", host,
                          relay::to_string(now));
         }
         sets = std::max(sets, there->listening_sockets / there->listen.size());
     }
     for (const TakeoverServer& there : taker.servers()) {
         if (std::ranges::find(taken, &there, &HandoverTaker::Taken::from) == taken.end()) {
-            spdlog::warn("the server {} is not in the configuration any more: its sessions end",
-                         there.name);
+            spdlog::warn("the server {} is no longer configured: its sessions end", there.name);
         }
     }
     if (sets < threads) {
-        spdlog::warn("{} of {} relay threads have nothing to do: only a restart shares the clients "
-                     "among more threads than there were",
-                     threads - sets, threads);
+        spdlog::warn(
+            "{} of {} relay threads are idle: only a restart spreads the clients over more threads",
+            threads - sets, threads);
     }
 }
 

@@ -65,7 +65,7 @@ TapRun::~TapRun() {
 std::optional<Ending> TapRun::open() {
     auto ending = supervisor_->open();
     if (!ending) {
-        spdlog::info("looking at {}; nothing is forwarded or changed", options_.shown);
+        spdlog::info("observing {}; nothing is forwarded or changed", options_.shown);
     }
     return ending;
 }
@@ -102,7 +102,7 @@ void TapRun::look() {
         failed_ = true;
         boost::asio::post(supervisor_->io(), [this, what = std::string{error.what()}] {
             spdlog::error("{}", what);
-            supervisor_->stop("there is nothing to look at any more");
+            supervisor_->stop("there is nothing left to observe");
         });
     }
     const auto deadline = relay::Clock::now() + kSettleTime;
@@ -133,16 +133,15 @@ void TapRun::on_second() {
     const relay::Counters counters = relay::totals(shared_.block().observation);
     const std::uint64_t dropped = counters.kernel_dropped;
     if (dropped != reported_drops_) {
-        spdlog::warn("{} frames were dropped: the kernel's buffer was full before they were read; "
-                     "sessions are checked again from their next full snapshot on, and a larger "
-                     "buffer or fewer frames help",
-                     dropped - reported_drops_);
+        spdlog::warn(
+            "the kernel dropped {} frames: its buffer was full; sessions are verified again from "
+            "their next full snapshot, and a larger buffer or fewer frames help",
+            dropped - reported_drops_);
         reported_drops_ = dropped;
     }
     const std::uint64_t refused = counters.sessions_refused;
     if (refused != reported_refused_) {
-        spdlog::warn("{} datagrams of new clients were not looked at: as many sessions are open as "
-                     "may be",
+        spdlog::warn("ignored {} datagrams of new clients: the maximum number of sessions is open",
                      refused - reported_refused_);
         reported_refused_ = refused;
     }

@@ -173,8 +173,8 @@ void WorldRun::finish() {
             report_demos();
         }
         if (const auto dropped = totals().worlds.dropped; dropped != 0 && wake_ == nullptr) {
-            spdlog::warn("{} snapshots are in no world: there were too many servers at one time, "
-                         "or more came than could be made worlds of",
+            spdlog::warn("{} snapshots are in no world: too many servers at once, or more "
+                         "snapshots than could be merged",
                          dropped);
         }
     }
@@ -184,20 +184,16 @@ void WorldRun::report_demos() {
     demos_->finish();
     const sink::WorldDemoLosses losses = demos_->losses();
     if (losses.items != 0) {
-        spdlog::warn(
-            "{} items in {} ticks are more than a snapshot of a demo holds, or of players for "
-            "whom there is no id, and not in it",
-            losses.items, losses.ticks);
+        spdlog::warn("demos: left out {} items in {} ticks: more than a snapshot holds, or no id "
+                     "left for their players",
+                     losses.items, losses.ticks);
     }
     if (losses.worlds != 0) {
-        spdlog::warn("{} worlds are in no demo: there were too many servers at one time",
-                     losses.worlds);
+        spdlog::warn("demos: left out {} worlds: too many servers at once", losses.worlds);
     }
     if (const auto lost = losses.messages + merger_.lost_messages(); lost != 0) {
         spdlog::warn(
-            "{} messages are in no demo: there is no id for their players, or too much was "
-            "said at one time",
-            lost);
+            "demos: left out {} messages: no id left for their players, or too many at once", lost);
     }
 }
 

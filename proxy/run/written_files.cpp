@@ -7,7 +7,7 @@ namespace tw::run {
 void WrittenFiles::complain() {
     for (auto* const files : {&files_, &flight_}) {
         while (const auto complaint = *files ? (*files)->take_complaint() : std::nullopt) {
-            spdlog::error("not written: {}; forwarding goes on", *complaint);
+            spdlog::error("not written: {}; forwarding continues", *complaint);
         }
     }
     if (page_) {
@@ -25,15 +25,15 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     files_->finish();
     complain();
     if (losses.late != 0) {
-        spdlog::info("{} snapshots came behind a younger one and are in no demo", losses.late);
+        spdlog::info("demos: left out {} snapshots that arrived after a newer one", losses.late);
     }
     if (losses.mapless != 0) {
-        spdlog::info("{} sessions have no demo: their map is not known", losses.mapless);
+        spdlog::info("{} sessions have no demo: their map is unknown", losses.mapless);
     }
     const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
     if (missing != 0) {
-        spdlog::error("of demos {} snapshots, {} messages and {} blocks are missing",
-                      losses.snapshots, losses.messages, files_->lost());
+        spdlog::error("demos lack {} snapshots, {} messages and {} blocks", losses.snapshots,
+                      losses.messages, files_->lost());
     }
     return missing;
 }
@@ -44,11 +44,11 @@ void WrittenFiles::finish_flight(const sink::FlightTally& tally) {
     }
     flight_->finish();
     complain();
-    spdlog::info("the flight recorder wrote {} captures; {} findings stand in one that another "
-                 "finding began",
+    spdlog::info("the flight recorder wrote {} captures; {} findings are in one that another "
+                 "finding started",
                  flight_->created(), tally.held_back);
     if (tally.lost + flight_->lost() != 0) {
-        spdlog::warn("of them {} datagrams and {} blocks are missing", tally.lost, flight_->lost());
+        spdlog::warn("its captures lack {} datagrams and {} blocks", tally.lost, flight_->lost());
     }
 }
 

@@ -56,7 +56,7 @@ void FlightRecorder::on_record(const record::Record& record) {
     if (cause_) {
         if (cause_->session != 0 && cause_->session != (*found)->head.session) {
             cause_->session = 0;
-            cause_->text += "; and other sessions: all are here";
+            cause_->text += "; and other sessions, which are all included";
         }
         ++waiting_;
         return;
@@ -86,7 +86,7 @@ bool FlightRecorder::on_time(record::Timestamp now) {
     if (const std::int64_t session = asked_.exchange(kNobody); session != kNobody) {
         const auto wanted = static_cast<std::uint32_t>(session);
         if (wanted == 0 || ring_.holds(wanted)) { // else it is another recorder's, or nobody's
-            begin({.session = wanted, .text = "asked for"}, now);
+            begin({.session = wanted, .text = "on request"}, now);
         }
     } else if (cause_ && is_due(now)) {
         written_ = now;
@@ -119,14 +119,14 @@ void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
     std::string comment =
         fmt::format("flight recorder: the last {} s; {}", options_.time / kSecond, cause.text);
     if (waiting_ != 0 && !cause.name.empty()) {
-        comment += fmt::format("; and {} more findings since the file before", waiting_);
+        comment += fmt::format("; and {} more findings since the previous file", waiting_);
     }
     if (cause.session != 0) {
         comment += "; " + blocks_.describe(cause.session);
     }
     const auto oldest = ring_.at(ring_.begin());
     if (cause.since != 0 && oldest && cause.since < oldest->time) {
-        comment += fmt::format("; its datagrams were dropped before: there is room for {:.1f} s",
+        comment += fmt::format("; its datagrams were already dropped: there is room for {:.1f} s",
                                static_cast<double>(now - oldest->time) / kSecond);
     }
     const auto file = files_->create(options_.folder / file_name(cause.name, cause.session, now),

@@ -83,10 +83,9 @@ void Recording::open(Begin begin) {
         complain();
     }
     if (begin == Begin::behind && !mend()) {
-        throw std::runtime_error{
-            fmt::format("{} holds something else than {}{}, which would be spoilt; name another "
-                        "file, or move this one away",
-                        options_.path, units().name(), options_.compressed ? ", compressed" : "")};
+        throw std::runtime_error{fmt::format(
+            "{} contains something other than {}{}; name another file, or move this one away",
+            options_.path, units().name(), options_.compressed ? ", compressed" : "")};
     }
     if (begin != Begin::shared) {
         begin_file();

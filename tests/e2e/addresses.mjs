@@ -77,7 +77,7 @@ test('a server elsewhere is not given a shared address unless that is asked for 
     await assert.rejects(startProxy(args), /ended \(2\)[^]*--client-address transparent[^]*--insecure-shared/);
     await assert.rejects(startProxy({ ...args, args: ['--client-address', 'shared'] }), /ended \(2\)[^]*--insecure-shared/);
     const proxy = await startProxy({ ...args, args: ['--insecure-shared'] });
-    await proxy.child.waitFor(/warning[^]*one anti-spoofing token[^]*throw players out or speak as them/, 10000);
+    await proxy.child.waitFor(/warning[^]*one anti-spoofing token[^]*kick players or speak as them/, 10000);
     assert.equal(await proxy.drain(), 0);
 });
 

@@ -132,7 +132,7 @@ test('a game is seen on the page, in the metrics and by the health checks', asyn
     await waitUntil('the last answer to be over', async () => (await ask(proxy, '/readyz')).status === 503, WAIT_MS);
     assert.deepEqual(await ask(proxy, '/healthz'), { status: 200, text: 'ok\n' });
     assert.deepEqual(await ask(proxy, '/readyz'),
-        { status: 503, text: 'the relay passes datagrams on, but the server does not answer\n' });
+        { status: 503, text: 'the relay forwards datagrams, but the server does not answer\n' });
     assert.equal(await health(`127.0.0.1:${proxy.port}`, '--timeout', '0.5'), 1);
     assert.equal(await proxy.drain('SIGTERM'), 0);
     assert.equal(await health(`127.0.0.1:${proxy.port}`, '--timeout', '0.5'), 1);

@@ -83,7 +83,7 @@ test('servers of one process are told apart, and come and go without each other\
     child.signal('SIGHUP');
     await waitUntil('the servers to change', () => times('configuration reloaded') === 1
         && times('forwarding to late') === 1, WAIT_MS);
-    assert.equal(times('the server race is taken out'), 1);
+    assert.equal(times('removed the server race'), 1);
     assert.equal(times('after a restart'), 0);
     const dora = await joined(late, 'dora', 4);
     await Promise.all([plays(anna), plays(dora.walk())]);

@@ -108,7 +108,7 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
 
     // What does not fit is refused, with the server's name, and the old one goes on.
     const wrong = [
-        [[{ ...ctf, name: 'capture' }, race, dm], /for ctf, which is to be capture now/],
+        [[{ ...ctf, name: 'capture' }, race, dm], /for ctf, which should now be capture/],
         [[ctf, { ...race, behind: dm.behind }], /forwards to race at/],
         [[ctf, { ...race, port: await freePort() }, dm], /listens on other addresses for race/],
         [[late], /has none of these servers/],
@@ -128,7 +128,7 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
     writeFileSync(config, settings([race, ctf, late]));
     const before = await upgrade();
     assert.match(before.errors, new RegExp(`no server dm: ${PLAYERS} sessions end`));
-    assert.match(running.errors, /the server dm is not in the configuration any more/);
+    assert.match(running.errors, /the server dm is no longer configured/);
     assert.match(running.errors, new RegExp(`took over ${2 * PLAYERS} sessions`));
     await getIn(late);
     await plays([ctf, race, late]);

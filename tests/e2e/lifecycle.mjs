@@ -178,7 +178,7 @@ test('a port where nobody listens, until a server starts there: said once each w
     const joined = bot.join(4 * WAIT_MS);
     let server;
     await silence(proxy, () => {}, async () => { server = await startServer({ folder, port, map: 'ctf1' }); });
-    assert.match(proxy.child.errors, /refused: nobody listens there/);
+    assert.match(proxy.child.errors, /refused: nothing listens there/);
     await joined;
     await bot.leave();
     assert.equal(await proxy.drain(), 0);

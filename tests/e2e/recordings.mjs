@@ -129,7 +129,7 @@ for (const form of FORMS) {
             await plays(bot);
             await bot.leave();
             assert.equal(await proxy.drain(), 0);
-            if (KILLS % 2 === 0) assert.match(proxy.child.errors, /ended within a record: 9 bytes were cut off/);
+            if (KILLS % 2 === 0) assert.match(proxy.child.errors, /ended in the middle of a record: removed its last 9 bytes/);
             const text = textOf(file);
             assert.ok(text.startsWith(before));
             assert.equal(linesOf(text).at(-1).type, 'summary');
@@ -390,7 +390,7 @@ test('flags that do not fit together are refused', () => {
     refused(['-o', join(top, 'a.jsonl'), '--rotate', '1x'], /--rotate 1x: expected a time/);
     refused(['-o', join(top, 'a.jsonl'), '--rotate', '1h,2h'], /--rotate 1h,2h: expected/);
     refused(['-o', join(top, 'a.jsonl'), '--rotate', '0s'], /--rotate 0s: expected/);
-    refused(['-o', foreign], /notes\.zst holds something else/);
+    refused(['-o', foreign], /notes\.zst contains something other/);
     refused(['-o', join(top, 'no/folder/')], /no\/folder\/: No such file/);
     for (const [args, what] of [[[join(top, 'nothing')], /nothing: No such file/], [[top], /no segments/],
         [[foreign, '--from', '20:15'], /--from 20:15: expected a time/], [[foreign, '--filter', 'size_bytes > 1'], /recorded lines have no size_bytes/],

@@ -174,15 +174,15 @@ test('one that is killed while it prepares changes nothing', () => withGame(asyn
     const pipe = join(folder, 'nobody-reads');
     assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
     const hanging = game.another('--takeover', '--summary', pipe);
-    await game.running.waitFor(/about to take over/, WAIT_MS);
+    await game.running.waitFor(/starting a takeover/, WAIT_MS);
     const second = game.another('--takeover');
     assert.equal(await second.ended, NOBODY_THERE, second.log);
     hanging.signal('SIGKILL');
-    await game.running.waitFor(/nobody took over/, WAIT_MS);
+    await game.running.waitFor(/takeover failed/, WAIT_MS);
     const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK); // lets its observer go on, and end
     await hanging.ended;
     closeSync(reader);
-    await game.running.waitFor(/nobody took over/, WAIT_MS);
+    await game.running.waitFor(/takeover failed/, WAIT_MS);
     await goesOn(game);
     await game.upgrade();
     await goesOn(game);

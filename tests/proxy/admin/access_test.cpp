@@ -91,7 +91,7 @@ TEST_CASE("who has no token is told how to come by it") {
     REQUIRE(refusal);
     CHECK(refusal->challenge == "Bearer realm=\"twscope\"");
     CHECK(refusal->body ==
-          "this takes the token, as 'Authorization: Bearer TOKEN'; ask the owner\n");
+          "this requires the token, as 'Authorization: Bearer TOKEN'; ask the owner\n");
 }
 
 TEST_CASE("in a spare seat only health is answered, whoever asks") {

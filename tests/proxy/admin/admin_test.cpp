@@ -111,23 +111,23 @@ TEST_CASE("every address answers what it is for") {
         {"/api/explain?x&tick=12&&session=1", "HTTP/1.1 200 OK", "text/plain; charset=utf-8",
          "once upon a tick"},
         {"/api/explain?session=2&tick=12", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8",
-         "nothing is kept"},
-        {"/api/explain", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8", "say which"},
+         "no story is kept"},
+        {"/api/explain", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8", "name a finding"},
         {"/api/explain?session=1", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
-         "say which"},
+         "name a finding"},
         {"/api/explain?session=1&tick=", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
-         "say which"},
+         "name a finding"},
         {"/api/explain?session=-1&tick=12", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
-         "say which"},
+         "name a finding"},
         {"/api/explain?session=99999999999&tick=12", "HTTP/1.1 400 Bad Request",
-         "text/plain; charset=utf-8", "say which"},
+         "text/plain; charset=utf-8", "name a finding"},
         {"/api/explain?sessions=1&tick=12x", "HTTP/1.1 400 Bad Request",
-         "text/plain; charset=utf-8", "say which"},
+         "text/plain; charset=utf-8", "name a finding"},
         {"/api/sessions?server=%zz", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
-         "server is not written"},
-        {"/favicon.ico", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
-        {"/../etc/passwd", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
-        {"/metrics/", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "nothing here"},
+         "percent-encode server"},
+        {"/favicon.ico", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "not found"},
+        {"/../etc/passwd", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "not found"},
+        {"/metrics/", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "not found"},
     };
     const Page page;
     for (const Row& row : rows) {
@@ -163,11 +163,11 @@ TEST_CASE(
     for (std::size_t i = 0; i < 2 * tw::admin::Seats::kSpareOfPeer; ++i) {
         const std::string answer = get(page.port(), "/readyz");
         CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
-        CHECK(body_of(answer) == "too many ask; ask again\n");
+        CHECK(body_of(answer) == "too many requests; try again\n");
         CHECK(body_of(get(page.port(), "/healthz")) == "ok\n");
     }
     page.silent = false;
-    CHECK(body_of(get(page.port(), "/readyz")) == "too many ask; ask again\n");
+    CHECK(body_of(get(page.port(), "/readyz")) == "too many requests; try again\n");
     CHECK(body_of(get(page.port(), "/readyz")) == "ok\n");
     page.admin.stop();
     page.waiting.clear();

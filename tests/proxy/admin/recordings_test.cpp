@@ -133,15 +133,17 @@ TEST_CASE("recordings are switched, listed and had; mistakes are named") {
     CHECK(orders == std::vector<std::pair<RecordingKind, bool>>{{RecordingKind::demos, true},
                                                                 {RecordingKind::demos, false}});
     CHECK(answer(switch_recordings, sources, "capture=on") == "409 not now\n");
-    CHECK(answer(switch_recordings, sources, "").starts_with("400 say one thing"));
-    CHECK(answer(switch_recordings, sources, "demos=maybe").starts_with("400 say one thing"));
-    CHECK(answer(switch_recordings, sources, "demos=on&capture=on").starts_with("400 say one"));
-    CHECK(answer(switch_recordings, sources, "demos=on&capture=maybe").starts_with("400 say one"));
+    CHECK(answer(switch_recordings, sources, "").starts_with("400 expected one of"));
+    CHECK(answer(switch_recordings, sources, "demos=maybe").starts_with("400 expected one of"));
+    CHECK(answer(switch_recordings, sources, "demos=on&capture=on")
+              .starts_with("400 expected one of"));
+    CHECK(answer(switch_recordings, sources, "demos=on&capture=maybe")
+              .starts_with("400 expected one of"));
     CHECK(orders.size() == 2);
     CHECK(answer(show_recordings, sources, "") ==
           "200 {\"v\":1,\"files\":[{\"name\":\"a.demo\",\"bytes\":7,\"time_ms\":5}]}\n");
     CHECK(answer(send_recording, sources, "name=a.demo") == "200 ");
-    CHECK(answer(send_recording, sources, "name=b.demo").starts_with("404 there is no such"));
+    CHECK(answer(send_recording, sources, "name=b.demo").starts_with("404 no such"));
     CHECK(answer(send_recording, sources, "name=%").starts_with("404"));
     CHECK(answer(send_recording, sources, "").starts_with("404"));
     CHECK(answer(switch_recordings, {}, "demos=on").starts_with("409 there is no folder"));

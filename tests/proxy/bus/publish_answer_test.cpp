@@ -25,14 +25,16 @@ TEST_CASE("what a stream answers") {
         {"too long",
          R"({"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"},"stream":"t","seq":0})",
          0, false, true, "message size exceeds maximum allowed"},
-        {"without a reason", R"({"error":{}})", 0, false, false, "it does not say why"},
-        {"an error of another kind", R"({"error":7})", 0, false, false, "it does not say why"},
-        {"no place", R"({"stream":"twscope"})", 0, false, false, "its answer has no place"},
-        {"a place that is none", R"({"seq":-1})", 0, false, false, "its answer has no place"},
-        {"a fraction", R"({"seq":1.5})", 0, false, false, "its answer has no place"},
-        {"a list", "[]", 0, false, false, "its answer cannot be read"},
-        {"cut", R"({"seq":)", 0, false, false, "its answer cannot be read"},
-        {"nothing", "", 0, false, false, "its answer cannot be read"}};
+        {"without a reason", R"({"error":{}})", 0, false, false, "it gives no reason"},
+        {"an error of another kind", R"({"error":7})", 0, false, false, "it gives no reason"},
+        {"no place", R"({"stream":"twscope"})", 0, false, false,
+         "its answer has no sequence number"},
+        {"a place that is none", R"({"seq":-1})", 0, false, false,
+         "its answer has no sequence number"},
+        {"a fraction", R"({"seq":1.5})", 0, false, false, "its answer has no sequence number"},
+        {"a list", "[]", 0, false, false, "its answer is invalid"},
+        {"cut", R"({"seq":)", 0, false, false, "its answer is invalid"},
+        {"nothing", "", 0, false, false, "its answer is invalid"}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const PublishAnswer answer = read_publish_answer(row.json);

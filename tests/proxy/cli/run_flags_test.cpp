@@ -65,7 +65,7 @@ TEST_CASE("a file that holds something else than records is not written to") {
     write_text(config, "max-sessions = 5\nquiet = true");
     write_text(token, "abcdefghijklmnopqrstuv");
     const Row rows[] = {
-        {{"-o", notes}, "holds something else than records"},
+        {{"-o", notes}, "contains something other than records"},
         {{"--config", config, "-o", config}, "is also an input"},
         {{"--config", config, "--summary", config, "--expect", "always ok"}, "is also an input"},
         {{"--http", "0", "--http-token-file", token, "-o", token}, "is also an input"},

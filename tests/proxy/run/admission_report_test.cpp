@@ -9,12 +9,12 @@ TEST_CASE("what is turned away is reported with why, and once") {
     counters.admission.flood = 17;
     counters.admission.proven = 3;
     CHECK(report.check(counters) ==
-          "datagrams turned away at the door: 17 (too many of one address)");
+          "datagrams rejected at the door: 17 (too many from one address)");
     CHECK_FALSE(report.check(counters));
     counters.admission.flood = 18;
     counters.admission.crowd = 5;
     counters.sessions_refused = 2;
     CHECK(report.check(counters) ==
-          "datagrams turned away at the door: 1 (too many of one address), 5 (too many strangers "
-          "at once), 2 (no place is free)");
+          "datagrams rejected at the door: 1 (too many from one address), 5 (too many unknown "
+          "clients at once), 2 (no session is free)");
 }

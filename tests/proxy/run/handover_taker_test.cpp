@@ -175,7 +175,7 @@ TEST_CASE("servers that have none in common, or swap names, are not handed over"
     auto renamed = own;
     renamed[1].name = "racing"; // it would listen where the other one still does
     CHECK_THROWS_WITH_AS(taker.check(renamed),
-                         doctest::Contains("for race, which is to be racing now"), HandoverError);
+                         doctest::Contains("for race, which should now be racing"), HandoverError);
     auto swapped = own;
     std::swap(swapped[0].name, swapped[1].name);
     CHECK_THROWS_AS(taker.check(swapped), HandoverError);

@@ -116,7 +116,7 @@ TEST_CASE("a relay that cannot be asked leaves everything as it was, and says so
     bench.reachable = false;
     const auto done = control.set("loss=2%");
     REQUIRE_FALSE(done);
-    CHECK(done.error() == "the relay cannot be asked now; try it again");
+    CHECK(done.error() == "the relay cannot be reached; try again");
     CHECK(control.settings() == "loss=1%");
     CHECK(bench.asked == std::vector<std::string>{"loss=2%"});
     CHECK(bench.records.count() == 1);

@@ -217,7 +217,7 @@ TEST_CASE("a cache that cannot be written is reported, and the map is used all t
         MapFolders maps{{}, {.cache = cache}};
         const FoundMap kept = maps.keep(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
-        CHECK(kept.detail.find("could not be kept in " + cache) != std::string::npos);
+        CHECK(kept.detail.find("could not be cached in " + cache) != std::string::npos);
         CHECK(maps.find(announcement).status == MapStatus::found);
     }
     CHECK(files_in(folder.path()) == 1); // nothing half-written stays behind
@@ -272,7 +272,7 @@ TEST_CASE("a cache takes only maps that can be read, and no more than its quota"
     CHECK(files_in(cache.path()) == 1);
     const FoundMap second = maps.keep(announce("dm2", map_with(2)), map_with(2));
     CHECK(second.status == MapStatus::found);
-    CHECK(second.detail.find("was not kept in " + cache.path()) != std::string::npos);
+    CHECK(second.detail.find("was not cached in " + cache.path()) != std::string::npos);
     CHECK(files_in(cache.path()) == 1);
     // What is there may come again.
     CHECK(maps.keep(announce("dm1", bytes), bytes).detail.empty());

@@ -43,7 +43,7 @@ TEST_CASE("a token is long enough not to be guessed, and fits into a header and 
                 row.text.find('\n') != std::string::npos; // its first line alone counts
             CHECK((read && read->value == row.text) == (row.good && !cut));
             if (!read) {
-                CHECK(read.error().find(file + ": its first line is no token") == 0);
+                CHECK(read.error().find(file + ": its first line is not a token") == 0);
             }
         }
     }

@@ -44,7 +44,7 @@ TEST_CASE("a server that nobody hears is reported once each way") {
     CHECK(script.watch.silent());
     CHECK(describe_silence("127.0.0.1:8303", script.watch.silence(), script.now()) ==
           "the server 127.0.0.1:8303 does not answer: 8 datagrams in 3 seconds without an answer, "
-          "8 refused: nobody listens there");
+          "8 refused: nothing listens there");
     for (int i = 0; i < 60; ++i) {
         CHECK(script.second(2, 0) == Change::none);
     }

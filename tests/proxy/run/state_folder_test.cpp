@@ -59,7 +59,7 @@ TEST_CASE("a file is kept as it was found, and what is not what it should be is 
     std::ofstream{folder.file("file")} << "another's";
     const auto other = keep_file(folder.path(), "file", "ours, and newest", is_ours);
     CHECK(other.content == "ours, and newest");
-    CHECK(other.problem == folder.file("file") + ": it does not hold what it should");
+    CHECK(other.problem == folder.file("file") + ": its contents are invalid");
     std::ifstream in{folder.file("file")};
     std::string left;
     std::getline(in, left);

@@ -151,7 +151,7 @@ TEST_CASE("a finding writes its session, once in the time that is kept, and the 
     REQUIRE(written.size() == 2);
     CHECK(written.front().filename().string().ends_with("-s1-snapshot.crc_mismatch.pcapng"));
     CHECK(content(written.front()).find("session 1: ") != std::string::npos);
-    CHECK(content(written.back()).find("and 998 more findings since the file before") !=
+    CHECK(content(written.back()).find("and 998 more findings since the previous file") !=
           std::string::npos);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("a finding is written while what it is about is there, or the file say
         {"little comes", 1, 1, 1},
         {"room for ten seconds", 1, 10, 2},
         {"room for two seconds", 1, 50, 2,
-         "its datagrams were dropped before: there is room for 2"},
+         "its datagrams were already dropped: there is room for 2"},
         {"room for two seconds, and it is recent", 4, 50, 2},
     };
     for (const Row& row : rows) {
@@ -201,7 +201,7 @@ TEST_CASE("a finding is written while what it is about is there, or the file say
         const auto written = files_in(folder.path());
         CHECK(written.size() == static_cast<std::size_t>(row.files_after_ten));
         const std::string last = content(written.back());
-        CHECK((last.find("dropped before") != std::string::npos) == !row.said.empty());
+        CHECK((last.find("already dropped") != std::string::npos) == !row.said.empty());
         CHECK(last.find(row.said) != std::string::npos);
     }
 }
