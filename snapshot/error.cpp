@@ -31,7 +31,7 @@ constexpr std::array kErrors{
     ErrorInfo{DecodeErrc::size_out_of_range, "size_out_of_range",
               "The size of an updated item is negative or more than the delta holds.", -205},
     ErrorInfo{DecodeErrc::size_change, "size_change",
-              "An update has another size than the item that it changes.", -206},
+              "An update's size is not that of the item that it changes.", -206},
     ErrorInfo{DecodeErrc::too_many_items, "too_many_items",
               "The snapshot would hold more than 1024 items.", -302},
     ErrorInfo{DecodeErrc::too_many_bytes, "too_many_bytes",

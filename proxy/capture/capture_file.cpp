@@ -72,13 +72,13 @@ std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
 /// are not helps nobody. Otherwise as it says it.
 std::string explained(std::string_view why) {
     if (why.starts_with("an interface has a type ")) {
-        return "its interfaces have different link types, which libpcap does not read; record them "
-               "with -i any or to a file each, or take one of them out of it with tshark and "
-               "editcap (docs/decode.md)";
+        return "its interfaces have different link types, which libpcap cannot read; record with "
+               "-i any or to separate files, or extract one of them with tshark and editcap "
+               "(docs/decode.md)";
     }
     if (why.starts_with("an interface has a snapshot length ")) {
-        return "its interfaces have different snapshot lengths, which libpcap does not read; write "
-               "it anew with: editcap -F pcap FILE ALIKE.pcap";
+        return "its interfaces have different snapshot lengths, which libpcap cannot read; rewrite "
+               "it with: editcap -F pcap FILE ALIKE.pcap";
     }
     return std::string{why};
 }

@@ -22,8 +22,8 @@ void report_capture(const std::string& path, const CaptureFile& file,
                     const CaptureSessions& sessions) {
     const CaptureCounts counts = file.counts();
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
-        {"IP fragments of datagrams that did not become whole", counts.fragments},
-        {"datagrams cut short by the recorder (record with a snap length of 0)", counts.cut},
+        {"IP fragments of datagrams that could not be reassembled", counts.fragments},
+        {"datagrams truncated by the recorder (record with a snap length of 0)", counts.cut},
         {"datagrams of new sessions ignored: too many sessions at once", sessions.refused()},
     };
     for (const auto& [what, count] : warnings) {
@@ -32,9 +32,8 @@ void report_capture(const std::string& path, const CaptureFile& file,
         }
     }
     if (counts.ended_early) {
-        fmt::print(stderr,
-                   "twscope: {}: ends in the middle of a frame; the {} before it are read\n", path,
-                   counts.frames);
+        fmt::print(stderr, "twscope: {}: ends in the middle of a frame; read the {} before it\n",
+                   path, counts.frames);
     }
     if (!file.unreadable().empty()) {
         fmt::print(stderr, "twscope: {}: cannot be read beyond frame {}: {}\n", path, counts.frames,
@@ -43,8 +42,7 @@ void report_capture(const std::string& path, const CaptureFile& file,
     if (counts.datagrams == 0) {
         fmt::print(stderr, "twscope: {}: no UDP datagrams in {} frames\n", path, counts.frames);
     } else if (sessions.ignored() == counts.datagrams) {
-        fmt::print(stderr,
-                   "twscope: {}: none of the {} datagrams is to or from the server asked for\n",
+        fmt::print(stderr, "twscope: {}: none of the {} datagrams is to or from the given server\n",
                    path, counts.datagrams);
     }
 }
@@ -162,7 +160,7 @@ void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) 
     if (quiet_) {
         return;
     }
-    fmt::print(stderr, "twscope: {}: {} (offset {}); what comes before it is read\n", source.path,
+    fmt::print(stderr, "twscope: {}: {} (offset {}); read everything before it\n", source.path,
                demo_error_info(played.error.code).sentence, played.error.offset);
 }
 

@@ -46,7 +46,7 @@ DemoFile::DemoFile(const std::string& path) {
         fail(std::generic_category().message(errno));
     }
     if (static_cast<std::uint64_t>(found.st_size) > kMaxBytes) {
-        fail("larger than 1 GiB, which is more than is read of a demo");
+        fail("larger than 1 GiB, the limit for demos");
     }
     bytes_.resize(static_cast<std::size_t>(found.st_size));
     bytes_.resize(std::fread(bytes_.data(), 1, bytes_.size(), opened));

@@ -87,12 +87,12 @@ void LiveCapture::activate(const LiveOptions& options) {
     switch (status) {
     case PCAP_ERROR_NO_SUCH_DEVICE:
         throw NoInterfaceError{
-            fmt::format("there is no interface {} (there are: {})", interface_, interfaces())};
+            fmt::format("no interface {} (available: {})", interface_, interfaces())};
     case PCAP_ERROR_IFACE_NOT_UP:
         throw NoInterfaceError{fmt::format("the interface {} is not up", interface_)};
     case PCAP_ERROR_PERM_DENIED:
     case PCAP_ERROR_PROMISC_PERM_DENIED:
-        throw NoRightError{fmt::format("no right to look at {}", interface_)};
+        throw NoRightError{fmt::format("no permission to capture on {}", interface_)};
     default:
         throw CaptureError{
             fmt::format("{}: {}", interface_, *why != '\0' ? why : pcap_statustostr(status))};

@@ -20,11 +20,11 @@ constexpr std::int64_t kNanosecondsPerTick = 1'000'000'000 / sink::demo::kTicksP
 std::string_view describe(DemoSnapshotError::Kind kind) {
     switch (kind) {
     case DemoSnapshotError::Kind::counts:
-        return "its counts do not agree with its size";
+        return "its counts do not match its size";
     case DemoSnapshotError::Kind::offsets:
-        return "an item's offset is none";
+        return "an item's offset is invalid";
     case DemoSnapshotError::Kind::type:
-        return "an item's type is none";
+        return "an item's type is invalid";
     }
     return {};
 }

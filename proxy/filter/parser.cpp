@@ -47,13 +47,14 @@ std::optional<std::string> settle(Comparison& comparison, MoreObjects more) {
     }
     if (contains) {
         return key.kind == KeyKind::number
-                   ? std::optional{fmt::format("~ looks into text, and {} is a number",
+                   ? std::optional{fmt::format("~ searches text, but {} is a number",
                                                comparison.text)}
                    : std::nullopt;
     }
     const bool word = literal.text == "true" || literal.text == "false";
     if (key.kind == KeyKind::number && (literal.number.index() == 0 || word)) {
-        return fmt::format("{} is a number, {} is none", comparison.text, shown_text(literal.text));
+        return fmt::format("{} is a number, but {} is not", comparison.text,
+                           shown_text(literal.text));
     }
     if (key.kind == KeyKind::boolean && literal.number.index() == 0) {
         return fmt::format("{} is true or false", comparison.text);
@@ -113,8 +114,8 @@ class Parser {
         if (scanner_.next_is('=')) {
             return fail(at, "equality is written ==");
         }
-        return fail(at,
-                    fmt::format(R"("and", "or" or the end is expected, not {})", scanner_.shown()));
+        return fail(
+            at, fmt::format(R"(expected \"and\", \"or\" or the end, not {})", scanner_.shown()));
     }
 
     std::size_t add(Node node) {
@@ -177,8 +178,7 @@ class Parser {
 
     Parsed close(Parsed inner) {
         if (inner && !scanner_.take(')')) {
-            return fail(scanner_.offset(),
-                        fmt::format("\")\" is expected, not {}", scanner_.shown()));
+            return fail(scanner_.offset(), fmt::format("expected \")\", not {}", scanner_.shown()));
         }
         return inner;
     }
@@ -193,7 +193,7 @@ class Parser {
             return missing(at, word);
         }
         if ((word == "any" || word == "count") && scanner_.next_is('(')) {
-            return scope == KeyScope::item ? fail(at, "items hold no items")
+            return scope == KeyScope::item ? fail(at, "items contain no items")
                                            : group(word == "count");
         }
         const std::size_t sign = scanner_.offset();
@@ -211,7 +211,7 @@ class Parser {
             return fail(at, "negation is written \"not\"");
         }
         const std::string found = word.empty() ? scanner_.shown() : shown_text(word);
-        return fail(at, fmt::format("a condition is expected, not {}", found));
+        return fail(at, fmt::format("expected a condition, not {}", found));
     }
 
     /// Behind "any" or "count": (items: CONDITION), for "count" also (items), then a comparison.
@@ -219,7 +219,7 @@ class Parser {
         scanner_.take('(');
         const std::size_t at = scanner_.offset();
         if (scanner_.word() != "items") {
-            return fail(at, "\"items\" is expected: only items come in lists");
+            return fail(at, "expected \"items\": only items are lists");
         }
         Node node{.kind = count ? NodeKind::count_items : NodeKind::some_item};
         if (scanner_.take(':')) {
@@ -229,7 +229,7 @@ class Parser {
             }
             node.child = *inner;
         } else if (!count) {
-            return fail(scanner_.offset(), "\":\" and a condition on items are expected");
+            return fail(scanner_.offset(), "expected \":\" and a condition on items");
         }
         if (!close(Parsed{0})) {
             return std::nullopt;
@@ -324,7 +324,7 @@ class Parser {
         if (!found) {
             const std::string_view near = nearest(word, types);
             return near.empty() ? unknown(scope, at, word)
-                                : fail(at, fmt::format("nothing is called {}{}", shown_text(word),
+                                : fail(at, fmt::format("unknown name {}{}", shown_text(word),
                                                        meant({}, near)));
         }
         if (!type && (found->kind == KeyKind::number || found->kind == KeyKind::text)) {

@@ -121,13 +121,13 @@ FilterScanner::Value FilterScanner::quoted(char quote) {
         if (text_[at_] == '\\') {
             ++at_;
             if (at_ == text_.size() || (text_[at_] != quote && text_[at_] != '\\')) {
-                return {.error = "only a quote or a backslash can stand behind a backslash"};
+                return {.error = "only a quote or a backslash can follow a backslash"};
             }
         }
         literal.text += text_[at_];
     }
     if (at_ == text_.size()) {
-        return {.error = "the string that starts here does not end"};
+        return {.error = "the string that starts here is not closed"};
     }
     ++at_;
     return {.literal = std::move(literal)};

@@ -37,9 +37,8 @@ std::optional<MismatchCause> second_item(const Mismatch& mismatch) {
         for (const DeltaUpdate& update : mismatch.delta->updates) {
             if (update.key == warning.key && update_sum(mismatch, update) == missing) {
                 return MismatchCause{"duplicate_update",
-                                     "the server's snapshot held this item twice; the sum of the "
-                                     "lost one is exactly "
-                                     "the difference",
+                                     "the server's snapshot contained this item twice; the sum of "
+                                     "the lost one is exactly the difference",
                                      update.key, update.begin};
             }
         }
@@ -47,8 +46,8 @@ std::optional<MismatchCause> second_item(const Mismatch& mismatch) {
     if (mismatch.warnings->count != 0) {
         const snapshot::DeltaWarningAt& first = mismatch.warnings->list().front();
         return MismatchCause{"odd_delta",
-                             "the delta is odd about this item; see the findings before", first.key,
-                             first.int_index};
+                             "the delta treats this item oddly; see the earlier findings",
+                             first.key, first.int_index};
     }
     return std::nullopt;
 }

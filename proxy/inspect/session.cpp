@@ -344,7 +344,8 @@ void Session::begin_connection(ConnectionChange change) {
         reporter_.finding(
             {.id = FindingId::session_joined_midway,
              .detail =
-                 seven ? "the names of who plays already are not known: 0.7 tells them once" : ""});
+                 seven ? "the names of players already in the game are unknown: 0.7 sends them once"
+                       : ""});
         return;
     }
     go_on_with(*legacy);

@@ -34,7 +34,7 @@ std::string describe(const PairTotals& totals) {
         fmt::format("{} in both, {} different, {} only in A, {} only in B",
                     plural(totals.both, "tick"), totals.different, totals.only[0], totals.only[1]);
     if (const auto left_out = totals.left_out[0] + totals.left_out[1]; left_out != 0) {
-        text += fmt::format(", {} left out (too far apart in the files)", left_out);
+        text += fmt::format(", {} skipped (too far apart in the files)", left_out);
     }
     return text;
 }
@@ -59,8 +59,9 @@ std::string pairs_text(const ComparisonReport& report) {
     for (std::size_t view = 0; view < std::size(lonely); ++view) {
         const auto& [name, stays] = lonely[view];
         for (std::size_t i = 0; i < stays->size() && i < kListed; ++i) {
-            text += fmt::format("{} {}\n  without a partner, not compared\n", name,
-                                describe((*report.stays[view])[(*stays)[i]]));
+            text += fmt::format("{} {}\n"
+                                "  without a counterpart, not compared\n",
+                                name, describe((*report.stays[view])[(*stays)[i]]));
         }
         if (stays->size() > kListed) {
             text += fmt::format("... and {} more\n", stays->size() - kListed);
@@ -133,13 +134,12 @@ std::string comparison_text(const ComparisonReport& report) {
     std::string text = fmt::format("A is {}\nB is {}\n\n{}\n", terminal_text(report.files[0]),
                                    terminal_text(report.files[1]), pairs_text(report));
     if (comparison.unlike() != 0) {
-        text += fmt::format(
-            "{} not compared: one view has their raw ints only, from when their type had no name "
-            "or as those of a mod, the other their named fields only\n",
-            plural(comparison.unlike(), "item"));
+        text += fmt::format("{} not compared: one side has only their raw ints, from when their "
+                            "type was unnamed or a mod's, the other only their named fields\n",
+                            plural(comparison.unlike(), "item"));
     }
     if (comparison.of_demos() != 0) {
-        text += fmt::format("{} not compared: only demos of 0.7 have them\n",
+        text += fmt::format("{} not compared: only 0.7 demos contain them\n",
                             plural(comparison.of_demos(), "item"));
     }
     if (const auto& first = comparison.first()) {
@@ -152,7 +152,7 @@ std::string comparison_text(const ComparisonReport& report) {
     }
     return text + fmt::format("{}: {}\n",
                               comparison.equal() ? "equal"
-                              : totals.both == 0 ? "different: no tick is in both"
+                              : totals.both == 0 ? "different: no tick in common"
                                                  : "different",
                               describe(totals));
 }

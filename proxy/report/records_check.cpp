@@ -38,13 +38,14 @@ bool has(std::string_view line, std::string_view key, std::string_view value) {
 
 const std::array<RecordsCheck::Row, 7>& RecordsCheck::rows() {
     static constexpr std::array<Row, 7> kRows{
-        {{&Counts::broken_lines, "lines that are no records"},
-         {&Counts::unfinished, "files that end within a record, or are being written"},
-         {&Counts::damaged, "files that cannot be read to their end"},
+        {{&Counts::broken_lines, "lines that are not records"},
+         {&Counts::unfinished,
+          "files that end in the middle of a record, or are still being written"},
+         {&Counts::damaged, "files that cannot be read to the end"},
          {&Counts::backwards, "records that are older than the one before them in their session"},
-         {&Counts::segments, "segments missing between others"},
+         {&Counts::segments, "segments missing in between"},
          {&Counts::lost, "records that could not be written (records_lost)"},
-         {&Counts::gap, "datagrams that were never looked at (inspect.gap)"}}};
+         {&Counts::gap, "datagrams that were never inspected (inspect.gap)"}}};
     return kRows;
 }
 
@@ -129,9 +130,10 @@ std::string RecordsCheck::text() const {
         }
     }
     if (const std::uint64_t open = cut_off_ + times_.size(); open != 0) {
-        text += fmt::format("{} sessions without an end: a run was cut off, or goes on\n", open);
+        text += fmt::format("{} sessions without an end: the run was cut off, or is still going\n",
+                            open);
     }
-    return text + (whole() ? "whole\n" : "not whole\n");
+    return text + (whole() ? "complete\n" : "incomplete\n");
 }
 
 } // namespace tw::report

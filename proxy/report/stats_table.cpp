@@ -118,7 +118,7 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
     };
     table.line("items", against(totals.items, snapshot::kMaxItems));
     table.line("size, bytes", against(totals.snapshot_bytes, snapshot::kMaxSnapshotBytes));
-    table.line("parts for each",
+    table.line("parts each",
                fmt::format("{:.2f}",
                            static_cast<double>(totals.parts) /
                                static_cast<double>(std::max<std::uint64_t>(1, totals.snapshots))));

@@ -169,10 +169,10 @@ void Story::on_snapshot(const json::object& record, std::int64_t number, Session
     const json::value* const okay = record.if_contains("ok");
     const bool ok = okay != nullptr && okay->is_bool() && okay->get_bool();
     tell(record, number, session,
-         fmt::format("snapshot {} {}: {}", tick,
-                     base < 0 ? "on nothing" : fmt::format("on {}", base),
-                     ok ? fmt::format("right, {} items", number_of(record, "num_items").value_or(0))
-                        : "refused"));
+         fmt::format(
+             "snapshot {} {}: {}", tick, base < 0 ? "without a base" : fmt::format("on {}", base),
+             ok ? fmt::format("verified, {} items", number_of(record, "num_items").value_or(0))
+                : "rejected"));
     if (ok && found() && number == number_ && !after_tick_ &&
         tick > number_of(finding_, "tick").value_or(tick)) {
         after_ = session.items;
@@ -231,7 +231,7 @@ void Story::on_finding(const json::object& record, std::int64_t number, Session&
             before_tick_ = session.tick;
             events_.assign(session.recent.begin(), session.recent.end());
         }
-        what += "   <- this page is about it";
+        what += "   <- this finding";
     } else if (found() && number == number_ && id == "snapshot.explained" &&
                tick == number_of(finding_, "tick")) {
         explained_ = record;
@@ -254,7 +254,7 @@ void Story::on_input(const json::object& record, std::int64_t number, Session& s
     if (gave_up || again || behind) {
         acks_told_ += behind ? 1 : 0;
         tell(record, number, session,
-             gave_up ? "the client acknowledges nothing: it asks for a full snapshot"
+             gave_up ? "the client acknowledges nothing: it requests a full snapshot"
                      : fmt::format("the client acknowledges {}", *acked));
     }
 }

@@ -26,38 +26,38 @@ struct Lead {
 
 constexpr auto kLeads = std::to_array<Lead>({
     {"snapshot.crc_mismatch", "duplicate_update",
-     "Two items with one type and id in a tick. Look where items of this type are made "
-     "(SnapNewItem): does each entity use an id of its own (SnapNewId), and does none use the "
-     "client's id for something else?"},
+     "Two items had the same type and id in one tick. Check where items of this type are created "
+     "(SnapNewItem): does each entity use its own id (SnapNewId), and is the client's id used for "
+     "nothing else?"},
     {"snapshot.duplicate_update", "",
-     "Two items with one type and id in a tick. Look where items of this type are made "
-     "(SnapNewItem): does each entity use an id of its own (SnapNewId)?"},
+     "Two items had the same type and id in one tick. Check where items of this type are created "
+     "(SnapNewItem): does each entity use its own id (SnapNewId)?"},
     {"snapshot.crc_mismatch", "odd_delta",
-     "The server's own base differs from what it sent: an id that was freed (SnapFreeId) and given "
-     "out again while an entity still used it, or items with one key."},
+     "The server's own base differs from what it sent: an id that was freed (SnapFreeId) and "
+     "reused while an entity still had it, or items with the same key."},
     {"snapshot.crc_mismatch", "damaged_value",
-     "One value changed between the server's checksum and here: damage on the way, or code that "
-     "writes into an item after the snapshot was built."},
+     "One value changed between the server's checksum and here: damage in transit, or code that "
+     "writes to an item after the snapshot was built."},
     {"snapshot.size_differs", "",
-     "The object's definition (datasrc/network.py) has other fields than 0.6. Clients of 0.6 know "
-     "the sizes of types 1 to 20 by heart: put new fields into an object of your own with a UUID."},
+     "The object's definition (datasrc/network.py) has other fields than in 0.6. Clients of 0.6 "
+     "hard-code the sizes of types 1 to 20: put new fields into your own object with a UUID."},
     {"snapshot.size_change", "",
      "One type and id was sent with two sizes. Look for an id reused by another kind of entity, "
-     "and for SnapNewItem with a size that varies."},
+     "and for SnapNewItem with a varying size."},
     {"snapshot.too_many_items", "",
-     "More than 1024 items. Look at what is sent to clients that cannot see it (NetworkClipped)."},
+     "More than 1024 items. Check what is sent to clients that cannot see it (NetworkClipped)."},
     {"snapshot.budget", "",
-     "Look for entities of this type that are made and never destroyed, and for what is sent to "
-     "clients that cannot see it (NetworkClipped)."},
-    {"snapshot.item_cap", "",
-     "Look at what is sent to clients that cannot see it (NetworkClipped)."},
+     "Look for entities of this type that are created and never destroyed, and for those sent to "
+     "clients that cannot see them (NetworkClipped)."},
+    {"snapshot.item_cap", "", "Check what is sent to clients that cannot see it (NetworkClipped)."},
     {"snapshot.unknown_base", "",
-     "Nothing in the server: what was missed came before, or was refused. See the lines above."},
+     "Nothing in the server: what is missing came earlier, or was rejected. See the lines above."},
     {"snapshot.client_stalled", "",
-     "See the findings above it; without any, the line lost snapshots or the server was late."},
+     "See the findings above it; if there are none, the line lost snapshots or the server was "
+     "late."},
     {"snapshot.", "",
-     "An object of another size than agreed makes everything behind it read askew: compare the "
-     "object definitions with 0.6, and run 'twscope sizes' on a capture of the join."},
+     "An object with a size other than agreed misaligns everything after it: compare the object "
+     "definitions with 0.6, and run 'twscope sizes' on a capture of the join."},
 });
 
 std::string_view lead_of(std::string_view id, std::string_view name) {
@@ -120,7 +120,7 @@ std::string why(const Story& story) {
         {"value", "value"},
         {"limit", "limit"},
         {"since_tick", "since tick"},
-        {"lost", "snapshots lost by now"},
+        {"lost", "snapshots lost so far"},
         {"ddnet_code", "DDNet's clients print error"},
     }};
     for (const auto& [key, what] : kNumbers) {
@@ -130,12 +130,12 @@ std::string why(const Story& story) {
     }
     const json::object& explained = story.explained();
     if (!explained.empty()) {
-        text += fmt::format(
-            "  looking back from the next right one: {} {} gave {} where it must have "
-            "been {} ({})\n",
-            type_of(object_of(&explained, "item")),
-            record::terminal_text(text_of(explained, "field")), shown(&explained, "value"),
-            shown(&explained, "expected"), record::terminal_text(text_of(explained, "name")));
+        text += fmt::format("  looking back from the next verified one: {} {} gave {} where it "
+                            "must have been {} ({})\n",
+                            type_of(object_of(&explained, "item")),
+                            record::terminal_text(text_of(explained, "field")),
+                            shown(&explained, "value"), shown(&explained, "expected"),
+                            record::terminal_text(text_of(explained, "name")));
         if (const auto detail = text_of(explained, "detail"); !detail.empty()) {
             text += folded(record::terminal_text(detail));
         }
@@ -166,7 +166,7 @@ std::string item_of(const Story& story) {
         text += fmt::format(", player {}", record::terminal_text(player));
     }
     text += fmt::format("\n  {:<20} {:>14} {:>14} {:>14}\n", "", tick(story.before_tick()),
-                        "refused", tick(story.after_tick()));
+                        "rejected", tick(story.after_tick()));
     const json::object* const old_fields = object_of(before, "fields");
     const json::object* const new_fields = object_of(after, "fields");
     const json::object* const fields = old_fields != nullptr ? old_fields : new_fields;
@@ -230,13 +230,12 @@ std::string other_stories_text(const Story& story) {
     if (wanted.tick) {
         asked += fmt::format(" at tick {}", *wanted.tick);
     }
-    std::string text =
-        fmt::format("Nothing to explain: there is no finding about snapshots{}.\n", asked);
+    std::string text = fmt::format("Nothing to explain: no finding about snapshots{}.\n", asked);
     if (story.choices().empty()) {
-        return text + fmt::format("Nor is there any other, in {} {}.\n", story.num_sessions(),
+        return text + fmt::format("There are no others, in {} {}.\n", story.num_sessions(),
                                   story.num_sessions() == 1 ? "session" : "sessions");
     }
-    text += "There are:\n";
+    text += "Others are:\n";
     for (const Story::Choice& choice : story.choices()) {
         text += fmt::format("  session {}", choice.session);
         text += choice.tick ? fmt::format(", tick {}", *choice.tick) : std::string{};
@@ -255,13 +254,17 @@ std::string story_text(const Story& story) {
     if (const std::string tick = shown(&finding, "tick"); !tick.empty()) {
         text += fmt::format(", tick {}", tick);
     }
-    text += "\n\nWhat came\n";
+    text += "\n"
+            "\n"
+            "What happened\n";
     for (const std::string& event : story.events()) {
         text += fmt::format("  {}\n", event);
     }
     text += "\nWhy it is reported\n" + why(story) + item_of(story) + bytes_of(finding);
     if (const auto known = record::find_finding(id)) {
-        text += "\nWhat usually causes it\n" + folded(record::finding_info(*known).cause);
+        text += "\n"
+                "Usual cause\n" +
+                folded(record::finding_info(*known).cause);
     }
     if (const auto where = lead_of(id, text_of(finding, "name")); !where.empty()) {
         text += "\nWhere to look\n" + folded(where);

@@ -16,7 +16,7 @@ std::string totals_text(const std::vector<std::string>& captures,
                                    totals.directions[0].datagrams + totals.directions[1].datagrams);
     text += fmt::format("snapshots: {}, {} verified", totals.snapshots, totals.verified);
     const std::pair<std::string_view, std::uint64_t> failures[] = {
-        {"with another checksum", totals.mismatched},
+        {"with a wrong checksum", totals.mismatched},
         {"undecodable", totals.undecodable},
         {"on an unknown base", totals.unknown_base},
         {"incomplete", totals.incomplete},

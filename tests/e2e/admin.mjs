@@ -63,8 +63,8 @@ test('a finding leads to its story', async () => {
         .recent.map(({ explained_at: at }) => at).find(Boolean), WAIT_MS);
     const { status, text } = await ask(proxy, address);
     assert.equal(status, 200);
-    assert.match(text, /^snapshot\.\w+\nsession \d+, .*, map ctf1, tick \d+\n\nWhat came\n/);
-    assert.match(text, /<- this page is about it/);
+    assert.match(text, /^snapshot\.\w+\nsession \d+, .*, map ctf1, tick \d+\n\nWhat happened\n/);
+    assert.match(text, /<- this finding/);
     line.change = (dir, bytes) => bytes;
     await bot.leave();
     await server.stop();

@@ -224,7 +224,7 @@ test('flags that do not fit together are refused', () => {
     };
     const foreign = join(top, 'notes');
     writeFileSync(foreign, 'dear diary\n');
-    refused(['-w', foreign], /notes holds something else than a pcapng capture/);
+    refused(['-w', foreign], /notes contains something other than a pcapng capture/);
     refused(['-w', '/dev/null'], /--write \/dev\/null: name a file, or a pipe with a reader/);
     refused(['-w', '-'], /--write -: name a file, or a pipe/);
     refused(['-w', join(top, 'no/such/file')], /No such file/);

@@ -128,7 +128,7 @@ test('what somebody else keeps in the stream is not missing, and what is no reco
     const more = publish(nats, 'one');
     const done = collect(nats, '-o', `${path}/`);
     assert.equal(done.status, 0, done.log);
-    assert.match(done.stderr, /1 messages that are no records/);
+    assert.match(done.stderr, /1 messages that are not records/);
     assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...more]));
     client.close();
     await nats.stop();

@@ -216,7 +216,7 @@ test('a finding made on purpose appears, and explains itself; back in time and l
     await page.locator(`#panel-findings button.link[title=${JSON.stringify(told)}]`).first().click();
     const story = await waitUntil('its story', async () => {
         const text = await inPage(page, () => document.querySelector('.story').textContent);
-        return /What came/.test(text) && text;
+        return /What happened/.test(text) && text;
     }, WAIT_MS);
     assert.match(story, /snapshot\.\w+/);
     await waitUntil('its record', async () => /usually/.test(await inPage(page, () => document.querySelector('.story').textContent)), WAIT_MS);

@@ -188,7 +188,7 @@ for (const form of FORMS) {
                 await plays(bot);
                 if (form === 'jsonl') recordsIn(inside(file));
                 rmSync(filler);
-                await says('recording to \\S+ goes on', time);
+                await says('recording to \\S+ resumed', time);
             }
             await plays(bot);
             await bot.leave();
@@ -319,7 +319,7 @@ test('segments are read back as one recording, while they grow and when they are
         const files = readdirSync(recordings).sort();
         assert.ok(files.length > 2);
         rmSync(join(recordings, files[1]));
-        assert.match(run('records', recordings, '--verify').out, /^1 segments missing[^]*not whole\n$/m);
+        assert.match(run('records', recordings, '--verify').out, /^1 segments missing[^]*incomplete\n$/m);
 
         const one = join(folder, 'one.jsonl');
         const packed = `${one}.zst`;
@@ -329,7 +329,7 @@ test('segments are read back as one recording, while they grow and when they are
         writeFileSync(packed, bytes.subarray(0, bytes.length - 5));
         const damaged = run('records', packed, '--verify');
         assert.equal(damaged.status, 3);
-        assert.match(damaged.out, /end within a record/);
+        assert.match(damaged.out, /end in the middle of a record/);
         writeFileSync(packed, bytes);
         for (const [name, file] of [['plain', one], ['packed', packed]]) {
             assert.equal(run('map', join(MAPS, 'ctf1.map'), '--png', join(folder, `${name}.png`), '--path', file).status, 0);

@@ -99,7 +99,7 @@ test('of a damaged capture is played what can be read; it is said, and the exit 
         const packed = gzipSync(whole);
         packed.fill(0x55, packed.length - 8); // its checksum
         for (const [name, bytes, status, says] of [
-            ['cut.pcap', whole.subarray(0, -10), 0, /ends in the middle of a frame; the \d+ before it are read/],
+            ['cut.pcap', whole.subarray(0, -10), 0, /ends in the middle of a frame; read the \d+ before it/],
             ['damaged.pcap', Buffer.concat([whole, endless]), 3, /cannot be read beyond frame \d+: /],
             ['damaged.pcap.gz', packed, 3, /its compressed data is damaged/],
         ]) {

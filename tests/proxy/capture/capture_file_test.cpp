@@ -343,8 +343,8 @@ TEST_CASE("a capture that was cut short is told from one that cannot be read any
         {"whole", first, false, ""},
         {"cut", std::span{twice}.first(first.size() + 20), true, ""},
         {"of two byte orders", both, false, "block size"},
-        {"of two link types", types, false, "record them with -i any or to a file each"},
-        {"of two lengths", lengths, false, "write it anew with: editcap -F pcap"},
+        {"of two link types", types, false, "record with -i any or to separate files"},
+        {"of two lengths", lengths, false, "rewrite it with: editcap -F pcap"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);

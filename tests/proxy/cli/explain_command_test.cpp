@@ -92,11 +92,11 @@ TEST_CASE("where there is no such finding, those that there are are listed") {
 
     const Row rows[] = {
         {{"--tick", "13"},
-         "Nothing to explain: there is no finding about snapshots at tick 13.\nThere are:\n"
+         "Nothing to explain: no finding about snapshots at tick 13.\nOthers are:\n"
          "  session 1, tick 12: snapshot.crc_mismatch\n"},
         {{"--session", "7", "--tick", "12"},
-         "Nothing to explain: there is no finding about snapshots of session 7 at tick 12.\n"
-         "There are:\n  session 1, tick 12: snapshot.crc_mismatch\n"},
+         "Nothing to explain: no finding about snapshots of session 7 at tick 12.\n"
+         "Others are:\n  session 1, tick 12: snapshot.crc_mismatch\n"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.said);
@@ -110,9 +110,8 @@ TEST_CASE("where there is no such finding, those that there are are listed") {
     Recording recording;
     recording.play(kAnn, tee_at(100, 80));
     recording.save(honest);
-    CHECK(twscope({"explain", honest}).out ==
-          "Nothing to explain: there is no finding about snapshots.\n"
-          "Nor is there any other, in 1 session.\n");
+    CHECK(twscope({"explain", honest}).out == "Nothing to explain: no finding about snapshots.\n"
+                                              "There are no others, in 1 session.\n");
 }
 
 TEST_CASE("what is neither a capture nor records is one line that says so") {

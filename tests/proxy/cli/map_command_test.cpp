@@ -103,7 +103,7 @@ TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {
     const Finished page = twscope({"map", odd});
     CHECK(page.status == 0);
     CHECK(page.out.find("strict rejects:trailing_bytes, lenient accepts") != std::string::npos);
-    CHECK(page.out.find("the file goes on after its last block") != std::string::npos);
+    CHECK(page.out.find("the file continues after its last block") != std::string::npos);
 }
 
 TEST_CASE("twscope map refuses nonsense in one line") {

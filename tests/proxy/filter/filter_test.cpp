@@ -245,7 +245,7 @@ TEST_CASE("what is wrong with a filter is said with its place and the nearest wo
     };
 
     const Row rows[] = {
-        {"", "a condition is expected, not the end at column 1", 0},
+        {"", "expected a condition, not the end at column 1", 0},
         {"tikc == 5", "no record has a key \"tikc\" at column 1; did you mean \"tick\"?", 0},
         {"ok and items.at.gmae == finish",
          "no item has a key \"items.at.gmae\" at column 8; did you mean \"items.at.game\"?", 7},
@@ -266,23 +266,22 @@ TEST_CASE("what is wrong with a filter is said with its place and the nearest wo
         {"tick == five", "tick is a number, \"five\" is none at column 9", 8},
         {"tick == true", "tick is a number, \"true\" is none at column 9", 8},
         {"tick == nan", "tick is a number, \"nan\" is none at column 9", 8},
-        {"tick ~ 5", "~ looks into text, and tick is a number at column 8", 7},
+        {"tick ~ 5", "~ searches text, but tick is a number at column 8", 7},
         {"tick < null", "null can only be compared with == and != at column 8", 7},
         {"ok == maybe", "ok is true or false at column 7", 6},
         {"severity >= bad", "severity is never \"bad\" at column 13", 12},
-        {"name == \"x", "the string that starts here does not end at column 9", 8},
-        {"name == \"a\\n\"", "only a quote or a backslash can stand behind a backslash at column 9",
-         8},
+        {"name == \"x", "the string that starts here is not closed at column 9", 8},
+        {"name == \"a\\n\"", "only a quote or a backslash can follow a backslash at column 9", 8},
         {"ok && ok", "conditions are joined by the words \"and\" and \"or\" at column 4", 3},
         {"!ok", "negation is written \"not\" at column 1", 0},
-        {"ok and", "a condition is expected, not the end at column 7", 6},
+        {"ok and", "expected a condition, not the end at column 7", 6},
         {"(ok", "\")\" is expected, not the end at column 4", 3},
-        {"ok)", "\"and\", \"or\" or the end is expected, not \")\" at column 3", 2},
+        {"ok)", "expected \"and\", \"or\" or the end, not \")\" at column 3", 2},
         {"count(items: ok)", "no item has a key \"ok\" at column 14", 13},
         {"count(items)", "a count must be compared, for example with >= 2 at column 13", 12},
-        {"any(sessions: ok)", "\"items\" is expected: only items come in lists at column 5", 4},
-        {"any(items: any(items: id == 1))", "items hold no items at column 12", 11},
-        {"\x01", "a condition is expected, not \"?\" at column 1", 0},
+        {"any(sessions: ok)", "expected \"items\": only items are lists at column 5", 4},
+        {"any(items: any(items: id == 1))", "items contain no items at column 12", 11},
+        {"\x01", "expected a condition, not \"?\" at column 1", 0},
     };
     for (const Row& row : rows) {
         CAPTURE(row.filter);

@@ -273,7 +273,7 @@ TEST_CASE("the first difference is reported with both values, then how often wha
     CHECK(text.find("object     field   differences  first tick\n"
                     "character  (item)            1           3\n"
                     "character  x                 2           3\n") != std::string::npos);
-    CHECK(text.find("A session 2 ()\n  without a partner") != std::string::npos);
+    CHECK(text.find("A session 2 ()\n  without a counterpart") != std::string::npos);
     CHECK(text.ends_with("different: 3 ticks in both, 2 different, 0 only in A, 0 only in B\n"));
 
     const auto json = boost::json::parse(report::comparison_json(report));

@@ -35,7 +35,7 @@ TEST_CASE("the page names what a map holds, line by line") {
     for (const char* line : {
              "\nholds       1 groups, 2 layers, 0 images, 0 sounds, 0 envelopes\n",
              "\nverdict     strict rejects:trailing_bytes, lenient accepts\n",
-             "\nodd         the file goes on after its last block (trailing_bytes, first at 0)\n",
+             "\nodd         the file continues after its last block (trailing_bytes, first at 0)\n",
              "\nsize        4 x 3 tiles\n",
              "\ngame        4 solid, 1 freeze, 1 finish\n",
              "\ntele        1 telein\n",

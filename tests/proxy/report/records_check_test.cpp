@@ -37,7 +37,7 @@ std::string check(const std::vector<std::pair<std::string, std::string>>& files)
         check.end_file(reader);
     }
     const std::string text = check.text();
-    CHECK(text.ends_with(check.whole() ? "\nwhole\n" : "\nnot whole\n"));
+    CHECK(text.ends_with(check.whole() ? "\ncomplete\n" : "\nincomplete\n"));
     const auto begin = text.find('\n') + 1;
     return text.substr(begin, text.rfind('\n', text.size() - 2) + 1 - begin);
 }
@@ -69,16 +69,16 @@ TEST_CASE("recordings that are whole are found whole, and what is wrong with oth
         {"two runs in a file", {{"a", game + game}}, ""},
         {"broken lines",
          {{"a", game + "\nnoise\n{\"v\":1}\n" + line(2, "map", 5).insert(1, "x")}},
-         "4 lines that are no records\n"},
+         "4 lines that are not records\n"},
         {"half a line",
          {{"a", game + "{\"v\":1"}},
-         "1 files that end within a record, or are being written\n"},
+         "1 files that end in the middle of a record, or are still being written\n"},
         {"half a frame",
          {{"a.zst", packed(game) + packed(game).substr(0, 30)}},
-         "1 files that end within a record, or are being written\n"},
+         "1 files that end in the middle of a record, or are still being written\n"},
         {"a damaged frame",
          {{"a.zst", packed(game) + "noise and more noise"}},
-         "1 files that cannot be read to their end\n"},
+         "1 files that cannot be read to the end\n"},
         {"time goes back",
          {{"a", line(1, "open", 5) + line(1, "map", 4) + line(1, "close", 6)}},
          "1 records that are older than the one before them in their session\n"},
@@ -86,7 +86,7 @@ TEST_CASE("recordings that are whole are found whole, and what is wrong with oth
          {{"a-20261121T161530Z-0001.jsonl", game},
           {"a-20261121T161630Z-0004.jsonl", game},
           {"b-20261121T161630Z-0009.jsonl", game}},
-         "2 segments missing between others\n"},
+         "2 segments missing in between\n"},
         {"what stands again is not new",
          {{"a", game + line(1, "open", 1, R"(,"again":true)")}},
          ""},
@@ -95,10 +95,10 @@ TEST_CASE("recordings that are whole are found whole, and what is wrong with oth
                     line(0, "records_lost", 2, R"(,"lost":3)") +
                     line(0, "finding", 3, R"(,"id":"inspect.gap","lost":7)")}},
          "15 records that could not be written (records_lost)\n"
-         "7 datagrams that were never looked at (inspect.gap)\n"},
+         "7 datagrams that were never inspected (inspect.gap)\n"},
         {"a run that was cut off, and one that goes on",
          {{"a", line(1, "open", 1) + line(1, "open", 2) + line(2, "open", 3)}},
-         "3 sessions without an end: a run was cut off, or goes on\n"},
+         "3 sessions without an end: the run was cut off, or is still going\n"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);

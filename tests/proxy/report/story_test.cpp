@@ -40,13 +40,13 @@ TEST_CASE("a page tells what came, why it was refused, the item, the bytes and w
           R"(snapshot.crc_mismatch
 session 1, 127.0.0.1:5 at 127.0.0.1:8303, 0.6+ddnet, map dm1, tick 12
 
-What came
-  15:24:45.200  snapshot 10 on nothing: right, 2 items
-  15:24:45.240  finding snapshot.crc_mismatch, tick 12, damaged_value   <- this page is about it
-  15:24:45.240  snapshot 12 on 10: refused
+What happened
+  15:24:45.200  snapshot 10 without a base: verified, 2 items
+  15:24:45.240  finding snapshot.crc_mismatch, tick 12, damaged_value   <- this finding
+  15:24:45.240  snapshot 12 on 10: rejected
   15:24:45.250  the client acknowledges 10
   15:24:45.280  finding snapshot.explained, tick 12, exact
-  15:24:45.280  snapshot 14 on 10: right, 1 items
+  15:24:45.280  snapshot 14 on 10: verified, 1 items
 
 Why it is reported
   The checksum differs.
@@ -54,10 +54,10 @@ Why it is reported
   the server's checksum: -5
   the checksum here: 3995
   value: 4000
-  looking back from the next right one: character x gave 5004 where it must have been 1004 (exact)
+  looking back from the next verified one: character x gave 5004 where it must have been 1004 (exact)
 
 The item: character 3, player nameless
-                              tick 10        refused        tick 14
+                              tick 10       rejected        tick 14
   tick                              5                             5
   x                              1000           5004           1008  <- must have been 1004
   where                tile [31,0] "air"                tile [31,0] "air"
@@ -66,12 +66,12 @@ The bytes of part 0 of the delta, byte 4 marked
   0000  00 01 00 09[03]a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa
   0010  ab ac ad ae
 
-What usually causes it
-  The server put two items with one key into a snapshot, or the delta is damaged.
+Usual cause
+  The server put two items with the same key into a snapshot, or the delta is damaged.
 
 Where to look
-  One value changed between the server's checksum and here: damage on the way, or code that writes
-  into an item after the snapshot was built.
+  One value changed between the server's checksum and here: damage in transit, or code that writes
+  to an item after the snapshot was built.
 )");
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("where the one asked for is not there, the first of the others are lis
           Story::Choice{.session = 3, .tick = 1, .id = "snapshot.size_change"});
     const std::string text = other_stories_text(story);
     CHECK(text.starts_with(
-        "Nothing to explain: there is no finding about snapshots of session 4.\nThere are:\n"
+        "Nothing to explain: no finding about snapshots of session 4.\nOthers are:\n"
         "  session 3, tick 1: snapshot.size_change\n"));
     CHECK(text.ends_with("  and 8 more\n"));
 }
