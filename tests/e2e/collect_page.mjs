@@ -143,7 +143,7 @@ test('the page is a table of servers, with the way to each one\'s game, findings
     await sending(() => send('race', line('map', 1, 9, { name: 'Tutorial' })), lines.first().waitFor());
     assert.equal(await page.locator('#panel-log ol.lines li', { hasText: 'ctf-1' }).count(), 0);
     await nats.kill();
-    await page.locator('#alarm', { hasText: 'Nothing comes from the bus' }).waitFor();
+    await page.locator('#alarm', { hasText: 'No records from the bus' }).waitFor();
     assert.deepEqual(page.complaints, []);
     assert.equal(await collector.stop('SIGINT'), 0, collector.log);
 });

@@ -310,8 +310,8 @@ test('within two seconds the page says that the server is silent, and that the o
     const before = await started();
     const [observer] = childrenOf(game.proxy.child.process.pid);
     process.kill(observer, 'SIGKILL');
-    const gone = await saidAfter(page, /No connection|started again/, Date.now());
-    const again = await saidAfter(page, /started again \(number 2\)/, Date.now());
+    const gone = await saidAfter(page, /No connection|was restarted/, Date.now());
+    const again = await saidAfter(page, /was restarted \(number 2\)/, Date.now());
     assert.equal(await started(), before); // twscope goes on
     // No more than that: it joins both sessions midway, and shows them from their next whole snapshot on.
     console.log(`said after: silent ${silent} ms, observer gone ${gone} ms, there again ${again} ms`);

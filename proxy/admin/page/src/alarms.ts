@@ -37,8 +37,8 @@ export class Alarms {
     hear(state: State): void {
         if (this.state && !isSameObserver(state, this.state)) {
             this.restarted = performance.now();
-            this.restart = state.started_ms !== this.state.started_ms ? 'twscope was started again.'
-                : `The observer was started again (number ${state.observer}): what passed meanwhile was forwarded, not looked at.`;
+            this.restart = state.started_ms !== this.state.started_ms ? 'twscope was restarted.'
+                : `The observer was restarted (number ${state.observer}): traffic in between was forwarded, but not inspected.`;
         }
         this.state = state;
         const answered = new Map<string, Answered>();
@@ -80,20 +80,20 @@ export class Alarms {
 
     private alarms(): Alarm[] {
         const { state } = this;
-        if (!this.open && this.refused) return [{ about: `refused ${this.refused}`, text: `twscope does not let this page in: ${this.refused}` }];
+        if (!this.open && this.refused) return [{ about: `refused ${this.refused}`, text: `twscope refuses this page: ${this.refused}` }];
         if (!this.open) {
-            return [{ about: 'closed', text: 'No connection to twscope: it has ended, or its observer is being started again. Trying again; the game may well go on.' }];
+            return [{ about: 'closed', text: 'No connection to twscope: it has ended, or its observer is restarting. Trying again; the game may be unaffected.' }];
         }
         if (!state) return [];
         const alarms = this.silent(state);
         if (state.stream?.trouble) {
-            alarms.push({ about: 'stream', text: `Nothing comes from the bus: ${state.stream.trouble}. Trying again.` });
+            alarms.push({ about: 'stream', text: `No records from the bus: ${state.stream.trouble}. Trying again.` });
         }
         if (state.recording.failed) {
-            alarms.push({ about: 'recording', text: `Recording stopped: ${count(state.recording.lost)} records could not be written. The game goes on.` });
+            alarms.push({ about: 'recording', text: `Recording stopped: ${count(state.recording.lost)} records could not be written. The game continues.` });
         }
         if (state.recording.page?.stopped) {
-            alarms.push({ about: 'page recording', text: `Recording from the page stopped: ${state.recording.page.stopped}. The game goes on.` });
+            alarms.push({ about: 'page recording', text: `Recording from the page stopped: ${state.recording.page.stopped}. The game continues.` });
         }
         if (this.restarted && performance.now() - this.restarted < RESTART_SHOWN_MS) {
             alarms.push({ about: `observer ${state.observer} of ${state.started_ms}`, text: this.restart });

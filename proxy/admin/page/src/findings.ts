@@ -72,7 +72,7 @@ export class Findings {
         this.told.scrollIntoView({ block: 'nearest' });
         const [text, records] = await Promise.all([
             mark.explained_at ? askText(mark.explained_at).catch((error: Error) => error.message)
-                : Promise.resolve('Its story is not kept: only those of the latest findings about snapshots are.'),
+                : Promise.resolve('No story is kept of it, only of the latest findings about snapshots.'),
             this.records(mark)]);
         story.textContent = text;
         fill(facts, records.map((record) => this.facts(record)));

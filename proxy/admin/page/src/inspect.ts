@@ -28,11 +28,11 @@ export class Inspector {
         at('follow').setAttribute('aria-pressed', String(store.following !== null));
         if (this.body.hidden) return;
         if (store.selected === null) {
-            return settle(this.body, [make('p', 'soft', 'Click a tee or a thing on the map: everything the last snapshot says of it stands here.')]);
+            return settle(this.body, [make('p', 'soft', 'Click a tee or an item on the map to see all that the last snapshot says about it.')]);
         }
         if (store.source === WORLD && store.isLive) this.sightings.ask();
         const item = store.moment.items.get(store.selected);
-        if (!item) return settle(this.body, [make('p', 'soft', 'It is not in this snapshot.')]);
+        if (!item) return settle(this.body, [make('p', 'soft', 'Not in this snapshot.')]);
         const parts: Node[] = [this.heading(item), this.fields(item)];
         const client = clientOf(item);
         if (nameOf(item) === 'character') {

@@ -15,7 +15,7 @@ export class Line {
     private readonly now = make('p');
     private known: string | null = null;
     private readonly presets = PRESETS.map((preset) => ({ text: textOf(preset.c2s, preset.s2c),
-        button: button(preset.title, `the line as: ${preset.title}`, () => {
+        button: button(preset.title, `set the line to: ${preset.title}`, () => {
             this.text.value = textOf(preset.c2s, preset.s2c);
             this.slide();
             void this.apply();
@@ -34,7 +34,7 @@ export class Line {
         form.addEventListener('submit', (event) => { event.preventDefault(); void this.apply(); });
         this.body.append(this.now, presets, make('div', 'ways', this.way('s2c', 'to clients'), this.way('c2s', 'to the server')), form, this.said);
         if (!token) {
-            this.body.append(make('p', 'warn', 'The line can only be changed with the token: open the page by the address that twscope printed at its start.'));
+            this.body.append(make('p', 'warn', 'The line can only be changed with the token: open the page at the address that twscope printed at start.'));
             for (const each of this.body.querySelectorAll<HTMLInputElement | HTMLButtonElement>('input, button')) each.disabled = true;
         }
         store.on('state', () => this.show());

@@ -15,7 +15,7 @@ const BELIEVED_AFTER = 3; // attempts: one may fall between an observer's end an
 async function refusal(attempts: number): Promise<string> {
     try {
         const answer = await fetch('/api/state', { cache: 'no-store', headers: authorization, signal: AbortSignal.timeout(PATIENCE_MS) });
-        if (answer.ok) return attempts < BELIEVED_AFTER ? '' : 'too many look already';
+        if (answer.ok) return attempts < BELIEVED_AFTER ? '' : 'too many viewers';
         return (await answer.text()).trim() || `status ${answer.status}`;
     } catch {
         return '';

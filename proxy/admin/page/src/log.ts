@@ -29,22 +29,22 @@ export class Log {
         this.input.value = sessionStorage.getItem(KEPT) ?? USUAL;
         this.input.spellcheck = false;
         this.input.autocomplete = 'off';
-        this.input.setAttribute('aria-label', 'filter of the log');
+        this.input.setAttribute('aria-label', 'log filter');
         this.input.setAttribute('aria-describedby', 'filter-error');
         this.error.id = 'filter-error';
         this.error.setAttribute('role', 'status');
         this.lines.setAttribute('role', 'log');
         const form = make('form', 'filter', this.input);
         form.append(button('usual', 'the usual filter', () => { this.input.value = USUAL; this.apply(); }),
-            button('chat', 'only what players say', () => { this.input.value = 'name == sv_chat'; this.apply(); }),
-            button('clear', 'empty the log', () => this.clear()));
+            button('chat', 'only chat', () => { this.input.value = 'name == sv_chat'; this.apply(); }),
+            button('clear', 'clear the log', () => this.clear()));
         form.addEventListener('submit', (event) => { event.preventDefault(); this.apply(); });
         new Completion(this.input);
         this.input.addEventListener('keydown', (event) => { if (event.key === 'Enter') { event.preventDefault(); this.apply(); } });
         this.body.append(form, this.error, this.note, this.lines);
         this.lines.addEventListener('scroll', () => {
             this.stopped = this.lines.scrollTop + this.lines.clientHeight < this.lines.scrollHeight - 30;
-            this.note.textContent = this.stopped ? 'scrolled up: it goes on at the end' : '';
+            this.note.textContent = this.stopped ? 'scrolled up: resumes at the end' : '';
         });
         onOpened('log', () => this.toEnd());
     }

@@ -107,13 +107,13 @@ function showRoute(): void {
     const { state } = store;
     if (!state) return;
     document.body.classList.toggle('collected', state.stream !== null);
-    at('route').textContent = state.stream ? `all servers of the stream ${state.stream.name}` : state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `beside the path: ${state.server}`;
+    at('route').textContent = state.stream ? `all servers of the stream ${state.stream.name}` : state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `tap: ${state.server}`;
     at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
     const ended = hasEnded(state);
     at('empty').hidden = store.moment.tick >= 0 && !(ended && store.isLive);
     at('empty').textContent = !state.inspecting ? 'Nothing is inspected.'
-        : ended && store.moment.tick >= 0 ? 'This is the last that was seen: who played has left.'
-        : 'Nobody plays here yet. Let a client join through twscope.';
+        : ended && store.moment.tick >= 0 ? 'The players have left; this is the last snapshot.'
+        : 'No players yet. Connect a client through twscope.';
 }
 
 /** Nothing more comes of what is looked at. */
@@ -139,24 +139,24 @@ function wire(): void {
     store.on('moment', showPlaying);
     const nudge = (x: number, y: number) => () => { store.following = null; view.camera.move(-x * 60, -y * 60); };
     listenToKeys([
-        { keys: [' '], title: 'pause, and live again', act: pause },
-        { keys: ['ArrowLeft'], title: 'a snapshot back', act: () => store.step(-1) },
-        { keys: ['ArrowRight'], title: 'a snapshot on', act: () => store.step(1) },
-        { keys: ['PageUp'], title: 'a second back', act: () => store.step(-50) },
-        { keys: ['PageDown'], title: 'a second on', act: () => store.step(50) },
-        { keys: ['L', 'End'], title: 'live again', act: () => store.goLive() },
-        { keys: ['+', '='], title: 'nearer', act: () => zoom(ZOOM) },
-        { keys: ['-'], title: 'farther', act: () => zoom(1 / ZOOM) },
-        { keys: ['0'], title: 'the whole map', act: () => view.fit() },
-        { keys: ['F'], title: 'follow the chosen player', act: () => view.follow() },
+        { keys: [' '], title: 'pause, or back to live', act: pause },
+        { keys: ['ArrowLeft'], title: 'previous snapshot', act: () => store.step(-1) },
+        { keys: ['ArrowRight'], title: 'next snapshot', act: () => store.step(1) },
+        { keys: ['PageUp'], title: 'back one second', act: () => store.step(-50) },
+        { keys: ['PageDown'], title: 'forward one second', act: () => store.step(50) },
+        { keys: ['L', 'End'], title: 'back to live', act: () => store.goLive() },
+        { keys: ['+', '='], title: 'zoom in', act: () => zoom(ZOOM) },
+        { keys: ['-'], title: 'zoom out', act: () => zoom(1 / ZOOM) },
+        { keys: ['0'], title: 'show the whole map', act: () => view.fit() },
+        { keys: ['F'], title: 'follow the selected player', act: () => view.follow() },
         { keys: ['H'], title: 'map to the left', act: nudge(-1, 0) },
         { keys: ['K'], title: 'map to the right', act: nudge(1, 0) },
         { keys: ['U'], title: 'map up', act: nudge(0, -1) },
         { keys: ['J'], title: 'map down', act: nudge(0, 1) },
-        { keys: ['W'], title: 'the world of all, and back', act: toggleWorld },
-        { keys: ['P'], title: 'the next player', act: nextPlayer },
+        { keys: ['W'], title: 'the world of all, or back', act: toggleWorld },
+        { keys: ['P'], title: 'next player', act: nextPlayer },
         { keys: ['/'], title: 'filter the log', act: () => { open('log'); log.focus(); } },
-        { keys: ['Escape'], title: 'choose nothing', act: () => view.select(null) },
+        { keys: ['Escape'], title: 'clear the selection', act: () => view.select(null) },
         { keys: ['T'], title: 'dark or light', act: toggleTheme },
         ...panelKeys().map(({ key, title, id }) => ({ keys: [key], title, act: () => open(id) })),
     ]);

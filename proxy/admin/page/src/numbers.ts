@@ -109,12 +109,12 @@ export class Numbers {
 
     constructor(private readonly store: Store, private readonly onWatch: (on: boolean) => void) {
         const perSecond = (value: number): string => `${size(value)}/s`;
-        const adding = 'Being added up: a moment.';
+        const adding = 'Collecting data …';
         this.add('bytes to clients, by item and message', perSecond, adding, (chart) => chart.draw(this.down.times, this.down.largest(MOST_ROWS)));
         this.add('bytes to the server, by message', perSecond, adding, (chart) => chart.draw(this.up.times, this.up.largest(MOST_ROWS)));
         this.add('payload', perSecond, adding, (chart) => chart.draw(this.line.times, this.line.largest(2)));
-        this.add('snapshots of this view: size (a session’s is at most 64 kB)', size, 'No snapshot has come yet.', (chart) => chart.draw(this.sizes.times, this.sizes.largest(3)));
-        this.add('jitter, ack lag of this session', (value) => `${value.toFixed(1)} ms`, 'The world of all has none: look through a session.',
+        this.add('snapshots of this view: size (a session’s is at most 64 kB)', size, 'No snapshot yet.', (chart) => chart.draw(this.sizes.times, this.sizes.largest(3)));
+        this.add('jitter, ack lag of this session', (value) => `${value.toFixed(1)} ms`, 'The world of all has none: choose a session.',
             (chart) => chart.draw(this.session.times, this.session.largest(3)));
         onOpened('numbers', () => { this.watch(true); this.draw(); });
         store.on('state', () => this.state());

@@ -18,7 +18,7 @@ export class Recording {
     private readonly list = make('dl', 'facts');
     private readonly switches = make('div', 'presets');
     private readonly buttons = { capture: this.switchButton('capture'), demos: this.switchButton('demos'),
-        flight: button('save the last minute', 'what the flight recorder keeps of all sessions', () => void this.act('/api/flight')) };
+        flight: button('save the last minute', 'what the flight recorder holds, for all sessions', () => void this.act('/api/flight')) };
     private readonly said = make('p');
     private readonly note = make('p', 'soft');
     private readonly shelf = new Shelf();
@@ -28,7 +28,7 @@ export class Recording {
         this.switches.append(this.buttons.capture, this.buttons.demos, this.buttons.flight);
         this.body.append(this.list, make('h3', '', 'record'), this.switches, this.said, this.note, this.shelf.element, make('h3', '', 'this view'),
             make('p', 'soft', 'The snapshots and findings of the last ten minutes of this view, as JSON.'),
-            button('save what this page has seen', 'as a file of lines', () => this.saveView()));
+            button('save what this page has seen', 'as JSON lines', () => this.saveView()));
         store.on('state', () => this.show());
     }
 
@@ -56,7 +56,7 @@ export class Recording {
         if (page?.lost) fact('datagrams, snapshots, blocks lost', count(page.lost), 'bad');
         if (page?.stopped) fact('stopped', page.stopped, 'bad');
         fact('kept here', `${count(history.length)} frames, ${size(history.memory)}`);
-        fact('frames too many for this page', count(this.store.framesLost), this.store.framesLost ? 'warn' : '');
+        fact('frames this page could not keep', count(this.store.framesLost), this.store.framesLost ? 'warn' : '');
         fact('viewers', count(state.viewers));
         fill(this.list, parts);
         this.showSwitches(state, page);
@@ -73,10 +73,10 @@ export class Recording {
         demos.disabled = !token || !page;
         flight.disabled = !token || !recording.flight;
         const missing: string[] = [];
-        if (!token) missing.push('It takes the token: open the page by the address that twscope printed at its start.');
-        if (!page) missing.push('Captures and demos take a folder: start twscope with --http-recordings DIR.');
-        else if (!page.captures) missing.push('A capture holds passwords and whispers, too: it takes --show-secrets.');
-        if (!recording.flight) missing.push('The last minute is kept with --flight 60s,64MiB DIR.');
+        if (!token) missing.push('This requires the token: open the page at the address that twscope printed at start.');
+        if (!page) missing.push('Captures and demos need a folder: start twscope with --http-recordings DIR.');
+        else if (!page.captures) missing.push('A capture contains passwords and whispers, so it requires --show-secrets.');
+        if (!recording.flight) missing.push('To keep the last minute, start twscope with --flight 60s,64MiB DIR.');
         this.note.textContent = missing.join(' ');
     }
 

@@ -30,13 +30,13 @@ export class Servers {
 
     private row(server: ServerState, old: ServerState | undefined, seconds: number): HTMLTableRowElement {
         const chosen = server.name === this.chosen;
-        const name = button(server.name, chosen ? 'sessions of all servers' : 'look at this server',
+        const name = button(server.name, chosen ? 'sessions of all servers' : 'show this server',
             () => { this.onChosen(this.chosen = this.chosen === server.name ? null : server.name); });
         name.className = 'link';
         name.setAttribute('aria-pressed', String(chosen));
         const { sessions } = server.relay;
         const made = row(make('td', '', name),
-            make('td', server.silent ? 'bad' : sessions ? 'good' : 'soft', server.silent ? 'does not answer' : sessions ? 'answers' : 'nobody asks'),
+            make('td', server.silent ? 'bad' : sessions ? 'good' : 'soft', server.silent ? 'does not answer' : sessions ? 'answers' : 'idle'),
             number(count(server.players)), number(count(sessions)), number(count(server.findings), server.findings ? 'warn' : 'soft'),
             ...(server.records === undefined ? this.forwarded(server, old, seconds) : this.collected(server, old, seconds)));
         made.classList.toggle('chosen', chosen);

@@ -44,7 +44,7 @@ export class Sessions {
         const of = this.ofChosen(state);
         const rows = of.sessions.filter((session) => this.isShown(session)).map((session) => this.row(session, then.get(session.number), seconds));
         const hidden = of.seen - of.sessions.length;
-        if (rows.length === 0) rows.push(row(make('td', 'soft', 'nobody is here')));
+        if (rows.length === 0) rows.push(row(make('td', 'soft', 'no sessions')));
         else if (state.inspecting && !state.stream) rows.unshift(this.worldRow());
         if (hidden > 0) rows.push(row(make('td', 'soft', `and ${hidden} more`)));
         settle(this.rows, rows);
@@ -95,8 +95,8 @@ export class Sessions {
                 card(total ? percent(verified / total) : '–', `verified, of ${count(total)}`, total === 0 ? '' : verified === total ? 'good' : 'bad'),
                 card(count(serious), 'warnings, errors', serious ? 'warn' : ''));
         }
-        if (dropped) cards.push(card(count(dropped), 'datagrams not passed on', 'bad'));
-        if (lost) cards.push(card(count(lost), 'passed on, not looked at', 'warn'));
+        if (dropped) cards.push(card(count(dropped), 'datagrams not forwarded', 'bad'));
+        if (lost) cards.push(card(count(lost), 'forwarded, not inspected', 'warn'));
         settle(this.cards, state.stream ? this.streamCards(state, perSecond((from) => from.stream?.records ?? 0), serious) : cards);
     }
 
@@ -105,7 +105,7 @@ export class Sessions {
         const cards = [card(count(servers.length), servers.length === 1 ? 'server' : 'servers'), card(count(players), 'players'),
             card(count(sessions), 'sessions'), card(count(Math.round(records)), 'records/s'),
             card(count(serious), 'warnings, errors', serious ? 'warn' : '')];
-        if (stream?.left_out) cards.push(card(count(stream.left_out), 'records of servers too many to be shown', 'warn'));
+        if (stream?.left_out) cards.push(card(count(stream.left_out), 'records of servers beyond those shown', 'warn'));
         return cards;
     }
 
@@ -113,7 +113,7 @@ export class Sessions {
         const good = session.snapshots === 0 || session.verified === session.snapshots;
         const resent = session.c2s.recovered + session.s2c.recovered;
         const isSeen = !this.store.state?.stream;
-        const view = isSeen ? this.viewButton(session.name || '–', 'look through this session', session.number) : session.name || '–';
+        const view = isSeen ? this.viewButton(session.name || '–', 'view this session', session.number) : session.name || '–';
         const cells = [`${session.number}`, make('td', '', view), session.closed ? 'left' : session.place || '–',
             number(session.snapshots ? percent(session.verified / session.snapshots) : '–', good ? 'good' : 'bad'),
             number(count(session.missed), session.missed ? 'warn' : 'soft'),
@@ -131,7 +131,7 @@ export class Sessions {
 
     private worldRow(): HTMLTableRowElement {
         // Under the name: beside it, it would be cut off where the panel ends.
-        const name = make('td', '', this.viewButton('the world of all', 'look at the world of all (W)', WORLD),
+        const name = make('td', '', this.viewButton('the world of all', 'view the world of all (W)', WORLD),
             make('p', 'soft', `all sessions${this.ofServer(' of ')} as one game`));
         name.colSpan = COLUMNS.length - 1;
         const made = row('∗', name);

@@ -177,7 +177,7 @@ export class Timeline {
 
     private drawLegend(context: CanvasRenderingContext2D, most: string, color: (name: string) => string): void {
         const isWorld = this.store.source === WORLD;
-        const words = [[isWorld ? 'world' : 'delta', '--bar'], ...(isWorld ? [] : [['whole', '--full'], ['not rebuilt', '--bad']]),
+        const words = [[isWorld ? 'world' : 'delta', '--bar'], ...(isWorld ? [] : [['full', '--full'], ['not rebuilt', '--bad']]),
             [isWorld ? 'ticks between' : 'ticks to its base', '--distance']];
         const head = `up to ${most}`;
         const widths = [head, ...words.map(([word = '']) => word)].map((text) => context.measureText(text).width + 24);
@@ -243,8 +243,8 @@ export class Timeline {
     private words([, t, tick, deltaTick, bytes, parts, whole, fate]: BarRow): string {
         if (this.store.source === WORLD) return `tick ${tick}, ${clock(t)}: ${size(whole)}, of ${parts} ${parts === 1 ? 'session' : 'sessions'}`;
         return `tick ${tick}, ${clock(t)}: ${bytes} B in ${parts} ${parts === 1 ? 'part' : 'parts'}, ` +
-            `${deltaTick < 0 ? 'full' : `delta to ${tick - deltaTick} ticks back`}` +
-            `${whole ? `, snapshot of ${size(whole)}` : ''}, ${['verified', 'not rebuilt', 'another checksum'][fate] ?? ''}`;
+            `${deltaTick < 0 ? 'full' : `delta from ${tick - deltaTick} ticks back`}` +
+            `${whole ? `, snapshot of ${size(whole)}` : ''}, ${['verified', 'not rebuilt', 'wrong checksum'][fate] ?? ''}`;
     }
 
     private drawHover(context: CanvasRenderingContext2D, color: (name: string) => string): void {
