@@ -1,10 +1,9 @@
 #pragma once
 
 #include "proxy/admin/http_stream.h"
-#include "proxy/relay/unique_fd.h"
+#include "proxy/admin/served_file.h"
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -12,12 +11,6 @@
 #include <boost/beast/http/message.hpp>
 
 namespace tw::admin {
-
-/// A file as an answer.
-struct ServedFile {
-    relay::UniqueFd file;
-    std::uint64_t bytes = 0; ///< of it; what is appended meanwhile is not sent
-};
 
 /// Sends a file piece by piece, however large it is; each piece has to be taken within `patience`.
 /// `done` is called in any case, and keeps alive what `stream` is of. One that was cut off meanwhile

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/admin/http_file.h"
 #include "proxy/admin/http_server.h"
+#include "proxy/admin/served_file.h"
 
 #include <cstdint>
 #include <functional>

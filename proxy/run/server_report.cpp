@@ -1,5 +1,7 @@
 #include "proxy/run/server_report.h"
 
+#include "proxy/run/admin_run.h"
+
 #include <chrono>
 #include <optional>
 

@@ -2,7 +2,6 @@
 
 #include "proxy/admin/state.h"
 #include "proxy/relay/counters.h"
-#include "proxy/run/admin_run.h"
 #include "proxy/run/relay_window.h"
 #include "proxy/run/server_watch.h"
 #include "proxy/sink/console.h"
@@ -14,6 +13,8 @@
 #include <string>
 
 namespace tw::run {
+
+class AdminRun;
 
 /// Says once that the server does not answer, and once that it answers again: in the log, on the
 /// console and on the live page.

@@ -6,6 +6,7 @@
 #include "proxy/run/followed_server.h"
 #include "proxy/run/greeting.h"
 #include "proxy/run/observer_keeper.h"
+#include "proxy/run/page_token.h"
 #include "proxy/run/shared_block.h"
 #include "proxy/run/signals.h"
 #include "proxy/run/terminal.h"
