@@ -7,11 +7,6 @@
 /// themselves are lines of stats.h.
 namespace tw::record {
 
-/// How often each finding occurred; those that did not are left out of the JSON.
-struct FindingTotals {
-    const FindingCounts* counts;
-};
-
 inline constexpr auto kDirectionSchema =
     schema(TotalsRow<DirectionCounters, std::uint64_t, CounterRow>{},
            TotalsRow<DirectionSpreads, Spread, SpreadRow>{});

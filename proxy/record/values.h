@@ -81,4 +81,9 @@ struct Pair {
 /// Stands in or beside `items`, and is written and read by whoever does that with these.
 struct WithItems {};
 
+/// How often each finding occurred; those that did not are left out of the JSON.
+struct FindingTotals {
+    const FindingCounts* counts;
+};
+
 } // namespace tw::record

@@ -1,5 +1,7 @@
 #include "proxy/sink/json_lines.h"
 
+#include "proxy/record/totals_schema.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "proxy/record/totals_schema.h"
+#include "proxy/record/schema.h"
+#include "proxy/record/values.h"
 #include "proxy/sink/json_buffer.h"
 #include "proxy/sink/json_items.h"
 #include "proxy/sink/open_sessions.h"
