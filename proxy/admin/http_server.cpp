@@ -47,6 +47,10 @@ constexpr std::size_t kWorthGzip = 1024;
 /// Nothing may be loaded, run or framed.
 constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
 
+} // namespace
+
+// HttpServer::Impl holds these, so that they are not of this file only.
+
 /// What a connection needs of its server.
 struct Hall {
     Hosts hosts;
@@ -56,21 +60,21 @@ struct Hall {
 };
 
 /// Reads one request, writes one answer, closes. It is its server's for as long as it has a seat.
-class Connection : public std::enable_shared_from_this<Connection> {
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
-    Connection(Socket socket, Way way, bool spare, Seats::Number number, Hall& hall)
+    HttpConnection(Socket socket, Way way, bool spare, Seats::Number number, Hall& hall)
         : stream_{std::move(socket)}, hall_{&hall}, number_{number}, way_{way}, spare_{spare},
           deadline_{spare ? hall.deadlines.spare : hall.deadlines.usual} {
         parser_.header_limit(static_cast<std::uint32_t>(kMaxHeaderBytes));
         parser_.body_limit(kMaxBodyBytes);
     }
 
-    ~Connection() { hall_->seats.leave(number_); }
+    ~HttpConnection() { hall_->seats.leave(number_); }
 
-    Connection(const Connection&) = delete;
-    Connection& operator=(const Connection&) = delete;
-    Connection(Connection&&) = delete;
-    Connection& operator=(Connection&&) = delete;
+    HttpConnection(const HttpConnection&) = delete;
+    HttpConnection& operator=(const HttpConnection&) = delete;
+    HttpConnection(HttpConnection&&) = delete;
+    HttpConnection& operator=(HttpConnection&&) = delete;
 
     void run() {
         stream_.expires_after(deadline_);
@@ -226,6 +230,8 @@ struct Entrance {
         pause;
 };
 
+namespace {
+
 std::vector<Listening> one(const HttpAddress& where) {
     std::vector<Listening> listening;
     listening.emplace_back(where);
@@ -285,7 +291,7 @@ struct HttpServer::Impl {
             }
         }
         const auto connection =
-            std::make_shared<Connection>(std::move(socket), way, place.spare, number, hall);
+            std::make_shared<HttpConnection>(std::move(socket), way, place.spare, number, hall);
         if (place.spare) {
             spare[number] = connection;
         }
@@ -315,7 +321,7 @@ struct HttpServer::Impl {
     std::vector<HttpAddress> where;
     Seats::Number last_number = 0;
     std::atomic<std::uint64_t> turned_away{0};
-    std::unordered_map<Seats::Number, std::weak_ptr<Connection>> spare;
+    std::unordered_map<Seats::Number, std::weak_ptr<HttpConnection>> spare;
     asio::io_context io{1}; ///< before what waits on it; behind what its handlers use
     asio::basic_waitable_timer<std::chrono::steady_clock,
                                asio::wait_traits<std::chrono::steady_clock>,

@@ -11,12 +11,6 @@ namespace tw::relay {
 
 namespace {
 
-struct Free {
-    void operator()(EVP_MAC* mac) const noexcept { EVP_MAC_free(mac); }
-
-    void operator()(EVP_MAC_CTX* context) const noexcept { EVP_MAC_CTX_free(context); }
-};
-
 const unsigned char* as_octets(const std::byte* bytes) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are octets there
     return reinterpret_cast<const unsigned char*>(bytes);
@@ -25,6 +19,12 @@ const unsigned char* as_octets(const std::byte* bytes) {
 } // namespace
 
 struct SipHash::State {
+    struct Free {
+        void operator()(EVP_MAC* mac) const noexcept { EVP_MAC_free(mac); }
+
+        void operator()(EVP_MAC_CTX* context) const noexcept { EVP_MAC_CTX_free(context); }
+    };
+
     std::unique_ptr<EVP_MAC, Free> mac;
     std::unique_ptr<EVP_MAC_CTX, Free> context;
 };
@@ -45,7 +45,7 @@ SipHash::~SipHash() = default;
 
 std::uint64_t SipHash::operator()(std::span<const std::byte> bytes) const {
     // Each hash begins from a copy of the state that knows the key.
-    const std::unique_ptr<EVP_MAC_CTX, Free> context{EVP_MAC_CTX_dup(state_->context.get())};
+    const std::unique_ptr<EVP_MAC_CTX, State::Free> context{EVP_MAC_CTX_dup(state_->context.get())};
     std::array<unsigned char, sizeof(std::uint64_t)> hash{};
     std::size_t size = 0;
     if (context == nullptr ||
