@@ -7,7 +7,7 @@ differ from the main branch come first, so that --within leaves out what is leas
 
 Most of the time goes into the headers of the libraries, which every check walks through. So files of one folder are looked at
 in groups, as one translation unit; what cannot stand in one with the others, because a name stands in both, is looked at
-apart.
+apart. A group hides what one of its files forgot to include, so that the compiler looks at what changed by itself.
 """
 import argparse
 import concurrent.futures
@@ -112,6 +112,14 @@ def groups_of(names, commands):
     return [group for alike in kinds.values() for group in one_unit.groups_of(alike, GROUP_SIZE, ROOT)]
 
 
+def alone(name, entry):
+    """What the build's compiler says of the file by itself; nothing: it compiles."""
+    words = shlex.split(entry["command"])
+    del words[words.index("-o"):words.index("-o") + 2]
+    done = subprocess.run([*words, "-fsyntax-only"], cwd=entry["directory"], capture_output=True, text=True)
+    return "" if done.returncode == 0 else f"######## {name}, compiled by itself\n{done.stderr}"
+
+
 def look_at_group(names, entry, folder):
     """What clang-tidy says of the files as one, and which of them, perhaps all, cannot stand with the others."""
     unit = folder / f"{os.path.splitext(names[0])[0]}_and_{len(names) - 1}.cpp"
@@ -129,6 +137,15 @@ def look_at_group(names, entry, folder):
         return done.stdout, set()
     places = re.findall(r"^(/[^:]+):\d+:\d+: error: .*\[clang-diagnostic-", done.stdout, re.MULTILINE)
     return "", {name for name in names if str(ROOT / name) in places} or set(names)
+
+
+def look_at_changed(names, commands, build, deadline):
+    """The same of what changed: the compiler has to take each of a group by itself, too."""
+    said = look_at(names, commands, build, deadline)
+    for name in names if len(names) > 1 else []:
+        if said[name] == "clean":
+            said[name] = "late" if time.monotonic() > deadline else alone(name, commands[name]) or "clean"
+    return said
 
 
 def look_at(names, commands, build, deadline):
@@ -189,11 +206,12 @@ def main():
     left = [name for name in wanted if not marks[name].exists()]
     rest = groups_of([name for name in left if name not in changed], commands)
     random.shuffle(rest)  # what one run leaves out, another sees
-    groups = groups_of([name for name in left if name in changed], commands) + rest
+    first = groups_of([name for name in left if name in changed], commands)
 
     said = {}
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        jobs = [pool.submit(look_at, group, commands, build, deadline) for group in groups]
+        jobs = [pool.submit(look_at_changed, group, commands, build, deadline) for group in first] + \
+            [pool.submit(look_at, group, commands, build, deadline) for group in rest]
         for job in concurrent.futures.as_completed(jobs):
             for name, word in job.result().items():
                 said[name] = word
