@@ -28,7 +28,8 @@ namespace tw::record {
 
 /// Which of the ids that items name are meant.
 enum class ClientIdScope : std::uint8_t {
-    of_view, ///< those that servers make for who they are sent to: not who carries a flag
+    of_view, ///< those that servers make for who they are sent to: not who carries a flag or is
+             ///< watched
     all,
 };
 
@@ -61,7 +62,7 @@ template <typename To>
 }
 
 /// Gives the clients that an item names other ids: `to(id)`, or none. In a field that is -1: nobody,
-/// or of a flag somebody. False: the item is of a client without one.
+/// or of a flag somebody, of a spectator the free view. False: the item is of a client without one.
 template <typename To>
 [[nodiscard]] bool renumber_clients(const snapshot::ObjectSpec& object, snapshot::ItemKey& key,
                                     std::span<std::int32_t> data, ClientIdScope scope,
@@ -81,9 +82,10 @@ template <typename To>
             continue;
         }
         std::int32_t& value = data[field.offset];
-        const bool carries = field.names == &snapshot::names::flag_carrier_special;
+        const bool may_name = field.names == &snapshot::names::flag_carrier_special ||
+                              field.names == &snapshot::names::spectator_special;
         if (field.merge == snapshot::FieldMerge::client ||
-            (carries && value >= 0 && scope == ClientIdScope::all)) {
+            (may_name && value >= 0 && scope == ClientIdScope::all)) {
             const std::optional<std::uint16_t> id = to(value);
             value = id ? std::int32_t{*id} : -1;
         }

@@ -3,6 +3,8 @@
 #include "proxy/record/client_ids.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 namespace tw::sink {
 
@@ -14,15 +16,13 @@ bool is_by_client(std::uint16_t type) {
            type == snapshot::kClientInfoType;
 }
 
-bool is_vanilla(const snapshot::ItemView& item) {
+bool is_vanilla(const snapshot::ItemView& item, const snapshot::ObjectSpec* object) {
     if (item.key.type == snapshot::kDescriptorType || item.key.type >= snapshot::kFirstUuidType) {
         return false;
     }
     if (is_by_client(item.key.type) && item.key.id >= kVanillaClients) {
         return false;
     }
-    const snapshot::ObjectSpec* const object =
-        snapshot::find_object(item.key.type, snapshot::Dialect::six);
     if (object == nullptr) {
         return true; // dropped as unknown
     }
@@ -30,14 +30,31 @@ bool is_vanilla(const snapshot::ItemView& item) {
     return !client || *client < kVanillaClients;
 }
 
+std::optional<std::uint16_t> vanilla_id(std::int32_t client) {
+    return client >= 0 && client < kVanillaClients
+               ? std::optional{static_cast<std::uint16_t>(client)}
+               : std::nullopt;
+}
+
 } // namespace
 
 void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out) {
     out.clear();
+    std::vector<std::int32_t> data;
     for (std::size_t i = 0; i < items.size(); ++i) {
-        if (is_vanilla(items[i])) {
-            out.append(items[i].key, items[i].data);
+        snapshot::ItemView item = items[i];
+        const snapshot::ObjectSpec* const object =
+            snapshot::find_object(item.key.type, snapshot::Dialect::six);
+        if (!is_vanilla(item, object)) {
+            continue;
         }
+        if (object != nullptr) {
+            data.assign(item.data.begin(), item.data.end());
+            static_cast<void>(record::renumber_clients(*object, item.key, data,
+                                                       record::ClientIdScope::all, vanilla_id));
+            item.data = data;
+        }
+        out.append(item.key, item.data);
     }
 }
 

@@ -13,7 +13,7 @@ namespace tw::sink {
 inline constexpr std::int32_t kVanillaClients = 16;
 
 /// Copies the items that vanilla knows: none that go by a UUID, and none of clients it has no room
-/// for.
+/// for. A field that names such a client (who is hooked, watched, or carries a flag) says -1.
 void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out);
 
 /// Whether vanilla knows the message, and every client it names.

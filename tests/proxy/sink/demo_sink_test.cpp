@@ -1,6 +1,7 @@
 // Covers: proxy/sink/demo_vanilla.cpp
 #include "proxy/capture/capture_run.h"
 #include "proxy/sink/demo_sink.h"
+#include "proxy/sink/demo_vanilla.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/full_disk.h"
@@ -236,6 +237,35 @@ TEST_CASE("a demo for vanilla has nothing that it does not know") {
     const auto lines = lines_of(files[0]);
     CHECK(std::count(lines.begin(), lines.end(), "snapshot 10<--1 ok 4") == 1);
     CHECK(std::count(lines.begin(), lines.end(), "message s2c sv_emoticon #0") == 1);
+}
+
+TEST_CASE("a demo for vanilla names no client that it has no room for") {
+    struct Row {
+        const char* name;
+        std::uint16_t type;
+        std::size_t field;
+        std::int32_t said;
+        std::int32_t written;
+    };
+
+    const Row rows[] = {
+        {"hooked by a core", 8, 8, 16, -1},        {"hooked", 9, 8, 63, -1},
+        {"hooked, and known", 9, 8, 15, 15},       {"nobody hooked", 9, 8, -1, -1},
+        {"carrier of the red flag", 7, 2, 16, -1}, {"carrier of the blue flag", 7, 3, 127, -1},
+        {"known carrier", 7, 3, 15, 15},           {"flag at its stand", 7, 2, -2, -2},
+        {"flag that is missing", 7, 2, -3, -3},    {"watched", 12, 0, 16, -1},
+        {"watched, and known", 12, 0, 0, 0},       {"another field", 9, 1, 2000, 2000},
+        {"another one of flags", 7, 0, 99, 99},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        std::vector<std::int32_t> data(snapshot::kAgreedSizes[row.type]);
+        data[row.field] = row.said;
+        snapshot::Snapshot kept;
+        sink::keep_vanilla_items(test::to_snapshot({{{row.type, 1}, data}}).view(), kept);
+        data[row.field] = row.written;
+        CHECK(kept == test::to_snapshot({{{row.type, 1}, data}}));
+    }
 }
 
 TEST_CASE("a queue that is full ends a demo, and another begins later") {
