@@ -29,15 +29,6 @@ std::string_view describe(DemoSnapshotError::Kind kind) {
     return {};
 }
 
-/// How many ticks a demo has, up to its end or the first damage.
-std::size_t count_ticks(DemoChunks chunks) {
-    std::size_t ticks = 0;
-    while (const auto chunk = chunks.next()) {
-        ticks += chunk->kind == DemoChunk::Kind::tick ? 1U : 0U;
-    }
-    return ticks;
-}
-
 /// Which items and messages a demo has: players go by what its header says it speaks, too.
 snapshot::Dialect dialect_of(const sink::demo::Header& header) {
     return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
@@ -50,9 +41,9 @@ class Player {
     Player(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector)
         : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
                                                         demo.chunks_at},
-          ticks_left_{count_ticks(chunks_)}, start_{demo_time(demo.header.timestamp).value_or(0)},
-          now_{start_}, playback_{inspector.play(start_, name, demo.header.type + " demo",
-                                                 dialect_of(demo.header))} {}
+          start_{demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
+          playback_{
+              inspector.play(start_, name, demo.header.type + " demo", dialect_of(demo.header))} {}
 
     DemoPlayed play() {
         show_map();
@@ -99,9 +90,10 @@ class Player {
         return true;
     }
 
-    /// A tick without a snapshot shows the one before it, but for the last: players do the same.
+    /// A tick that had no snapshot shows the one before it as soon as a chunk that is none follows:
+    /// players do the same. So a last tick with nothing behind it shows nothing.
     void repeat() {
-        if (waiting_ && ticks_left_ != 0) {
+        if (waiting_) {
             playback_->on_unchanged(tick_);
             waiting_ = false;
         }
@@ -111,7 +103,6 @@ class Player {
         first_ = first_.value_or(tick);
         tick_ = tick;
         waiting_ = true;
-        --ticks_left_;
         now_ = start_ + (std::int64_t{tick} - *first_) * kNanosecondsPerTick;
         playback_->on_time(now_);
     }
@@ -187,7 +178,6 @@ class Player {
     const DemoHead* demo_;
     inspect::Inspector* inspector_;
     DemoChunks chunks_;
-    std::size_t ticks_left_; ///< behind the one at hand
     record::Timestamp start_;
     record::Timestamp now_;
     std::unique_ptr<inspect::Playback> playback_;

@@ -181,6 +181,7 @@ bool DemoEncoder::snapshot(snapshot::Tick tick, const SnapshotView& items, Bytes
     }
     keyframe_ = keyframe ? tick : keyframe_;
     unchanged_ = unchanged;
+    unshown_ = unchanged;
     keep(tick, items);
     return true;
 }
@@ -194,7 +195,11 @@ bool DemoEncoder::message(std::span<const std::byte> payload, Bytes& out) {
         }
         snapshot::encode_varint(static_cast<std::int32_t>(value), varints);
     }
-    return put_chunk(demo::kMessage, varints, out);
+    if (!put_chunk(demo::kMessage, varints, out)) {
+        return false;
+    }
+    unshown_ = false;
+    return true;
 }
 
 void DemoEncoder::mark() {
@@ -205,9 +210,9 @@ void DemoEncoder::mark() {
 }
 
 void DemoEncoder::finish(Bytes& out) {
-    // Players do not show a tick without a snapshot when it is the file's last.
-    if (unchanged_ && put_chunk(demo::kDelta, snapshot::encode_delta({}, {}, *sizes_), out)) {
-        unchanged_ = false;
+    // Players show a tick without a snapshot when they read on, and there is nothing behind this one.
+    if (unshown_ && put_chunk(demo::kDelta, snapshot::encode_delta({}, {}, *sizes_), out)) {
+        unshown_ = false;
     }
 }
 

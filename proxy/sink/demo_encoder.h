@@ -40,8 +40,7 @@ class DemoEncoder {
                                 std::vector<std::byte>& out);
     /// Appends a message of the tick at hand. False where a demo cannot hold it.
     /// Precondition: there is a tick.
-    [[nodiscard]] static bool message(std::span<const std::byte> payload,
-                                      std::vector<std::byte>& out);
+    [[nodiscard]] bool message(std::span<const std::byte> payload, std::vector<std::byte>& out);
     /// A place for people to jump to: the tick at hand. Most 64; the first ones count.
     void mark();
     /// Appends what players need behind the last tick.
@@ -69,6 +68,7 @@ class DemoEncoder {
     snapshot::Tick keyframe_ = 0;
     std::uint64_t ticks_ = 0;
     bool unchanged_ = false; ///< the last tick shows what the one before it did
+    bool unshown_ = false;   ///< and nothing follows it yet, so that players do not show it
     snapshot::Snapshot base_;
     std::vector<std::int32_t> markers_;
 };

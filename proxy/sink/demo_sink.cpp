@@ -127,7 +127,7 @@ void DemoSink::take(const record::MessageRecord& record) {
 }
 
 void DemoSink::add_message(Tape& tape, std::span<const std::byte> payload) {
-    if (!DemoEncoder::message(payload, tape.recording->gathered)) {
+    if (!tape.recording->encoder.message(payload, tape.recording->gathered)) {
         ++losses_.messages;
     }
 }

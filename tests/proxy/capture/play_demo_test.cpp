@@ -51,6 +51,11 @@ void put_ints(Bytes& demo, int type, const std::vector<std::int32_t>& ints) {
     append(demo, data);
 }
 
+void put_message(Bytes& demo, const Bytes& payload) {
+    sink::DemoEncoder encoder{6, snapshot::Dialect::six};
+    REQUIRE(encoder.message(payload, demo));
+}
+
 Bytes with(const std::function<void(Bytes&)>& change) {
     Bytes demo = test::demo_of(6, {{10, kFirst}, {12, kSecond}});
     change(demo);
@@ -65,7 +70,7 @@ TEST_CASE("a demo is a session: its map, snapshots and messages, by its own cloc
         Bytes demo = sink::DemoEncoder::head(test::demo_header(version), bytes_of({1, 2, 3}));
         sink::DemoEncoder encoder{version, snapshot::Dialect::six};
         REQUIRE(encoder.snapshot(10, test::to_snapshot(kFirst).view(), demo));
-        REQUIRE(sink::DemoEncoder::message(test::message("sv_motd").string("hello").bytes(), demo));
+        REQUIRE(encoder.message(test::message("sv_motd").string("hello").bytes(), demo));
         REQUIRE(encoder.snapshot(12, test::to_snapshot(kFirst).view(), demo));
         REQUIRE(encoder.snapshot(64, test::to_snapshot(kSecond).view(), demo));
         REQUIRE(encoder.snapshot(400, test::to_snapshot(kSecond).view(), demo));
@@ -112,7 +117,7 @@ TEST_CASE("what pads a demo's message is no tuning of 0.7") {
         Bytes demo = sink::DemoEncoder::head(header, {});
         sink::DemoEncoder encoder{header.version, snapshot::Dialect::seven};
         REQUIRE(encoder.snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
-        REQUIRE(sink::DemoEncoder::message(tunings.bytes(), demo));
+        REQUIRE(encoder.message(tunings.bytes(), demo));
 
         class Tunings final : public record::RecordSink {
           public:
@@ -224,7 +229,7 @@ TEST_CASE("a delta without a base is no snapshot") {
     CHECK(played.totals.full == 0);
 }
 
-TEST_CASE("ticks without a snapshot show the one before, the last tick of a file does not") {
+TEST_CASE("ticks without a snapshot show the one before when something follows, also the last") {
     Played played;
     play(with([](Bytes& demo) {
              append(demo, bytes_of({0xa2, 0xa2}));
@@ -237,7 +242,7 @@ TEST_CASE("ticks without a snapshot show the one before, the last tick of a file
                                    "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
                                    "message s2c sv_chat #0"});
 
-    // Nor where a message follows it.
+    // A message is enough.
     Played ends;
     play(with([](Bytes& demo) {
              append(demo, bytes_of({0xa2, 0xa2}));
@@ -246,7 +251,13 @@ TEST_CASE("ticks without a snapshot show the one before, the last tick of a file
          ends);
     CHECK(ends.log.lines({"snapshot", "message"}) ==
           std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
-                                   "snapshot 14<-12 ok 2", "message s2c sv_chat #0"});
+                                   "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
+                                   "message s2c sv_chat #0"});
+
+    // A message that cannot be unpacked is not.
+    Played damaged;
+    play(with([](Bytes& demo) { append(demo, bytes_of({0xa2, 0x41, 0x01})); }), damaged);
+    CHECK(damaged.log.lines({"snapshot"}).size() == 2);
 }
 
 TEST_CASE("who came and who left is in demos of 0.7's client, and no surprise there") {
@@ -255,7 +266,7 @@ TEST_CASE("who came and who left is in demos of 0.7's client, and no surprise th
     sink::DemoEncoder encoder{4, snapshot::Dialect::seven};
     REQUIRE(encoder.snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
     const auto left = test::MessageBuilder{}.number(23 << 1).string("anna").number(2).string("");
-    REQUIRE(sink::DemoEncoder::message(left.bytes(), demo));
+    REQUIRE(encoder.message(left.bytes(), demo));
     encoder.finish(demo);
     Played played;
     play(demo, played);
@@ -284,8 +295,7 @@ TEST_CASE("messages lose the zeros that demos put behind them, and no more") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Played played;
-        play(with([&](Bytes& demo) { REQUIRE(sink::DemoEncoder::message(row.payload, demo)); }),
-             played);
+        play(with([&](Bytes& demo) { put_message(demo, row.payload); }), played);
         CHECK(played.log.count_of("message.trailing_bytes") == row.findings);
         CHECK(played.log.lines({"message"}).size() == 1);
     }

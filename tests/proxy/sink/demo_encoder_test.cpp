@@ -50,7 +50,7 @@ TEST_CASE("chunks are those of the reference") {
     CHECK(put(encoder, 500, kFirst).starts_with("c0000001f4"));
     CHECK(put(encoder, 502, kSecond) == "826c885d0d587b049698b4597103");
     Bytes out;
-    CHECK(DemoEncoder::message(bytes_of({0x06, 0x00, 0x40, 0x68, 0x69, 0x00}), out));
+    CHECK(encoder.message(bytes_of({0x06, 0x00, 0x40, 0x68, 0x69, 0x00}), out));
     CHECK(hex(out) == "485200d0e8588e8a1b");
 }
 
@@ -96,6 +96,17 @@ TEST_CASE("a snapshot that shows the same takes a tick alone, and the last one a
     CHECK(end.empty());
 }
 
+TEST_CASE("a last tick that a message follows is shown, and takes no delta") {
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
+    CHECK(put(encoder, 10, kFirst) != "refused");
+    CHECK(put(encoder, 12, kFirst) == "a2");
+    Bytes out;
+    CHECK(encoder.message(bytes_of({6}), out));
+    Bytes end;
+    encoder.finish(end);
+    CHECK(end.empty());
+}
+
 TEST_CASE("what deltas cannot say becomes a keyframe") {
     struct Row {
         std::string_view name;
@@ -136,7 +147,7 @@ TEST_CASE("a snapshot that no demo can hold is refused, and leaves no trace") {
     CHECK(put(encoder, 12, many) == "refused");
     CHECK(put(encoder, 12, kFirst) == "a2");
     Bytes out;
-    CHECK_FALSE(DemoEncoder::message(Bytes(65'536, std::byte{0x7f}), out));
+    CHECK_FALSE(encoder.message(Bytes(65'536, std::byte{0x7f}), out));
     CHECK(out.empty());
 }
 
