@@ -90,8 +90,8 @@ class Player {
         return true;
     }
 
-    /// A tick that had no snapshot shows the one before it as soon as a chunk that is none follows:
-    /// players do the same. So a last tick with nothing behind it shows nothing.
+    /// A tick that had no usable snapshot shows the one before it as soon as a chunk that is no
+    /// snapshot follows: players do the same. So a last tick with nothing behind it shows nothing.
     void repeat() {
         if (waiting_) {
             playback_->on_unchanged(tick_);
@@ -129,7 +129,6 @@ class Player {
                                    .offset = chunk.offset,
                                    .value = static_cast<std::int64_t>(read.error.index),
                                    .detail = describe(read.error.kind)});
-            waiting_ = false;
             return true;
         }
         if (read.duplicates != 0) {
@@ -148,8 +147,9 @@ class Player {
         if (!body) {
             return stop(body.error());
         }
-        playback_->on_delta(tick_, *body);
-        waiting_ = false;
+        if (playback_->on_delta(tick_, *body)) {
+            waiting_ = false;
+        }
         return true;
     }
 
@@ -186,7 +186,7 @@ class Player {
     wire::DecodedFields fields_;
     std::optional<Tick> first_;
     Tick tick_ = 0;
-    bool waiting_ = false; ///< a tick came, but no snapshot
+    bool waiting_ = false; ///< a tick came, but no usable snapshot
     DemoError error_;
 };
 

@@ -163,11 +163,11 @@ void Playback::on_invalid(snapshot::Tick tick, std::size_t bytes, record::Findin
     refuse(record, finding);
 }
 
-void Playback::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
+bool Playback::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
     record::SnapshotRecord record = begin_snapshot(tick, base_, body.size());
     if (!has_snapshot()) {
         refuse(record, {.id = record::FindingId::snapshot_unknown_base});
-        return;
+        return false;
     }
     snapshot::DeltaWarnings warnings;
     auto applied = snapshot::decode_delta(body, delta_, sizes_);
@@ -176,13 +176,14 @@ void Playback::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
     }
     if (!applied) {
         refuse(record, decode_finding(applied.error(), body, types_));
-        return;
+        return false;
     }
     const snapshot::AssembledDelta seen{
         .tick = tick, .delta_tick = base_, .body = body, .marked = {}};
     report_warnings(seen, warnings, types_, reporter_);
     accept(record, next_.view());
     std::swap(now_, next_);
+    return true;
 }
 
 void Playback::on_unchanged(snapshot::Tick tick) {

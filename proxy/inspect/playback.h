@@ -34,8 +34,8 @@ class Playback {
 
     /// `bytes`: what it took, decompressed.
     void on_full(snapshot::Tick tick, std::size_t bytes, const snapshot::SnapshotView& items);
-    /// A delta to the snapshot before it.
-    void on_delta(snapshot::Tick tick, std::span<const std::byte> body);
+    /// A delta to the snapshot before it. False: it cannot be used, and that one stays.
+    bool on_delta(snapshot::Tick tick, std::span<const std::byte> body);
     /// The tick shows what the one before it showed.
     void on_unchanged(snapshot::Tick tick);
     /// A full snapshot that players skip.

@@ -204,18 +204,57 @@ TEST_CASE("every finding of demos is found by what it describes") {
     }
 }
 
-TEST_CASE("a snapshot that players skip leaves the one before it as base") {
-    Played played;
-    play(with([](Bytes& demo) {
-             append(demo, bytes_of({0xa2}));
-             put_ints(demo, 1, {4, 1});
-             append(demo, bytes_of({0xa2}));
-             put_ints(demo, 3, {0, 0, 0});
-         }),
-         played);
-    CHECK(played.log.lines({"snapshot"}) ==
-          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
-                                   "snapshot 14<--1 bad", "snapshot 16<-12 ok 2"});
+TEST_CASE("a snapshot that players skip leaves the one before it, as base and to be shown") {
+    struct Row {
+        const char* name;
+        std::function<void(Bytes&)> put; ///< what a tick has
+        std::vector<std::string> lines;  ///< of it and the next one
+    };
+
+    const auto full = [](Bytes& demo) { put_ints(demo, 1, {4, 1}); };
+    const auto delta = [](Bytes& demo) { put_ints(demo, 3, {0, 1, 0, 40, 0, -1}); };
+    const auto right = [](Bytes& demo) { put_ints(demo, 3, {0, 0, 0}); };
+    const auto chat = [](Bytes& demo) { put_ints(demo, 2, {6}); };
+    const Row rows[] = {
+        {"full", full, {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
+        {"delta", delta, {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
+        {"both, and then a right one",
+         [&](Bytes& demo) {
+             full(demo);
+             delta(demo);
+             right(demo);
+         },
+         {"snapshot 14<--1 bad", "snapshot 14<-12 bad", "snapshot 14<-12 ok 2",
+          "snapshot 16<-14 ok 2"}},
+        {"behind a right one",
+         [&](Bytes& demo) {
+             right(demo);
+             full(demo);
+         },
+         {"snapshot 14<-12 ok 2", "snapshot 14<--1 bad", "snapshot 16<-14 ok 2"}},
+        {"a message follows",
+         [&](Bytes& demo) {
+             delta(demo);
+             chat(demo);
+         },
+         {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2", "message s2c sv_chat #0",
+          "snapshot 16<-14 ok 2"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Played played;
+        play(with([&](Bytes& demo) {
+                 append(demo, bytes_of({0xa2}));
+                 row.put(demo);
+                 append(demo, bytes_of({0xa2}));
+                 right(demo);
+             }),
+             played);
+        std::vector<std::string> lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"};
+        lines.insert(lines.end(), row.lines.begin(), row.lines.end());
+        CHECK(played.log.lines({"snapshot", "message"}) == lines);
+        CHECK(played.end.error.code == capture::DemoErrc::none);
+    }
 }
 
 TEST_CASE("a delta without a base is no snapshot") {
