@@ -88,6 +88,9 @@ DemoPayload::DemoPayload()
     : bytes_(demo::kMaxPayload), ints_(demo::kMaxPayload + snapshot::kVarintsSlack) {}
 
 DemoResult<std::span<const std::byte>> DemoPayload::varints(const DemoChunk& chunk) {
+    if (chunk.data.empty()) {
+        return chunk.data; // players do not decompress it
+    }
     const auto size = wire::huffman_decompress(chunk.data, bytes_);
     if (!size) {
         const bool long_one = size.error().code == wire::WireErrc::huffman_overflow;

@@ -66,7 +66,8 @@ class DemoPayload {
   public:
     DemoPayload();
 
-    /// The varints that a chunk holds: of a delta its body, as on the network.
+    /// The varints that a chunk holds: of a delta its body, as on the network. None of a chunk
+    /// without a byte.
     /// Errors: payload_undecodable, payload_too_long.
     [[nodiscard]] DemoResult<std::span<const std::byte>> varints(const DemoChunk& chunk);
     /// The ints behind them. Errors: the same, and payload_ints_cut.

@@ -152,7 +152,9 @@ TEST_CASE("payloads that no player can unpack are errors") {
     const Bytes largest = packed(Bytes(65536, std::byte{0x80}));
     const Bytes many = packed(Bytes(16385));
     const Bytes cut = packed(bytes_of({0x80}));
-    CHECK(payload.ints(chunk_of(nothing)).error().code == DemoErrc::payload_undecodable);
+    const auto none = payload.ints(chunk_of(nothing)); // it is not unpacked
+    REQUIRE(none.has_value());
+    CHECK(none->empty());
     CHECK(payload.ints(chunk_of(half)).error().code == DemoErrc::payload_undecodable);
     CHECK(payload.varints(chunk_of(large)).error().code == DemoErrc::payload_too_long);
     CHECK(payload.varints(chunk_of(largest)).has_value());

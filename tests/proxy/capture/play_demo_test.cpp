@@ -51,6 +51,11 @@ void put_ints(Bytes& demo, int type, const std::vector<std::int32_t>& ints) {
     append(demo, data);
 }
 
+/// Appends a chunk of a size, and no byte of it.
+void put_empty(Bytes& demo, int type) {
+    append(demo, bytes_of({type << 5}));
+}
+
 void put_message(Bytes& demo, const Bytes& payload) {
     sink::DemoEncoder encoder{6, snapshot::Dialect::six};
     REQUIRE(encoder.message(payload, demo));
@@ -254,6 +259,41 @@ TEST_CASE("a snapshot that players skip leaves the one before it, as base and to
         lines.insert(lines.end(), row.lines.begin(), row.lines.end());
         CHECK(played.log.lines({"snapshot", "message"}) == lines);
         CHECK(played.end.error.code == capture::DemoErrc::none);
+    }
+}
+
+TEST_CASE("a chunk without a byte is skipped, and reading goes on") {
+    struct Row {
+        const char* name;
+        int type;
+        std::vector<std::string> lines; ///< of its tick
+        std::vector<std::string> findings;
+    };
+
+    const Row rows[] = {
+        {"other", 0, {"snapshot 14<-12 ok 2"}, {}},
+        {"snapshot", 1, {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2"}, {"demo.snapshot_invalid"}},
+        {"message", 2, {"snapshot 14<-12 ok 2"}, {}},
+        {"delta", 3, {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2"}, {"snapshot.body_truncated"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Played played;
+        play(with([&](Bytes& demo) {
+                 append(demo, bytes_of({0xa2}));
+                 put_empty(demo, row.type);
+                 append(demo, bytes_of({0xa2}));
+                 put_ints(demo, 3, {0, 0, 0});
+             }),
+             played);
+        std::vector<std::string> lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"};
+        lines.insert(lines.end(), row.lines.begin(), row.lines.end());
+        lines.emplace_back("snapshot 16<-14 ok 2");
+        CHECK(played.log.lines({"snapshot", "message"}) == lines);
+        CHECK(played.end.error.code == capture::DemoErrc::none);
+        for (const std::string& finding : row.findings) {
+            CHECK(played.log.count_of(finding) == 1);
+        }
     }
 }
 
