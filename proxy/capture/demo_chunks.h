@@ -18,7 +18,7 @@ struct DemoChunk {
         snapshot, ///< in full
         delta,    ///< to the snapshot before it in the file
         message,
-        other, ///< of a type nobody uses; players skip it
+        other, ///< of a type nobody uses; players unpack it and show nothing of it
     };
 
     Kind kind = Kind::other;

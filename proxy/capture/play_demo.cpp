@@ -85,7 +85,7 @@ class Player {
         case DemoChunk::Kind::message:
             return take_message(chunk);
         case DemoChunk::Kind::other:
-            return true;
+            return take_other(chunk);
         }
         return true;
     }
@@ -160,6 +160,16 @@ class Player {
         }
         repeat();
         playback_->on_message(*payload, fields_);
+        return true;
+    }
+
+    /// Players unpack what they do not use, too.
+    bool take_other(const DemoChunk& chunk) {
+        const auto ints = payload_.ints(chunk);
+        if (!ints) {
+            return stop(ints.error());
+        }
+        repeat();
         return true;
     }
 

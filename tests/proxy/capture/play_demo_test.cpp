@@ -297,6 +297,30 @@ TEST_CASE("a chunk without a byte is skipped, and reading goes on") {
     }
 }
 
+TEST_CASE("a chunk of no type is unpacked, and brings the snapshot before it again") {
+    Played played;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 0, {1, 2, 3});
+             put_ints(demo, 3, {0, 0, 0});
+         }),
+         played);
+    CHECK(played.log.lines({"snapshot"}) ==
+          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
+                                   "snapshot 14<-12 ok 2", "snapshot 14<-14 ok 2"});
+    CHECK(played.end.error.code == capture::DemoErrc::none);
+
+    Played damaged;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0x01, 0x01}));
+             put_ints(demo, 3, {0, 0, 0});
+         }),
+         damaged);
+    CHECK(damaged.log.lines({"snapshot"}).size() == 2);
+    CHECK(damaged.log.count_of("demo.damaged") == 1);
+    CHECK(damaged.end.error.code == capture::DemoErrc::payload_undecodable);
+}
+
 TEST_CASE("a delta without a base is no snapshot") {
     Bytes demo = sink::DemoEncoder::head(test::demo_header(), {});
     append(demo, bytes_of({0x80, 0, 0, 0, 10}));
