@@ -76,6 +76,7 @@ class Player {
         switch (chunk.kind) {
         case DemoChunk::Kind::tick:
             repeat();
+            look_at_order(chunk);
             go_to(chunk.tick);
             return true;
         case DemoChunk::Kind::snapshot:
@@ -96,6 +97,16 @@ class Player {
         if (waiting_) {
             playback_->on_unchanged(tick_);
             waiting_ = false;
+        }
+    }
+
+    /// Players take any tick; one that is not ahead of the one before is due at once.
+    void look_at_order(const DemoChunk& chunk) {
+        if (first_ && chunk.tick <= tick_) {
+            playback_->on_finding_once({.id = FindingId::demo_tick_order,
+                                        .tick = chunk.tick,
+                                        .offset = chunk.offset,
+                                        .value = tick_});
         }
     }
 

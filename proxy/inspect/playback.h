@@ -45,6 +45,9 @@ class Playback {
 
     void on_finding(const record::FindingRecord& finding) { reporter_.finding(finding); }
 
+    /// Counts it every time, and passes on the first.
+    void on_finding_once(const record::FindingRecord& finding) { reporter_.finding_once(finding); }
+
     void close(record::Timestamp time, std::string_view reason);
 
     [[nodiscard]] bool is_seven() const { return types_.dialect() == snapshot::Dialect::seven; }

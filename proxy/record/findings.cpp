@@ -222,6 +222,10 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "A bug in the server or a mod, which does not send the tee."},
     {world_late, "world.late", info, "Snapshots arrived too late to be part of their tick's world.",
      "A line with long delays, or more sessions than can be merged in time."},
+    {demo_tick_order, "demo.tick_order", warning,
+     "A demo goes back to an earlier tick or repeats one; players show what follows at once.",
+     "A recorder that continued across a map change or a server restart, or demos that were "
+     "joined."},
 });
 
 constexpr bool in_enum_order() {

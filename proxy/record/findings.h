@@ -89,6 +89,7 @@ enum class FindingId : std::uint8_t {
     world_views_differ,
     world_vanished,
     world_late,
+    demo_tick_order,
     count,
 };
 

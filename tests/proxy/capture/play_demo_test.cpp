@@ -171,6 +171,11 @@ TEST_CASE("every finding of demos is found by what it describes") {
              append(demo, bytes_of({0xa2}));
              put_ints(demo, 1, {4, 1});
          }},
+        {demo_tick_order,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0x80, 0, 0, 0, 11}));
+             put_ints(demo, 3, {0, 0, 0});
+         }},
         {demo_duplicate_item,
          [](Bytes& demo) {
              append(demo, bytes_of({0xa2}));
@@ -319,6 +324,22 @@ TEST_CASE("a chunk of no type is unpacked, and brings the snapshot before it aga
     CHECK(damaged.log.lines({"snapshot"}).size() == 2);
     CHECK(damaged.log.count_of("demo.damaged") == 1);
     CHECK(damaged.end.error.code == capture::DemoErrc::payload_undecodable);
+}
+
+TEST_CASE("ticks that go back or come again are shown, and reported once") {
+    Played played;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa0}));
+             append(demo, bytes_of({0x80, 0, 0, 0, 11}));
+             append(demo, bytes_of({0xa1, 0xa1}));
+         }),
+         played);
+    CHECK(played.log.lines({"snapshot", "finding"}) ==
+          std::vector<std::string>{"finding map.not_found dm1", "snapshot 10<--1 ok 2",
+                                   "snapshot 12<-10 ok 2", "finding demo.tick_order",
+                                   "snapshot 12<-12 ok 2", "snapshot 11<-12 ok 2",
+                                   "snapshot 12<-11 ok 2"});
+    CHECK(played.totals.findings[static_cast<std::size_t>(FindingId::demo_tick_order)] == 2);
 }
 
 TEST_CASE("a delta without a base is no snapshot") {
