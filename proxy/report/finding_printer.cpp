@@ -6,9 +6,18 @@
 
 namespace tw::report {
 
+namespace {
+
+/// Why a demo ends before its end: who reads it says so, and where in which file.
+bool is_end_of_demo(record::FindingId id) {
+    return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
+}
+
+} // namespace
+
 void FindingPrinter::on_record(const record::Record& record) {
     const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
-    if (finding == nullptr ||
+    if (finding == nullptr || is_end_of_demo((*finding)->id) ||
         record::finding_info((*finding)->id).severity == record::Severity::info) {
         return;
     }

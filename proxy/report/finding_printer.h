@@ -7,7 +7,8 @@
 
 namespace tw::report {
 
-/// Prints the first warnings and errors as they come, a line each.
+/// Prints the first warnings and errors as they come, a line each. Why a demo ends it leaves to who
+/// reads the file, who knows its name.
 class FindingPrinter final : public record::RecordSink {
   public:
     /// More than these are in the records and the totals only.

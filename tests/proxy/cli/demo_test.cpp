@@ -67,14 +67,24 @@ TEST_CASE("a damaged demo is read as far as it goes, and says so in one line") {
     test::append(damaged, test::bytes_of({0xa2, 0x21, 1}));
     test::append(cut, test::bytes_of({0xa2, 0x22, 1}));
     const TemporaryFile file{damaged};
-    const Finished broken = twscope({"decode", file.path(), "-o", "-", "--console-filter", "map"});
-    CHECK(broken.status == 3);
-    CHECK(std::count(broken.err.begin(), broken.err.end(), '\n') == 1);
-    CHECK(broken.err.find("has a chunk that cannot be decompressed (offset ") != std::string::npos);
-    CHECK(broken.out.find(R"("tick":3)") != std::string::npos);
+    const FilledFolder folder;
+    const std::string records = (folder.path() / "a.jsonl").string();
+    for (const Arguments& to : {Arguments{}, {"-o", "-"}, {"-o", records}}) {
+        Arguments decode{"decode", file.path()};
+        decode.insert(decode.end(), to.begin(), to.end());
+        const Finished broken = twscope(decode);
+        CAPTURE(broken.err);
+        CHECK(broken.status == 3);
+        CHECK(std::count(broken.err.begin(), broken.err.end(), '\n') == 1);
+        CHECK(broken.err.find(file.path() + ": has a chunk that cannot be decompressed (offset ") !=
+              std::string::npos);
+    }
+    CHECK(content(records).find(R"("tick":3)") != std::string::npos);
+    CHECK(content(records).find(R"("id":"demo.damaged")") != std::string::npos);
     const TemporaryFile short_file{cut};
     const Finished ended = twscope({"decode", short_file.path()});
     CHECK(ended.status == 0);
+    CHECK(std::count(ended.err.begin(), ended.err.end(), '\n') == 1);
     CHECK(ended.err.find("ends inside a chunk") != std::string::npos);
     CHECK(twscope({"decode", short_file.path(), "--fail-on", "demo.cut_short"}).status == 1);
 }
