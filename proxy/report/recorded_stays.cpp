@@ -119,6 +119,20 @@ RecordedItems change_items(const RecordedItems& before, RecordedItems changed,
     return items;
 }
 
+/// `before`: null where the record lists all. A snapshot that shows the same has the same items.
+std::shared_ptr<const RecordedItems> items_of(const json::object& record, const json::array& list,
+                                              const std::shared_ptr<const RecordedItems>& before) {
+    RecordedItems listed = listed_items(list);
+    if (before == nullptr) {
+        return std::make_shared<const RecordedItems>(std::move(listed));
+    }
+    const auto removed = removed_keys(list_of(record, "removed"));
+    if (listed.empty() && removed.empty()) {
+        return before;
+    }
+    return std::make_shared<const RecordedItems>(change_items(*before, std::move(listed), removed));
+}
+
 bool is_true(const json::object& record, std::string_view key) {
     const json::value* value = record.if_contains(key);
     return value != nullptr && value->is_bool() && value->get_bool();
@@ -239,11 +253,7 @@ std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& recor
         }
         return std::nullopt;
     }
-    RecordedItems listed = listed_items(*list);
-    auto items = std::make_shared<const RecordedItems>(
-        full ? std::move(listed)
-             : change_items(*session.items, std::move(listed),
-                            removed_keys(list_of(record, "removed"))));
+    auto items = items_of(record, *list, full ? nullptr : session.items);
     const auto wanted = integer_of<std::int64_t>(record.if_contains("num_items"));
     if (wanted && *wanted != static_cast<std::int64_t>(items->size())) {
         session.items.reset(); // a line is missing: from the next full one on

@@ -69,6 +69,21 @@ TEST_CASE("snapshots are rebuilt from what their records say changed") {
     CHECK(stays.stays()[0].snapshots == 2);
 }
 
+TEST_CASE(
+    "a snapshot that shows the same as the one before it has its items, and no copy of them") {
+    RecordedStays stays;
+    const auto whole = stays.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)"));
+    const auto same = stays.on_line(snapshot_line(6, ""));
+    const auto less = stays.on_line(snapshot_line(8, "", R"(,"removed":[[4,1]])"));
+    const auto listed = stays.on_line(snapshot_line(10, "", R"(,"full":true)"));
+    REQUIRE((whole && same && less && listed));
+    CHECK(same->tick == 6);
+    CHECK(same->items == whole->items);
+    CHECK(show(*whole->items) == R"(4/1={"x":5} )");
+    CHECK(less->items->empty());
+    CHECK(listed->items->empty());
+}
+
 TEST_CASE("after a hole in the records nothing is taken until all items are listed again") {
     const std::vector<std::string> holes{
         snapshot_line(4, item(4, 2, 7), R"(,"num_items":5)"),
