@@ -19,9 +19,8 @@ constexpr Timestamp kSlack = 3'000'000'000;
 constexpr Timestamp kJitter = 200'000'000;
 /// A tick so far behind the newest is of another run.
 constexpr Tick kFarBehind = 250;
-/// After so many snapshots that fit nowhere, the session is taken for one that enters: its map
-/// change was lost.
-constexpr int kMaxStrays = 25;
+/// Nobody who enters is further ahead of others than this.
+constexpr Timestamp kFarAhead = 1'000'000'000;
 /// Steps of a session that gets all the server has.
 constexpr Tick kFullStep = 2;
 /// Steps of one that does not are not below this: until it acknowledges a snapshot, or after its base
@@ -67,47 +66,93 @@ void Timeline::leave(std::uint32_t session) {
     close_ready();
 }
 
+bool Timeline::is_of_former(Timestamp offset) const {
+    return former_offset_ && is_near(offset, *former_offset_, kJitter);
+}
+
+bool Timeline::is_shown(const Session& session, Timestamp now) const {
+    const Wide step = std::clamp<Wide>(session.step == 0 ? kSparseStep : session.step, 1, kLongest);
+    return session.run == run_ && !session.entering &&
+           is_near(now, session.seen.time, step * kTickTime + kJitter);
+}
+
+bool Timeline::is_ahead(const Session& session, const Input& input) const {
+    if (input.tick <= *newest_) {
+        return false; // so that the others are looked at once a tick
+    }
+    int balance = session.run == run_ ? -1 : 0;
+    for (const auto& [number, other] : sessions_) {
+        if (number != input.session && is_shown(other, input.time)) {
+            balance += other.seen.offset - offset_of(input) > kFarAhead ? 1 : -1;
+        }
+    }
+    return balance > 0;
+}
+
 Timeline::Belongs Timeline::place(const Session& session, const Input& input) const {
     if (!newest_) {
-        return Belongs::to_next;
+        return Belongs::elsewhere;
     }
+    const bool may_enter = session.entering || session.strays >= kMaxStrays;
+    const auto other = may_enter ? Belongs::elsewhere : Belongs::nowhere;
     const Timestamp offset = offset_of(input);
     const bool on_time = is_near(offset, offset_, kJitter);
-    if (session.run != run_ && !on_time && former_offset_ &&
-        is_near(offset, *former_offset_, kJitter)) {
-        return Belongs::nowhere; // a run so short that its ticks would fit here, too
-    }
+    const bool lingers = session.run != run_ && !on_time && is_of_former(offset);
     const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
-    if (session.strays < kMaxStrays) {
-        if (!session.entering) {
-            return fits ? Belongs::here : Belongs::nowhere;
+    if (lingers || (fits && is_ahead(session, input))) {
+        return other; // of a run so short that its ticks would fit here, too; or of none
+    }
+    if (!may_enter) {
+        return fits ? Belongs::here : Belongs::nowhere;
+    }
+    if (session.entering && tells_of_another(session, input)) {
+        if (!on_time) {
+            return Belongs::elsewhere;
         }
-        if (tells_of_another(session, input)) {
-            // Where the run's clock goes on it has not ended: this was on its way when the session
-            // was told of a map, or the server has several at one time.
-            const auto present = session.run == run_ ? Belongs::nowhere : Belongs::here;
-            return on_time ? present : Belongs::to_next;
+        // The run's clock goes on, so that it has not ended: this was on its way when the session
+        // was told of a map, or the server has several at one time.
+        if (session.strays < kMaxStrays) {
+            return session.run == run_ ? Belongs::nowhere : Belongs::here;
         }
     }
     // Who is shown a map for the first time is shown its present.
-    if (fits && input.tick > Wide{*newest_} - kLongest) {
-        return Belongs::here;
+    return fits && input.tick > Wide{*newest_} - kLongest ? Belongs::here : Belongs::elsewhere;
+}
+
+bool Timeline::ends_run(const Session& session, const Input& input) const {
+    if (!newest_) {
+        return true;
     }
-    const bool former = former_offset_ && is_near(offset, *former_offset_);
-    return former && !fits ? Belongs::nowhere : Belongs::to_next;
+    const Timestamp offset = offset_of(input);
+    // Who enters may be the first of all. Whoever is shown what nobody told of, or the run before, is
+    // asked now and then: those count as well who are shown the run at hand meanwhile, by whatever clock.
+    const bool enters = session.entering && !is_of_former(offset);
+    if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
+        return false;
+    }
+    int balance = 1;
+    for (const auto& [number, other] : sessions_) {
+        if (number == input.session) {
+            continue;
+        }
+        if (other.other) {
+            const bool agrees = is_near(other.other->offset, offset) &&
+                                is_near(other.other->time, input.time, kSilence);
+            balance += agrees ? 1 : 0;
+        } else if (is_shown(other, input.time) ||
+                   (!enters && other.run == run_ && other.fitted > session.strays_since)) {
+            --balance;
+        }
+    }
+    return balance > 0;
 }
 
 void Timeline::stray(Session& session) {
     ++lateness_.stray;
-    if (session.strays == 0) {
-        session.fitted = fitted_;
+    if (session.strays % kMaxStrays == 0) {
+        session.strays_since = fitted_;
     }
     ++session.strays;
-    // Nobody is shown the run at hand any more: the one before may go on, as where a clock stepped
-    // and stepped back.
-    if (session.strays >= kMaxStrays && session.fitted == fitted_) {
-        former_offset_.reset();
-    }
 }
 
 void Timeline::step_to(Session& session, Tick tick) {
@@ -153,15 +198,14 @@ void Timeline::add(const Input& input) {
     }
     session.begun = true;
     ++lateness_.views;
-    switch (place(session, input)) {
-    case Belongs::nowhere:
-        stray(session);
-        return;
-    case Belongs::to_next:
+    const Sighting sighting{.time = input.time, .offset = offset_of(input)};
+    if (const Belongs belongs = place(session, input); belongs != Belongs::here) {
+        session.other = belongs == Belongs::elsewhere ? std::optional{sighting} : std::nullopt;
+        if (belongs == Belongs::nowhere || !ends_run(session, input)) {
+            stray(session);
+            return;
+        }
         begin_run(input.time);
-        break;
-    case Belongs::here:
-        break;
     }
     if (session.run != run_) {
         session = {.entering = false, .begun = true, .run = run_, .map = session.map};
@@ -171,14 +215,17 @@ void Timeline::add(const Input& input) {
     }
     session.entering = false;
     session.strays = 0;
+    session.other.reset();
     session.dialect = input.dialect;
-    ++fitted_;
+    session.fitted = ++fitted_;
+    session.seen.time = input.time;
     if (input.tick > session.latest) {
         step_to(session, input.tick);
+        session.seen = sighting;
     }
     if (!newest_ || input.tick > *newest_) {
         newest_ = input.tick;
-        offset_ = offset_of(input);
+        offset_ = sighting.offset;
     }
     if (emitted_ && input.tick <= *emitted_) {
         ++lateness_.late;

@@ -59,7 +59,11 @@ struct Patience {
 ///
 /// A run is one start of the server or map: its ticks count from 0, so that its views must not be
 /// taken for those of another. A session enters the next run when it is told of its map: of another
-/// map than that of the run at hand, or of any, if its ticks are then of another time.
+/// map than that of the run at hand, or of any, if its ticks are then of another time. Or it is shown
+/// for long what fits nowhere: its map change was lost, or it was another's view that began the run.
+/// Either way the majority decides: the run at hand is over when more sessions are shown the next one
+/// than are still shown this. So a map change that all are told of takes effect with the first view,
+/// and what one session alone is shown, true or forged, is a stray.
 ///
 /// How much waits is not bounded here: whoever has several of them asks for bytes(), and closes the
 /// oldest tick where it is too much.
@@ -69,6 +73,9 @@ class Timeline {
 
     static constexpr snapshot::Tick kLongest = 50;
     static constexpr record::Timestamp kSilence = 1'000'000'000;
+    /// After so many snapshots in a row that fit nowhere, a session may be of another run, as one
+    /// that enters.
+    static constexpr int kMaxStrays = 25;
 
     /// `memory`: shared with others; has to outlive it. `run`: the one before its first.
     Timeline(Close close, OpenWorlds& memory, std::uint32_t run = 0, Patience patience = {})
@@ -109,12 +116,21 @@ class Timeline {
         snapshot::Tick last = 0;
     };
 
+    /// A view, by when it came and when tick 0 was.
+    struct Sighting {
+        record::Timestamp time = 0;
+        record::Timestamp offset = 0;
+    };
+
     struct Session {
-        bool entering = true;     ///< its next snapshot may be of another run
-        bool begun = false;       ///< had a snapshot with anything in it
-        std::uint32_t run = 0;    ///< that its last one was of
-        int strays = 0;           ///< in a row
-        std::uint64_t fitted = 0; ///< fitted_ at the first of them
+        bool entering = true;            ///< its next snapshot may be of another run
+        bool begun = false;              ///< had a snapshot with anything in it
+        std::uint32_t run = 0;           ///< that its last one was of
+        int strays = 0;                  ///< in a row
+        std::uint64_t strays_since = 0;  ///< fitted_ before the last kMaxStrays of them, or fewer
+        std::uint64_t fitted = 0;        ///< fitted_ with its last view of the run
+        Sighting seen{};                 ///< that view
+        std::optional<Sighting> other{}; ///< its last view, while it may be of another run
         snapshot::Tick latest = snapshot::kNoBase;
         std::int64_t step = 0; ///< ticks from the one before it
         snapshot::Dialect dialect = snapshot::Dialect::six;
@@ -123,11 +139,19 @@ class Timeline {
         std::optional<MapId> map{};                     ///< that it was told of last
     };
 
-    enum class Belongs : std::uint8_t { here, nowhere, to_next };
+    enum class Belongs : std::uint8_t { here, nowhere, elsewhere };
 
     [[nodiscard]] Belongs place(const Session& session, const Input& input) const;
     /// What an entering session is shown is not of the run at hand, whatever its tick may be.
     [[nodiscard]] bool tells_of_another(const Session& session, const Input& input) const;
+    /// Whether this is when tick 0 of the run before was.
+    [[nodiscard]] bool is_of_former(record::Timestamp offset) const;
+    /// Whether it is shown ticks far ahead of those that most others are shown now.
+    [[nodiscard]] bool is_ahead(const Session& session, const Input& input) const;
+    /// Whether it was shown the run at hand just now.
+    [[nodiscard]] bool is_shown(const Session& session, record::Timestamp now) const;
+    /// Whether a view that is not of the run at hand ends it.
+    [[nodiscard]] bool ends_run(const Session& session, const Input& input) const;
     void stray(Session& session);
     /// It was shown a later tick than before.
     static void step_to(Session& session, snapshot::Tick tick);
@@ -152,7 +176,7 @@ class Timeline {
     std::optional<snapshot::Tick> newest_;
     std::optional<snapshot::Tick> emitted_;
     record::Timestamp offset_ = 0;                     ///< when tick 0 was, by the newest view
-    std::optional<record::Timestamp> former_offset_{}; ///< of the run before, while it may go on
+    std::optional<record::Timestamp> former_offset_{}; ///< of the run before
     record::Timestamp heard_ = 0;
     Lateness lateness_;
 };

@@ -42,9 +42,24 @@ struct Script {
                       .dialect = dialect});
     }
 
+    /// What is shown at the time of `tick` is so far ahead of it.
+    void ahead(std::uint32_t session, snapshot::Tick tick, snapshot::Tick by) {
+        const record::Timestamp own = epoch;
+        epoch -= by * kTick;
+        at(session, tick + by);
+        epoch = own;
+    }
+
     std::vector<std::string> finish() {
         timeline.finish();
         return closed;
+    }
+
+    /// Worlds with so many views, complete.
+    [[nodiscard]] std::ptrdiff_t with(int views) const {
+        return std::ranges::count_if(closed, [&](const std::string& world) {
+            return world.ends_with(fmt::format(":{}", views));
+        });
     }
 };
 
@@ -351,6 +366,180 @@ TEST_CASE("a session that is still shown the run before does not bring it back")
     }
     CHECK(script.timeline.lateness().stray == 100);
     CHECK(script.finish().back() == "208:1");
+}
+
+TEST_CASE("what one session alone is shown ends the run of no other") {
+    struct Row {
+        std::string_view name;
+        snapshot::Tick by;   ///< ahead of the others
+        snapshot::Tick from; ///< when it enters
+        snapshot::Tick until;
+        bool told; ///< of a map
+    };
+
+    constexpr snapshot::Tick kBegin = 1000;
+    constexpr snapshot::Tick kEnd = 1600;
+    const Row rows[] = {{"far ahead", 100000, 1150, kEnd, false},
+                        {"far ahead, on another map", 100000, 1150, kEnd, true},
+                        {"far ahead, and leaves", 100000, 1150, 1300, false},
+                        {"once", 100000, 1150, 1150, false},
+                        {"behind", -900, 1150, kEnd, false},
+                        {"behind, on another map", -900, 1150, kEnd, true},
+                        {"a little behind", -140, 1150, kEnd, false},
+                        {"a little ahead", 140, 1150, kEnd, false},
+                        {"a little ahead, on another map", 140, 1150, kEnd, true}};
+    for (const Row& row : rows) {
+        for (const int others : {1, 3}) {
+            CAPTURE(row.name);
+            CAPTURE(others);
+            Script script;
+            std::uint64_t strays = 0;
+            for (snapshot::Tick tick = kBegin; tick <= kEnd; tick += 2) {
+                for (std::uint32_t session = 1; static_cast<int>(session) <= others; ++session) {
+                    script.at(session, tick);
+                }
+                if (tick == row.from && row.told) {
+                    script.timeline.enter(9, {"other", 7});
+                }
+                if (tick >= row.from && tick <= row.until) {
+                    script.ahead(9, tick, row.by);
+                    ++strays;
+                } else if (tick == row.until + 2) {
+                    script.timeline.leave(9);
+                }
+            }
+            script.finish();
+            CHECK(script.with(others) == (kEnd - kBegin) / 2 + 1);
+            CHECK(script.runs == 1);
+            CHECK(script.timeline.lateness().late == 0);
+            CHECK(script.timeline.lateness().stray == strays);
+        }
+    }
+}
+
+TEST_CASE("whoever runs away from the others is a stray once a second ahead of them") {
+    Script script;
+    for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
+        for (const std::uint32_t session : {1U, 2U, 3U}) {
+            script.at(session, tick);
+        }
+        script.ahead(9, tick, (tick - 1000) / 2);
+    }
+    script.finish();
+    CHECK(script.timeline.lateness().late == 0);
+    CHECK(script.timeline.lateness().stray > 200);
+    CHECK(script.runs == 1);
+}
+
+TEST_CASE("the run goes on with the majority, whoever began it") {
+    for (const snapshot::Tick by : {100000, -900, -140, 140}) {
+        for (const bool told : {false, true}) {
+            CAPTURE(by);
+            CAPTURE(told);
+            Script script;
+            for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
+                for (const std::uint32_t session : {1U, 2U, 3U}) {
+                    if (told && tick == 1100) {
+                        script.timeline.enter(session, {"dm1", 7});
+                    }
+                    if (tick >= 1100 + 2 * static_cast<snapshot::Tick>(session)) {
+                        script.at(session, tick);
+                    }
+                }
+                script.ahead(9, tick, by);
+            }
+            script.finish();
+            CHECK(script.with(3) > 240);
+            CHECK(script.runs == 2);
+            CHECK(script.timeline.lateness().stray < 300);
+        }
+    }
+}
+
+TEST_CASE("a run that began while its sessions were silent goes on when they are back") {
+    Script script;
+    for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
+        if (tick <= 1100 || tick >= 1150) {
+            for (const std::uint32_t session : {1U, 2U, 3U}) {
+                script.at(session, tick);
+            }
+        }
+        if (tick >= 1130) {
+            script.ahead(9, tick, 100000);
+        }
+    }
+    script.finish();
+    CHECK(script.runs == 3);
+    // Each had to be a stray for half a second.
+    CHECK(script.with(3) >= (1600 - 1150) / 2 + 1 + 51 - 27);
+}
+
+TEST_CASE("of two games behind one address the one with more sessions is the world") {
+    Script script;
+    for (snapshot::Tick tick = 1000; tick <= 2000; tick += 2) {
+        for (const std::uint32_t session : {1U, 2U, 3U}) {
+            script.at(session, tick);
+        }
+        // One after the other comes to the other game.
+        for (const std::uint32_t session : {11U, 12U, 13U, 14U}) {
+            if (tick >= 1000 + 10 * static_cast<snapshot::Tick>(session)) {
+                script.ahead(session, tick, 5000);
+            }
+        }
+    }
+    script.finish();
+    CHECK(script.runs == 2);
+    CHECK(script.with(3) >= 69);
+    CHECK(script.with(4) >= 400);
+}
+
+TEST_CASE("a map that all are told of begins with the first who is shown it") {
+    for (const bool all : {true, false}) {
+        CAPTURE(all);
+        Script script;
+        for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
+            script.at(1, tick);
+            script.at(2, tick);
+            script.at(3, tick);
+        }
+        script.timeline.enter(1, {"ctf1", 7});
+        script.timeline.enter(2, {"ctf1", 7});
+        if (all) {
+            script.timeline.enter(3, {"ctf1", 7});
+        }
+        // At once; or as soon as the one whose message was lost must have been shown something.
+        script.epoch += (all ? 5100 : 5112) * kTick;
+        for (snapshot::Tick tick = 2; tick <= 100; tick += 2) {
+            script.at(1, tick);
+            if (tick >= 20) {
+                script.at(2, tick);
+            }
+            if (tick >= 40) {
+                script.at(3, tick); // told or not
+            }
+        }
+        script.finish();
+        CHECK(script.runs == 2);
+        CHECK(script.timeline.lateness().stray == 0);
+        CHECK(script.with(3) >= 51 + 30);
+    }
+}
+
+TEST_CASE("a server that starts again, unheard, is another run") {
+    Script script;
+    for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick);
+    }
+    script.epoch += 5100 * kTick;
+    for (snapshot::Tick tick = 2; tick <= 200; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick);
+    }
+    script.finish();
+    CHECK(script.runs == 2);
+    CHECK(script.timeline.lateness().stray <= 50);
+    CHECK(script.with(2) >= 51 + 75);
 }
 
 TEST_CASE("the oldest tick can be asked to close with what it has") {
