@@ -174,6 +174,7 @@ bool OpenWorld::add(const Input& input, std::shared_ptr<const record::Roster> ro
                                                 roster.get()),
                   .roster = std::move(roster)};
     stored.view.items = {};
+    time_ = std::min(time_, input.time);
     rosters_ += stored.roster != nullptr ? 1U : 0U;
     // What is told anew, in other ids or objects, is another's in nothing.
     const bool retold = stored.view.translated || stored.view.dialect != snapshot::Dialect::six;

@@ -26,7 +26,7 @@ class OpenWorld {
 
     [[nodiscard]] snapshot::Tick tick() const { return tick_; }
 
-    /// When the first of them came.
+    /// When the earliest of them came.
     [[nodiscard]] record::Timestamp time() const { return time_; }
 
     [[nodiscard]] std::size_t views() const { return stored_.size(); }

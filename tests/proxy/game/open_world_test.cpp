@@ -189,4 +189,23 @@ TEST_CASE("views that are nearly the same are kept in little room") {
     CHECK_FALSE(kept.add({.session = 64, .tick = 100}, nullptr));
 }
 
+TEST_CASE("a tick's time is that of its earliest view, whichever was added first") {
+    const auto items = to_snapshot({{{9, 0}, character(1, 1)}});
+    for (const bool earliest_first : {true, false}) {
+        game::OpenWorld world;
+        const record::Timestamp first = earliest_first ? 1000 : 1003;
+        world.begin(100, first);
+        for (const std::uint32_t session : {1U, 2U, 3U}) {
+            const record::Timestamp time = earliest_first ? 999 + session : 1004 - session;
+            CHECK(world.add({.kind = game::Input::Kind::snapshot,
+                             .time = time,
+                             .session = session,
+                             .tick = 100,
+                             .items = items.view()},
+                            nullptr));
+        }
+        CHECK(world.time() == (earliest_first ? 1000 : 1001));
+    }
+}
+
 } // namespace tw::test
