@@ -1,8 +1,11 @@
 # TW_UNITY: compiles the sources of each target in groups, as one translation unit each. Most of the time goes into what the
 # headers of libraries make of every file again: 25 files of the relay take 46 s one by one, and 12 s as one. Of tests only
 # what ends in _test.cpp is grouped: some of them compile a file of the product a second way. Only for builds
-# that nobody measures and that are not the only ones: that each file compiles by itself, the others show.
-# TESTS: only those of tests.
+# that nobody measures and that are not the only ones: that each file compiles by itself, the others show, and ./dev tidy
+# of what changed.
+#
+# GCC lets classes hold what is in an unnamed namespace only in the file it was told to compile, which is another one here:
+# such a part stands in a namespace with a name, or in the class.
 
 # tw_targets_below(FOLDER RESULT)
 function(tw_targets_below folder result)
@@ -19,13 +22,9 @@ endfunction()
 function(tw_group_sources)
     find_package(Python3 REQUIRED COMPONENTS Interpreter)
     set(targets "")
-    set(rooms snapshot map proxy tests)
-    if(TW_UNITY STREQUAL "TESTS")
-        set(rooms tests)
-    endif()
     # What is a name in one file may be hidden by another's.
     target_compile_options(tw_options INTERFACE $<$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>:-Wno-shadow>)
-    foreach(room ${rooms})
+    foreach(room snapshot map proxy tests)
         tw_targets_below(${PROJECT_SOURCE_DIR}/${room} below)
         list(APPEND targets ${below})
     endforeach()
