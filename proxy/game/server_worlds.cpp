@@ -10,8 +10,11 @@ namespace tw::game {
 
 namespace {
 
-/// Worlds come late now and then; from here on somebody should know.
-constexpr std::uint64_t kLateShare = 100;
+/// Some views come late now and then, and a map change that was lost makes some strays: from this share
+/// of all on somebody should know.
+constexpr std::uint64_t kShare = 100;
+/// A few strays are no other game, however short the recording.
+constexpr std::uint64_t kFewStrays = Timeline::kMaxStrays;
 
 } // namespace
 
@@ -291,11 +294,17 @@ void ServerWorlds::finish() {
     totals_.worlds.views = lateness.views;
     totals_.worlds.late = lateness.late;
     totals_.worlds.stray = lateness.stray;
-    if (lateness.late * kLateShare > lateness.views) {
-        tell({.head = {.time = time_},
-              .id = record::FindingId::world_late,
-              .lost = lateness.late,
-              .value = static_cast<std::int64_t>(lateness.views)});
+    const auto tell_many = [&](record::FindingId id, std::uint64_t count) {
+        if (count * kShare > lateness.views) {
+            tell({.head = {.time = time_},
+                  .id = id,
+                  .lost = count,
+                  .value = static_cast<std::int64_t>(lateness.views)});
+        }
+    };
+    tell_many(record::FindingId::world_late, lateness.late);
+    if (lateness.stray > kFewStrays) {
+        tell_many(record::FindingId::world_stray, lateness.stray);
     }
 }
 

@@ -226,6 +226,10 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "A demo goes back to an earlier tick or repeats one; players show what follows at once.",
      "A recorder that continued across a map change or a server restart, or demos that were "
      "joined."},
+    {world_stray, "world.stray", info,
+     "Snapshots had ticks unlike those of the server's other sessions, and are in no world.",
+     "Two servers behind one address, a mod that runs several games at once, forged datagrams, or a "
+     "clock that stepped."},
 });
 
 constexpr bool in_enum_order() {

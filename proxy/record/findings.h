@@ -90,6 +90,7 @@ enum class FindingId : std::uint8_t {
     world_vanished,
     world_late,
     demo_tick_order,
+    world_stray,
     count,
 };
 

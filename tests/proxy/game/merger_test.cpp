@@ -124,6 +124,34 @@ TEST_CASE("views that differ are told of when it begins, with the field and both
     CHECK(game.merger.totals().findings[id] == 1);
 }
 
+TEST_CASE(
+    "a session whose ticks are not those of the others is told of when it is more than a few") {
+    for (const snapshot::Tick strays : {20, 40}) {
+        CAPTURE(strays);
+        Game game;
+        for (const std::uint32_t session : {1U, 2U, 3U}) {
+            game.open(session, "a:1");
+        }
+        for (snapshot::Tick tick = 100; tick < 300; tick += 2) {
+            game.show(1, tick, {{{9, 4}, character(100, 7)}});
+            game.show(2, tick, {{{9, 4}, character(100, 7)}});
+            if (tick < 100 + 2 * strays) {
+                game.show(3, tick + 5000, {{{9, 4}, character(100, 7)}}, -5000 * kTick);
+            }
+        }
+        game.merger.finish();
+        const record::WorldStats& worlds = game.merger.totals().worlds;
+        CHECK(worlds.stray == static_cast<std::uint64_t>(strays));
+        CHECK(worlds.complete == 100);
+        const auto told = std::ranges::count_if(game.log.lines, [](const std::string& line) {
+            return line.starts_with("world.stray ");
+        });
+        CHECK(told == (strays > 25 ? 1 : 0));
+        const auto id = static_cast<std::size_t>(record::FindingId::world_stray);
+        CHECK(game.merger.totals().findings[id] == (strays > 25 ? 1 : 0));
+    }
+}
+
 namespace {
 
 /// Writes down what is said behind the worlds it belongs to.
