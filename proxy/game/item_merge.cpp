@@ -252,8 +252,10 @@ ItemMerge::Meaning ItemMerge::judge(FieldMerge merge, const ObjectSpec& object, 
     switch (merge) {
     case FieldMerge::any:
         return {.differs = true};
-    case FieldMerge::client:
-        return {.others = value < 0, .differs = value >= 0 && others >= 0};
+    case FieldMerge::client: {
+        const bool nobody_is_unknown = view.knows_all() && other_view.knows_all();
+        return {.others = value < 0, .differs = nobody_is_unknown || (value >= 0 && others >= 0)};
+    }
     case FieldMerge::greatest:
         return {.greater = !other_view.translated};
     case FieldMerge::scoreboard:

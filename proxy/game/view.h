@@ -35,6 +35,12 @@ struct View {
     /// Place of an item: an index into `items`, or with this bit a BasePlace.
     static constexpr std::uint32_t kOfBase = std::uint32_t{1} << 31U;
 
+    /// Whether it is sure that no client is unknown to it, so that −1 is nobody. Of 0.7 that shows only
+    /// where names were told.
+    [[nodiscard]] bool knows_all() const {
+        return !translated && dialect == snapshot::Dialect::six;
+    }
+
     [[nodiscard]] bool shares() const { return !bases.empty(); }
 
     /// Place of the item with this key.

@@ -187,6 +187,38 @@ TEST_CASE("what must be the same for everybody and is not is a difference") {
     }
 }
 
+TEST_CASE("who hooks nobody hooks nobody for all who know everybody") {
+    const Items nobody{{{kCharacter, 3}, ints(22, {{8, -1}})}};
+    const Items first{{{kCharacter, 3}, ints(22, {{8, 0}})}};
+    for (const bool nobody_first : {true, false}) {
+        CAPTURE(nobody_first);
+        Merging merge;
+        const auto world = merge(Views{}
+                                     .add(1, 16040, nobody_first ? nobody : first)
+                                     .add(2, 16040, nobody_first ? first : nobody));
+        REQUIRE(world.differences.size() == 1);
+        CHECK(world.differences.front().field->name == "hooked_player");
+        CHECK(world.differences.front().value == (nobody_first ? 0 : -1));
+        CHECK(world.differences.front().other == (nobody_first ? -1 : 0));
+        CHECK(world.items.at({kCharacter, 3}) == ints(22, {{8, 0}}));
+    }
+    SUBCASE("but not for a client that is told of fewer, to which others are nobody") {
+        Items few = nobody;
+        few[{kClientInfo, 15}] = client_info(" ");
+        Merging merge;
+        const auto world = merge(Views{}.add(1, 16040, first).add(2, 16040, few));
+        CHECK(world.differences.empty());
+    }
+    SUBCASE("nor for owners, which servers keep to themselves") {
+        const auto type = kDescribed;
+        Items known{descriptor(type, "ddnet_projectile"), {{type, 3}, ints(10, {{6, 4}})}};
+        Items unknown{descriptor(type, "ddnet_projectile"), {{type, 3}, ints(10, {{6, -1}})}};
+        Merging merge;
+        const auto world = merge(Views{}.add(1, 20011, known).add(2, 20011, unknown));
+        CHECK(world.differences.empty());
+    }
+}
+
 TEST_CASE("of several forms of one entity the one that says most is in the world") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const auto beam = ints(10, {{0, 10}, {2, 20}, {5, 3}});
