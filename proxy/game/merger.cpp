@@ -92,7 +92,7 @@ ServerWorlds* Merger::worlds_of(std::uint32_t number, const Input& input) {
 }
 
 void Merger::keep_within_budget() {
-    while (bytes_ > kMaxBytes) {
+    while (bytes_ > max_bytes_) {
         const auto size = [](const Servers::value_type& server) { return server.second->bytes(); };
         ServerWorlds& largest = *std::ranges::max_element(servers_, {}, size)->second;
         bytes_ -= largest.bytes();

@@ -5,6 +5,7 @@
 #include "proxy/record/records.h"
 #include "snapshot/object_set.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -22,14 +23,21 @@ class Merger final : public InputSink {
     /// another, the longest silent first, and those without sessions before the others.
     static constexpr std::size_t kMaxServers = 256;
     static constexpr record::Timestamp kIdle = 10'000'000'000;
-    /// What all servers keep together: 20 with 64 players of 10 KiB each, in worlds that close after
+    /// What all servers keep together, at most: 20 with 64 players of 10 KiB each, in worlds that close after
     /// 4 ticks and more; or one whose players are waited for, and some. Beyond, the oldest tick of the
     /// server that keeps most closes with what it has.
     static constexpr std::size_t kMaxBytes = std::size_t{96} << 20U;
 
+    /// What of the memory of a run worlds may take.
+    [[nodiscard]] static constexpr std::size_t share_of(std::size_t memory_bytes) {
+        return std::min(kMaxBytes, memory_bytes / 4);
+    }
+
     /// `objects`: what is known of items. Worlds, and what is found while making them, go to `sink`.
-    Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink, Patience patience = {})
-        : bench_{objects, patience}, sink_{&sink} {}
+    /// `max_bytes`: that all servers keep together.
+    Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink, Patience patience = {},
+           std::size_t max_bytes = kMaxBytes)
+        : bench_{objects, patience}, sink_{&sink}, max_bytes_{max_bytes} {}
 
     /// What is said to everybody goes there, behind the world that it belongs to. To be called before
     /// the first input.
@@ -71,6 +79,7 @@ class Merger final : public InputSink {
 
     Workbench bench_;
     record::RecordSink* sink_;
+    std::size_t max_bytes_;
     Servers servers_;
     std::map<std::uint32_t, Session> sessions_;
     std::size_t bytes_ = 0;

@@ -25,6 +25,7 @@ void WorldTotals::merge(const WorldTotals& other) {
     worlds.late += other.worlds.late;
     worlds.stray += other.worlds.stray;
     worlds.dropped += other.worlds.dropped;
+    worlds.shed += other.worlds.shed;
     for (std::size_t i = 0; i < findings.size(); ++i) {
         findings[i] += other.findings[i];
     }
@@ -49,7 +50,9 @@ std::size_t ServerWorlds::bytes() const {
 }
 
 void ServerWorlds::shed() {
-    if (!timeline_.close_oldest_early()) {
+    if (timeline_.close_oldest_early()) {
+        ++totals_.worlds.shed;
+    } else {
         previous_ = {};
         ordinal_ = 0;
         messages_.clear();

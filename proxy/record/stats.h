@@ -130,6 +130,7 @@ struct WorldCounters {
     Cell late = counter<Cell>("late", Topic::missing, "Snapshots that arrived after the world of their tick.");
     Cell stray = counter<Cell>("stray", Topic::missing, "Snapshots whose ticks do not match those of the server's other sessions.");
     Cell dropped = counter<Cell>("dropped", Topic::live, "Snapshots dropped because too many were waiting to be merged.");
+    Cell shed = counter<Cell>("shed", Topic::missing, "Worlds closed early because memory ran out.");
 };
 
 // clang-format on

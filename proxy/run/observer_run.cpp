@@ -70,6 +70,7 @@ void ObserverRun::open_outputs() {
 void ObserverRun::make_worlds() {
     if (options_.makes_worlds() || (feed_ && options_.inspect)) {
         worlds_.emplace(WorldOptions{.objects = options_.objects,
+                                     .max_bytes = game::Merger::share_of(options_.memory_bytes),
                                      .json = options_.json,
                                      .records = outputs_.lines(),
                                      .filter = options_.filter,

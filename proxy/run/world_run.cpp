@@ -34,7 +34,8 @@ const snapshot::ObjectSet& objects_of(const WorldOptions& options) {
 WorldRun::WorldRun(const WorldOptions& options, unsigned workers)
     : expectations_{options.expectations}, merger_{objects_of(options), sinks_,
                                                    options.for_page_only ? kPatienceOfPage
-                                                                         : game::Patience{}} {
+                                                                         : game::Patience{},
+                                                   options.max_bytes} {
     if (options.page != nullptr) {
         sinks_.add(page_.emplace(*options.page, objects_of(options)));
     }

@@ -14,6 +14,7 @@
 #include "snapshot/object_set.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,7 +25,8 @@ namespace tw::run {
 
 /// What the worlds of a live run are made of, and go to.
 struct WorldOptions {
-    const snapshot::ObjectSet* objects = nullptr; ///< null: the standard table
+    const snapshot::ObjectSet* objects = nullptr;    ///< null: the standard table
+    std::size_t max_bytes = game::Merger::kMaxBytes; ///< that wait to be made worlds of
     sink::JsonOptions json{};
     sink::Output* records = nullptr; ///< null: nothing is written
     std::optional<filter::Filter> filter{};

@@ -288,8 +288,9 @@ struct Counts final : record::RecordSink {
 };
 
 struct Attack {
-    Counts counts;
-    game::Merger merger{snapshot::ObjectSet::standard(), counts};
+    std::size_t max_bytes = game::Merger::kMaxBytes;
+    Counts counts{};
+    game::Merger merger{snapshot::ObjectSet::standard(), counts, {}, max_bytes};
     std::size_t most = 0; ///< that was ever kept
 
     void pass(const game::Input& input) {
@@ -380,6 +381,32 @@ TEST_CASE("one server with very much in a tick keeps no more than the budget") {
     }
     CHECK(attack.most > game::Merger::kMaxBytes / 2);
     CHECK(attack.most <= game::Merger::kMaxBytes + large.view().size_bytes() * 2);
+}
+
+TEST_CASE("worlds keep within their share of a run's memory, and say which closed for it") {
+    CHECK(game::Merger::share_of(std::size_t{16} << 20U) == std::size_t{4} << 20U);
+    CHECK(game::Merger::share_of(std::size_t{512} << 20U) == game::Merger::kMaxBytes);
+
+    constexpr std::size_t kBytes = std::size_t{1} << 20U;
+    Attack attack{.max_bytes = kBytes};
+    constexpr std::uint32_t kSessions = 4;
+    std::vector<snapshot::Snapshot> shown;
+    for (std::uint32_t session = 0; session <= kSessions; ++session) {
+        shown.push_back(large_snapshot(static_cast<std::uint16_t>(session * 5000)));
+        attack.open(session, "one:1");
+    }
+    for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
+        for (std::uint32_t session = tick < 104 ? 0 : 1; session <= kSessions; ++session) {
+            attack.show(session, tick, shown[session]); // the first one never gets further
+        }
+    }
+    CHECK(attack.most > kBytes / 2);
+    CHECK(attack.most <= kBytes + shown[0].view().size_bytes() * 2);
+    attack.merger.finish();
+    const record::WorldStats& worlds = attack.merger.totals().worlds;
+    CHECK(worlds.total == 30);
+    CHECK(worlds.shed > 10);
+    CHECK(worlds.shed < 30);
 }
 
 TEST_CASE("servers beyond the table are dropped and counted, until one is idle") {
