@@ -46,6 +46,7 @@ void Feed::on_record(const record::Record& record) {
         const bool ends = (*session)->event == record::SessionEvent::close;
         Input input = begin(ends ? Input::Kind::close : Input::Kind::open, (*session)->head);
         input.server = (*session)->server;
+        input.resumed = (*session)->resumed;
         to_->on_input(input);
     }
 }

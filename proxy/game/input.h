@@ -28,6 +28,7 @@ struct Input {
     std::uint32_t session = 0;
     std::string_view server{};
     std::string_view server_name{}; ///< lives as long as the run; empty: it has none
+    bool resumed = false;           ///< opened: another process had it until now
     const record::MapRecord* map = nullptr;
     snapshot::Tick tick = 0;
     snapshot::SnapshotView items{};

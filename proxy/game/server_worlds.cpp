@@ -90,7 +90,11 @@ void ServerWorlds::on_input(const Input& input) {
     }
     switch (input.kind) {
     case Input::Kind::open:
-        timeline_.enter(input.session);
+        if (input.resumed) {
+            timeline_.resume(input.session);
+        } else {
+            timeline_.enter(input.session);
+        }
         break;
     case Input::Kind::map:
         take_map(*input.map);

@@ -61,8 +61,19 @@ bool Timeline::tells_of_another(const Session& session, const Input& input) cons
            (session.run == run_ && input.tick <= session.latest);
 }
 
+void Timeline::resume(std::uint32_t session) {
+    enter(session);
+    sessions_[session].resumed = true;
+}
+
 void Timeline::leave(std::uint32_t session) {
-    sessions_.erase(session);
+    if (const auto gone = sessions_.find(session); gone != sessions_.end()) {
+        for (auto& [tick, open] : open_) {
+            open.lacks =
+                open.lacks || (belongs_in(gone->second, tick) && !open.world->has(session));
+        }
+        sessions_.erase(gone);
+    }
     close_ready();
 }
 
@@ -175,7 +186,13 @@ void Timeline::step_to(Session& session, Tick tick) {
 void Timeline::begin_run(Timestamp now) {
     finish();
     heard_ = now; // may be earlier than what was heard before
+    if (newest_) {
+        for (auto& [number, session] : sessions_) {
+            session.resumed = false;
+        }
+    }
     former_offset_ = newest_ ? std::optional{offset_} : std::nullopt;
+    first_.reset();
     newest_.reset();
     emitted_.reset();
     maps_ = {};
@@ -185,9 +202,9 @@ void Timeline::begin_run(Timestamp now) {
 OpenWorld& Timeline::open(Tick tick, Timestamp time) {
     const auto [at, added] = open_.try_emplace(tick);
     if (added) {
-        at->second = memory_->begin(tick, time);
+        at->second.world = memory_->begin(tick, time);
     }
-    return *at->second;
+    return *at->second.world;
 }
 
 void Timeline::add(const Input& input) {
@@ -208,7 +225,11 @@ void Timeline::add(const Input& input) {
         begin_run(input.time);
     }
     if (session.run != run_) {
-        session = {.entering = false, .begun = true, .run = run_, .map = session.map};
+        session = {.entering = false,
+                   .begun = true,
+                   .resumed = session.resumed,
+                   .run = run_,
+                   .map = session.map};
     }
     if (auto& map = maps_[static_cast<std::size_t>(input.dialect)]; !map) {
         map = session.map;
@@ -223,6 +244,7 @@ void Timeline::add(const Input& input) {
         step_to(session, input.tick);
         session.seen = sighting;
     }
+    first_ = first_.value_or(input.tick);
     if (!newest_ || input.tick > *newest_) {
         newest_ = input.tick;
         offset_ = sighting.offset;
@@ -257,7 +279,26 @@ bool Timeline::is_due(const Session& session, Tick tick) const {
            session.latest >= Wide{*newest_} - kLongest && session.latest < tick;
 }
 
+bool Timeline::may_have_been_in(const Session& session, Tick tick) const {
+    if (!session.resumed || !first_ || tick >= Wide{*first_} + kLongest) {
+        return false;
+    }
+    return session.full_rate ? tick < session.full_rate->first
+                             : session.run != run_ || session.step < kSparseStep;
+}
+
+bool Timeline::was_told_before(Tick tick) const {
+    // Both have views of those only that were on their way when the one handed over to the other.
+    return tick < Wide{*first_} + patience_.least &&
+           std::ranges::any_of(sessions_, [&](const auto& each) {
+               return each.second.full_rate && may_have_been_in(each.second, tick);
+           });
+}
+
 bool Timeline::belongs_in(const Session& session, Tick tick) const {
+    if (may_have_been_in(session, tick)) {
+        return true;
+    }
     const auto& full_rate = session.full_rate;
     return session.run == run_ && full_rate && full_rate->first <= tick &&
            tick <= Wide{full_rate->last} + kLongest && session.latest >= Wide{tick} - kFullStep;
@@ -267,22 +308,31 @@ bool Timeline::may_close(Tick tick) const {
     if (*newest_ >= Wide{tick} + patience_.most) {
         return true;
     }
+    // Whether it was told before shows when the rates of the first are known.
+    const bool first = tick < Wide{*first_} + patience_.least;
     return *newest_ >= Wide{tick} + patience_.least &&
-           std::ranges::none_of(sessions_,
-                                [&](const auto& each) { return is_due(each.second, tick); });
+           std::ranges::none_of(sessions_, [&](const auto& each) {
+               const Session& session = each.second;
+               return is_due(session, tick) ||
+                      (first && session.resumed && session.run == run_ && session.step == 0);
+           });
 }
 
 void Timeline::close_oldest() {
     const auto oldest = open_.begin();
-    std::unique_ptr<OpenWorld> world = std::move(oldest->second);
+    std::unique_ptr<OpenWorld> world = std::move(oldest->second.world);
+    bool complete = !oldest->second.lacks;
     open_.erase(oldest);
     bytes_ -= world->bytes();
     emitted_ = world->tick();
-    bool complete = true;
     for (const auto& [number, session] : sessions_) {
         complete = complete && (!belongs_in(session, world->tick()) || world->has(number));
     }
-    close_({.views = world.get(), .run = run_, .complete = complete});
+    if (was_told_before(world->tick())) {
+        lateness_.late += world->views();
+    } else {
+        close_({.views = world.get(), .run = run_, .complete = complete});
+    }
     memory_->give_back(std::move(world));
 }
 

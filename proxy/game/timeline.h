@@ -57,6 +57,10 @@ struct Patience {
 /// at the latest Patience::most ticks later, or after kSilence without anything from the server. Ticks close
 /// in order, whatever order views come in.
 ///
+/// Where a process goes on with the sessions of another, it does not know at first what they are sent:
+/// worlds of the first second are not complete without all of them. Of a tick that came to both, the other one
+/// has written the world.
+///
 /// A run is one start of the server or map: its ticks count from 0, so that its views must not be
 /// taken for those of another. A session enters the next run when it is told of its map: of another
 /// map than that of the run at hand, or of any, if its ticks are then of another time. Or it is shown
@@ -84,6 +88,8 @@ class Timeline {
     void enter(std::uint32_t session);
     /// The same of one that is told of this map.
     void enter(std::uint32_t session, MapId map);
+    /// The same of one that another process had until now: which ticks it is sent is not known yet.
+    void resume(std::uint32_t session);
     void leave(std::uint32_t session);
     /// A verified snapshot.
     void add(const Input& input);
@@ -125,6 +131,7 @@ class Timeline {
     struct Session {
         bool entering = true;            ///< its next snapshot may be of another run
         bool begun = false;              ///< had a snapshot with anything in it
+        bool resumed = false;            ///< in the run at hand: another process had it before
         std::uint32_t run = 0;           ///< that its last one was of
         int strays = 0;                  ///< in a row
         std::uint64_t strays_since = 0;  ///< fitted_ before the last kMaxStrays of them, or fewer
@@ -159,20 +166,31 @@ class Timeline {
     [[nodiscard]] bool is_due(const Session& session, snapshot::Tick tick) const;
     /// Whether a world that closes lacks a view without the session's.
     [[nodiscard]] bool belongs_in(const Session& session, snapshot::Tick tick) const;
+    /// Whether another process may have its view.
+    [[nodiscard]] bool may_have_been_in(const Session& session, snapshot::Tick tick) const;
+    /// Whether the process before this one wrote a world of that tick.
+    [[nodiscard]] bool was_told_before(snapshot::Tick tick) const;
     [[nodiscard]] bool may_close(snapshot::Tick tick) const;
     void close_oldest();
     void close_ready();
     [[nodiscard]] OpenWorld& open(snapshot::Tick tick, record::Timestamp time);
 
+    /// A tick that waits for views.
+    struct Open {
+        std::unique_ptr<OpenWorld> world;
+        bool lacks = false; ///< the view of a session that left
+    };
+
     Close close_;
     std::map<std::uint32_t, Session> sessions_;
-    std::map<snapshot::Tick, std::unique_ptr<OpenWorld>> open_;
+    std::map<snapshot::Tick, Open> open_;
     OpenWorlds* memory_;
     std::size_t bytes_ = 0; ///< of the open ones
     std::uint32_t run_;
     Patience patience_;
     std::array<std::optional<MapId>, snapshot::kDialects> maps_; ///< of the run at hand
-    std::uint64_t fitted_ = 0; ///< views of all sessions that were of the run at hand
+    std::uint64_t fitted_ = 0;            ///< views of all sessions that were of the run at hand
+    std::optional<snapshot::Tick> first_; ///< that was shown of the run at hand
     std::optional<snapshot::Tick> newest_;
     std::optional<snapshot::Tick> emitted_;
     record::Timestamp offset_ = 0;                     ///< when tick 0 was, by the newest view

@@ -62,10 +62,10 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
                                              *maps_, *sink_);
     session->name_server(server_name);
-    session->open(time);
     if (legacy) {
         session->inherit(*std::move(legacy));
     }
+    session->open(time);
     Watched& watched = sessions_[key];
     release(watched);
     watched = {.session = std::move(session), .heard = time};

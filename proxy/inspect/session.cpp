@@ -29,7 +29,9 @@ void Session::emit_session(record::SessionEvent event, std::string_view reason) 
                                          .client = client_,
                                          .server = server_,
                                          .protocol = gate_.protocol_name(),
-                                         .reason = reason});
+                                         .reason = reason,
+                                         .resumed = event == record::SessionEvent::open &&
+                                                    legacy_.has_value()});
 }
 
 void Session::on_datagram(record::Timestamp time, wire::Direction direction,

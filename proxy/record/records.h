@@ -46,6 +46,7 @@ struct SessionRecord {
     std::string_view protocol{};
     std::string_view reason{}; ///< why it closed
     bool again = false;        ///< was reported before, in an earlier segment
+    bool resumed = false;      ///< goes on with what the process before knew of it
 };
 
 /// Where a named thing stands in a datagram.

@@ -15,6 +15,9 @@ std::string line_of(const record::SessionRecord& record) {
     } else if (record.event == record::SessionEvent::close) {
         line += ' ' + std::string{record.reason};
     }
+    if (record.resumed) {
+        line += " resumed";
+    }
     return line;
 }
 

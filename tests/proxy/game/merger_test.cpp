@@ -47,9 +47,11 @@ struct Game {
     game::Merger merger{snapshot::ObjectSet::standard(), log};
     game::Feed feed{merger, true};
 
-    void open(std::uint32_t session, std::string_view server, std::string_view name = {}) {
+    void open(std::uint32_t session, std::string_view server, std::string_view name = {},
+              bool resumed = false) {
         const record::SessionRecord record{.head = {.session = session, .server_name = name},
-                                           .server = server};
+                                           .server = server,
+                                           .resumed = resumed};
         feed.on_record(&record);
     }
 
@@ -101,6 +103,27 @@ TEST_CASE("sessions of one server make one world, those of another make another"
     CHECK(game.merger.totals().worlds.total == 2);
     CHECK(game.merger.totals().worlds.complete == 2);
     CHECK(game.merger.totals().worlds.views == 3);
+}
+
+TEST_CASE("sessions that another process had go on behind the tick that it wrote") {
+    for (const bool resumed : {false, true}) {
+        CAPTURE(resumed);
+        Game game;
+        game.open(1, "a:1", {}, resumed);
+        game.open(2, "a:1", {}, resumed);
+        for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+            if (tick != 100) {
+                game.show(1, tick, {{{9, 1}, character(1, 1)}});
+            }
+            game.show(2, tick, {{{9, 1}, character(1, 1)}});
+        }
+        game.merger.finish();
+        const auto first = fmt::format("a:1 run 1 tick {} views {} items 1 first",
+                                       resumed ? 102 : 100, resumed ? 2 : 1);
+        CHECK(game.log.lines.front() == first);
+        CHECK(game.merger.totals().worlds.complete == game.log.lines.size());
+        CHECK(game.merger.totals().worlds.late == (resumed ? 1 : 0));
+    }
 }
 
 TEST_CASE("views that differ are told of when it begins, with the field and both sessions") {

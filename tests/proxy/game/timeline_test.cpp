@@ -293,6 +293,81 @@ TEST_CASE(
     CHECK(script.timeline.lateness().stray == 0);
 }
 
+TEST_CASE("a session that leaves within a tick is missing in it, and in none behind it") {
+    Script script;
+    for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick);
+        if (tick < 110) {
+            script.at(3, tick);
+        } else if (tick == 110) {
+            script.timeline.leave(3);
+        }
+    }
+    script.timeline.leave(2); // has all there is
+    script.finish();
+    CHECK(script.with(3) == 5);
+    CHECK(script.with(2) == 5);
+    CHECK(std::ranges::count(script.closed, "110:2!") == 1);
+}
+
+TEST_CASE("a tick that comes to two processes is told by the first, as not complete") {
+    for (const std::uint32_t split : {1U, 6U, 8U}) {
+        CAPTURE(split);
+        Script before;
+        Script after;
+        for (std::uint32_t session = 1; session <= 8; ++session) {
+            after.timeline.resume(session);
+        }
+        for (snapshot::Tick tick = 100; tick <= 200; tick += 2) {
+            for (std::uint32_t session = 1; session <= 8; ++session) {
+                Script& who = tick < 150 || (tick == 150 && session <= split) ? before : after;
+                who.at(session, tick);
+            }
+        }
+        for (std::uint32_t session = 1; session <= 8; ++session) {
+            before.timeline.leave(session);
+        }
+        before.finish();
+        after.finish();
+        CHECK(before.closed.back() == fmt::format("150:{}{}", split, split == 8 ? "" : "!"));
+        CHECK(before.with(8) == (split == 8 ? 26 : 25));
+        CHECK(after.closed.front() == "152:8");
+        CHECK(after.with(8) == 25);
+        CHECK(after.timeline.lateness().late == 8 - split);
+    }
+}
+
+TEST_CASE("worlds of sessions that another process had are complete when their rate is known") {
+    struct Row {
+        std::string_view name;
+        snapshot::Tick first;
+        snapshot::Tick step;
+        std::string_view last; ///< that is not complete
+    };
+
+    const Row rows[] = {{"at full rate", 152, 2, "none"},
+                        {"of which the first were lost", 160, 2, "158:1!"},
+                        {"once a second", 150, 50, "none"},
+                        {"never", 1000, 50, "198:1!"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Script script;
+        script.timeline.resume(1);
+        script.timeline.resume(2);
+        for (snapshot::Tick tick = 150; tick <= 300; tick += 2) {
+            script.at(1, tick);
+            if (tick >= row.first && (tick - row.first) % row.step == 0) {
+                script.at(2, tick);
+            }
+        }
+        script.finish();
+        std::erase_if(script.closed,
+                      [](const std::string& world) { return !world.ends_with('!'); });
+        CHECK((script.closed.empty() ? "none" : script.closed.back()) == row.last);
+    }
+}
+
 TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
     Script script;
     script.at(1, 1491157375, true);

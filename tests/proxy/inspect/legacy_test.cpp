@@ -22,6 +22,7 @@ struct Relief {
     record::SessionStats before;
     record::SessionStats after;
     std::vector<std::string> findings; ///< of the second
+    std::vector<std::string> sessions; ///< of the second
     std::size_t open_parts = 0;        ///< that the first had of incomplete snapshots
     std::size_t most_bytes = 0;        ///< of a session's legacy
 };
@@ -68,6 +69,7 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_lega
     relief.before = first.totals();
     relief.after = second.totals();
     relief.findings = second_log.findings();
+    relief.sessions = second_log.lines({"session"});
     return relief;
 }
 
@@ -86,6 +88,8 @@ TEST_CASE("an observer goes on where the one before it stopped") {
         const Relief blind = relieve(traffic, false);
         const Relief seamless = relieve(traffic, true);
         CHECK(seamless.before.verified == blind.before.verified);
+        CHECK(std::ranges::count(blind.sessions, "session open resumed") == 0);
+        CHECK(std::ranges::count(seamless.sessions, "session open resumed") > 0);
         CHECK(blind.after.unknown_base > 0);
         CHECK(seamless.after.unknown_base == 0);
         CHECK(seamless.after.mismatched == 0);
