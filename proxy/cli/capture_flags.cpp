@@ -53,7 +53,8 @@ void add_memory_flag(CLI::App& command, std::size_t& memory_mib) {
         .add_option(
             "--memory", memory_mib,
             "Memory budget in MiB for histories, parts and maps; beyond it, the sessions silent "
-            "for longest give up theirs, and are verified again from their next full snapshot. Worlds "
+            "for longest give up theirs, and are verified again from their next full snapshot. "
+            "Worlds "
             "may take a quarter as much, and at most 96 MiB")
         ->type_name("MIB")
         ->check(CLI::Range(std::size_t{16}, std::size_t{1} << 20U))

@@ -1,6 +1,5 @@
 // Covers: proxy/game/timeline.cpp
-#include "proxy/game/timeline.h"
-#include "tests/proxy/game/views.h"
+#include "tests/proxy/game/timeline_script.h"
 
 #include <algorithm>
 #include <string>
@@ -10,63 +9,8 @@
 
 namespace tw::test {
 
-namespace {
-
-constexpr record::Timestamp kTick = 20'000'000;
-
-/// A timeline, and what it closed: "100:2!" is tick 100 with two views, and not complete.
-struct Script {
-    explicit Script(game::Patience ticks = {}) : patience{ticks} {}
-
-    game::Patience patience;
-    std::vector<std::string> closed;
-    std::uint32_t runs = 0; ///< with a world
-    snapshot::Dialect dialect = snapshot::Dialect::six;
-    game::OpenWorlds memory;
-    game::Timeline timeline{[this](const game::ClosedWorld& world) {
-                                runs = world.run;
-                                closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
-                                                             world.views->views(),
-                                                             world.complete ? "" : "!"));
-                            },
-                            memory, 0, patience};
-    snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
-    record::Timestamp epoch = 1'000'000'000'000;
-
-    void at(std::uint32_t session, snapshot::Tick tick, bool empty = false) {
-        timeline.add({.kind = game::Input::Kind::snapshot,
-                      .time = epoch + tick * kTick,
-                      .session = session,
-                      .tick = tick,
-                      .items = empty ? snapshot::SnapshotView{} : items.view(),
-                      .dialect = dialect});
-    }
-
-    /// What is shown at the time of `tick` is so far ahead of it.
-    void ahead(std::uint32_t session, snapshot::Tick tick, snapshot::Tick by) {
-        const record::Timestamp own = epoch;
-        epoch -= by * kTick;
-        at(session, tick + by);
-        epoch = own;
-    }
-
-    std::vector<std::string> finish() {
-        timeline.finish();
-        return closed;
-    }
-
-    /// Worlds with so many views, complete.
-    [[nodiscard]] std::ptrdiff_t with(int views) const {
-        return std::ranges::count_if(closed, [&](const std::string& world) {
-            return world.ends_with(fmt::format(":{}", views));
-        });
-    }
-};
-
-} // namespace
-
 TEST_CASE("a tick closes when all who get every tick have reached it") {
-    Script script;
+    TimelineScript script;
     for (snapshot::Tick tick = 100; tick <= 108; tick += 2) {
         script.at(1, tick);
         script.at(2, tick);
@@ -77,7 +21,7 @@ TEST_CASE("a tick closes when all who get every tick have reached it") {
 }
 
 TEST_CASE("without patience a tick closes with the last of those who were there before") {
-    Script script{{.least = 0, .most = 6}};
+    TimelineScript script{{.least = 0, .most = 6}};
     for (snapshot::Tick tick = 100; tick <= 104; tick += 2) {
         script.at(1, tick);
         script.at(2, tick); // too late for the tick with which both begin
@@ -95,7 +39,7 @@ TEST_CASE("without patience a tick closes with the last of those who were there 
 }
 
 TEST_CASE("whoever is behind is waited for, but no longer than a second") {
-    Script script;
+    TimelineScript script;
     script.at(1, 100);
     script.at(2, 100);
     script.at(1, 102);
@@ -116,7 +60,7 @@ TEST_CASE("whoever is behind is waited for, but no longer than a second") {
 }
 
 TEST_CASE("who is sent one snapshot a second holds nobody up") {
-    Script script;
+    TimelineScript script;
     script.at(2, 50);
     script.at(2, 100);
     for (snapshot::Tick tick = 100; tick <= 110; tick += 2) {
@@ -127,7 +71,7 @@ TEST_CASE("who is sent one snapshot a second holds nobody up") {
 }
 
 TEST_CASE("a world that lacks a view that was lost is not complete") {
-    Script script;
+    TimelineScript script;
     for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
         script.at(1, tick);
         if (tick != 108) {
@@ -160,7 +104,7 @@ TEST_CASE(
         for (const bool other_first : {false, true}) {
             CAPTURE(row.name);
             CAPTURE(other_first);
-            Script script;
+            TimelineScript script;
             const auto other = [&](snapshot::Tick tick) {
                 if (std::ranges::find(row.missing, tick) == row.missing.end()) {
                     script.at(2, tick);
@@ -187,7 +131,7 @@ TEST_CASE(
 }
 
 TEST_CASE("who is sent one snapshot a second again is due in no other for long") {
-    Script script;
+    TimelineScript script;
     for (snapshot::Tick tick = 100; tick <= 400; tick += 2) {
         script.at(1, tick);
         if (tick <= 120 || tick % 50 == 0) {
@@ -202,7 +146,7 @@ TEST_CASE("who is sent one snapshot a second again is due in no other for long")
 }
 
 TEST_CASE("who joins is sent some ticks only, and worlds are complete without the others") {
-    Script script;
+    TimelineScript script;
     for (snapshot::Tick tick = 100; tick <= 130; tick += 2) {
         script.at(1, tick);
         if (tick == 100 || tick == 110 || tick >= 120) {
@@ -214,87 +158,8 @@ TEST_CASE("who joins is sent some ticks only, and worlds are complete without th
               script.closed, [](const std::string& world) { return world.ends_with('!'); }) == 0);
 }
 
-TEST_CASE("ticks that begin anew are another run") {
-    Script script;
-    script.at(1, 5000);
-    script.at(2, 5000);
-    script.timeline.enter(1);
-    script.epoch += 6000 * kTick;
-    script.at(1, 10);
-    CHECK(script.closed == std::vector<std::string>{"5000:2"});
-    // The other one is still shown the map before.
-    script.epoch -= 6000 * kTick;
-    script.at(2, 5002);
-    CHECK(script.timeline.lateness().stray == 1);
-    script.timeline.enter(2);
-    script.epoch += 6000 * kTick;
-    script.at(2, 12);
-    script.at(1, 12);
-    CHECK(script.finish() == std::vector<std::string>{"5000:2", "10:1", "12:2"});
-}
-
-TEST_CASE("a run that is over within a second is not taken for the next one") {
-    struct Row {
-        std::string_view name;
-        std::string_view map;
-        snapshot::Tick first; ///< that is shown of it
-    };
-
-    const Row rows[] = {{"the same map again", "dm1", 10},
-                        {"another map", "ctf1", 10},
-                        {"another map, which took long to load", "ctf1", 50}};
-    for (const Row& row : rows) {
-        CAPTURE(row.name);
-        Script script;
-        script.timeline.enter(1, {"dm1", 7});
-        script.timeline.enter(2, {"dm1", 7});
-        for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
-            script.at(1, tick);
-            script.at(2, tick);
-        }
-        const record::Timestamp before = script.epoch;
-        script.timeline.enter(1, {std::string{row.map}, 7});
-        const std::uint64_t strays = row.map == "dm1" ? 0 : 1;
-        if (strays != 0) {
-            script.at(1, 32); // was on its way
-        }
-        CHECK(script.timeline.lateness().stray == strays);
-        script.epoch += 40 * kTick;
-        script.at(1, row.first);
-        CHECK(script.closed.back() == "30:2");
-        // The other one is still shown the map before.
-        script.epoch = before;
-        script.at(2, 32);
-        CHECK(script.timeline.lateness().stray == strays + 1);
-        script.epoch += 40 * kTick;
-        script.timeline.enter(2, {std::string{row.map}, 7});
-        script.at(2, row.first + 2);
-        script.at(1, row.first + 2);
-        CHECK(script.finish().back() == fmt::format("{}:2", row.first + 2));
-        CHECK(script.runs == 2);
-    }
-}
-
-TEST_CASE(
-    "who joins on the run's map, comes back to it or has its file of 0.7 enters no other run") {
-    Script script;
-    script.timeline.enter(1, {"dm1", 7});
-    script.at(1, 100);
-    script.timeline.enter(2, {"dm1", 8});
-    script.dialect = snapshot::Dialect::seven;
-    script.at(2, 102);
-    script.dialect = snapshot::Dialect::six;
-    script.timeline.enter(1, {"dm1", 7});
-    script.at(1, 104);
-    script.timeline.enter(3, {"other", 7}); // where a server has several at one time
-    script.at(3, 106);
-    script.finish();
-    CHECK(script.runs == 1);
-    CHECK(script.timeline.lateness().stray == 0);
-}
-
 TEST_CASE("a session that leaves within a tick is missing in it, and in none behind it") {
-    Script script;
+    TimelineScript script;
     for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
         script.at(1, tick);
         script.at(2, tick);
@@ -314,14 +179,15 @@ TEST_CASE("a session that leaves within a tick is missing in it, and in none beh
 TEST_CASE("a tick that comes to two processes is told by the first, as not complete") {
     for (const std::uint32_t split : {1U, 6U, 8U}) {
         CAPTURE(split);
-        Script before;
-        Script after;
+        TimelineScript before;
+        TimelineScript after;
         for (std::uint32_t session = 1; session <= 8; ++session) {
             after.timeline.resume(session);
         }
         for (snapshot::Tick tick = 100; tick <= 200; tick += 2) {
             for (std::uint32_t session = 1; session <= 8; ++session) {
-                Script& who = tick < 150 || (tick == 150 && session <= split) ? before : after;
+                TimelineScript& who =
+                    tick < 150 || (tick == 150 && session <= split) ? before : after;
                 who.at(session, tick);
             }
         }
@@ -352,7 +218,7 @@ TEST_CASE("worlds of sessions that another process had are complete when their r
                         {"never", 1000, 50, "198:1!"}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Script script;
+        TimelineScript script;
         script.timeline.resume(1);
         script.timeline.resume(2);
         for (snapshot::Tick tick = 150; tick <= 300; tick += 2) {
@@ -369,7 +235,7 @@ TEST_CASE("worlds of sessions that another process had are complete when their r
 }
 
 TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
-    Script script;
+    TimelineScript script;
     script.at(1, 1491157375, true);
     script.at(1, 100);
     script.at(2, 100);
@@ -377,7 +243,7 @@ TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
 }
 
 TEST_CASE("a session that stops does not stop the world, nor does the end of the traffic") {
-    Script script;
+    TimelineScript script;
     script.at(1, 100);
     script.at(2, 100);
     script.at(2, 102);
@@ -386,239 +252,12 @@ TEST_CASE("a session that stops does not stop the world, nor does the end of the
         script.at(2, tick);
     }
     CHECK(script.closed.size() == 4);
-    script.timeline.advance(script.epoch + 110 * kTick + game::Timeline::kSilence);
+    script.timeline.advance(script.epoch + 110 * kScriptTick + game::Timeline::kSilence);
     CHECK(script.closed.size() == 6);
 }
 
-TEST_CASE("ticks at the ends of their range overflow nothing") {
-    Script script;
-    for (const snapshot::Tick tick : {0, 2147483647, 2147483646, -2147483647 - 1, 5, 2147483647}) {
-        script.timeline.enter(1);
-        script.at(1, tick);
-        script.timeline.enter(2);
-        script.at(2, tick);
-    }
-    CHECK_FALSE(script.finish().empty());
-}
-
-TEST_CASE("a clock that steps and steps back loses a second of the game, not the rest of it") {
-    for (const record::Timestamp step : {10'000'000'000, -10'000'000'000, 3'600'000'000'000}) {
-        CAPTURE(step);
-        Script script;
-        snapshot::Tick tick = 1000;
-        const auto play = [&](int count) {
-            const std::uint64_t before = script.timeline.lateness().stray;
-            for (int i = 0; i < count; ++i, tick += 2) {
-                script.at(1, tick);
-                script.at(2, tick);
-            }
-            return script.timeline.lateness().stray - before;
-        };
-        CHECK(play(100) == 0);
-        script.epoch += step;
-        CHECK(play(100) <= 60);
-        script.epoch -= step;
-        CHECK(play(100) <= 60);
-        CHECK(play(100) == 0);
-        // Silence is noticed by the clock as it is now.
-        const std::size_t closed = script.closed.size();
-        script.timeline.advance(script.epoch + tick * kTick + game::Timeline::kSilence);
-        CHECK(script.closed.size() > closed);
-    }
-}
-
-TEST_CASE("a session that is still shown the run before does not bring it back") {
-    Script script;
-    script.at(1, 5000);
-    script.at(2, 5000);
-    script.timeline.enter(1);
-    script.timeline.enter(2); // said to be, but is shown what was before
-    for (snapshot::Tick tick = 10; tick < 210; tick += 2) {
-        script.epoch += 6000 * kTick;
-        script.at(1, tick);
-        script.epoch -= 6000 * kTick;
-        script.at(2, 5000 + tick);
-    }
-    CHECK(script.timeline.lateness().stray == 100);
-    CHECK(script.finish().back() == "208:1");
-}
-
-TEST_CASE("what one session alone is shown ends the run of no other") {
-    struct Row {
-        std::string_view name;
-        snapshot::Tick by;   ///< ahead of the others
-        snapshot::Tick from; ///< when it enters
-        snapshot::Tick until;
-        bool told; ///< of a map
-    };
-
-    constexpr snapshot::Tick kBegin = 1000;
-    constexpr snapshot::Tick kEnd = 1600;
-    const Row rows[] = {{"far ahead", 100000, 1150, kEnd, false},
-                        {"far ahead, on another map", 100000, 1150, kEnd, true},
-                        {"far ahead, and leaves", 100000, 1150, 1300, false},
-                        {"once", 100000, 1150, 1150, false},
-                        {"behind", -900, 1150, kEnd, false},
-                        {"behind, on another map", -900, 1150, kEnd, true},
-                        {"a little behind", -140, 1150, kEnd, false},
-                        {"a little ahead", 140, 1150, kEnd, false},
-                        {"a little ahead, on another map", 140, 1150, kEnd, true}};
-    for (const Row& row : rows) {
-        for (const int others : {1, 3}) {
-            CAPTURE(row.name);
-            CAPTURE(others);
-            Script script;
-            std::uint64_t strays = 0;
-            for (snapshot::Tick tick = kBegin; tick <= kEnd; tick += 2) {
-                for (std::uint32_t session = 1; static_cast<int>(session) <= others; ++session) {
-                    script.at(session, tick);
-                }
-                if (tick == row.from && row.told) {
-                    script.timeline.enter(9, {"other", 7});
-                }
-                if (tick >= row.from && tick <= row.until) {
-                    script.ahead(9, tick, row.by);
-                    ++strays;
-                } else if (tick == row.until + 2) {
-                    script.timeline.leave(9);
-                }
-            }
-            script.finish();
-            CHECK(script.with(others) == (kEnd - kBegin) / 2 + 1);
-            CHECK(script.runs == 1);
-            CHECK(script.timeline.lateness().late == 0);
-            CHECK(script.timeline.lateness().stray == strays);
-        }
-    }
-}
-
-TEST_CASE("whoever runs away from the others is a stray once a second ahead of them") {
-    Script script;
-    for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
-        for (const std::uint32_t session : {1U, 2U, 3U}) {
-            script.at(session, tick);
-        }
-        script.ahead(9, tick, (tick - 1000) / 2);
-    }
-    script.finish();
-    CHECK(script.timeline.lateness().late == 0);
-    CHECK(script.timeline.lateness().stray > 200);
-    CHECK(script.runs == 1);
-}
-
-TEST_CASE("the run goes on with the majority, whoever began it") {
-    for (const snapshot::Tick by : {100000, -900, -140, 140}) {
-        for (const bool told : {false, true}) {
-            CAPTURE(by);
-            CAPTURE(told);
-            Script script;
-            for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
-                for (const std::uint32_t session : {1U, 2U, 3U}) {
-                    if (told && tick == 1100) {
-                        script.timeline.enter(session, {"dm1", 7});
-                    }
-                    if (tick >= 1100 + 2 * static_cast<snapshot::Tick>(session)) {
-                        script.at(session, tick);
-                    }
-                }
-                script.ahead(9, tick, by);
-            }
-            script.finish();
-            CHECK(script.with(3) > 240);
-            CHECK(script.runs == 2);
-            CHECK(script.timeline.lateness().stray < 300);
-        }
-    }
-}
-
-TEST_CASE("a run that began while its sessions were silent goes on when they are back") {
-    Script script;
-    for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
-        if (tick <= 1100 || tick >= 1150) {
-            for (const std::uint32_t session : {1U, 2U, 3U}) {
-                script.at(session, tick);
-            }
-        }
-        if (tick >= 1130) {
-            script.ahead(9, tick, 100000);
-        }
-    }
-    script.finish();
-    CHECK(script.runs == 3);
-    // Each had to be a stray for half a second.
-    CHECK(script.with(3) >= (1600 - 1150) / 2 + 1 + 51 - 27);
-}
-
-TEST_CASE("of two games behind one address the one with more sessions is the world") {
-    Script script;
-    for (snapshot::Tick tick = 1000; tick <= 2000; tick += 2) {
-        for (const std::uint32_t session : {1U, 2U, 3U}) {
-            script.at(session, tick);
-        }
-        // One after the other comes to the other game.
-        for (const std::uint32_t session : {11U, 12U, 13U, 14U}) {
-            if (tick >= 1000 + 10 * static_cast<snapshot::Tick>(session)) {
-                script.ahead(session, tick, 5000);
-            }
-        }
-    }
-    script.finish();
-    CHECK(script.runs == 2);
-    CHECK(script.with(3) >= 69);
-    CHECK(script.with(4) >= 400);
-}
-
-TEST_CASE("a map that all are told of begins with the first who is shown it") {
-    for (const bool all : {true, false}) {
-        CAPTURE(all);
-        Script script;
-        for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
-            script.at(1, tick);
-            script.at(2, tick);
-            script.at(3, tick);
-        }
-        script.timeline.enter(1, {"ctf1", 7});
-        script.timeline.enter(2, {"ctf1", 7});
-        if (all) {
-            script.timeline.enter(3, {"ctf1", 7});
-        }
-        // At once; or as soon as the one whose message was lost must have been shown something.
-        script.epoch += (all ? 5100 : 5112) * kTick;
-        for (snapshot::Tick tick = 2; tick <= 100; tick += 2) {
-            script.at(1, tick);
-            if (tick >= 20) {
-                script.at(2, tick);
-            }
-            if (tick >= 40) {
-                script.at(3, tick); // told or not
-            }
-        }
-        script.finish();
-        CHECK(script.runs == 2);
-        CHECK(script.timeline.lateness().stray == 0);
-        CHECK(script.with(3) >= 51 + 30);
-    }
-}
-
-TEST_CASE("a server that starts again, unheard, is another run") {
-    Script script;
-    for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
-        script.at(1, tick);
-        script.at(2, tick);
-    }
-    script.epoch += 5100 * kTick;
-    for (snapshot::Tick tick = 2; tick <= 200; tick += 2) {
-        script.at(1, tick);
-        script.at(2, tick);
-    }
-    script.finish();
-    CHECK(script.runs == 2);
-    CHECK(script.timeline.lateness().stray <= 50);
-    CHECK(script.with(2) >= 51 + 75);
-}
-
 TEST_CASE("the oldest tick can be asked to close with what it has") {
-    Script script;
+    TimelineScript script;
     CHECK_FALSE(script.timeline.close_oldest_early());
     script.at(1, 100);
     script.at(1, 102);
