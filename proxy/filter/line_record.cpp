@@ -2,6 +2,7 @@
 
 #include "proxy/filter/evaluation.h"
 #include "proxy/filter/json_scan.h"
+#include "proxy/record/json_check.h"
 #include "proxy/record/values.h"
 
 #include <algorithm>
@@ -236,8 +237,8 @@ std::optional<LineHead> read_head(std::string_view line) {
 }
 
 bool is_record(std::string_view line) {
-    const std::size_t last = line.find_last_not_of(" \t\r");
-    return last != std::string_view::npos && line[last] == '}' && read_head(line) &&
+    line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+    return line.ends_with('}') && read_head(line) && !record::has_control_bytes(line) &&
            line.find(kFront, 1) == std::string_view::npos; // in a string its quotes are escaped
 }
 

@@ -22,7 +22,8 @@ struct LineHead {
 /// dozen bytes; keys in another order cost more.
 [[nodiscard]] std::optional<LineHead> read_head(std::string_view line);
 
-/// Whether a line is a whole record, as far as its ends show: what a crash tore may have another line in it.
+/// Whether a line is a whole record, as far as can be told without reading all of it: what a crash tore may have
+/// another line in it, or zeros.
 [[nodiscard]] bool is_record(std::string_view line);
 
 /// Whether a line of a recording fulfils the filter: as the record did when it was written, but for

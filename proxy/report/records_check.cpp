@@ -1,6 +1,7 @@
 #include "proxy/report/records_check.h"
 
 #include "proxy/filter/json_scan.h"
+#include "proxy/record/json_check.h"
 #include "proxy/sink/segment_names.h"
 
 #include <algorithm>
@@ -21,13 +22,6 @@ std::uint64_t number_in(std::string_view line, std::string_view key) {
         std::from_chars(value->data(), value->data() + value->size(), number);
     }
     return number;
-}
-
-bool is_object(std::string_view line) {
-    filter::JsonWalk walk{line};
-    while (walk.next()) {
-    }
-    return line.starts_with('{') && walk.whole() && walk.rest().empty();
 }
 
 bool has(std::string_view line, std::string_view key, std::string_view value) {
@@ -66,7 +60,7 @@ void RecordsCheck::begin_file(const std::string& path) {
 
 void RecordsCheck::on_line(std::string_view line, const std::optional<filter::LineHead>& head) {
     ++lines_;
-    if (!head || !is_object(line)) {
+    if (!head || !record::is_json_object(line)) {
         ++counts_.broken_lines;
         return;
     }

@@ -178,6 +178,34 @@ TEST_CASE("the front of a line is read in any order of its keys, and nothing els
     }
 }
 
+TEST_CASE("a line is a record if it is whole as far as can be seen") {
+    const std::string line = R"({"v":1,"t":"2026","type":"map","session":1,"name":"a"})";
+
+    struct Row {
+        const char* name;
+        std::string line;
+        bool record;
+    };
+
+    const Row rows[] = {
+        {"a record", line, true},
+        {"one with spaces behind it", line + " \t\r", true},
+        {"nothing", "", false},
+        {"half of one", line.substr(0, line.size() - 1), false},
+        {"two that lost what was between them", line.substr(0, 50) + line, false},
+        {"one without a time", R"({"v":1,"type":"map","session":1})", false},
+        {"a zero in it", std::string{line}.replace(50, 1, 1, '\0'), false},
+        {"a control byte far in it",
+         R"({"v":1,"t":"2026","type":"map","session":1,"name":")" + std::string(5'000, 'x') +
+             "\x1f\"}",
+         false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(is_record(row.line) == row.record);
+    }
+}
+
 TEST_CASE("what stands under a key is found, and damaged text has nothing") {
     const std::string line =
         R"({"a":1,"b":{"c":"x\"y\\\u00e4\ud83d\ude00\n","d":[1,2.5,-3]},"at":{"tile":[7,-8]},)"

@@ -70,6 +70,15 @@ TEST_CASE("recordings that are whole are found whole, and what is wrong with oth
         {"broken lines",
          {{"a", game + "\nnoise\n{\"v\":1}\n" + line(2, "map", 5).insert(1, "x")}},
          "4 lines that are not records\n"},
+        {"lines that are no JSON, but look like records",
+         {{"a", line(1, "map", 1, R"(,"name":{"a":1]})") +
+                    line(1, "map", 1, ",\"name\":\"\xC3\x28\"") +
+                    line(1, "map", 1, ",\"name\":\"\x01\"") + line(1, "map", 1, ",\t\"size\":1") +
+                    line(1, "map", 1, R"(,"size":01)") + line(1, "map", 1, R"(,"size":1,)")}},
+         "6 lines that are not records\n"},
+        {"a page of zeros, as power loss leaves it",
+         {{"a", game + game.substr(0, 100) + std::string(4096, '\0') + game.substr(100)}},
+         "1 lines that are not records\n"},
         {"half a line",
          {{"a", game + "{\"v\":1"}},
          "1 files that end in the middle of a record, or are still being written\n"},

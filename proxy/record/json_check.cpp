@@ -1,0 +1,298 @@
+#include "proxy/record/json_check.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace tw::record {
+
+namespace {
+
+/// What a byte is the beginning of.
+enum class Kind : std::uint8_t { other, quote, object, list, number, word };
+
+constexpr std::array<Kind, 256> kKinds = [] {
+    std::array<Kind, 256> kinds{};
+    const auto set = [&kinds](std::string_view characters, Kind kind) {
+        for (const char character : characters) {
+            kinds[static_cast<unsigned char>(character)] = kind;
+        }
+    };
+    set("\"", Kind::quote);
+    set("{", Kind::object);
+    set("[", Kind::list);
+    set("-0123456789", Kind::number);
+    set("tfn", Kind::word);
+    return kinds;
+}();
+
+constexpr bool is_digit(char character) {
+    return character >= '0' && character <= '9';
+}
+
+constexpr bool is_hex(char character) {
+    const auto lower = static_cast<char>(character | 0x20);
+    return is_digit(character) || (lower >= 'a' && lower <= 'f');
+}
+
+/// Goes through a text once, without recursion. The text ends with a closing bracket, behind which only another
+/// closing bracket looks: whatever else reads on stops there at the latest.
+class Walk {
+  public:
+    explicit Walk(std::string_view text) : at_{text.data()}, end_{text.data() + text.size()} {}
+
+    [[nodiscard]] bool is_object() {
+        while (value()) {
+            const Next next = end_of_value();
+            if (next != Next::value) {
+                return next == Next::nothing && at_ == end_;
+            }
+        }
+        return false;
+    }
+
+  private:
+    enum class Next : std::uint8_t { value, nothing, wrong };
+
+    bool take(char wanted) {
+        const bool there = *at_ == wanted;
+        at_ += there ? 1 : 0;
+        return there;
+    }
+
+    void skip_space() {
+        while (*at_ == ' ') {
+            ++at_;
+        }
+    }
+
+    /// Takes a value, or the front of one that holds others, up to the first of them.
+    bool value() {
+        while (true) {
+            switch (kKinds[static_cast<unsigned char>(*at_)]) {
+            case Kind::quote:
+                return string();
+            case Kind::number:
+                return number();
+            case Kind::word:
+                return take_word("true") || take_word("false") || take_word("null");
+            case Kind::object:
+                if (!open(true)) {
+                    return false;
+                }
+                if (*at_ == '}') {
+                    return true;
+                }
+                if (!key()) {
+                    return false;
+                }
+                break;
+            case Kind::list:
+                if (!open(false)) {
+                    return false;
+                }
+                if (*at_ == ']') {
+                    return true;
+                }
+                break;
+            case Kind::other:
+                return false;
+            }
+        }
+    }
+
+    /// Behind a value: closes what ends there.
+    Next end_of_value() {
+        while (true) {
+            skip_space();
+            const bool object = (objects_ & 1U) != 0;
+            if (*at_ == ',') {
+                ++at_;
+                skip_space();
+                return !object || key() ? Next::value : Next::wrong;
+            }
+            if (*at_ != (object ? '}' : ']')) {
+                return Next::wrong;
+            }
+            ++at_;
+            --depth_;
+            objects_ >>= 1U;
+            if (depth_ == 0 || at_ == end_) {
+                return depth_ == 0 ? Next::nothing : Next::wrong;
+            }
+        }
+    }
+
+    /// False: too deep.
+    bool open(bool object) {
+        ++at_;
+        ++depth_;
+        objects_ = objects_ << 1U | (object ? 1U : 0U);
+        skip_space();
+        return depth_ <= kMaxJsonDepth;
+    }
+
+    bool key() {
+        if (*at_ != '"' || !string()) {
+            return false;
+        }
+        skip_space();
+        if (!take(':')) {
+            return false;
+        }
+        skip_space();
+        return true;
+    }
+
+    bool take_word(std::string_view word) {
+        const bool there =
+            std::string_view{at_, static_cast<std::size_t>(end_ - at_)}.starts_with(word);
+        at_ += there ? word.size() : 0;
+        return there;
+    }
+
+    bool digits() {
+        const char* const begin = at_;
+        while (is_digit(*at_)) {
+            ++at_;
+        }
+        return at_ != begin;
+    }
+
+    bool number() {
+        take('-');
+        if (!take('0') && !digits()) {
+            return false;
+        }
+        if (take('.') && !digits()) {
+            return false;
+        }
+        if (!take('e') && !take('E')) {
+            return true;
+        }
+        static_cast<void>(take('+') || take('-'));
+        return digits();
+    }
+
+    bool string() {
+        ++at_;
+        while (true) {
+            skip_plain();
+            if (at_ == end_) {
+                return false;
+            }
+            if (*at_ == '"') {
+                ++at_;
+                return true;
+            }
+            if (*at_ == '\\' ? !escape() : !long_point()) {
+                return false;
+            }
+        }
+    }
+
+    /// Steps over ASCII that means itself in a string.
+    void skip_plain() {
+#if defined(__SSE2__)
+        constexpr std::ptrdiff_t kPiece = 16;
+        while (end_ - at_ >= kPiece) {
+            __m128i piece;
+            std::memcpy(&piece, at_, kPiece);
+            // As signed numbers, control bytes and what is no ASCII are less than a space.
+            const __m128i special =
+                _mm_or_si128(_mm_cmplt_epi8(piece, _mm_set1_epi8(' ')),
+                             _mm_or_si128(_mm_cmpeq_epi8(piece, _mm_set1_epi8('"')),
+                                          _mm_cmpeq_epi8(piece, _mm_set1_epi8('\\'))));
+            const auto mask = static_cast<unsigned>(_mm_movemask_epi8(special));
+            if (mask != 0) {
+                at_ += std::countr_zero(mask);
+                return;
+            }
+            at_ += kPiece;
+        }
+#endif
+        while (at_ != end_ && *at_ >= ' ' && *at_ != '"' && *at_ != '\\') {
+            ++at_;
+        }
+    }
+
+    bool escape() {
+        constexpr std::ptrdiff_t kPoint = 6; // \u00e9
+        constexpr std::string_view kShort = R"("\/bfnrt)";
+        if (end_ - at_ < 2) {
+            return false;
+        }
+        if (at_[1] != 'u') {
+            const bool known = kShort.find(at_[1]) != std::string_view::npos;
+            at_ += 2;
+            return known;
+        }
+        if (end_ - at_ < kPoint || !std::all_of(at_ + 2, at_ + kPoint, is_hex)) {
+            return false;
+        }
+        at_ += kPoint;
+        return true;
+    }
+
+    /// A code point beyond ASCII: neither longer than it needs to be, nor a surrogate, nor beyond the last one.
+    bool long_point() {
+        constexpr std::uint32_t kSurrogates = 0xD800;
+        constexpr std::uint32_t kBehindSurrogates = 0xE000;
+        constexpr std::uint32_t kLast = 0x10FFFF;
+        constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
+        const auto lead = static_cast<unsigned char>(*at_);
+        const auto size = static_cast<std::ptrdiff_t>(std::countl_one(lead));
+        if (size < 2 || size > 4 || end_ - at_ < size) {
+            return false;
+        }
+        std::uint32_t point = lead & (0xFFU >> (static_cast<unsigned>(size) + 1U));
+        for (std::ptrdiff_t i = 1; i < size; ++i) {
+            const auto byte = static_cast<unsigned char>(at_[i]);
+            if ((byte & 0xC0U) != 0x80U) {
+                return false;
+            }
+            point = point << 6U | (byte & 0x3FU);
+        }
+        at_ += size;
+        return point >= kLeast[static_cast<std::size_t>(size)] && point <= kLast &&
+               (point < kSurrogates || point >= kBehindSurrogates);
+    }
+
+    const char* at_;
+    const char* end_;
+    unsigned depth_ = 0;
+    std::uint64_t objects_ =
+        0; ///< a bit for each that is open, the innermost last: an object, no list
+};
+
+} // namespace
+
+bool is_json_object(std::string_view text) {
+    text = text.substr(0, text.find_last_not_of(' ') + 1);
+    return text.starts_with('{') && text.ends_with('}') && Walk{text}.is_object();
+}
+
+bool has_control_bytes(std::string_view text) {
+    constexpr std::size_t kPiece = 256; // many are looked at at once
+    while (!text.empty()) {
+        const std::string_view piece = text.substr(0, kPiece);
+        unsigned found = 0;
+        for (const char character : piece) {
+            found |= static_cast<unsigned char>(character) < ' ' ? 1U : 0U;
+        }
+        if (found != 0) {
+            return true;
+        }
+        text.remove_prefix(piece.size());
+    }
+    return false;
+}
+
+} // namespace tw::record
