@@ -16,6 +16,7 @@ bool LineReader::next(std::string_view& line) {
             at_ = looked_ = stop + 1;
             if (!skipping_) {
                 ++lines_;
+                line.remove_suffix(line.ends_with('\r') ? 1 : 0); // as Windows ends lines
                 return true;
             }
             skipped_ += line.size() + 1;

@@ -42,6 +42,13 @@ std::string check(const std::vector<std::pair<std::string, std::string>>& files)
     return text.substr(begin, text.rfind('\n', text.size() - 2) + 1 - begin);
 }
 
+std::string with_carriage_returns(std::string text) {
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
+        text.insert(at, 1, '\r');
+    }
+    return text;
+}
+
 std::string packed(std::string_view text) {
     sink::FrameWriter writer;
     std::string out;
@@ -79,6 +86,7 @@ TEST_CASE("recordings that are whole are found whole, and what is wrong with oth
         {"a page of zeros, as power loss leaves it",
          {{"a", game + game.substr(0, 100) + std::string(4096, '\0') + game.substr(100)}},
          "1 lines that are not records\n"},
+        {"lines that end as Windows ends them", {{"a", with_carriage_returns(game)}}, ""},
         {"half a line",
          {{"a", game + "{\"v\":1"}},
          "1 files that end in the middle of a record, or are still being written\n"},

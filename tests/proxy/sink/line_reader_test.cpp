@@ -79,6 +79,7 @@ TEST_CASE("lines are read from files of any form and damage") {
         {"nothing", "", {}, ""},
         {"an empty line", "\n", {""}, ""},
         {"lines", "one\ntwo\n", {"one", "two"}, ""},
+        {"lines as Windows ends them", "one\r\n\r\nt\rwo\r\nthr\r", {"one", "", "t\rwo"}, "thr\r"},
         {"half a line", "one\ntw", {"one"}, "tw"},
         {"a long line", long_line + "\ntwo\n", {long_line, "two"}, ""},
         {"frames", one + two + three, {"one", "two", "three"}, ""},
