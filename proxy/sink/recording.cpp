@@ -18,9 +18,6 @@ namespace {
 
 /// How long text waits in a frame: who reads a running file is behind by so much.
 constexpr std::chrono::seconds kFrameTime{1};
-/// A frame of this much text is ended at once: compressed it is what is kept in memory while the disk is
-/// full. A full server fills it in about a second.
-constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{64} << 20U;
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
 /// Segments of the same second that others may have made.
@@ -82,10 +79,14 @@ void Recording::open(Begin begin) {
     if (file_ < 0) {
         complain();
     }
-    if (begin == Begin::behind && !mend()) {
-        throw std::runtime_error{fmt::format(
-            "{} contains something other than {}{}; name another file, or move this one away",
-            options_.path, units().name(), options_.compressed ? ", compressed" : "")};
+    if (begin == Begin::behind) {
+        const Mending::Result result = mend();
+        if (result == Mending::Result::failed) {
+            complain();
+        }
+        if (result != Mending::Result::done) {
+            throw std::runtime_error{complaint(result)};
+        }
     }
     if (begin != Begin::shared) {
         begin_file();
@@ -131,27 +132,26 @@ void Recording::begin_file() {
     file_bytes_ = 0;
 }
 
-bool Recording::mend() {
-    const auto facts = disk_->facts(file_);
-    if (!facts || !facts->regular) {
-        return true;
+Mending::Result Recording::mend() {
+    const Mending mending = mend_end(*disk_, file_, units(), options_.compressed);
+    cut_bytes_ += mending.cut_bytes;
+    return mending.result;
+}
+
+std::string Recording::complaint(Mending::Result result) const {
+    if (result == Mending::Result::foreign) {
+        return fmt::format(
+            "{} contains something other than {}{}; name another file, or move this one away",
+            options_.path, units().name(), options_.compressed ? ", compressed" : "");
     }
-    std::optional<std::uint64_t> end;
-    if (!options_.compressed) {
-        if (units().foreign(file_)) {
-            return false;
-        }
-        end = units().end_in(file_, facts->size);
-    } else if (const auto scan = scan_frames(file_)) {
-        if (scan->foreign) {
-            return false;
-        }
-        end = scan->whole;
-    }
-    if (end && *end < facts->size && disk_->truncate(file_, *end)) {
-        cut_bytes_ += facts->size - *end;
-    }
-    return true; // what cannot be read stays as it is
+    return fmt::format("{} ends in the middle of compressed data that was not recorded live and "
+                       "would be lost; {}",
+                       options_.path,
+                       &units() == &record_lines()
+                           ? fmt::format("save what can be read with 'twscope records {} -o "
+                                         "OTHER.jsonl.zst', then move it away",
+                                         options_.path)
+                           : "name another file, or move this one away");
 }
 
 void Recording::write(std::string_view block) {
@@ -169,7 +169,7 @@ void Recording::write(std::string_view block) {
     }
     frames_->add(block, unit_);
     frame_bytes_ += block.size();
-    if (frame_bytes_ >= kMaxFrameBytes) {
+    if (frame_bytes_ >= kMaxFrameText) {
         end_frame();
         std::ignore = put();
     }
@@ -274,8 +274,15 @@ void Recording::go_on_in(int descriptor) {
 
 /// Does what others left word of.
 void Recording::obey() {
-    if (mend_.exchange(false) && file_ >= 0 && mend()) {
-        begin_file();
+    if (mend_.exchange(false) && file_ >= 0) {
+        const Mending::Result result = mend();
+        if (result == Mending::Result::done) {
+            begin_file();
+        } else if (result == Mending::Result::failed) {
+            error_ = errno;
+            tried_ = now_;
+            mend_ = true;
+        }
     }
     if (const int next = next_.exchange(-1); next >= 0) {
         change_file(next);
@@ -296,7 +303,7 @@ void Recording::change_file(int next) {
     }
     const int before = file_;
     file_ = next;
-    if (!mend()) { // nothing may be written behind what is there
+    if (mend() != Mending::Result::done) { // nothing may be written behind what is there
         file_ = before;
         disk_->close(next);
         return;

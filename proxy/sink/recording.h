@@ -2,6 +2,7 @@
 
 #include "proxy/sink/disk.h"
 #include "proxy/sink/record_target.h"
+#include "proxy/sink/recording_mending.h"
 #include "proxy/sink/segment_names.h"
 #include "proxy/sink/zstd_frames.h"
 
@@ -37,6 +38,7 @@ struct RecordingOptions {
     RotateLimits rotate{};
     KeepLimits keep{};
     SyncPolicy sync = SyncPolicy::none;
+        kMaxFrameText; ///< where it is compressed: that a frame holds at most
 };
 
 /// A recording on a disk: one file that is only ever appended to, or segments. What is in it can be
@@ -53,8 +55,8 @@ class Recording final : public RecordTarget {
         shared, ///< as `behind`, but later: another process writes there still
     };
 
-    /// Errors: throws std::system_error when it cannot be opened, std::runtime_error when something
-    /// else is in the file.
+    /// Errors: throws std::system_error when it cannot be opened, std::runtime_error when what is in the file would
+    /// be spoilt.
     Recording(RecordingOptions options, Begin begin, Disk& disk = system_disk());
     ~Recording() override;
     Recording(const Recording&) = delete;
@@ -95,8 +97,10 @@ class Recording final : public RecordTarget {
   private:
     void open(Begin begin);
     [[nodiscard]] bool open_segment();
-    /// Cuts off an unfinished unit. False: something else is in the file.
-    [[nodiscard]] bool mend();
+    /// Makes the file one to write behind.
+    [[nodiscard]] Mending::Result mend();
+    /// Why it cannot be written behind.
+    [[nodiscard]] std::string complaint(Mending::Result result) const;
     void begin_file();
     void end_frame();
     /// Writes the unit at hand. False: not now.

@@ -1,5 +1,6 @@
 #include "proxy/sink/units.h"
 
+#include "proxy/record/json_check.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/capture_blocks.h"
 #include "proxy/sink/json_lines.h"
@@ -80,9 +81,16 @@ class Lines final : public Units {
     [[nodiscard]] bool foreign(int file) const override {
         std::array<char, kRecordStart.size()> piece{};
         const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
-        const std::string_view first{piece.data(),
-                                     static_cast<std::size_t>(std::max<ssize_t>(read, 0))};
-        return !kRecordStart.starts_with(first) && !is_zeros(file);
+        return is_foreign({piece.data(), static_cast<std::size_t>(std::max<ssize_t>(read, 0))}) &&
+               !is_zeros(file);
+    }
+
+    [[nodiscard]] bool is_foreign(std::string_view begin) const override {
+        return !kRecordStart.starts_with(begin.substr(0, kRecordStart.size()));
+    }
+
+    [[nodiscard]] std::string_view missing_end(std::string_view text) const override {
+        return record::is_json_object(text) ? "\n" : "";
     }
 
     [[nodiscard]] std::string loss(const Loss& loss, std::int64_t now) const override {
@@ -137,23 +145,26 @@ class Blocks final : public Units {
     }
 
     [[nodiscard]] bool foreign(int file) const override {
-        constexpr std::size_t kOrderAt = 8; // behind the type and the length of a section's head
         const std::string own = head();
         std::string first(own.size(), '\0');
         const ssize_t read = ::pread(file, first.data(), first.size(), 0);
         first.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-        // The type reads the same in either order of bytes: what follows the length tells them apart.
-        const auto is_same = [&](std::size_t at) {
-            const std::string_view mine = std::string_view{own}.substr(at, sizeof(std::uint32_t));
-            return first.size() < at ||
-                   mine.starts_with(std::string_view{first}.substr(at, sizeof(std::uint32_t)));
-        };
-        const bool is_ours = is_same(0) && is_same(kOrderAt);
         // More than a head that was cut short, and nothing whole: somebody else's, in whatever state.
         const auto section = PcapngBlock::read(own);
         const bool is_broken =
             section && first.size() >= section->size && whole_capture_bytes(file) == 0;
-        return !is_ours || is_broken;
+        return is_foreign(first) || is_broken;
+    }
+
+    [[nodiscard]] bool is_foreign(std::string_view begin) const override {
+        constexpr std::size_t kOrderAt = 8; // behind the type and the length of a section's head
+        const std::string own = head();
+        // The type reads the same in either order of bytes: what follows the length tells them apart.
+        const auto is_same = [&](std::size_t at) {
+            const std::string_view mine = std::string_view{own}.substr(at, sizeof(std::uint32_t));
+            return begin.size() < at || mine.starts_with(begin.substr(at, sizeof(std::uint32_t)));
+        };
+        return !is_same(0) || !is_same(kOrderAt);
     }
 
     [[nodiscard]] std::string loss(const Loss& loss, std::int64_t now) const override {

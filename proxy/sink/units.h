@@ -41,8 +41,16 @@ class Units {
     [[nodiscard]] virtual std::optional<std::uint64_t> end_in(int file,
                                                               std::uint64_t size) const = 0;
 
+    /// What the text lacks to be a whole unit, if it lacks nothing but its end; empty: it lacks more.
+    [[nodiscard]] virtual std::string_view missing_end(std::string_view /*text*/) const {
+        return {};
+    }
+
     /// Whether something is in the file that would be spoilt by them.
     [[nodiscard]] virtual bool foreign(int /*file*/) const { return false; }
+
+    /// The same of a text that begins so.
+    [[nodiscard]] virtual bool is_foreign(std::string_view /*begin*/) const { return false; }
 
     /// Stands where some are missing.
     [[nodiscard]] virtual std::string loss(const Loss& loss, std::int64_t now) const = 0;

@@ -15,8 +15,6 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kZstd = "\x28\xB5\x2F\xFD"sv;
 constexpr std::string_view kGzip = "\x1F\x8B\x08"sv;
-/// A file may ask for a window of this size to be unpacked, and no more memory.
-constexpr int kMaxWindowLog = 27;
 /// zlib's number for: gzip, with the largest window.
 constexpr int kGzipWindow = 16 + MAX_WBITS;
 

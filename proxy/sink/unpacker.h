@@ -27,6 +27,9 @@ class Unpacker {
     [[nodiscard]] virtual Step unpack(std::span<const char> packed, std::span<char> room) = 0;
 };
 
+/// A file of zstd may ask for a window of this size to be unpacked, and no more memory: 128 MiB.
+inline constexpr int kMaxWindowLog = 27;
+
 /// Bytes at a file's begin that tell what it is.
 inline constexpr std::size_t kSignatureSize = 4;
 

@@ -1,5 +1,7 @@
 #include "proxy/sink/zstd_frames.h"
 
+#include "proxy/sink/unpacker.h"
+
 #include <algorithm>
 #include <array>
 #include <new>
@@ -23,6 +25,8 @@ constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
 constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
 constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
 constexpr std::uint64_t kMagicBytes = 4;
+/// The most that a block takes, with its header. RFC 8878, 3.1.1.2.4.
+constexpr std::uint64_t kMaxBlock = (std::uint64_t{128} << 10U) + 3;
 
 /// Reads a file piece by piece, forward.
 class Bytes {
@@ -98,7 +102,9 @@ Found step_over_block(Bytes& bytes, std::uint64_t& at, bool& last) {
     constexpr std::uint64_t kReserved = 3;
     constexpr std::uint64_t kRepeated = 1;
     const auto header = bytes.number(at, kHeader);
-    if (!header) {
+    // A frame where a block should be, which would be longer than any: this one was left without its end, and its
+    // text written again behind it.
+    if (!header || bytes.number(at, kMagicBytes) == kFrameMagic) {
         return Found::unfinished;
     }
     last = (*header & 1U) != 0;
@@ -140,6 +146,97 @@ Found step_over_frame(Bytes& bytes, std::uint64_t& at) {
 }
 
 } // namespace
+
+namespace {
+
+/// Unpacks one frame piece by piece.
+class FrameUnpacker {
+  public:
+    FrameUnpacker() : context_{ZSTD_createDCtx(), &ZSTD_freeDCtx}, room_(ZSTD_DStreamOutSize()) {
+        if (context_ == nullptr) {
+            throw std::bad_alloc{};
+        }
+        ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
+    }
+
+    /// False: it cannot be unpacked, or `use` wants no more.
+    bool unpack(std::string_view packed, const std::function<bool(std::string_view text)>& use) {
+        ZSTD_inBuffer in{.src = packed.data(), .size = packed.size(), .pos = 0};
+        while (true) {
+            ZSTD_outBuffer out{.dst = room_.data(), .size = room_.size(), .pos = 0};
+            const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &in);
+            if (ZSTD_isError(left) != 0 || (out.pos != 0 && !use({room_.data(), out.pos}))) {
+                return false;
+            }
+            if (in.pos == in.size && out.pos < out.size) {
+                return true;
+            }
+        }
+    }
+
+  private:
+    std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context_;
+    std::vector<char> room_;
+};
+
+/// So many bytes of a file; fewer where it ends before.
+std::string bytes_of(int file, std::uint64_t at, std::uint64_t size) {
+    std::string bytes(size, '\0');
+    const ssize_t read = ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+    return bytes;
+}
+
+} // namespace
+
+std::optional<std::uint64_t>
+read_unfinished_frame(int file, std::uint64_t at,
+                      const std::function<bool(std::string_view text)>& use) {
+    struct stat found {};
+
+    if (::fstat(file, &found) != 0) {
+        return at;
+    }
+    Bytes bytes{file, static_cast<std::uint64_t>(found.st_size)};
+    bool checksum = false;
+    const auto blocks = bytes.number(at, kMagicBytes) == kFrameMagic
+                            ? behind_header(bytes, at, checksum)
+                            : std::nullopt;
+    if (!blocks || *blocks > bytes.size()) {
+        return at;
+    }
+    FrameUnpacker unpacker;
+    bool any = false;
+    const auto take = [&](std::string_view text) {
+        any = true;
+        return use(text);
+    };
+    if (!unpacker.unpack(bytes_of(file, at, *blocks - at), take)) {
+        return std::nullopt;
+    }
+    std::uint64_t end = at;
+    bool last = false;
+    for (std::uint64_t begin = *blocks; !last; any = false) {
+        std::uint64_t behind = begin;
+        if (step_over_block(bytes, behind, last) != Found::whole || behind - begin > kMaxBlock ||
+            !unpacker.unpack(bytes_of(file, begin, behind - begin), take)) {
+            break;
+        }
+        begin = behind;
+        end = any ? behind : end;
+    }
+    return end;
+}
+
+std::string skippable_header(std::uint64_t size) {
+    std::string header;
+    for (const std::uint64_t number : {std::uint64_t{kSkippableMagic}, size - 2 * kMagicBytes}) {
+        for (unsigned shift = 0; shift < 32; shift += 8) {
+            header.push_back(static_cast<char>(number >> shift & 0xFFU));
+        }
+    }
+    return header;
+}
 
 FrameWriter::FrameWriter()
     : context_{ZSTD_createCCtx(), &ZSTD_freeCCtx}, room_(ZSTD_CStreamOutSize()) {

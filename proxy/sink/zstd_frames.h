@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,10 @@ class FrameWriter {
     std::vector<char> room_;
 };
 
+/// A frame of this much text is ended at once. Compressed it is what is kept in memory while the disk is full, and
+/// unpacked what a reader holds back until the frame's checksum agrees. A full server fills it in about a second.
+inline constexpr std::uint64_t kMaxFrameText = std::uint64_t{64} << 20U;
+
 /// What a file of frames holds.
 struct FrameScan {
     std::uint64_t whole = 0; ///< bytes of the whole frames at its beginning
@@ -46,5 +51,17 @@ struct FrameScan {
 /// Reads the headers of all frames and blocks, not what is in them. Zeros up to the end are what a
 /// machine leaves that lost its power, and count as unfinished. Nothing when it cannot be read.
 [[nodiscard]] std::optional<FrameScan> scan_frames(int file);
+
+/// Hands on what the whole blocks of a frame at `at` hold, which has no end, as long as `use` returns true. Returns
+/// where the last one ends that held anything; `at`: none did. Nothing: it cannot be unpacked in memory of the usual size.
+[[nodiscard]] std::optional<std::uint64_t>
+read_unfinished_frame(int file, std::uint64_t at,
+                      const std::function<bool(std::string_view text)>& use);
+
+/// The most bytes that one skippable frame takes.
+inline constexpr std::uint64_t kMaxSkippable = 0xFFFFFFFF;
+
+/// What makes `size` bytes a frame that readers skip, when it is written over the first of them. RFC 8878, 3.1.2.
+[[nodiscard]] std::string skippable_header(std::uint64_t size);
 
 } // namespace tw::sink

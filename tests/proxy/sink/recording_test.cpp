@@ -68,8 +68,8 @@ std::vector<std::string> texts_in(const TemporaryFolder& folder) {
 } // namespace
 
 TEST_CASE("who goes on behind what is there keeps whole units and cuts off a broken one") {
-    const std::string one = packed("one\n");
     const std::string line = "{\"v\":1}\n";
+    const std::string one = packed(line);
     const std::string long_line = "{\"v\":1," + std::string(10'000, 'x') + '\n';
 
     struct Row {
@@ -88,10 +88,10 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
         {"only zeros", "a.jsonl", std::string(5'000, '\0'), ""},
         {"a long broken line", "a.jsonl", long_line + std::string(9'000, 'y'), long_line},
         {"no frame", "a.jsonl.zst", "", ""},
-        {"a frame", "a.jsonl.zst", one, "one\n"},
-        {"a broken frame", "a.jsonl.zst", one + packed("two\n").substr(0, 9), "one\n"},
-        {"a magic number", "a.jsonl.zst", one + "\x28\xB5\x2F\xFD", "one\n"},
-        {"zeros", "a.jsonl.zst", one + std::string(100, '\0'), "one\n"},
+        {"a frame", "a.jsonl.zst", one, line},
+        {"a broken frame", "a.jsonl.zst", one + packed("two\n").substr(0, 9), line},
+        {"a magic number", "a.jsonl.zst", one + "\x28\xB5\x2F\xFD", line},
+        {"zeros", "a.jsonl.zst", one + std::string(100, '\0'), line},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
