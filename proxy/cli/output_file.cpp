@@ -45,7 +45,8 @@ std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
     }
     try {
         return std::make_unique<sink::Recording>(
-            sink::RecordingOptions{.path = path, .compressed = true},
+            sink::RecordingOptions{
+                .path = path, .compressed = true, .frame_text = kOfflineFrameText},
             sink::Recording::Begin::empty);
     } catch (const std::system_error& error) {
         throw cannot_open(flag, path, error);

@@ -3,6 +3,7 @@
 #include "proxy/cli/settings.h"
 #include "proxy/sink/file_output.h"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,10 @@ namespace tw::cli {
 
 /// What the name of a compressed file ends in.
 inline constexpr std::string_view kCompressed = ".zst";
+
+/// Of what is written at once, and not as it happens, a frame holds this much: a disk that becomes full costs the last
+/// one. Smaller ones would compress less well.
+inline constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
 
 /// Opens the file that a flag names ("-": standard output); nothing when the flag was not given.
 /// Errors: UsageError that names the flag.

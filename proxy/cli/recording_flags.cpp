@@ -185,7 +185,8 @@ std::unique_ptr<sink::RecordTarget> open_recording(const RecordingKind& kind,
                       {.path = path,
                        .compressed = path.ends_with(kCompressed),
                        .units = kind.units,
-                       .readers = kind.readers},
+                       .readers = kind.readers,
+                       .frame_text = kOfflineFrameText},
                       sink::Recording::Begin::empty);
 }
 

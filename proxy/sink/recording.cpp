@@ -169,7 +169,7 @@ void Recording::write(std::string_view block) {
     }
     frames_->add(block, unit_);
     frame_bytes_ += block.size();
-    if (frame_bytes_ >= kMaxFrameText) {
+    if (frame_bytes_ >= options_.frame_text) {
         end_frame();
         std::ignore = put();
     }

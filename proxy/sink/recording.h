@@ -38,6 +38,7 @@ struct RecordingOptions {
     RotateLimits rotate{};
     KeepLimits keep{};
     SyncPolicy sync = SyncPolicy::none;
+    std::uint64_t frame_text =
         kMaxFrameText; ///< where it is compressed: that a frame holds at most
 };
 

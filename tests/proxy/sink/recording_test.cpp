@@ -49,6 +49,10 @@ std::string text_of(const std::string& path) {
     return path.ends_with(".zst") ? unpacked(bytes) : bytes;
 }
 
+std::uint64_t units_in(std::string_view text) {
+    return record_lines().count(text);
+}
+
 RecordingOptions in_segments(const TemporaryFolder& folder, bool packed = true) {
     return {.path = folder.path(),
             .compressed = packed,
@@ -240,6 +244,31 @@ TEST_CASE("what the disk does not take until the end is lost, and counted") {
         }
         CHECK(text_of(path) == (zst ? "first\n" : "first\none\n"));
     }
+}
+
+TEST_CASE("where a frame holds little, a disk that becomes full costs little") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("a.jsonl.zst");
+    FaultyDisk disk;
+    RecordingOptions options = compressed(path);
+    options.frame_text = 50'000;
+    Recording recording{options, Begin::empty, disk};
+    disk.room = 60'000;
+    std::string all;
+    std::uint64_t number = 1;
+    for (int i = 0; i < 20'000; ++i) {
+        number = number * 6364136223846793005U + 1442695040888963407U;
+        const std::string line = std::to_string(number) + '\n';
+        recording.write(line);
+        all += line;
+    }
+    recording.finish();
+    CHECK(recording.error() == ENOSPC);
+    const std::string kept = text_of(path);
+    CHECK(kept.size() > 60'000);
+    CHECK(all.starts_with(kept));
+    CHECK(kept.ends_with('\n'));
+    CHECK(recording.lost() == units_in(all) - units_in(kept));
 }
 
 TEST_CASE("a file that was moved, removed or replaced is noticed, and another one is gone on in") {
