@@ -10,10 +10,10 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -178,16 +178,24 @@ void RecordsFiles::read(const Use& use) {
     }
 }
 
-std::string RecordsFiles::next_file() const {
+/// Of the same recording, or of the same collector: what comes behind ours, whether that is still there or not.
+std::string RecordsFiles::next_file(const std::vector<sink::Segment>& segments) const {
     if (folder_.empty()) {
         return {};
     }
-    const auto segments = files_of(folder_);
-    const auto own = std::find(segments.begin(), segments.end(), current_);
-    if (own == segments.end()) {
-        return segments.empty() ? std::string{} : segments.back(); // ours was deleted
+    const std::string name = std::filesystem::path{current_}.filename().string();
+    const auto own = sink::parse_segment(name);
+    if (!own) {
+        const auto hours = hours_of(folder_);
+        const auto next = std::ranges::upper_bound(hours, current_);
+        return next == hours.end() ? std::string{} : *next;
     }
-    return own + 1 == segments.end() ? std::string{} : *(own + 1);
+    const auto next = std::ranges::find_if(segments, [&](const sink::Segment& segment) {
+        return !segment.is_capture() && segment.name == own->name &&
+               std::tie(segment.number, segment.file) > std::tie(own->number, own->file);
+    });
+    return next == segments.end() ? std::string{}
+                                  : (std::filesystem::path{folder_} / next->file).string();
 }
 
 /// Another file stands under its name, or this one was emptied.
@@ -199,26 +207,28 @@ bool RecordsFiles::replaced() const {
            ((named && !named->same_file(*own)) || own->size < reader_->source().position());
 }
 
-/// A folder may hold several recordings.
-void RecordsFiles::report_unfollowed() const {
-    std::string last;
-    std::set<std::string> names;
-    for (const sink::Segment& segment : sink::segments_in(folder_)) {
+/// A folder may hold several recordings, and more may begin there.
+void RecordsFiles::report_unfollowed(const std::vector<sink::Segment>& segments) {
+    const std::size_t before = names_.size();
+    for (const sink::Segment& segment : segments) {
         if (!segment.is_capture()) {
-            last = segment.name;
-            names.insert(segment.name);
+            names_.insert(segment.name);
         }
     }
-    if (names.size() > 1) {
-        report(folder_,
-               fmt::format("contains {} recordings; following only '{}'", names.size(), last));
+    const auto own = sink::parse_segment(std::filesystem::path{files_.back()}.filename().string());
+    if (own && names_.size() > 1 && names_.size() != before) {
+        report(folder_, fmt::format("contains {} recordings; following only '{}'", names_.size(),
+                                    own->name));
     }
 }
 
 void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) {
-    if (!folder_.empty()) {
-        report_unfollowed();
-    }
+    const auto look = [this] {
+        auto segments = folder_.empty() ? std::vector<sink::Segment>{} : sink::segments_in(folder_);
+        report_unfollowed(segments);
+        return segments;
+    };
+    static_cast<void>(look());
     for (const std::string& file : files_) {
         open(file, use);
         read_on(use);
@@ -228,7 +238,7 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
     }
     while (!stopped()) {
         // In this order: what comes to this file before the next one is there is not missed.
-        const std::string next = next_file();
+        const std::string next = next_file(look());
         const bool other = next.empty() && replaced();
         read_on(use);
         if (!next.empty() || other) {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include "proxy/sink/line_reader.h"
+#include "proxy/sink/segment_names.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,20 +44,21 @@ class RecordsFiles {
 
     /// Reads all of them to their ends. Errors: UsageError for a file that cannot be opened.
     void read(const Use& use);
-    /// Then waits for more: in the last file, in another one under its name, and in new segments of a
-    /// folder. Until `stopped`.
+    /// Then waits for more: in the last file, in another one under its name, and in further segments of the same
+    /// recording in a folder. Until `stopped`.
     void follow(const Use& use, const std::function<bool()>& stopped);
 
   private:
     void open(const std::string& path, const Use& use);
     void read_on(const Use& use);
     void close(const Use& use);
-    [[nodiscard]] std::string next_file() const;
+    [[nodiscard]] std::string next_file(const std::vector<sink::Segment>& segments) const;
     [[nodiscard]] bool replaced() const;
-    void report_unfollowed() const;
+    void report_unfollowed(const std::vector<sink::Segment>& segments);
 
     std::vector<std::string> files_;
-    std::string folder_; ///< the last path, where it is one
+    std::string folder_;          ///< the last path, where it is one
+    std::set<std::string> names_; ///< of the recordings in it
     std::string current_;
     std::unique_ptr<sink::LineReader> reader_;
 };

@@ -1,0 +1,85 @@
+#include "proxy/cli/records_files.h"
+#include "tests/support/program.h"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+
+namespace {
+
+void append(const std::string& path, const std::string& text) {
+    const std::string before = std::filesystem::exists(path) ? read_text(path) : std::string{};
+    write_text(path, before + text);
+}
+
+/// What a follower of the folder reads while these things happen, one whenever it has read all there is.
+std::vector<std::string> followed(const TemporaryFolder& folder,
+                                  std::vector<std::function<void()>> steps) {
+    std::vector<std::string> lines;
+    cli::RecordsFiles files{{folder.path()}};
+    std::size_t at = 0;
+    int idle = 0;
+    files.follow({.begin = [](const std::string&) {},
+                  .line = [&lines](std::string_view line) { lines.emplace_back(line); },
+                  .end = [](const sink::LineReader&) {},
+                  .pause =
+                      [&] {
+                          if (at < steps.size()) {
+                              steps[at++]();
+                          } else {
+                              ++idle;
+                          }
+                      }},
+                 [&idle] { return idle > 1; });
+    return lines;
+}
+
+} // namespace
+
+TEST_CASE("a follower stays with its recording, whatever happens to the file it reads") {
+    const TemporaryFolder folder;
+    const auto segment = [&folder](const std::string& name, int number) {
+        return folder.file(name + "-20261121T161530Z-000" + std::to_string(number) + ".jsonl");
+    };
+    const std::string first = segment("game", 1);
+    const std::string second = segment("game", 2);
+    const std::string third = segment("game", 3);
+    write_text(first, "one\n");
+    write_text(second, "two\n");
+    using Lines = std::vector<std::string>;
+
+    SUBCASE("its file is removed, and an older one is not read again") {
+        CHECK(followed(folder, {[&] { std::filesystem::remove(second); },
+                                [&] { write_text(third, "three\n"); }}) ==
+              Lines{"one", "two", "three"});
+    }
+    SUBCASE("its file is moved away, and goes on there") {
+        const std::string moved = folder.file("moved");
+        CHECK(followed(folder, {[&] { std::filesystem::rename(second, moved); },
+                                [&] { append(moved, "more\n"); }}) == Lines{"one", "two", "more"});
+    }
+    SUBCASE("another recording begins, with a name before or behind it") {
+        CHECK(followed(folder,
+                       {[&] { write_text(segment("zeta", 1), "other\n"); },
+                        [&] { write_text(segment("alpha", 7), "other\n"); },
+                        [&] { append(second, "more\n"); }, [&] { write_text(third, "three\n"); },
+                        [&] { append(segment("zeta", 1), "other\n"); }}) ==
+              Lines{"one", "two", "more", "three"});
+    }
+}
+
+TEST_CASE("a follower of what a collector writes goes from hour to hour") {
+    const TemporaryFolder folder;
+    const std::string first = folder.file("2026-11-22T18Z.jsonl.zst");
+    write_text(first, "one\n");
+    CHECK(followed(folder, {[&] { std::filesystem::remove(first); },
+                            [&] {
+                                write_text(folder.file("2026-11-22T20Z.jsonl.zst"), "two\n");
+                            }}) == std::vector<std::string>{"one", "two"});
+}
