@@ -147,6 +147,8 @@ void CaptureFile::note_failure() {
     const std::string_view why = pcap_geterr(handle_.get());
     if (end == sink::FileEnd::damaged) {
         unreadable_ = "its compressed data is damaged";
+    } else if (end == sink::FileEnd::too_wide) {
+        unreadable_ = "it was compressed with a window of more than 128 MiB";
     } else if (end == sink::FileEnd::within_frame || why.starts_with("truncated dump file") ||
                why.starts_with("truncated pcapng dump file")) {
         ended_early_ = true;

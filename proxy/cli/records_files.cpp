@@ -108,8 +108,18 @@ bool report_no_records(const std::string& path, std::uint64_t lines) {
 
 bool all_was_read(const std::string& path, const sink::LineReader& reader) {
     const sink::FileEnd end = reader.source().end();
-    if (end == sink::FileEnd::damaged) {
-        report(path, fmt::format("damaged: cannot be decompressed beyond its first {} lines",
+    const std::uint64_t left_out = reader.source().left_out();
+    if (end == sink::FileEnd::too_wide) {
+        report(path, "was compressed with too large a window (128 MiB at most can be read); "
+                     "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
+    } else if (left_out != 0) {
+        report(path, fmt::format("damaged: skipped {} bytes of compressed data; read the other {} "
+                                 "lines{}",
+                                 left_out, reader.lines(),
+                                 reader.source().doubtful() ? ", some of which may be wrong" : ""));
+    } else if (end == sink::FileEnd::damaged) {
+        report(path, fmt::format("damaged: cannot be decompressed beyond its first {} lines, the "
+                                 "last of which may be wrong",
                                  reader.lines()));
     } else if (end == sink::FileEnd::unreadable) {
         report(path, fmt::format("cannot be read beyond its first {} lines", reader.lines()));
@@ -123,8 +133,9 @@ bool all_was_read(const std::string& path, const sink::LineReader& reader) {
     if (reader.skipped() != 0) {
         report(path, "contains lines too long to be records; they are skipped");
     }
-    return end != sink::FileEnd::damaged && end != sink::FileEnd::unreadable &&
-           reader.skipped() == 0;
+    const bool damaged = end == sink::FileEnd::damaged || end == sink::FileEnd::too_wide ||
+                         end == sink::FileEnd::unreadable;
+    return !damaged && left_out == 0 && reader.skipped() == 0;
 }
 
 RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_view from) {

@@ -35,7 +35,7 @@ const std::array<RecordsCheck::Row, 7>& RecordsCheck::rows() {
         {{&Counts::broken_lines, "lines that are not records"},
          {&Counts::unfinished,
           "files that end in the middle of a record, or are still being written"},
-         {&Counts::damaged, "files that cannot be read to the end"},
+         {&Counts::damaged, "files that cannot be read completely"},
          {&Counts::backwards, "records that are older than the one before them in their session"},
          {&Counts::segments, "segments missing in between"},
          {&Counts::lost, "records that could not be written (records_lost)"},
@@ -103,7 +103,8 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
 
 void RecordsCheck::end_file(const sink::LineReader& reader) {
     const sink::FileEnd end = reader.source().end();
-    const bool damaged = end == sink::FileEnd::damaged || end == sink::FileEnd::unreadable;
+    const bool damaged = end == sink::FileEnd::damaged || end == sink::FileEnd::too_wide ||
+                         end == sink::FileEnd::unreadable || reader.source().left_out() != 0;
     counts_.damaged += damaged ? 1U : 0U;
     counts_.unfinished +=
         !damaged && (end == sink::FileEnd::within_frame || !reader.rest().empty()) ? 1U : 0U;

@@ -1,10 +1,13 @@
 #include "proxy/sink/byte_source.h"
 
+#include "proxy/sink/zstd_frames.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,11 +17,14 @@ namespace tw::sink {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 18U;
+/// Text that is held back until the checksum of its frame agrees: what a live frame holds, and a long line more.
+constexpr std::size_t kMaxHeld = kMaxFrameText + (std::size_t{16} << 20U);
 
 } // namespace
 
-ByteSource::ByteSource(const std::string& path)
-    : file_{path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)} {
+ByteSource::ByteSource(const std::string& path, OnDamage on_damage)
+    : file_{path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)},
+      on_damage_{on_damage} {
     if (file_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
@@ -55,15 +61,21 @@ void ByteSource::look_at_begin() {
     }
     const std::string_view text{packed_.data(), packed_.size()};
     unpacker_ = make_unpacker(text);
+    on_damage_ = is_zstd(text) ? on_damage_ : OnDamage::stop;
     begun_ = unpacker_ != nullptr || text.size() == begin.size() || !may_be_packed(text);
 }
 
 std::size_t ByteSource::read(std::span<char> room) {
-    if (end_ == FileEnd::damaged || end_ == FileEnd::unreadable || room.empty()) {
+    const bool stopped = end_ == FileEnd::too_wide || end_ == FileEnd::damaged;
+    const bool over = end_ == FileEnd::unreadable || (stopped && !searching_);
+    if (over || room.empty()) {
         return 0;
     }
     if (!begun_) {
         look_at_begin();
+    }
+    if (unpacker_ != nullptr && on_damage_ == OnDamage::skip) {
+        return read_checked(room);
     }
     if (unpacker_ != nullptr) {
         return read_packed(room);
@@ -92,7 +104,7 @@ std::size_t ByteSource::read_packed(std::span<char> room) {
         at_ += step.read;
         written += step.written;
         if (step.damaged) {
-            end_ = FileEnd::damaged;
+            end_ = step.too_wide ? FileEnd::too_wide : FileEnd::damaged;
             break;
         }
         if (packed_.empty() && step.written == 0) {
@@ -103,6 +115,150 @@ std::size_t ByteSource::read_packed(std::span<char> room) {
         }
     }
     return written;
+}
+
+std::size_t ByteSource::read_checked(std::span<char> room) {
+    constexpr std::array<char, 2> kTornEnd{'\x18', '\n'};
+    if (given_ == released_ && !unpack_frame()) {
+        return 0;
+    }
+    if (torn_ && last_ != '\n') {
+        room.front() = last_ == kTornEnd[0] ? kTornEnd[1] : kTornEnd[0];
+        last_ = room.front();
+        return 1;
+    }
+    torn_ = false;
+    const std::size_t size = std::min(room.size(), released_ - given_);
+    std::copy_n(text_.begin() + static_cast<std::ptrdiff_t>(given_), size, room.begin());
+    given_ += size;
+    last_ = text_[given_ - 1];
+    return size;
+}
+
+/// Goes on until there is something to hand out. False: the end, for now.
+bool ByteSource::unpack_frame() {
+    unpacked_ = released_ = given_ = 0;
+    while (released_ == 0) {
+        if (searching_ && !find_frame()) {
+            end_ = end_ == FileEnd::unreadable ? end_
+                   : too_wide_                 ? FileEnd::too_wide
+                                               : FileEnd::damaged;
+            return false;
+        }
+        if (!make_room()) { // too large to be held back
+            released_ = unpacked_;
+            shown_ = true;
+        } else if (at_ == packed_.size() && !full_ && !load()) {
+            if (within_frame_ && took_another()) {
+                leave_out();
+                continue;
+            }
+            end_ = end_ == FileEnd::unreadable ? end_
+                   : within_frame_             ? FileEnd::within_frame
+                                               : FileEnd::whole;
+            released_ = unpacked_; // it has no end, so far
+            shown_ = shown_ || released_ != 0;
+            return released_ != 0;
+        } else {
+            take(unpacker_->unpack(std::span{packed_}.subspan(at_),
+                                   std::span{text_}.subspan(unpacked_)));
+        }
+    }
+    return true;
+}
+
+/// For more of a frame. False: it has as much as it may.
+bool ByteSource::make_room() {
+    if (unpacked_ == text_.size()) {
+        text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxHeld));
+    }
+    return unpacked_ < text_.size();
+}
+
+bool ByteSource::load() {
+    packed_.resize(kPiece);
+    packed_.resize(read_file(packed_));
+    at_ = 0;
+    return !packed_.empty();
+}
+
+void ByteSource::take(const Unpacker::Step& step) {
+    at_ += step.read;
+    unpacked_ += step.written;
+    full_ = unpacked_ == text_.size();
+    within_frame_ = step.within_frame;
+    if (step.damaged) {
+        too_wide_ = step.too_wide && frame_ == 0;
+        leave_out();
+    } else if (!step.within_frame) {
+        end_frame();
+    }
+}
+
+/// Whether the frame at hand, which goes on to the end of the file, took another one for a part of it: then its length
+/// is damaged.
+bool ByteSource::took_another() const {
+    constexpr std::uint64_t kLongestBlock = std::uint64_t{128} << 10U;
+    const off_t here = ::lseek(file_, 0, SEEK_CUR);
+    std::vector<char> last(std::min(2 * kLongestBlock, position_ - frame_ - 1));
+    const ssize_t read =
+        here < 0 ? 0
+                 : ::pread(file_, last.data(), last.size(), here - static_cast<off_t>(last.size()));
+    return read > 0 && std::string_view{last.data(), static_cast<std::size_t>(read)}.find(
+                           zstd_magic()) != std::string_view::npos;
+}
+
+void ByteSource::end_frame() {
+    if (damage_) {
+        left_out_ += frame_ - *damage_;
+        damage_.reset();
+        too_wide_ = false;
+    }
+    released_ = unpacked_;
+    shown_ = false;
+    frame_ = position_ - (packed_.size() - at_);
+}
+
+/// Where the frame ends is not known: what is damaged may be its length. So the next one is looked for from its first
+/// byte on, or, in what can be read only once, from here on.
+void ByteSource::leave_out() {
+    damage_ = damage_.value_or(frame_);
+    doubtful_ = doubtful_ || shown_;
+    unpacked_ = 0;
+    within_frame_ = full_ = shown_ = false;
+    searching_ = torn_ = true;
+    unpacker_ = make_unpacker(zstd_magic());
+    const auto back = static_cast<off_t>(position_ - (frame_ + 1));
+    if (::lseek(file_, -back, SEEK_CUR) >= 0) {
+        position_ = frame_ + 1;
+        packed_.clear();
+        at_ = 0;
+    }
+}
+
+bool ByteSource::find_frame() {
+    const std::string_view magic = zstd_magic();
+    while (true) {
+        const std::string_view packed{packed_.data(), packed_.size()};
+        const std::size_t found = packed.find(magic, at_);
+        if (found != std::string_view::npos) {
+            at_ = found;
+            frame_ = position_ - (packed_.size() - at_);
+            searching_ = false;
+            return true;
+        }
+        // The end may be the beginning of one.
+        const std::size_t kept = std::min(packed.size() - at_, magic.size() - 1);
+        std::vector<char> more(kPiece);
+        std::copy_n(packed_.end() - static_cast<std::ptrdiff_t>(kept), kept, more.begin());
+        const std::size_t read = read_file(std::span{more}.subspan(kept));
+        more.resize(kept + read);
+        packed_ = std::move(more);
+        at_ = 0;
+        if (read == 0) {
+            return false;
+        }
+    }
 }
 
 } // namespace tw::sink

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,16 +16,27 @@ namespace tw::sink {
 enum class FileEnd : std::uint8_t {
     whole,
     within_frame, ///< in the middle of compressed data: it is being written, or was cut
-    damaged,      ///< what comes is no compressed data; nothing more is read
+    damaged,      ///< what comes is no compressed data
+    too_wide,     ///< what comes can only be unpacked in more memory than kMaxWindowLog stands for
     unreadable,   ///< the system cannot read it any further
+};
+
+/// What becomes of compressed data that is damaged.
+enum class OnDamage : std::uint8_t {
+    stop, ///< nothing behind it is read
+    skip, ///< frames of zstd are left out that are damaged; all others are read
 };
 
 /// What a file holds, unpacked where it begins as zstd or gzip does; "-": standard input. At its end it can be
 /// asked again, when the file may have grown.
+///
+/// Where damaged frames are left out, nothing of a frame is handed out before its checksum agreed, but for one that
+/// has no end yet and for what is larger than any that is recorded live. Where something is missing in the middle of a
+/// line, the line ends with a control byte, which no record has.
 class ByteSource {
   public:
     /// Errors: throws std::system_error when it cannot be opened.
-    explicit ByteSource(const std::string& path);
+    explicit ByteSource(const std::string& path, OnDamage on_damage = OnDamage::stop);
     ~ByteSource();
     ByteSource(const ByteSource&) = delete;
     ByteSource& operator=(const ByteSource&) = delete;
@@ -38,6 +50,14 @@ class ByteSource {
 
     [[nodiscard]] bool compressed() const { return unpacker_ != nullptr; }
 
+    /// Bytes of the file that were left out because they are damaged.
+    [[nodiscard]] std::uint64_t left_out() const {
+        return left_out_ + (damage_ ? position_ - *damage_ : 0);
+    }
+
+    /// Something was handed out before it turned out to be a part of what is damaged.
+    [[nodiscard]] bool doubtful() const { return doubtful_; }
+
     /// Bytes of the file that were read.
     [[nodiscard]] std::uint64_t position() const { return position_; }
 
@@ -48,13 +68,43 @@ class ByteSource {
     [[nodiscard]] std::size_t read_packed(std::span<char> room);
     void look_at_begin();
 
+    [[nodiscard]] std::size_t read_checked(std::span<char> room);
+    [[nodiscard]] bool unpack_frame();
+    [[nodiscard]] bool make_room();
+    [[nodiscard]] bool load();
+    void take(const Unpacker::Step& step);
+    [[nodiscard]] bool took_another() const;
+    void end_frame();
+    void leave_out();
+    [[nodiscard]] bool find_frame();
+
     int file_;
+    OnDamage on_damage_;
     std::uint64_t position_ = 0;
     bool begun_ = false;
     FileEnd end_ = FileEnd::whole;
     std::unique_ptr<Unpacker> unpacker_; ///< null: it is not compressed
     std::vector<char> packed_;           ///< read, and not unpacked from `at_` on
     std::size_t at_ = 0;
+
+    // Where damaged frames are left out:
+    std::vector<char> text_;    ///< of the frame at hand
+    std::size_t unpacked_ = 0;  ///< bytes of it
+    std::size_t released_ = 0;  ///< of these may be handed out
+    std::size_t given_ = 0;     ///< of these were
+    std::uint64_t frame_ = 0;   ///< where in the file it begins
+    bool within_frame_ = false; ///< it has begun
+    bool full_ = false;         ///< more of it may be unpacked than there was room for
+    bool shown_ = false;        ///< some of it was handed out before its end
+    bool searching_ = false;    ///< for the next frame, behind one that is damaged
+    bool torn_ = false;         ///< something was left out in front of what is handed out next
+    char last_ = '\n';          ///< that was handed out
+    std::optional<std::uint64_t>
+        damage_; ///< where what is left out begins, while nothing behind it is known to be whole
+    std::uint64_t left_out_ = 0; ///< in front of that
+    bool too_wide_ =
+        false; ///< the file begins with what needs too much memory, and nothing else was found
+    bool doubtful_ = false;
 };
 
 } // namespace tw::sink

@@ -10,14 +10,14 @@
 
 namespace tw::sink {
 
-/// Reads a recording line by line, compressed or not, in memory of limited size.
+/// Reads a recording line by line, compressed or not, in memory of limited size. Frames that are damaged are left out.
 class LineReader {
   public:
     /// The longest line: hundreds of times what the largest snapshot takes.
     static constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20U;
 
     /// "-": standard input. Errors: throws std::system_error when it cannot be opened.
-    explicit LineReader(const std::string& path) : source_{path} {}
+    explicit LineReader(const std::string& path) : source_{path, OnDamage::skip} {}
 
     /// The next line, without its end; it lives until the next call. False: there is no more, for now.
     [[nodiscard]] bool next(std::string_view& line);

@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 namespace tw::sink {
 
@@ -38,12 +39,16 @@ class ZstdUnpacker final : public Unpacker {
         ZSTD_inBuffer in{.src = packed.data(), .size = packed.size(), .pos = 0};
         const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &in);
         const bool damaged = ZSTD_isError(left) != 0;
+        const bool too_wide = ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge;
         const bool stuck = in.pos == 0 && out.pos == 0;
         if (!stuck || !packed.empty()) {
             within_frame_ = left != 0;
         }
-        return {
-            .read = in.pos, .written = out.pos, .within_frame = within_frame_, .damaged = damaged};
+        return {.read = in.pos,
+                .written = out.pos,
+                .within_frame = within_frame_,
+                .damaged = damaged,
+                .too_wide = too_wide};
     }
 
   private:
@@ -98,8 +103,16 @@ bool may_be_packed(std::string_view begin) {
            (begin.front() & '\xF0') == '\x50';
 }
 
+bool is_zstd(std::string_view begin) {
+    return begin.starts_with(kZstd) || is_skippable(begin);
+}
+
+std::string_view zstd_magic() {
+    return kZstd;
+}
+
 std::unique_ptr<Unpacker> make_unpacker(std::string_view begin) {
-    if (begin.starts_with(kZstd) || is_skippable(begin)) {
+    if (is_zstd(begin)) {
         return std::make_unique<ZstdUnpacker>();
     }
     if (begin.starts_with(kGzip)) {

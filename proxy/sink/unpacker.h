@@ -15,6 +15,7 @@ class Unpacker {
         std::size_t written = 0;   ///< bytes given
         bool within_frame = false; ///< more belongs to the frame at hand
         bool damaged = false;      ///< what comes is no compressed data
+        bool too_wide = false; ///< it needs more memory than kMaxWindowLog stands for; damaged, too
     };
 
     Unpacker() = default;
@@ -35,6 +36,12 @@ inline constexpr std::size_t kSignatureSize = 4;
 
 /// Whether a file that begins so may be a compressed one: there is less than a signature.
 [[nodiscard]] bool may_be_packed(std::string_view begin);
+
+/// Whether frames of zstd stand behind each other in a file that begins so.
+[[nodiscard]] bool is_zstd(std::string_view begin);
+
+/// What every frame begins with that is not skipped.
+[[nodiscard]] std::string_view zstd_magic();
 
 /// What unpacks a file that begins so, by zstd or gzip; null: it is not compressed.
 ///

@@ -95,7 +95,7 @@ TEST_CASE("recordings that are whole are found whole, and what is wrong with oth
          "1 files that end in the middle of a record, or are still being written\n"},
         {"a damaged frame",
          {{"a.zst", packed(game) + "noise and more noise"}},
-         "1 files that cannot be read to the end\n"},
+         "1 files that cannot be read completely\n"},
         {"time goes back",
          {{"a", line(1, "open", 5) + line(1, "map", 4) + line(1, "close", 6)}},
          "1 records that are older than the one before them in their session\n"},

@@ -1,8 +1,10 @@
 // Covers: proxy/sink/byte_source.cpp, proxy/sink/unpacker.cpp
 #include "proxy/sink/line_reader.h"
+#include "proxy/sink/zstd_frames.h"
 #include "tests/proxy/sink/zstd_text.h"
 #include "tests/support/program.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -20,7 +22,17 @@ struct Read {
     std::vector<std::string> lines;
     std::string rest;
     FileEnd end = FileEnd::whole;
+    std::uint64_t left_out = 0;
+    bool doubtful = false;
 };
+
+std::string checked_frame(std::string_view text) {
+    FrameWriter writer;
+    std::string frame;
+    writer.add(text, frame);
+    writer.end(frame);
+    return frame;
+}
 
 Read read(const std::string& bytes) {
     const TemporaryFolder folder;
@@ -32,6 +44,8 @@ Read read(const std::string& bytes) {
     }
     result.rest = reader.rest();
     result.end = reader.source().end();
+    result.left_out = reader.source().left_out();
+    result.doubtful = reader.source().doubtful();
     return result;
 }
 
@@ -155,6 +169,99 @@ TEST_CASE("a file that grows is read on, line by line and frame by frame") {
         CHECK_FALSE(reader.next(line));
         CHECK(reader.source().end() == FileEnd::whole);
     }
+}
+
+TEST_CASE("a frame that is damaged anywhere is left out, and those around it are read") {
+    std::string lines;
+    for (int i = 0; i < 40; ++i) {
+        lines += std::to_string(i * i * i) + "\n";
+    }
+    const std::string first = checked_frame("first\n");
+    const std::string second = checked_frame(lines);
+    const std::string third = checked_frame("third\n");
+    std::vector<std::string> with{"first"};
+    for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1) {
+        with.push_back(lines.substr(at, lines.find('\n', at) - at));
+    }
+    with.emplace_back("third");
+    const std::vector<std::string> without{"first", "third"};
+    std::size_t left_out = 0;
+    for (std::size_t at = 0; at < second.size(); ++at) {
+        for (unsigned bit = 0; bit < 8; ++bit) {
+            CAPTURE(at);
+            CAPTURE(bit);
+            std::string bytes = second;
+            bytes[at] = static_cast<char>(bytes[at] ^ (1U << bit));
+            const Read found = read(first + bytes + third);
+            CHECK((found.lines == without || found.lines == with));
+            CHECK(found.end == FileEnd::whole);
+            left_out += found.lines == without ? 1U : 0U;
+            CHECK((found.lines == with || found.left_out == bytes.size()));
+        }
+    }
+    CHECK(left_out > 7 * second.size()); // some bits say nothing
+    CHECK(read(first + second.substr(0, 50) + third).lines == without);
+    CHECK(read(first + second.substr(3) + third).left_out == second.size() - 3);
+    CHECK(read(first + std::string(100'000, 'x') + third).lines == without);
+}
+
+TEST_CASE("a line that lost its end with a damaged frame is none") {
+    const std::string broken = checked_frame("lost\n").replace(9, 1, "x");
+    const Read found =
+        read(checked_frame("one\n{\"a\":{}") + broken + broken + checked_frame("}\ntwo\n"));
+    CHECK(found.lines == std::vector<std::string>{"one", "{\"a\":{}\x18", "}", "two"});
+    CHECK(found.left_out == 2 * broken.size());
+    CHECK_FALSE(found.doubtful);
+}
+
+TEST_CASE("of a frame too large to be held back it is said that what was read may be wrong") {
+    std::string text;
+    while (text.size() <= std::size_t{100} << 20U) {
+        text += "a line\n";
+    }
+    std::string frame = checked_frame(text);
+    frame.back() = static_cast<char>(frame.back() ^ 1);
+    const TemporaryFolder folder;
+    write_text(folder.file("a"), frame + checked_frame("next\n"));
+    LineReader reader{folder.file("a")};
+    std::string last;
+    for (std::string_view line; reader.next(line);) {
+        last = line;
+    }
+    CHECK(last == "next");
+    CHECK(reader.source().doubtful());
+    CHECK(reader.source().left_out() == frame.size());
+}
+
+TEST_CASE("behind damage a file that grows is read on") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("a");
+    const std::string frame = checked_frame("two\n");
+    write_text(path, checked_frame("one\n") + "no frame" + frame.substr(0, 2));
+    LineReader reader{path};
+    std::string_view line;
+    REQUIRE(reader.next(line));
+    CHECK_FALSE(reader.next(line));
+    CHECK(reader.source().end() == FileEnd::damaged);
+    append(path, frame.substr(2));
+    REQUIRE(reader.next(line));
+    CHECK(line == "two");
+    CHECK(reader.source().left_out() == 8);
+}
+
+TEST_CASE("a frame that needs too much memory is told apart from a damaged one") {
+    ZSTD_CCtx* const context = ZSTD_createCCtx();
+    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 28);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+    std::string frame(1000, '\0');
+    ZSTD_inBuffer in{.src = "one\n", .size = 4, .pos = 0};
+    ZSTD_outBuffer out{.dst = frame.data(), .size = frame.size(), .pos = 0};
+    REQUIRE(ZSTD_compressStream2(context, &out, &in, ZSTD_e_flush) == 0);
+    REQUIRE(ZSTD_compressStream2(context, &out, &in, ZSTD_e_end) == 0);
+    ZSTD_freeCCtx(context);
+    const Read found = read(frame.substr(0, out.pos));
+    CHECK(found.lines.empty());
+    CHECK(found.end == FileEnd::too_wide);
 }
 
 TEST_CASE("what cannot be opened or read says so") {
