@@ -30,13 +30,14 @@ bool has(std::string_view line, std::string_view key, std::string_view value) {
 
 } // namespace
 
-const std::array<RecordsCheck::Row, 7>& RecordsCheck::rows() {
-    static constexpr std::array<Row, 7> kRows{
+const std::array<RecordsCheck::Row, 8>& RecordsCheck::rows() {
+    static constexpr std::array<Row, 8> kRows{
         {{&Counts::broken_lines, "lines that are not records"},
          {&Counts::unfinished,
           "files that end in the middle of a record, or are still being written"},
          {&Counts::damaged, "files that cannot be read completely"},
          {&Counts::backwards, "records that are older than the one before them in their session"},
+         {&Counts::doubled, "records that are there twice"},
          {&Counts::segments, "segments missing in between"},
          {&Counts::lost, "records that could not be written (records_lost)"},
          {&Counts::gap, "datagrams that were never inspected (inspect.gap)"}}};
@@ -85,20 +86,53 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
     const bool event = head.type == "session";
     if (event && has(line, "event", R"("open")")) {
         ++sessions_;
+        const auto before = open_.find(head.session);
         // Another run counts from 1 again: the one before it came to no end.
-        cut_off_ += times_.erase(head.session);
+        cut_off_ += before != open_.end() && !before->second.closed ? 1U : 0U;
+        open_[head.session] = {.begun = true};
+    } else if (!event && !open_.contains(head.session)) {
+        return; // it began somewhere else
     }
-    const auto last = times_.find(head.session);
-    if (last != times_.end() && head.time < last->second) {
+    Session& session = open_[head.session];
+    if (!session.closed && head.time < session.time) {
         ++counts_.backwards;
     }
-    const bool ends = head.type == "summary" || (event && has(line, "event", R"("close")") &&
-                                                 !has(line, "reason", R"("reconnected")"));
-    if (ends) {
-        times_.erase(head.session);
-    } else if (event || last != times_.end()) {
-        times_[head.session] = head.time;
+    session.snapshots += head.type == "snapshot" ? 1U : 0U;
+    session.messages += head.type == "message" ? 1U : 0U;
+    session.time = head.time;
+    if (event) {
+        session.reconnects = has(line, "reason", R"("reconnected")");
+        session.closed = has(line, "event", R"("close")") && !session.reconnects;
+    } else if (head.type == "summary") {
+        add_up(session, line);
+        if (session.closed) {
+            open_.erase(head.session);
+        } else if (session.reconnects) { // and counts from 0 again
+            session = {.time = session.time, .begun = session.begun};
+        }
     }
+}
+
+/// Holds what was counted against what the session's summary says. There may be less of it: a run records what it was
+/// asked for.
+void RecordsCheck::add_up(const Session& session, std::string_view line) {
+    const auto snapshots = filter::find_member(line, "snapshots");
+    if (!session.begun || !snapshots) {
+        return;
+    }
+    std::uint64_t messages = 0;
+    for (const std::string_view direction : {"c2s", "s2c"}) {
+        const auto totals = filter::find_member(line, direction);
+        for (const std::string_view layer : {"messages", "control", "connless"}) {
+            messages += totals ? number_in(*totals, layer) : 0;
+        }
+    }
+    const auto compare = [this](std::uint64_t counted, std::uint64_t total, std::uint64_t& absent) {
+        counts_.doubled += counted > total ? counted - total : 0;
+        absent += counted < total ? total - counted : 0;
+    };
+    compare(session.snapshots, number_in(*snapshots, "total"), absent_snapshots_);
+    compare(session.messages, messages, absent_messages_);
 }
 
 void RecordsCheck::end_file(const sink::LineReader& reader) {
@@ -124,7 +158,14 @@ std::string RecordsCheck::text() const {
             text += fmt::format("{} {}\n", counts_.*row.count, row.sentence);
         }
     }
-    if (const std::uint64_t open = cut_off_ + times_.size(); open != 0) {
+    if (absent_snapshots_ + absent_messages_ != 0) {
+        text += fmt::format("{} snapshots and {} messages that summaries count are missing: not "
+                            "recorded, or filtered out\n",
+                            absent_snapshots_, absent_messages_);
+    }
+    const auto going_on = std::count_if(open_.begin(), open_.end(),
+                                        [](const auto& open) { return !open.second.closed; });
+    if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {
         text += fmt::format("{} sessions without an end: the run was cut off, or is still going\n",
                             open);
     }

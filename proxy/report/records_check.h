@@ -12,8 +12,9 @@
 
 namespace tw::report {
 
-/// Holds recordings against what they have to be: whole lines, each a record; in every session in
-/// order; no segment missing; and counts what they themselves say is missing.
+/// Holds recordings against what they have to be: whole lines, each a record and well-formed JSON; in every session
+/// in order, no record twice, and no more than its summary counts; no segment missing; and counts what they themselves
+/// say is missing.
 class RecordsCheck {
   public:
     void begin_file(const std::string& path);
@@ -31,6 +32,7 @@ class RecordsCheck {
         std::uint64_t unfinished = 0;
         std::uint64_t damaged = 0;
         std::uint64_t backwards = 0;
+        std::uint64_t doubled = 0;
         std::uint64_t segments = 0;
         std::uint64_t lost = 0;
         std::uint64_t gap = 0;
@@ -41,8 +43,18 @@ class RecordsCheck {
         std::string_view sentence;
     };
 
-    static const std::array<Row, 7>& rows();
+    struct Session {
+        std::string time{};  ///< of its last record
+        bool begun = false;  ///< all of it is here from its first record on
+        bool closed = false; ///< only its summary may follow
+        bool reconnects = false;
+        std::uint64_t snapshots = 0;
+        std::uint64_t messages = 0;
+    };
+
+    static const std::array<Row, 8>& rows();
     void count_sessions(std::string_view line, const filter::LineHead& head);
+    void add_up(const Session& session, std::string_view line);
 
     Counts counts_;
     std::uint64_t files_ = 0;
@@ -50,8 +62,10 @@ class RecordsCheck {
     std::uint64_t sessions_ = 0;
     std::string first_time_;
     std::string last_time_;
-    std::map<std::int64_t, std::string> times_;    ///< of each open session, its last
-    std::uint64_t cut_off_ = 0;                    ///< sessions that end without a close
+    std::map<std::int64_t, Session> open_;
+    std::uint64_t cut_off_ = 0;          ///< sessions that end without a close
+    std::uint64_t absent_snapshots_ = 0; ///< that summaries count
+    std::uint64_t absent_messages_ = 0;
     std::map<std::string, std::uint64_t> numbers_; ///< of each recording, its last segment
 };
 

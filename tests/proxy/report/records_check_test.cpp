@@ -21,7 +21,30 @@ std::string line(int session, std::string_view what, int second, std::string_vie
         R"({{"v":1,"t":"2026-11-21T16:15:{:02}.000000Z","type":"{}","session":{}{}{}}})"
         "\n",
         second, type, session,
-        type == "session" ? fmt::format(R"(,"event":"{}")", what) : std::string{}, more);
+        type == "session" && what != type ? fmt::format(R"(,"event":"{}")", what) : std::string{},
+        more);
+}
+
+/// A game of so many records, of which its summary counts two snapshots and three messages.
+std::string counted_game(int snapshots, int messages, std::string_view begin = "open",
+                         std::string_view end = "close") {
+    std::string text =
+        begin == "open" ? line(1, "open", 1) : line(1, "session", 4, R"(,"event":"established")");
+    for (int i = 0; i < snapshots; ++i) {
+        text += line(1, "snapshot", 4, fmt::format(R"(,"tick":{})", i));
+    }
+    for (int i = 0; i < messages; ++i) {
+        text += line(1, "message", 4);
+    }
+    text += end == "close" ? line(1, "session", 4, R"(,"event":"close","reason":"reconnected")")
+                           : line(1, end, 4);
+    text += line(
+        1, "summary", 4,
+        R"(,"c2s":{"control":1,"connless":0,"messages":1},"s2c":{"messages":1},"snapshots":{"total":2})");
+    return text + (end == "close" ? ""
+                                  : line(1, "close", 5) +
+                                        line(1, "summary", 5,
+                                             R"(,"snapshots":{"total":2},"c2s":{"messages":3})"));
 }
 
 std::string check(const std::vector<std::pair<std::string, std::string>>& files) {
@@ -62,6 +85,8 @@ std::string packed(std::string_view text) {
 TEST_CASE("recordings that are whole are found whole, and what is wrong with others is named") {
     const std::string game = line(1, "open", 1) + line(1, "map", 2) + line(1, "close", 3) +
                              line(1, "summary", 3) + line(0, "summary", 4);
+
+    const std::string end = line(1, "close", 5) + line(1, "summary", 5);
 
     struct Row {
         const char* name;
@@ -104,6 +129,17 @@ TEST_CASE("recordings that are whole are found whole, and what is wrong with oth
           {"a-20261121T161630Z-0004.jsonl", game},
           {"b-20261121T161630Z-0009.jsonl", game}},
          "2 segments missing in between\n"},
+        {"more records than a session had",
+         {{"a", counted_game(3, 4) + end}},
+         "2 records that are there twice\n"},
+        {"as many as it had, and again after it reconnected",
+         {{"a", counted_game(2, 3) + counted_game(2, 3, "established") + end}},
+         ""},
+        {"fewer, as by a filter",
+         {{"a", counted_game(1, 0) + end}},
+         "1 snapshots and 3 messages that summaries count are missing: not recorded, or filtered "
+         "out\n"},
+        {"as many, when asked in between", {{"a", counted_game(2, 3, "open", "map")}}, ""},
         {"what stands again is not new",
          {{"a", game + line(1, "open", 1, R"(,"again":true)")}},
          ""},
