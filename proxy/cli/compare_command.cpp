@@ -8,6 +8,7 @@
 #include "proxy/report/comparison_report.h"
 #include "proxy/report/game_comparison.h"
 #include "proxy/report/recorded_stays.h"
+#include "proxy/report/stay_pairs.h"
 
 #include <array>
 #include <cstdint>
@@ -170,7 +171,8 @@ Action add_compare_command(CLI::App& app) {
     command
         ->add_option("--session", flags->sessions[0],
                      "Only this session of A, or 0 for its worlds (by default all, paired by "
-                     "client and map, else by map and ticks, else in order of appearance)")
+                     "what they show, else by client and map, else by map, else in order of "
+                     "appearance)")
         ->type_name("NUMBER")
         ->check(session_or_worlds());
     command

@@ -2,6 +2,7 @@
 
 #include "proxy/report/game_comparison.h"
 #include "proxy/report/recorded_stays.h"
+#include "proxy/report/stay_pairs.h"
 
 #include <array>
 #include <string>

@@ -196,13 +196,9 @@ PairTotals GameComparison::totals() const {
 
 namespace {
 
-/// Demos of 0.7 have these for what a session is told in messages.
-bool is_of_demos(const RecordedItems::value_type& item) {
-    return item.second->type.starts_with("de_");
-}
-
 bool is_demo(const RecordedItems& items) {
-    return std::any_of(items.begin(), items.end(), is_of_demos);
+    return std::any_of(items.begin(), items.end(),
+                       [](const auto& item) { return item.second->of_demos(); });
 }
 
 } // namespace
@@ -216,7 +212,7 @@ void GameComparison::compare_snapshots(std::size_t index, Tick tick, const Recor
     while (of_a != a.end() || of_b != b.end()) {
         const bool has_a = of_a != a.end() && (of_b == b.end() || of_a->first <= of_b->first);
         const bool has_b = of_b != b.end() && (of_a == a.end() || of_b->first <= of_a->first);
-        if (one_is_demo && has_a != has_b && is_of_demos(has_a ? *of_a : *of_b)) {
+        if (one_is_demo && has_a != has_b && (has_a ? *of_a : *of_b).second->of_demos()) {
             ++of_demos_;
         } else {
             differs |= compare(index, tick, has_a ? &*of_a : nullptr, has_b ? &*of_b : nullptr);

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "proxy/report/recorded_stays.h"
+#include "proxy/report/recorded_item.h"
+#include "snapshot/snapshot.h"
 
 #include <array>
 #include <cstddef>

@@ -7,8 +7,6 @@
 #include <array>
 #include <iterator>
 #include <limits>
-#include <set>
-#include <tuple>
 
 namespace tw::report {
 
@@ -279,118 +277,8 @@ std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& recor
     session.tick = *tick;
     stays_[*session.stay].end = *tick;
     ++stays_[*session.stay].snapshots;
+    stays_[*session.stay].samples.add(*tick, *items);
     return StaySnapshot{.stay = *session.stay, .tick = *tick, .items = std::move(items)};
-}
-
-namespace {
-
-using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
-using KeyOf = Key (*)(const Stay&);
-using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
-
-/// Those of each view that may be paired.
-using Group = std::pair<std::vector<std::size_t>, std::vector<std::size_t>>;
-
-/// 1: the same ticks, and as many snapshots; 0: no tick can be in both.
-double closeness(const Stay& a, const Stay& b) {
-    const auto length = [](snapshot::Tick begin, snapshot::Tick end) {
-        return std::max(0.0, static_cast<double>(end) - static_cast<double>(begin) + 1);
-    };
-    const double common = length(std::max(a.begin, b.begin), std::min(a.end, b.end));
-    const double all = length(std::min(a.begin, b.begin), std::max(a.end, b.end));
-    const auto [fewer, more] = std::minmax(a.snapshots, b.snapshots);
-    const double snapshots = more == 0 ? 1 : static_cast<double>(fewer) / static_cast<double>(more);
-    return common / std::max(1.0, all) * snapshots;
-}
-
-Pairs in_order(const Group& group) {
-    Pairs pairs;
-    for (std::size_t i = 0; i < std::min(group.first.size(), group.second.size()); ++i) {
-        pairs.emplace_back(group.first[i], group.second[i]);
-    }
-    return pairs;
-}
-
-/// All that are possible, the closest first; of equal ones in order.
-Pairs closest_first(const Group& group, const std::vector<Stay>& a, const std::vector<Stay>& b) {
-    constexpr std::size_t kMaxCandidates = 1'000'000; // a recording of months against another one
-    if (group.first.size() > kMaxCandidates / std::max<std::size_t>(1, group.second.size())) {
-        return in_order(group);
-    }
-    std::vector<std::tuple<double, std::size_t, std::size_t>> candidates;
-    candidates.reserve(group.first.size() * group.second.size());
-    for (const std::size_t of_a : group.first) {
-        for (const std::size_t of_b : group.second) {
-            candidates.emplace_back(-closeness(a[of_a], b[of_b]), of_a, of_b);
-        }
-    }
-    std::sort(candidates.begin(), candidates.end());
-    Pairs pairs;
-    for (const auto& [unused, of_a, of_b] : candidates) {
-        pairs.emplace_back(of_a, of_b);
-    }
-    return pairs;
-}
-
-/// Takes each pair of which neither has a partner yet.
-void take_pairs(const Pairs& candidates, StayPairs& found) {
-    std::set<std::size_t> free_a{found.only_a.begin(), found.only_a.end()};
-    std::set<std::size_t> free_b{found.only_b.begin(), found.only_b.end()};
-    for (const auto& [of_a, of_b] : candidates) {
-        if (free_a.contains(of_a) && free_b.contains(of_b)) {
-            free_a.erase(of_a);
-            free_b.erase(of_b);
-            found.pairs.emplace_back(of_a, of_b);
-        }
-    }
-    found.only_a.assign(free_a.begin(), free_a.end());
-    found.only_b.assign(free_b.begin(), free_b.end());
-}
-
-void pair_by(KeyOf key, const std::vector<Stay>& a, const std::vector<Stay>& b, StayPairs& found) {
-    std::map<Key, Group> groups;
-    for (const std::size_t index : found.only_a) {
-        groups[key(a[index])].first.push_back(index);
-    }
-    for (const std::size_t index : found.only_b) {
-        groups[key(b[index])].second.push_back(index);
-    }
-    Pairs candidates;
-    for (const auto& [unused, group] : groups) {
-        const Pairs of_group = closest_first(group, a, b);
-        candidates.insert(candidates.end(), of_group.begin(), of_group.end());
-    }
-    take_pairs(candidates, found);
-}
-
-} // namespace
-
-StayPairs pair_stays(const std::vector<Stay>& a, const std::vector<Stay>& b,
-                     std::optional<std::int64_t> session_a, std::optional<std::int64_t> session_b) {
-    StayPairs found;
-    const auto wanted = [](const std::vector<Stay>& stays, std::optional<std::int64_t> session) {
-        std::vector<std::size_t> indexes;
-        for (std::size_t i = 0; i < stays.size(); ++i) {
-            if (!session || stays[i].session == *session) {
-                indexes.push_back(i);
-            }
-        }
-        return indexes;
-    };
-    found.only_a = wanted(a, session_a);
-    found.only_b = wanted(b, session_b);
-    constexpr std::array<KeyOf, 2> kKeys{[](const Stay& stay) {
-                                             return Key{stay.client, stay.map, stay.crc};
-                                         },
-                                         [](const Stay& stay) {
-                                             return Key{{}, stay.map, stay.crc};
-                                         }};
-    for (const KeyOf key : kKeys) {
-        pair_by(key, a, b, found);
-    }
-    take_pairs(in_order({found.only_a, found.only_b}), found);
-    std::sort(found.pairs.begin(), found.pairs.end());
-    return found;
 }
 
 } // namespace tw::report

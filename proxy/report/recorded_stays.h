@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/report/recorded_item.h"
+#include "proxy/report/stay_samples.h"
 #include "snapshot/snapshot.h"
 
 #include <cstddef>
@@ -16,16 +18,6 @@
 
 namespace tw::report {
 
-/// An item as a record shows it.
-struct RecordedItem {
-    std::string type;                                ///< its name, or its UUID; empty if unknown
-    std::string fields;                              ///< named ones, as JSON; empty: it has none
-    std::optional<std::vector<std::int64_t>> data{}; ///< raw ints, where the record has them
-};
-
-/// All items of a snapshot, by packed key.
-using RecordedItems = std::vector<std::pair<std::uint32_t, std::shared_ptr<const RecordedItem>>>;
-
 /// What a session shows of one map, from the first snapshot to the last.
 struct Stay {
     std::int64_t session = 0;
@@ -35,6 +27,7 @@ struct Stay {
     snapshot::Tick begin = 0;
     snapshot::Tick end = 0; ///< of the last snapshot
     std::uint64_t snapshots = 0;
+    StaySamples samples{}; ///< of them
 };
 
 /// A snapshot of a stay, rebuilt from what its records say changed.
@@ -91,19 +84,5 @@ class RecordedStays {
     std::uint64_t unusable_ = 0;
     std::uint64_t broken_ = 0;
 };
-
-/// Which stay of one view is which of the other.
-struct StayPairs {
-    std::vector<std::pair<std::size_t, std::size_t>> pairs;
-    std::vector<std::size_t> only_a;
-    std::vector<std::size_t> only_b;
-};
-
-/// Pairs those of the same client and map, then those of the same map, as a session and its demo are:
-/// each with the one that has most of the same ticks and as many snapshots. Then the others, in the
-/// order in which they appear. With a session only its stays count.
-[[nodiscard]] StayPairs pair_stays(const std::vector<Stay>& a, const std::vector<Stay>& b,
-                                   std::optional<std::int64_t> session_a,
-                                   std::optional<std::int64_t> session_b);
 
 } // namespace tw::report

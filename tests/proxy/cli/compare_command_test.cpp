@@ -2,9 +2,11 @@
 // Covers: proxy/cli/record_feed.cpp
 
 #include "tests/proxy/cli/program_runs.h"
+#include "tests/support/test_data.h"
 
 #include <cctype>
 #include <filesystem>
+#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -104,6 +106,49 @@ TEST_CASE("a capture and each of its demos are equal where the demo has somethin
         }
         CHECK(count >= 1);
     }
+}
+
+TEST_CASE("each demo of a server's players is compared with its own session") {
+    const std::string capture = test_data("captures/bench-4.pcap.gz");
+    const TemporaryFolder demos;
+    REQUIRE(twscope({"decode", capture, "--demo", demos.path()}).status == 0);
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator{demos.path()}) {
+        const std::string demo = entry.path().string();
+        const Finished done = twscope({"compare", capture, demo});
+        CAPTURE(done.out);
+        CHECK(done.status == 0);
+        const std::string session = demo.substr(demo.rfind("-s") + 2, 1);
+        CHECK(done.out.find("\n\nA session " + session + " (") != std::string::npos); // first
+        ++count;
+    }
+    CHECK(count == 4);
+}
+
+TEST_CASE("sessions that are numbered and addressed in another way are found again") {
+    const TemporaryFolder folder;
+    const std::string capture = test_data("captures/bench-4.pcap.gz");
+    const std::string recording = folder.file("game.jsonl");
+    REQUIRE(twscope({"decode", capture, "-o", recording}).status == 0);
+    std::istringstream lines{read_text(recording)};
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+        const std::string key = R"("session":)";
+        const std::size_t number = line.find(key) + key.size();
+        if (line[number] != '0' && line.find(R"("type":"summary")") == std::string::npos) {
+            line[number] = static_cast<char>('1' + ('4' - line[number]));
+        }
+        const std::size_t client = line.find(R"("client":")");
+        if (client != std::string::npos && line.find(R"("type":"session")") != std::string::npos) {
+            line.insert(client + 10, "other:");
+        }
+        text += line + '\n';
+    }
+    write_text(recording, text);
+    const Finished done = twscope({"compare", capture, recording});
+    CAPTURE(done.out);
+    CHECK(done.status == 0);
+    CHECK(last_line(done.out).starts_with("equal: 5955 ticks in both, 0 different"));
 }
 
 TEST_CASE("a field that was changed by hand is named with its tick and its item") {

@@ -9,7 +9,6 @@
 
 using namespace tw;
 using report::RecordedStays;
-using report::Stay;
 
 namespace {
 
@@ -35,17 +34,6 @@ std::string show(const report::RecordedItems& items) {
 std::string snapshot_line(int tick, std::string_view items, std::string_view more = "") {
     return line("snapshot",
                 fmt::format(R"("tick":{},"ok":true{},"items":[{}])", tick, more, items));
-}
-
-Stay stay(std::int64_t session, std::string client, std::string map, int begin = 0,
-          std::uint64_t snapshots = 0, int ticks = 100) {
-    return {.session = session,
-            .client = std::move(client),
-            .map = std::move(map),
-            .crc = {},
-            .begin = begin,
-            .end = begin + ticks,
-            .snapshots = snapshots};
 }
 
 } // namespace
@@ -236,86 +224,4 @@ TEST_CASE("hostile lines are no snapshots, and do no harm") {
     CHECK(show(*odd->items) == R"(4/1={"x":5} )");
     CHECK(
         stays.on_line(snapshot_line(2, "", R"(,"removed":[[4],4,[4,"1"],[4,1]])"))->items->empty());
-}
-
-TEST_CASE("stays are paired by client, by map, where their ticks overlap most, and in order") {
-    using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
-    using Indexes = std::vector<std::size_t>;
-
-    struct Row {
-        std::string_view name;
-        std::vector<Stay> a;
-        std::vector<Stay> b;
-        std::optional<std::int64_t> session_a;
-        std::optional<std::int64_t> session_b;
-        Pairs pairs;
-        Indexes only_a;
-        Indexes only_b;
-    };
-
-    const std::vector<Stay> two{stay(1, "ann", "dm1", 10), stay(2, "bob", "dm1", 20)};
-    const Row rows[] = {
-        {"same clients", two, {two[1], two[0]}, {}, {}, {{0, 1}, {1, 0}}, {}, {}},
-        {"a demo", two, {stay(1, "x.demo", "dm1", 20)}, {}, {}, {{1, 0}}, {0}, {}},
-        {"a demo of the second",
-         {stay(1, "ann", "dm1", 10, 8), stay(2, "bob", "dm1", 10, 6)},
-         {stay(1, "x.demo", "dm1", 10, 6)},
-         {},
-         {},
-         {{1, 0}},
-         {0},
-         {}},
-        {"a demo of the second, which is as long as it",
-         {stay(1, "ann", "dm1", 10, 676, 1364), stay(2, "bob", "dm1", 10, 488, 982),
-          stay(3, "cy", "dm1", 10, 492, 982)},
-         {stay(1, "x.demo", "dm1", 10, 489, 984)},
-         {},
-         {},
-         {{1, 0}},
-         {0, 2},
-         {}},
-        {"the second stay of one client",
-         {stay(1, "ann", "dm1", 10, 50), stay(1, "ann", "dm1", 200, 50)},
-         {stay(1, "ann", "dm1", 200, 50)},
-         {},
-         {},
-         {{1, 0}},
-         {0},
-         {}},
-        {"demos that begin alike, the longer one first",
-         {stay(1, "ann", "dm1", 10, 8, 900), stay(2, "bob", "dm1", 10, 8, 500)},
-         {stay(1, "x.demo", "dm1", 10, 8, 500), stay(1, "y.demo", "dm1", 10, 8, 900)},
-         {},
-         {},
-         {{0, 1}, {1, 0}},
-         {},
-         {}},
-        {"same map",
-         two,
-         {stay(1, "x", "dm2"), stay(2, "y", "dm1")},
-         {},
-         {},
-         {{0, 1}, {1, 0}},
-         {},
-         {}},
-        {"other maps",
-         two,
-         {stay(1, "x", "a"), stay(2, "y", "b")},
-         {},
-         {},
-         {{0, 0}, {1, 1}},
-         {},
-         {}},
-        {"more in B", {two[0]}, {two[1], two[0]}, {}, {}, {{0, 1}}, {}, {0}},
-        {"one session of A", two, {stay(1, "x", "dm1", 10)}, 2, {}, {{1, 0}}, {}, {}},
-        {"one session of each", two, two, 1, 2, {{0, 1}}, {}, {}},
-        {"nothing", {}, {}, {}, {}, {}, {}, {}},
-    };
-    for (const Row& row : rows) {
-        CAPTURE(row.name);
-        const auto found = report::pair_stays(row.a, row.b, row.session_a, row.session_b);
-        CHECK(found.pairs == row.pairs);
-        CHECK(found.only_a == row.only_a);
-        CHECK(found.only_b == row.only_b);
-    }
 }
