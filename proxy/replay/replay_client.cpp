@@ -76,7 +76,7 @@ void ReplayClient::on_time(Timestamp now) {
 void ReplayClient::check_time() {
     const auto waiting = outbox_.waiting_since();
     if (options_.duration != 0 && now_ - start_ >= options_.duration) {
-        leave(entered_ ? Ending::finished : Ending::refused);
+        leave(entered_ ? Ending::finished : answered_ ? Ending::refused : Ending::unanswered);
     } else if (phase_ == Phase::connecting && now_ - heard_ >= options_.timeout) {
         end(Ending::unanswered);
     } else if (now_ - heard_ >= options_.timeout ||
@@ -95,6 +95,12 @@ void ReplayClient::connect() {
     }
 }
 
+/// The server is there.
+void ReplayClient::hear() {
+    heard_ = now_;
+    answered_ = true;
+}
+
 void ReplayClient::on_control(const wire::Packet& packet, const wire::Control& control) {
     if (packet.dialect != script_->dialect || packet.seven_header) {
         return;
@@ -110,14 +116,14 @@ void ReplayClient::on_control_of_six(const wire::Control& control) {
     const bool ours = !outbox_.token() || control.token == outbox_.token();
     if (phase_ == Phase::connecting && control.kind == ControlKind::connectaccept &&
         !control.vanilla_token) {
-        heard_ = now_;
+        hear();
         if (control.has_token_magic) {
             outbox_.set_token(control.token);
         }
         outbox_.control(ControlKind::accept, now_);
         introduce();
     } else if (control.kind == ControlKind::keepalive && ours) {
-        heard_ = now_;
+        hear();
     } else if (control.kind == ControlKind::close && (phase_ == Phase::connecting || ours)) {
         on_close(control);
     }
@@ -129,15 +135,15 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
     }
     const bool connecting = phase_ == Phase::connecting;
     if (connecting && control.kind == ControlKind::token && control.token) {
-        heard_ = now_;
+        hear();
         outbox_.set_token(control.token);
         connected_ = 0; // at once
         connect();
     } else if (connecting && control.kind == ControlKind::accept && outbox_.token()) {
-        heard_ = now_;
+        hear();
         introduce();
     } else if (control.kind == ControlKind::keepalive) {
-        heard_ = now_;
+        hear();
     } else if (control.kind == ControlKind::close) {
         on_close(control);
     }
@@ -163,7 +169,7 @@ void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
     if (phase_ == Phase::waiting || phase_ == Phase::connecting) {
         return;
     }
-    heard_ = now_;
+    hear();
     outbox_.on_ack(ack);
     if (resend) {
         outbox_.on_resend_request(now_);

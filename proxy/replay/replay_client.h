@@ -99,6 +99,7 @@ class ReplayClient {
     enum class Phase : std::uint8_t { waiting, connecting, joining, playing };
 
     void connect();
+    void hear();
     void on_control_of_six(const wire::Control& control);
     void on_control_of_seven(const wire::Packet& packet, const wire::Control& control);
     void on_close(const wire::Control& control);
@@ -124,6 +125,7 @@ class ReplayClient {
     Timestamp now_;
     Timestamp start_;
     Timestamp heard_;
+    bool answered_ = false;   ///< the server said anything at all
     Timestamp connected_ = 0; ///< the last CONNECT
     std::optional<Timestamp> entered_;
     bool ready_ = false;                   ///< answered the server's prelude

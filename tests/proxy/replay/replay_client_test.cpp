@@ -179,6 +179,19 @@ TEST_CASE("the token is asked for again until it comes, and patience has an end"
     CHECK(table.client.ending() == Ending::unanswered);
 }
 
+TEST_CASE("a run that ends before patience does tells who was refused from whom nobody answered") {
+    const ReplayClient::Options options{.duration = 2 * kSecond, .timeout = 10 * kSecond};
+    Table silent{options};
+    silent.at(kSecond);
+    CHECK(silent.at(3 * kSecond).empty());
+    CHECK(silent.client.ending() == Ending::unanswered);
+    Table stalling{options};
+    stalling.at(kSecond);
+    stalling.accept();
+    CHECK(stalling.at(3 * kSecond).back() == "close");
+    CHECK(stalling.client.ending() == Ending::refused);
+}
+
 TEST_CASE("a tokenless server's secret tick is acknowledged, then the real map is joined") {
     constexpr snapshot::Tick kSecret = 0x6b8b4567;
     Table table;
