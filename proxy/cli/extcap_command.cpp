@@ -1,6 +1,7 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/filter.h"
+#include "proxy/record/terminal_text.h"
 
 #include <cerrno>
 #include <csignal>
@@ -33,6 +34,9 @@ struct ExtcapFlags {
     std::string server;
     std::string listen = "127.0.0.1:8303";
     std::string filter;
+    bool cleanup = false;
+    bool debug = false; ///< of no use, as what is next
+    std::string unused;
 };
 
 void print_interfaces() {
@@ -80,6 +84,8 @@ int capture(const ExtcapFlags& flags) {
     }
     std::vector<std::string> words{"twscope",    "proxy", "-s",       flags.server,     "-l",
                                    flags.listen, "-w",    flags.fifo, "--show-secrets", "-q"};
+    // Wireshark shows whatever stands on standard error as an error when the capture ends.
+    words.insert(words.end(), {"--log-level", "error"});
     if (const std::string filter = filter_of(flags); !filter.empty()) {
         words.insert(words.end(), {"--write-filter", filter});
     }
@@ -92,6 +98,19 @@ int capture(const ExtcapFlags& flags) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM); // players are not led through what nobody can see any more
     ::execv("/proc/self/exe", arguments.data());
     throw std::system_error{errno, std::generic_category(), "/proc/self/exe"};
+}
+
+/// Newer Wiresharks may say more, which changes nothing for those who do not know it.
+/// Errors: UsageError for what is not a flag of extcap.
+void check_unknown(const std::vector<std::string>& rest) {
+    bool may_be_value = false;
+    for (const std::string& word : rest) {
+        const bool flag = word.starts_with("--extcap-");
+        if (!flag && (!may_be_value || word.starts_with('-'))) {
+            throw UsageError{fmt::format("extcap has no {}", record::terminal_text(word))};
+        }
+        may_be_value = flag && word.find('=') == std::string::npos;
+    }
 }
 
 int run_extcap(const ExtcapFlags& flags) {
@@ -109,7 +128,7 @@ int run_extcap(const ExtcapFlags& flags) {
         print_config();
     } else if (flags.capture) {
         return capture(flags);
-    } else {
+    } else if (!flags.cleanup) {
         return check_filter(flags.capture_filter);
     }
     return 0;
@@ -143,7 +162,18 @@ Action add_extcap_command(CLI::App& app) {
         ->capture_default_str();
     command->add_option("--filter", flags->filter, "Capture only packets with a matching record")
         ->type_name("EXPRESSION");
-    return [flags] { return run_extcap(*flags); };
+    command
+        ->add_option("--extcap-reload-option", flags->unused,
+                     "An option whose values are asked for: none has any")
+        ->type_name("NAME");
+    command->add_flag("--extcap-cleanup-postkill", flags->cleanup, "Nothing is left to clean up");
+    command->add_flag("--debug", flags->debug, "For other extcaps; nothing is written");
+    command->add_option("--debug-file", flags->unused, "The same")->type_name("FILE");
+    command->allow_extras();
+    return [flags, command] {
+        check_unknown(command->remaining());
+        return run_extcap(*flags);
+    };
 }
 
 } // namespace tw::cli

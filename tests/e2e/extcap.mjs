@@ -42,9 +42,31 @@ test('it says what Wireshark asks, under the name that Wireshark finds it by', (
     const other = run('--extcap-interface', 'eth0', '--extcap-dlts');
     assert.equal(other.status, 2);
     assert.match(other.stderr, /the only interface is twscope/);
+    const more = ['--extcap-reload-option', 'server', '--debug', '--debug-file=debug.txt', '--extcap-of-tomorrow', '5', '--extcap-cleanup-postkill'];
+    const said = run('--extcap-interface', 'twscope', '--extcap-config', ...more);
+    assert.deepEqual([said.status, said.stdout, said.stderr], [0, config, '']);
+    const gone = run('--extcap-interface', 'twscope', '--extcap-cleanup-postkill');
+    assert.deepEqual([gone.status, gone.stdout, gone.stderr], [0, '', '']);
+    const nonsense = run('--extcap-interface', 'twscope', '--extcap-config', '--frobnicate');
+    assert.deepEqual([nonsense.status, nonsense.stdout], [2, '']);
+    assert.match(nonsense.stderr, /extcap has no --frobnicate/);
     const serverless = run('--extcap-interface', 'twscope', '--capture', '--fifo', join(top, 'pipe'));
     assert.equal(serverless.status, 2);
     assert.match(serverless.stderr, /needs --fifo and --server/);
+});
+
+test('a capture leaves nothing on standard error, which Wireshark would show as an error', async () => {
+    const pipe = join(top, 'quiet');
+    assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
+    const reader = new Child('a reader', 'cat', [pipe]);
+    const port = await freePort();
+    const child = new Child('twscope', link, ['--capture', '--extcap-interface', 'twscope', '--fifo', pipe,
+        '--server', '127.0.0.1:1', '--listen', `127.0.0.1:${port}`]);
+    await waitUntil('twscope to listen', () => isBound(port) || !child.running, WAIT_MS);
+    child.signal('SIGTERM');
+    assert.equal(await child.ended, 0, child.log);
+    assert.equal(child.errors, '');
+    await reader.ended;
 });
 
 /** Where this tshark finds twscope, and nothing else of ours. */
