@@ -9,7 +9,6 @@
 #include "proxy/report/story.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/sink/line_reader.h"
 
 #include <atomic>
 #include <cstdint>
@@ -72,34 +71,6 @@ bool read_standard_input(report::Story& story) {
 }
 
 /// False: some of it could not be read, as it says.
-bool read_records(const std::string& path, report::Story& story) {
-    if (path == kStandardInput) {
-        return read_standard_input(story);
-    }
-    bool whole = true;
-    std::string current;
-    std::uint64_t broken = 0;
-    RecordsFiles files{{path}};
-    files.read({.begin =
-                    [&](const std::string& file) {
-                        current = file;
-                        broken = 0;
-                    },
-                .line =
-                    [&](std::string_view line) {
-                        broken += filter::is_record(line) ? 0U : 1U;
-                        story.on_line(line);
-                    },
-                .end =
-                    [&](const sink::LineReader& reader) {
-                        whole = all_was_read(current, reader) && whole;
-                        whole = report_no_records(current, broken) && whole;
-                    },
-                .pause = [] {}});
-    return whole;
-}
-
-/// False: as read_records.
 bool read_captures(const ExplainFlags& flags, report::Story& story) {
     const snapshot::ObjectSet objects = flags.lookup.objects();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
@@ -120,7 +91,11 @@ int run_explain(const ExplainFlags& flags) {
     bool whole = true;
     if (begins_with_record(flags.captures.paths.front())) {
         for (const std::string& path : flags.captures.paths) {
-            whole = read_records(path, story) && whole;
+            whole =
+                (path == kStandardInput
+                     ? read_standard_input(story)
+                     : read_records(path, [&](std::string_view line) { story.on_line(line); })) &&
+                whole;
         }
     } else {
         whole = read_captures(flags, story);

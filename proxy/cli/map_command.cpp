@@ -18,7 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -92,28 +92,25 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
         throw complaint(flags.file, bytes.error());
     }
     const std::string crc = map::to_hex(map::crc_of(0, *bytes));
-    try {
-        sink::LineReader records{file};
-        auto found = report::read_recorded_paths(records, crc);
-        if (found.paths.empty() && found.elsewhere != 0) {
-            throw UsageError{fmt::format(
-                "--path {}: all its positions are on other maps; this map's checksum is {}", file,
-                crc)};
-        }
-        if (found.paths.empty()) {
-            throw UsageError{fmt::format("--path {}: contains no snapshot with characters; record "
-                                         "with 'twscope proxy -o FILE' and --items changed or all",
-                                         file)};
-        }
-        if (found.elsewhere != 0) {
-            fmt::print(stderr, "twscope: {}: skipped {} positions on other maps\n", file,
-                       found.elsewhere);
-        }
-        paths = std::move(found.paths);
-        return all_was_read(file, records);
-    } catch (const std::system_error& error) {
-        throw UsageError{fmt::format("--path {}: {}", file, error.code().message())};
+    report::PathReader reader{crc};
+    const bool whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
+    auto found = reader.take();
+    if (found.paths.empty() && found.elsewhere != 0) {
+        throw UsageError{
+            fmt::format("--path {}: all its positions are on other maps; this map's checksum is {}",
+                        file, crc)};
     }
+    if (found.paths.empty()) {
+        throw UsageError{fmt::format("--path {}: contains no snapshot with characters; record with "
+                                     "'twscope proxy -o FILE' and --items changed or all",
+                                     file)};
+    }
+    if (found.elsewhere != 0) {
+        fmt::print(stderr, "twscope: {}: skipped {} positions on other maps\n", file,
+                   found.elsewhere);
+    }
+    paths = std::move(found.paths);
+    return whole;
 }
 
 /// False: not all of the records could be read.
@@ -218,8 +215,9 @@ Action add_map_command(CLI::App& app) {
         ->check(CLI::Range(1, 64));
     command
         ->add_option("--path", flags->path,
-                     "Draw the tees' paths from these records (twscope proxy -o) on top")
-        ->type_name("RECORDS.jsonl");
+                     "Draw the tees' paths from these records on top (twscope proxy -o): a file, "
+                     "or a folder of segments")
+        ->type_name("FILE");
     return [flags, settings] {
         settings->complete();
         return run_map(*flags);

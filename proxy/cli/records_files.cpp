@@ -1,6 +1,7 @@
 #include "proxy/cli/records_files.h"
 
 #include "proxy/cli/settings.h"
+#include "proxy/filter/line_record.h"
 #include "proxy/sink/disk.h"
 #include "proxy/sink/segment_names.h"
 
@@ -263,6 +264,30 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
     }
     read_on(use);
     close(use);
+}
+
+bool read_records(const std::string& path, const std::function<void(std::string_view line)>& use) {
+    bool whole = true;
+    std::string current;
+    std::uint64_t broken = 0;
+    RecordsFiles files{{path}};
+    files.read({.begin =
+                    [&](const std::string& file) {
+                        current = file;
+                        broken = 0;
+                    },
+                .line =
+                    [&](std::string_view line) {
+                        broken += filter::is_record(line) ? 0U : 1U;
+                        use(line);
+                    },
+                .end =
+                    [&](const sink::LineReader& reader) {
+                        whole = all_was_read(current, reader) && whole;
+                        whole = report_no_records(current, broken) && whole;
+                    },
+                .pause = [] {}});
+    return whole;
 }
 
 } // namespace tw::cli

@@ -63,4 +63,9 @@ class RecordsFiles {
     std::unique_ptr<sink::LineReader> reader_;
 };
 
+/// Reads all lines of a recording, or of a folder with its segments, and says on standard error what of
+/// it could not be read. Returns whether that was nothing. Errors: UsageError, as RecordsFiles.
+[[nodiscard]] bool read_records(const std::string& path,
+                                const std::function<void(std::string_view line)>& use);
+
 } // namespace tw::cli

@@ -40,15 +40,9 @@ std::string_view text(const json::object& object, std::string_view key) {
                : std::string_view{};
 }
 
-/// Whose record it is. Of worlds, the server and its run: many servers may have an ann.
-struct Teller {
-    std::int64_t session = 0;
-    std::string server;
-    std::int64_t run = 0;
-    std::int64_t tick = 0;
-};
+} // namespace
 
-class Collector {
+class PathReader::Collector {
   public:
     Collector(std::string_view map_crc, std::size_t max_points)
         : map_crc_{map_crc}, max_points_{max_points} {}
@@ -94,6 +88,14 @@ class Collector {
     }
 
   private:
+    /// Whose record it is. Of worlds, the server and its run: many servers may have an ann.
+    struct Teller {
+        std::int64_t session = 0;
+        std::string server;
+        std::int64_t run = 0;
+        std::int64_t tick = 0;
+    };
+
     struct Session {
         std::string server;
         std::string map_crc;                 ///< empty: nobody said
@@ -237,6 +239,8 @@ class Collector {
     std::uint64_t elsewhere_ = 0;
 };
 
+namespace {
+
 bool may_be_wanted(std::string_view line) {
     constexpr std::array<std::string_view, 4> kTypes{R"("type":"snapshot")", R"("type":"world")",
                                                      R"("type":"session")", R"("type":"map")"};
@@ -247,21 +251,25 @@ bool may_be_wanted(std::string_view line) {
 
 } // namespace
 
-RecordedPaths read_recorded_paths(sink::LineReader& records, std::string_view map_crc,
-                                  std::size_t max_points) {
-    Collector collector{map_crc, max_points};
-    for (std::string_view line; records.next(line);) {
-        // Cheap look first: most lines are of other types.
-        if (!may_be_wanted(line)) {
-            continue;
-        }
-        boost::system::error_code error;
-        const json::value record = json::parse(line, error);
-        if (!error && record.is_object()) {
-            collector.add(record.get_object());
-        }
+PathReader::PathReader(std::string_view map_crc, std::size_t max_points)
+    : collector_{std::make_unique<Collector>(map_crc, max_points)} {}
+
+PathReader::~PathReader() = default;
+
+void PathReader::on_line(std::string_view line) {
+    // Cheap look first: most lines are of other types.
+    if (!may_be_wanted(line)) {
+        return;
     }
-    return collector.take();
+    boost::system::error_code error;
+    const json::value record = json::parse(line, error);
+    if (!error && record.is_object()) {
+        collector_->add(record.get_object());
+    }
+}
+
+RecordedPaths PathReader::take() {
+    return collector_->take();
 }
 
 } // namespace tw::report

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "map/picture.h"
-#include "proxy/sink/line_reader.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -18,11 +18,27 @@ struct RecordedPaths {
     std::uint64_t elsewhere = 0; ///< positions on other maps
 };
 
-/// The ways of the tees in a file of records on the map with this checksum, or on one that nobody
-/// named: one for each player and game; none where it holds no snapshot with characters. Each is told
-/// by the player's own session while it shows the player, else by another one. Beyond
-/// `max_points` every other one is left out.
-[[nodiscard]] RecordedPaths read_recorded_paths(sink::LineReader& records, std::string_view map_crc,
-                                                std::size_t max_points = kMaxPathPoints);
+/// Finds the ways of the tees in the lines of a recording, on the map with this checksum or on one that
+/// nobody named: one for each player and game; none where there is no snapshot with characters. Each is
+/// told by the player's own session while it shows the player, else by another one. Beyond `max_points`
+/// every other one is left out.
+class PathReader {
+  public:
+    explicit PathReader(std::string_view map_crc, std::size_t max_points = kMaxPathPoints);
+    ~PathReader();
+    PathReader(const PathReader&) = delete;
+    PathReader& operator=(const PathReader&) = delete;
+    PathReader(PathReader&&) = delete;
+    PathReader& operator=(PathReader&&) = delete;
+
+    void on_line(std::string_view line);
+
+    /// At the end.
+    [[nodiscard]] RecordedPaths take();
+
+  private:
+    class Collector;
+    std::unique_ptr<Collector> collector_;
+};
 
 } // namespace tw::report

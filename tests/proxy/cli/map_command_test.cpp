@@ -5,6 +5,7 @@
 #include "tests/proxy/cli/program_runs.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -58,7 +59,23 @@ TEST_CASE("twscope map tells and draws what is there") {
         CHECK(twscope({"decode", capture, "-o", records}).status == 0);
     };
     play_on(map::crc_of(0, bytes));
-    CHECK(drawn({"--path", records}) != all);
+    const std::string way = drawn({"--path", records});
+    CHECK(way != all);
+
+    // A folder of segments, of which each goes on where the last one ended.
+    const std::string segments = folder.file("segments");
+    std::filesystem::create_directory(segments);
+    const std::string lines = read_text(records);
+    const std::size_t cut = lines.find('\n', lines.size() / 2) + 1;
+    const std::string second = segments + "/game-20261121T171530Z-0002.jsonl";
+    write_text(segments + "/game-20261121T161530Z-0001.jsonl", lines.substr(0, cut));
+    write_text(second, lines.substr(cut));
+    CHECK(drawn({"--path", segments}) == way);
+    write_text(second, lines.substr(cut) + "torn\n");
+    const Finished torn = twscope({"map", file, "--png", png, "--path", segments});
+    CHECK(torn.status == 3);
+    CHECK(torn.err.find(second + ": 1 line that is no record was left out") != std::string::npos);
+    CHECK(read_text(png) == way);
     play_on(1);
     check_refused({"map", file, "--png", png, "--path", records},
                   "all its positions are on other maps");
@@ -133,6 +150,8 @@ TEST_CASE("twscope map refuses nonsense in one line") {
         {{"map", file, "--png", folder.file("a.png"), "--path", nobody}, "nobody.jsonl"},
         {{"map", file, "--png", folder.file("a.png"), "--path", folder.file("missing.jsonl")},
          "missing.jsonl"},
+        {{"map", file, "--png", folder.file("a.png"), "--path", folder.path()},
+         "there are no segments of a recording in it"},
         {{"map", file, "--png", folder.file("no/such/folder.png")}, "folder.png"},
         {{"map", file, "--png", folder.file("a.png"), "--layer", "sky"}, "sky"},
         {{"map", file, "--png", folder.file("a.png"), "--scale", "0"}, "scale"},

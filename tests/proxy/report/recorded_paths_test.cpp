@@ -1,7 +1,6 @@
 #include "proxy/report/recorded_paths.h"
-#include "tests/support/demo_bytes.h"
 
-#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,11 +50,12 @@ std::string world(std::string_view items) {
 }
 
 report::RecordedPaths read(const std::string& text, std::size_t max_points = 1000) {
-    const test::FilledFolder folder;
-    const auto path = folder.path() / "a.jsonl";
-    std::ofstream{path} << text;
-    sink::LineReader records{path.string()};
-    return report::read_recorded_paths(records, kMap, max_points);
+    report::PathReader paths{kMap, max_points};
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);) {
+        paths.on_line(line);
+    }
+    return paths.take();
 }
 
 /// "1 2 3; 7 8; ": the x of each way's points.
