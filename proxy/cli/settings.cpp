@@ -116,6 +116,7 @@ struct Need {
 constexpr Need kNeeds[]{
     {"--demo-version", {"--demo", "--http-recordings"}},
     {"--write-filter", {"--write"}},
+    {"--sync", {"--output", "--write"}},
     {"--http-server-page", {"--http"}},
     {"--nats-stream", {"--nats"}},
     {"--nats-name", {"--nats"}},
@@ -137,8 +138,10 @@ void check_needs(const CLI::App& command) {
     };
     for (const Need& need : kNeeds) {
         if (given(need.flag) && std::none_of(need.one_of.begin(), need.one_of.end(), given)) {
-            throw UsageError{
-                fmt::format("{} has no effect without {}; give both", need.flag, need.one_of[0])};
+            const char* const other = need.one_of[1];
+            throw UsageError{fmt::format("{} has no effect without {}{}{}", need.flag,
+                                         need.one_of[0], other == nullptr ? "" : " or ",
+                                         other == nullptr ? "" : other)};
         }
     }
 }

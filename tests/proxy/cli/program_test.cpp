@@ -354,6 +354,13 @@ TEST_CASE("what cannot be meant is reported before anything is begun") {
             check_refused(arguments, alone.front() + " has no effect without");
         }
     }
+    for (const std::string command : {"proxy", "tap"}) {
+        const Arguments where =
+            command == "proxy" ? Arguments{"-s", "127.0.0.1:1"} : Arguments{"-i", "lo"};
+        Arguments arguments{command, "--sync", "1s"};
+        arguments.insert(arguments.end(), where.begin(), where.end());
+        check_refused(arguments, "--sync has no effect without --output or --write");
+    }
     const Finished unreached = twscope({"collect", "--nats", "nats://127.0.0.1:1", "--expect",
                                         "never finding", "--duration", "1s"});
     CHECK(unreached.status == 4);
