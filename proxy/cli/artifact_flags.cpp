@@ -25,7 +25,8 @@ void ArtifactFlags::add_to(CLI::App& command) {
         ->capture_default_str();
     command
         .add_option("-w,--write", capture,
-                    "Write all datagrams as a pcapng capture, with sessions and findings as "
+                    "Write the datagrams of all sessions as a pcapng capture, with sessions and "
+                    "findings as "
                     "comments; it contains passwords, so it requires --show-secrets")
         ->type_name("FILE");
     command

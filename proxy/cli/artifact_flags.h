@@ -19,7 +19,7 @@ struct ArtifactFlags {
     std::string demo; ///< folder; empty: none
     int demo_version = 6;
     std::string capture;        ///< file or folder; empty: none
-    std::string capture_filter; ///< empty: all datagrams
+    std::string capture_filter; ///< empty: all that it may hold
 
     void add_to(CLI::App& command);
 
