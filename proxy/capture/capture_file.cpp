@@ -140,6 +140,11 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
     }
 }
 
+/// libpcap has read the first interface: without one it knows no link.
+bool CaptureFile::by_twscope() const {
+    return stream_ != nullptr && stream_->states.by_twscope();
+}
+
 void CaptureFile::note_failure() {
     const sink::FileEnd end =
         stream_ == nullptr || !stream_->file ? sink::FileEnd::whole : stream_->file->end();

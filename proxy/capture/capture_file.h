@@ -27,6 +27,9 @@ class CaptureFile {
     /// The next UDP datagram; its payload and state are valid until the next call. False at the end.
     [[nodiscard]] bool next(CapturedDatagram& datagram);
 
+    /// Whether twscope wrote it: its datagrams may stand a little out of order.
+    [[nodiscard]] bool by_twscope() const;
+
     /// At the end: why nothing more can be read; empty: there is nothing more, or it was cut short.
     [[nodiscard]] const std::string& unreadable() const { return unreadable_; }
 

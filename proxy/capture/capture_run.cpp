@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <span>
@@ -18,13 +19,13 @@ namespace tw::capture {
 
 namespace {
 
-void report_capture(const std::string& path, const CaptureFile& file,
-                    const CaptureSessions& sessions) {
+void report_capture(const std::string& path, const CaptureFile& file, std::uint64_t ignored,
+                    std::uint64_t refused) {
     const CaptureCounts counts = file.counts();
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
         {"IP fragments of datagrams that could not be reassembled", counts.fragments},
         {"datagrams truncated by the recorder (record with a snap length of 0)", counts.cut},
-        {"datagrams of new sessions ignored: too many sessions at once", sessions.refused()},
+        {"datagrams of new sessions ignored: too many sessions at once", refused},
     };
     for (const auto& [what, count] : warnings) {
         if (count != 0) {
@@ -41,7 +42,7 @@ void report_capture(const std::string& path, const CaptureFile& file,
     }
     if (counts.datagrams == 0) {
         fmt::print(stderr, "twscope: {}: no UDP datagrams in {} frames\n", path, counts.frames);
-    } else if (sessions.ignored() == counts.datagrams) {
+    } else if (ignored == counts.datagrams) {
         fmt::print(stderr, "twscope: {}: none of the {} datagrams is to or from the given server\n",
                    path, counts.datagrams);
     }
@@ -137,15 +138,48 @@ void CaptureRun::note_time(record::Timestamp first, record::Timestamp last) {
     any_ = true;
 }
 
-void CaptureRun::read_capture(Source& source, CaptureSessions& sessions) {
+void CaptureRun::hand_on(const CapturedDatagram& datagram, Source& source,
+                         CaptureSessions& sessions) {
+    const std::uint64_t ignored = sessions.ignored();
+    const std::uint64_t refused = sessions.refused();
+    note_time(datagram.time, datagram.time);
+    sessions.on_datagram(datagram);
+    source.ignored += sessions.ignored() - ignored;
+    source.refused += sessions.refused() - refused;
+}
+
+void CaptureRun::read_as_it_stands(Source& source, CaptureSessions& sessions) {
     ReadAhead datagrams{*source.capture, source.path};
     while (const CapturedDatagram* const datagram = datagrams.next()) {
-        note_time(datagram->time, datagram->time);
-        sessions.on_datagram(*datagram);
+        hand_on(*datagram, source, sessions);
     }
-    damaged_ = damaged_ || !source.capture->unreadable().empty();
-    if (!quiet_) {
-        report_capture(source.path, *source.capture, sessions);
+}
+
+void CaptureRun::read_in_order(std::size_t index, CaptureSessions& sessions) {
+    CapturedDatagram datagram;
+    while (sources_[index].capture->next(datagram)) {
+        order_.put(datagram, index);
+        hand_on_waiting(sessions, false);
+        datagram = {};
+    }
+}
+
+void CaptureRun::hand_on_waiting(CaptureSessions& sessions, bool all) {
+    while (const TimeOrder::Item* const item = order_.take(all)) {
+        hand_on(item->datagram, sources_[item->file], sessions);
+    }
+}
+
+/// At the end: what stood in one file may be handed on while the next one is read.
+void CaptureRun::conclude_captures() {
+    for (const Source& source : sources_) {
+        if (!source.capture) {
+            continue;
+        }
+        damaged_ = damaged_ || !source.capture->unreadable().empty();
+        if (!quiet_) {
+            report_capture(source.path, *source.capture, source.ignored, source.refused);
+        }
     }
 }
 
@@ -167,13 +201,21 @@ void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) 
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {
     InspectedSessions inspected{inspector, pseudonym_key};
     CaptureSessions sessions{inspected, guess_, {}};
-    for (Source& source : sources_) {
+    for (std::size_t index = 0; index < sources_.size(); ++index) {
+        Source& source = sources_[index];
+        if (source.capture && source.capture->by_twscope()) {
+            read_in_order(index, sessions);
+            continue;
+        }
+        hand_on_waiting(sessions, true);
         if (source.demo) {
             read_demo(source, inspector);
         } else {
-            read_capture(source, sessions);
+            read_as_it_stands(source, sessions);
         }
     }
+    hand_on_waiting(sessions, true);
+    conclude_captures();
     inspector.finish(sessions.now(), "end of capture");
 }
 

@@ -4,8 +4,11 @@
 #include "proxy/capture/capture_sessions.h"
 #include "proxy/capture/demo_file.h"
 #include "proxy/capture/demo_header.h"
+#include "proxy/capture/time_order.h"
 #include "proxy/inspect/inspector.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,15 +49,23 @@ class CaptureRun {
         std::unique_ptr<CaptureFile> capture{};
         std::unique_ptr<DemoFile> demo{};
         DemoHead head{}; ///< of the demo
+        // Of the capture's datagrams:
+        std::uint64_t ignored = 0; ///< of no server asked for
+        std::uint64_t refused = 0; ///< there were too many sessions
     };
 
     [[nodiscard]] static Source open(std::string path);
-    void read_capture(Source& source, CaptureSessions& sessions);
+    void read_as_it_stands(Source& source, CaptureSessions& sessions);
+    void read_in_order(std::size_t index, CaptureSessions& sessions);
+    void hand_on_waiting(CaptureSessions& sessions, bool all);
+    void hand_on(const CapturedDatagram& datagram, Source& source, CaptureSessions& sessions);
+    void conclude_captures();
     void read_demo(const Source& source, inspect::Inspector& inspector);
     void note_time(record::Timestamp first, record::Timestamp last);
 
     std::vector<Source> sources_;
     ServerGuess guess_;
+    TimeOrder order_; ///< over the captures of a run in segments
     record::Timestamp first_ = 0;
     record::Timestamp last_ = 0;
     bool any_ = false;

@@ -1,5 +1,6 @@
 #include "proxy/capture/state_blocks.h"
 
+#include "proxy/sink/capture_blocks.h"
 #include "proxy/sink/session_state.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@ namespace tw::capture {
 
 namespace {
 
+constexpr std::uint32_t kInterface = 1;
 constexpr std::uint32_t kSection = 0x0a0d0d0a; ///< the same in either order of bytes
 constexpr std::uint32_t kByteOrder = 0x1a2b3c4d;
 constexpr std::size_t kPage = 4096;                           ///< more than stands around a state
@@ -87,7 +89,10 @@ void StateBlocks::begin_block() {
         return;
     }
     left_ = size - head_size_;
-    keeps_ = type == sink::kStateBlock && size <= sink::kMaxStateBytes + kPage;
+    interface_ = type == kInterface && !interface_seen_;
+    interface_seen_ = interface_seen_ || interface_;
+    keeps_ = (interface_ && size <= kPage) ||
+             (type == sink::kStateBlock && size <= sink::kMaxStateBytes + kPage);
     packets_ += is_packet(type) ? 1U : 0U;
     head_size_ = 0;
 }
@@ -97,6 +102,10 @@ void StateBlocks::end_block() {
         return;
     }
     const std::vector<std::byte> body = std::exchange(body_, {});
+    if (interface_) {
+        look_at_interface(body);
+        return;
+    }
     const auto state = sink::read_session_state(std::span{body}.first(body.size() - 4));
     if (!state) {
         return;
@@ -107,6 +116,12 @@ void StateBlocks::end_block() {
     found_.back().state = {.client = endpoint_of(state->client),
                            .server = endpoint_of(state->server),
                            .bytes = {state->bytes.begin(), state->bytes.end()}};
+}
+
+/// Its description stands somewhere among its options.
+void StateBlocks::look_at_interface(std::span<const std::byte> body) {
+    const auto described = std::as_bytes(std::span{sink::kClientsDescription});
+    by_twscope_ = !std::ranges::search(body, described).empty();
 }
 
 const CapturedState* StateBlocks::before(std::uint64_t packet) {

@@ -23,6 +23,9 @@ class StateBlocks {
     /// turn. Null: nothing. Valid until the next call.
     [[nodiscard]] const CapturedState* before(std::uint64_t packet);
 
+    /// Whether the first interface is one of twscope's, also where another program wrote the file anew.
+    [[nodiscard]] bool by_twscope() const { return by_twscope_; }
+
   private:
     /// Type, length and, of a section, the mark that shows its order of bytes.
     static constexpr std::size_t kHead = 8;
@@ -37,6 +40,7 @@ class StateBlocks {
     /// Its head is there.
     void begin_block();
     void end_block();
+    void look_at_interface(std::span<const std::byte> body);
 
     bool begun_ = false;
     bool lost_ = false;    ///< these are no blocks of pcapng
@@ -44,7 +48,10 @@ class StateBlocks {
     std::array<std::byte, kSectionHead> head_{};
     std::size_t head_size_ = 0;
     std::uint64_t left_ = 0; ///< of the block at hand, behind its head
-    bool keeps_ = false;     ///< it is a state
+    bool keeps_ = false;     ///< it is a state, or the first interface
+    bool interface_ = false; ///< the latter
+    bool interface_seen_ = false;
+    bool by_twscope_ = false;
     std::vector<std::byte> body_;
     std::uint64_t packets_ = 0;
     std::deque<Found> found_;

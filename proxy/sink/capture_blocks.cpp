@@ -31,7 +31,7 @@ CaptureBlocks::Bytes CaptureBlocks::head(std::string_view comment) {
     Bytes head;
     const PcapngEncoder encoder;
     encoder.section("twscope", head, comment);
-    encoder.interface({.name = "clients", .description = "between clients and twscope"}, head);
+    encoder.interface({.name = "clients", .description = kClientsDescription}, head);
     encoder.interface({.name = "server", .description = "between twscope and the server"}, head);
     return head;
 }

@@ -18,6 +18,9 @@
 
 namespace tw::sink {
 
+/// Of the first interface of every capture; whoever reads one knows ours by it.
+inline constexpr std::string_view kClientsDescription = "between clients and twscope";
+
 /// Makes the blocks of a capture: each datagram once, on the leg it came in by and between the
 /// addresses of client and server; what was found in it stands in its comment. To be told of every
 /// record, and of every datagram before it is looked at and after that.

@@ -1,0 +1,126 @@
+#include "proxy/capture/capture_run.h"
+#include "proxy/sink/capture_blocks.h"
+#include "proxy/sink/json_lines.h"
+#include "proxy/sink/pcapng.h"
+#include "proxy/sink/udp_frame.h"
+#include "tests/support/capture.h"
+#include "tests/support/capture_writer.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/test_data.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+
+namespace {
+
+using Traffic = std::vector<test::CapturedDatagram>;
+using Bytes = std::vector<std::byte>;
+
+constexpr std::int64_t kFlushEveryUs = 100'000;
+/// By then all are there.
+constexpr std::int64_t kJoinedUs = 10'000'000;
+
+sink::FrameEndpoint endpoint_of(std::uint32_t address, std::uint16_t port) {
+    sink::FrameEndpoint endpoint{.port = port};
+    for (unsigned i = 0; i < 4; ++i) {
+        endpoint.address[i] = static_cast<std::uint8_t>(address >> (24 - 8 * i));
+    }
+    return endpoint;
+}
+
+/// A pcapng file with this head, and one datagram behind the other.
+Bytes file_of(Bytes head, std::span<const test::CapturedDatagram> traffic) {
+    Bytes frame;
+    for (const test::CapturedDatagram& each : traffic) {
+        sink::make_udp_frame(endpoint_of(each.source_address, each.source_port),
+                             endpoint_of(each.destination_address, each.destination_port),
+                             each.payload, frame);
+        sink::PcapngEncoder{}.packet(
+            {.time = static_cast<std::uint64_t>(each.time_us) * 1000, .frame = frame}, head);
+    }
+    return head;
+}
+
+/// As workers add to a capture what each of them gathered of its sessions, once these are there.
+Traffic as_workers_write(const Traffic& traffic, unsigned workers) {
+    std::map<std::pair<std::int64_t, unsigned>, Traffic> gathered;
+    for (const test::CapturedDatagram& each : traffic) {
+        const unsigned client = std::max(each.source_port, each.destination_port);
+        const unsigned worker = client % workers;
+        const std::int64_t flushed = (each.time_us + worker * 7'000) / kFlushEveryUs + 1;
+        const bool joining = each.time_us - traffic.front().time_us < kJoinedUs;
+        gathered[joining ? std::pair{each.time_us, 0U} : std::pair{flushed * kFlushEveryUs, worker}]
+            .push_back(each);
+    }
+    Traffic all;
+    for (const auto& [unused, part] : gathered) {
+        all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+}
+
+class Text final : public sink::Output {
+  public:
+    void write(std::string_view block) override { text += block; }
+
+    std::string text;
+};
+
+std::string records_of(const std::vector<std::string>& files) {
+    test::NoMaps maps;
+    Text records;
+    sink::JsonLines json{{}, records};
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, json, numbers};
+    capture::CaptureRun captures{files, {}};
+    captures.set_quiet(true);
+    captures.read(inspector);
+    json.flush();
+    return records.text;
+}
+
+std::string records_of(const Bytes& file) {
+    const test::TemporaryFile written{file};
+    return records_of({written.path()});
+}
+
+} // namespace
+
+TEST_CASE("what threads wrote one after the other gives the records of what happened") {
+    Traffic traffic = test::read_capture(test::test_data("captures/bench-4.pcap.gz"));
+    for (std::size_t i = 1; i < traffic.size(); ++i) { // no two at one time: either might be first
+        traffic[i].time_us = std::max(traffic[i].time_us, traffic[i - 1].time_us + 1);
+    }
+    const Traffic disordered = as_workers_write(traffic, 3);
+    const auto earlier = [](const auto& a, const auto& b) { return a.time_us < b.time_us; };
+    REQUIRE(std::ranges::is_sorted(traffic, earlier));
+    REQUIRE_FALSE(std::ranges::is_sorted(disordered, earlier));
+
+    const Bytes ours = sink::CaptureBlocks::head();
+    const std::string wanted = records_of(file_of(ours, traffic));
+    CHECK((records_of(file_of(ours, disordered)) == wanted));
+
+    // In segments, between which no thread waits for the others.
+    const std::span<const test::CapturedDatagram> all{disordered};
+    const std::size_t cut = all.size() / 2;
+    const test::TemporaryFile first{file_of(ours, all.first(cut))};
+    const test::TemporaryFile second{file_of(ours, all.subspan(cut))};
+    CHECK((records_of({first.path(), second.path()}) == wanted));
+
+    // Others' stay as they are: their order may be all there is.
+    Bytes others;
+    sink::PcapngEncoder{}.section("tcpdump", others);
+    sink::PcapngEncoder{}.interface({.name = "lo", .description = ""}, others);
+    CHECK((records_of(file_of(others, disordered)) != wanted));
+    CHECK((records_of(file_of(others, traffic)) == wanted));
+}
