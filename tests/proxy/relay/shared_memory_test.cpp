@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 using tw::relay::SharedMemory;
@@ -36,6 +37,18 @@ TEST_CASE("nobody changes its size") {
         CHECK(::ftruncate(memory.descriptor(), size) != 0);
     }
     CHECK(::fcntl(memory.descriptor(), F_ADD_SEALS, F_SEAL_WRITE) != 0);
+}
+
+TEST_CASE("a soft limit of file sizes, which is meant for records, does not count") {
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    const rlimit low{.rlim_cur = 4096, .rlim_max = before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &low) == 0);
+    CHECK(SharedMemory::create(8192).bytes().size() == 8192);
+    rlimit now{};
+    ::getrlimit(RLIMIT_FSIZE, &now);
+    CHECK(now.rlim_cur == low.rlim_cur);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
 }
 
 TEST_CASE("it moves, and what is no such memory is refused") {
