@@ -1,14 +1,12 @@
 #include "proxy/cli/objects_file.h"
 
 #include "proxy/cli/settings.h"
+#include "proxy/run/small_file.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -23,6 +21,9 @@ namespace json = boost::json;
 
 /// Ints of one item; a snapshot of 64 KiB could hold larger ones, no game does.
 constexpr std::int64_t kMaxInts = 255;
+
+/// A thousand objects with all their fields take a few hundred KiB.
+constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
 constexpr std::array<std::string_view, 3> kKinds{"int", "string", "tick"};
 
@@ -208,15 +209,13 @@ snapshot::CustomObject parse_object(const Reader& in) {
 } // namespace
 
 void read_objects_file(const std::string& path, snapshot::ObjectSet& objects) {
-    std::error_code ignored;
-    std::ifstream file{path};
-    if (!file || std::filesystem::is_directory(path, ignored)) {
+    const auto text = run::read_small_file(path, kMaxBytes);
+    if (!text) {
         throw UsageError{fmt::format("--objects {}: {}; name a file with {{\"objects\": [...]}}",
-                                     path, file ? "is a folder" : "cannot be read")};
+                                     path, text.error().message())};
     }
-    const std::string text{std::istreambuf_iterator<char>{file}, {}};
     boost::system::error_code error;
-    const json::value root = json::parse(text, error);
+    const json::value root = json::parse(*text, error);
     if (error || !root.is_object()) {
         throw UsageError{fmt::format("--objects {}: {}; expected {{\"objects\": [...]}}", path,
                                      error ? error.message() : "is not a JSON object")};

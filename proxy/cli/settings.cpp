@@ -1,6 +1,7 @@
 #include "proxy/cli/settings.h"
 
 #include "proxy/run/greeting.h"
+#include "proxy/run/small_file.h"
 
 #include <algorithm>
 #include <array>
@@ -46,19 +47,17 @@ void take(CLI::Option& option, const std::vector<std::string>& values, const std
     }
 }
 
-/// At most one byte more than a file of settings may have: a device may have no end.
 std::string read_file(const std::string& path) {
-    std::ifstream file{path};
-    std::string text(run::kMaxSettings + 1, '\0');
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-    if (file.bad() || !file.is_open() || std::filesystem::is_directory(path)) {
-        throw UsageError{
-            fmt::format("--config {}: cannot be read; name a file with lines like 'server = "
-                        "\"127.0.0.1:8304\"'",
-                        path)};
+    auto text = run::read_small_file(path, run::kMaxSettings);
+    if (!text && text.error() == std::errc::file_too_large) {
+        throw UsageError{fmt::format("--config {}: longer than {} bytes", path, run::kMaxSettings)};
     }
-    return text;
+    if (!text) {
+        throw UsageError{fmt::format("--config {}: {}; name a file with lines like 'server = "
+                                     "\"127.0.0.1:8304\"'",
+                                     path, text.error().message())};
+    }
+    return *std::move(text);
 }
 
 /// A line of a file of settings that is no `key = value`.
@@ -96,9 +95,6 @@ std::optional<LoneKey> find_lone_key(const std::string& text) {
 }
 
 std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string& path) {
-    if (text.size() > run::kMaxSettings) {
-        throw UsageError{fmt::format("--config {}: longer than {} bytes", path, run::kMaxSettings)};
-    }
     try {
         std::istringstream in{text};
         return CLI::ConfigTOML{}.from_config(in);

@@ -1,11 +1,9 @@
 #include "proxy/run/page_token.h"
 
+#include "proxy/run/small_file.h"
 #include "proxy/run/state_folder.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -58,15 +56,12 @@ bool is_token(std::string_view text) noexcept {
 }
 
 tl::expected<PageToken, std::string> read_token(const std::filesystem::path& file) {
-    std::ifstream in{file};
-    std::string text(kMost + 2, '\0'); // and the end of its line
-    if (!in || std::filesystem::is_directory(file)) {
-        return tl::unexpected{
-            fmt::format("{}: {}", file.string(), std::generic_category().message(errno))};
+    constexpr std::size_t kMostBytes = 64U << 10U; // only the first line counts
+    const auto text = read_small_file(file, kMostBytes);
+    if (!text) {
+        return tl::unexpected{fmt::format("{}: {}", file.string(), text.error().message())};
     }
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(in.gcount()));
-    const std::string_view line = first_line(text);
+    const std::string_view line = first_line(*text);
     if (!is_token(line)) {
         return tl::unexpected{
             fmt::format("{}: its first line is not a token: {} to {} letters, digits and -._~+/=",

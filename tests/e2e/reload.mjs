@@ -3,7 +3,7 @@
 // Covers: proxy/cli/reload.cpp, proxy/run/terminal.cpp
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
@@ -83,7 +83,7 @@ test('what can change while the run goes on changes, the rest is named, and a br
     write('log-level = "debug"', 'max-sessions = 32', 'impair = "s2c:delay=10ms"', 'idle-timeout = 30', token);
     writeFileSync(join(folder, 'token'), 'another-horse-battery\n');
     await hangUp(proxy, 1);
-    await says(proxy, 'changed, but takes effect only after a restart:  idle-timeout, max-sessions');
+    await says(proxy, 'changed, but takes effect only after a restart: idle-timeout, max-sessions');
     await says(proxy, 'the line is impaired: s2c:delay=10ms');
     await waitUntil('the page to show it', async () => await impairment() === 's2c:delay=10ms\n', WAIT_MS);
     assert.equal(await put('correct-horse-battery'), 401);
@@ -96,6 +96,13 @@ test('what can change while the run goes on changes, the rest is named, and a br
         assert.equal(times(proxy, 'configuration not reloaded'), turn + 1);
         assert.equal(await impairment(), 'none\n');
     }
+
+    // A pipe instead of the file: nobody waits for what it may say one day.
+    rmSync(config);
+    execFileSync('mkfifo', [config]);
+    await hangUp(proxy, 6);
+    assert.match(proxy.child.log, /configuration not reloaded: --config .*: No data available/);
+    assert.equal(await impairment(), 'none\n');
 
     // Another observer begins with the settings of the run, whatever stands in the file by now.
     const pid = proxy.child.process.pid;

@@ -1,0 +1,64 @@
+#include "proxy/run/small_file.h"
+
+#include "proxy/relay/unique_fd.h"
+
+#include <cerrno>
+#include <chrono>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tw::run {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{1000};
+
+tl::unexpected<std::error_code> system_error() {
+    return tl::unexpected{std::error_code{errno, std::generic_category()}};
+}
+
+} // namespace
+
+tl::expected<std::string, std::error_code> read_small_file(const std::filesystem::path& path,
+                                                           std::size_t most) {
+    using Clock = std::chrono::steady_clock;
+    const relay::UniqueFd file{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+
+    struct stat found {};
+
+    if (!file.valid() || ::fstat(file.get(), &found) != 0) {
+        return system_error();
+    }
+    if (S_ISDIR(found.st_mode)) {
+        return tl::unexpected{std::make_error_code(std::errc::is_a_directory)};
+    }
+    const auto deadline = Clock::now() + kPatience;
+    std::string text(most + 1, '\0');
+    std::size_t size = 0;
+    while (size < text.size()) {
+        const ssize_t read = ::read(file.get(), text.data() + size, text.size() - size);
+        if (read == 0 && (size != 0 || !S_ISFIFO(found.st_mode))) {
+            text.resize(size);
+            return text;
+        }
+        if (read > 0) {
+            size += static_cast<std::size_t>(read);
+            continue;
+        }
+        if (read < 0 && errno != EAGAIN && errno != EINTR) {
+            return system_error();
+        }
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        pollfd wanted{.fd = file.get(), .events = POLLIN, .revents = 0};
+        if (read == 0 || left <= 0 || ::poll(&wanted, 1, static_cast<int>(left)) == 0) {
+            return tl::unexpected{std::make_error_code(std::errc::no_message_available)};
+        }
+    }
+    return tl::unexpected{std::make_error_code(std::errc::file_too_large)};
+}
+
+} // namespace tw::run
