@@ -245,6 +245,10 @@ Ending ObserverKeeper::finish() {
     ended_.close(ignored);
     words_.close(ignored);
     if (!process_) {
+        if (const std::size_t bytes = unread(); bytes != 0) {
+            spdlog::error("no observer was running at the end: {} bytes of copies were not read",
+                          bytes);
+        }
         return {};
     }
     tell(Word::finish);
