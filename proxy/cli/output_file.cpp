@@ -2,9 +2,11 @@
 
 #include "proxy/sink/recording.h"
 
+#include <chrono>
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 namespace tw::cli {
 
@@ -32,6 +34,15 @@ void open_output_file(const std::string& flag, const std::string& path,
 std::unique_ptr<sink::RecordTarget>
 open_plain_output(const std::string& flag, const std::string& path, const sink::Units& units) {
     try {
+        return std::make_unique<sink::FileOutput>(path, units, std::chrono::milliseconds{0});
+    } catch (const std::system_error& error) {
+        if (error.code() != std::errc::timed_out) {
+            throw cannot_open(flag, path, error);
+        }
+    }
+    try {
+        spdlog::warn("{} {}: the pipe has no reader yet; waiting up to {} seconds", flag, path,
+                     sink::FileOutput::kReaderTime.count());
         return std::make_unique<sink::FileOutput>(path, units);
     } catch (const std::system_error& error) {
         throw cannot_open(flag, path, error);
