@@ -47,11 +47,15 @@ void Snapshot::clear() {
     data_.clear();
 }
 
-void Snapshot::append(ItemKey key, std::span<const std::int32_t> data) {
+std::span<std::int32_t> Snapshot::append(ItemKey key, std::span<const std::int32_t> data) {
     assert(keys_.empty() || keys_.back() < key.packed());
+    const std::size_t begin = data_.size();
+    data_.resize(begin + data.size());
     keys_.push_back(key.packed());
-    data_.insert(data_.end(), data.begin(), data.end());
     ends_.push_back(static_cast<std::uint32_t>(data_.size()));
+    const auto own = std::span{data_}.subspan(begin);
+    std::ranges::copy(data, own.begin());
+    return own;
 }
 
 } // namespace tw::snapshot

@@ -68,8 +68,9 @@ class Snapshot {
     [[nodiscard]] SnapshotView view() const { return {keys_, ends_, data_}; }
 
     void clear();
-    /// Precondition: key is greater than every key already there.
-    void append(ItemKey key, std::span<const std::int32_t> data);
+    /// Precondition: key is greater than every key already there. Returns its ints as they stand here;
+    /// they live until the next call.
+    std::span<std::int32_t> append(ItemKey key, std::span<const std::int32_t> data);
 
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 

@@ -109,6 +109,26 @@ bool has_viewers_fields(const ObjectSpec& object) {
     });
 }
 
+void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
+    for (const FieldSpec& field : object.fields) {
+        if (field.offset >= ints.size()) {
+            break;
+        }
+        std::int32_t& value = ints[field.offset];
+        if (field.merge == FieldMerge::viewer) {
+            value = 0;
+        } else if (field.merge == FieldMerge::watched_flag) {
+            value = without_watching_bit(value);
+        } else if (field.merge == FieldMerge::race_flags && has_race_bit(value)) {
+            value = without_race_bit(value);
+            if (const auto timer = find_offset(object, FieldMerge::race_timer);
+                timer && *timer < ints.size()) {
+                ints[*timer] = 0;
+            }
+        }
+    }
+}
+
 } // namespace
 
 bool is_dragger(const ObjectSpec& object, Ints data) {
@@ -344,53 +364,44 @@ void ItemMerge::finish() {
     std::ranges::stable_sort(replacements_, {}, &Replacement::key);
 }
 
-std::uint32_t ItemMerge::write(const MergedItem& merged, std::vector<std::int32_t>& ints) {
-    const std::uint32_t key = item(merged.ref).key.packed();
-    ItemRef ref = merged.ref;
+ItemRef ItemMerge::replaced(ItemRef ref) const {
+    if (replacements_.empty()) {
+        return ref;
+    }
+    const std::uint32_t key = item(ref).key.packed();
     // Of several that say more, the first one's view says most.
     const auto by = std::ranges::lower_bound(replacements_, key, {}, &Replacement::key);
-    if (by != replacements_.end() && by->key == key) {
-        ref = by->ref;
-    }
-    const auto data = item(ref).data;
-    ints.assign(data.begin(), data.end());
-    std::uint32_t nobody = untold(ref);
-    if (merged.object != written_) {
-        written_ = merged.object;
-        own_ints_ = written_ == nullptr ? 0 : own_ints(*written_);
-        is_viewers_ = written_ != nullptr && has_viewers_fields(*written_);
-    }
-    nobody |= own_ints_;
+    return by != replacements_.end() && by->key == key ? by->ref : ref;
+}
+
+std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) const {
+    std::uint32_t patched = 0;
     std::optional<std::uint8_t> last;
     for (auto patch = std::ranges::lower_bound(patches_, key, {}, &Patch::key);
          patch != patches_.end() && patch->key == key; ++patch) {
         if (patch->offset != last && patch->offset < ints.size()) {
             ints[patch->offset] = patch->value;
-            nobody &= ~record::Sightings::bit(patch->offset);
+            patched |= record::Sightings::bit(patch->offset);
         }
         last = patch->offset;
     }
-    if (!is_viewers_) {
-        return nobody;
+    return patched;
+}
+
+std::uint32_t ItemMerge::write(const MergedItem& merged, snapshot::Snapshot& to) {
+    const ItemRef ref = replaced(merged.ref);
+    const std::span<std::int32_t> ints = to.append(merged.key, item(ref).data);
+    if (merged.object != written_) {
+        written_ = merged.object;
+        own_ints_ = written_ == nullptr ? 0 : own_ints(*written_);
+        is_viewers_ = written_ != nullptr && has_viewers_fields(*written_);
     }
-    for (const FieldSpec& field : merged.object->fields) {
-        if (field.offset >= ints.size()) {
-            break;
-        }
-        std::int32_t& value = ints[field.offset];
-        if (field.merge == FieldMerge::viewer) {
-            value = 0;
-        } else if (field.merge == FieldMerge::watched_flag) {
-            value = without_watching_bit(value);
-        } else if (field.merge == FieldMerge::race_flags && has_race_bit(value)) {
-            value = without_race_bit(value);
-            if (const auto timer = find_offset(*merged.object, FieldMerge::race_timer);
-                timer && *timer < ints.size()) {
-                ints[*timer] = 0;
-            }
-        }
+    const std::uint32_t nobody = untold(ref) | own_ints_;
+    const std::uint32_t patched = patch(item(merged.ref).key.packed(), ints);
+    if (is_viewers_) {
+        clear_viewers_fields(*merged.object, ints);
     }
-    return nobody;
+    return nobody & ~patched;
 }
 
 } // namespace tw::game

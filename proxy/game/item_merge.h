@@ -57,8 +57,8 @@ class ItemMerge {
 
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type);
 
-    /// The ints of an item as they stand in the world. Returns the bits of those that nobody told.
-    std::uint32_t write(const MergedItem& merged, std::vector<std::int32_t>& ints);
+    /// Appends an item as it stands in the world. Returns the bits of the ints that nobody told.
+    std::uint32_t write(const MergedItem& merged, snapshot::Snapshot& to);
 
     /// Draggers and beams that differ under one id; each of another view than the one before.
     [[nodiscard]] std::span<const ItemRef> differing_beams() const { return beams_; }
@@ -104,6 +104,10 @@ class ItemMerge {
     [[nodiscard]] std::uint32_t untold(ItemRef ref) const;
     void raise(snapshot::ItemKey key, std::uint8_t offset, std::int32_t first, std::int32_t other);
     void replace(snapshot::ItemKey key, ItemRef by);
+    /// The item that stands for this one.
+    [[nodiscard]] ItemRef replaced(ItemRef ref) const;
+    /// Puts in what other views say better. Returns the bits of those ints.
+    std::uint32_t patch(std::uint32_t key, std::span<std::int32_t> ints) const;
 
     std::span<const View> views_;
     const record::TypeNames* types_ = nullptr;

@@ -384,8 +384,7 @@ void ViewMerge::write() {
     seen_.clear();
     untold_.clear();
     for (const MergedItem& item : merged_) {
-        untold_.push_back(items_.write(item, ints_));
-        result_.append(item.key, ints_);
+        untold_.push_back(items_.write(item, result_));
         seen_.insert(seen_.end(), item.seen, item.seen + words_);
     }
     sightings_ = {.sessions = sessions_, .bits = seen_, .words = words_, .untold = untold_};

@@ -106,7 +106,6 @@ class ViewMerge {
     std::vector<ItemRef> beams_;        ///< those, by view
     std::vector<MergedItem> differing_; ///< draggers and beams under one id
     std::vector<std::uint64_t> beam_seen_;
-    std::vector<std::int32_t> ints_; ///< of the item being written
     snapshot::Snapshot result_;
     std::vector<std::uint32_t> sessions_; ///< of the views, rising
     std::vector<std::size_t> slots_;      ///< of each view: its place in sessions_

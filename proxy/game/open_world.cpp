@@ -36,6 +36,7 @@ void OpenWorld::begin(snapshot::Tick tick, record::Timestamp time) {
     tick_ = tick;
     time_ = time;
     stored_.clear();
+    sessions_.clear();
     ints_.clear();
     runs_.clear();
     bases_.clear();
@@ -44,8 +45,7 @@ void OpenWorld::begin(snapshot::Tick tick, record::Timestamp time) {
 }
 
 bool OpenWorld::has(std::uint32_t session) const {
-    return std::ranges::any_of(
-        stored_, [session](const Stored& stored) { return stored.view.session == session; });
+    return std::ranges::find(sessions_, session) != sessions_.end();
 }
 
 SnapshotView OpenWorld::items_of(const Block& block) const {
@@ -184,6 +184,7 @@ bool OpenWorld::add(const Input& input, std::shared_ptr<const record::Roster> ro
         keep_shared(input.items, stored);
     }
     stored_.push_back(std::move(stored));
+    sessions_.push_back(input.session);
     return true;
 }
 

@@ -85,6 +85,7 @@ class OpenWorld {
     record::Timestamp time_ = 0;
     std::size_t rosters_ = 0; ///< views with one
     std::vector<Stored> stored_;
+    std::vector<std::uint32_t> sessions_;    ///< of `stored_`
     snapshot::RawVector<std::int32_t> ints_; ///< blocks as of SnapshotView, one behind the other
     std::vector<Block> bases_;
     int widenings_ = 0; ///< of the first one

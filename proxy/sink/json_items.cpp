@@ -243,39 +243,32 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
     out.append('}');
 }
 
-/// Items of a world are seen by few different sets of sessions. `seen_` holds those that were written,
-/// each followed by where its text begins and how long it is.
+/// Items of a world are seen by few different sets of sessions.
 void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t index,
                                 JsonBuffer& out) {
-    constexpr std::size_t kMostSets = 128;
+    constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U; // the upper bits are the good ones
     const auto seen = sightings.of(index);
-    const std::size_t stride = seen.size() + 2;
-    for (std::size_t at = 0; at < seen_.size(); at += stride) {
-        if (std::equal(seen.begin(), seen.end(), seen_.data() + at)) {
-            const std::uint64_t* const where = seen_.data() + at + seen.size();
-            return out.append(seen_text_.view().substr(where[0], where[1]));
-        }
+    std::uint64_t hash = 0;
+    for (const std::uint64_t word : seen) {
+        hash = (hash ^ word) * kFibonacci;
     }
-    if (seen_.size() >= kMostSets * stride) {
-        seen_.clear();
+    static_assert(std::has_single_bit(kSeenTexts));
+    SeenText& known = seen_[hash >> (64U - static_cast<unsigned>(std::bit_width(kSeenTexts) - 1))];
+    if (known.snapshot != snapshots_ || !std::ranges::equal(known.sessions, seen)) {
+        known.snapshot = snapshots_;
+        known.sessions.assign(seen.begin(), seen.end());
+        known.text.clear();
+        known.text.append(record::kItemSeenBy.key.json());
+        char separator = '[';
+        sightings.each(index, [&](std::uint32_t session) {
+            known.text.append(separator);
+            known.text.append_int(std::int64_t{session});
+            separator = ',';
+            return false;
+        });
+        known.text.append(separator == '[' ? std::string_view{"[]"} : std::string_view{"]"});
     }
-    if (seen_.empty()) {
-        seen_text_.clear();
-    }
-    const std::size_t begin = seen_text_.view().size();
-    seen_text_.append(record::kItemSeenBy.key.json());
-    char separator = '[';
-    sightings.each(index, [&](std::uint32_t session) {
-        seen_text_.append(separator);
-        seen_text_.append_int(std::int64_t{session});
-        separator = ',';
-        return false;
-    });
-    seen_text_.append(separator == '[' ? std::string_view{"[]"} : std::string_view{"]"});
-    const std::string_view text = seen_text_.view().substr(begin);
-    out.append(text);
-    seen_.insert(seen_.end(), seen.begin(), seen.end());
-    seen_.insert(seen_.end(), {begin, text.size()});
+    out.append(known.text.view());
 }
 
 void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out) {
@@ -296,7 +289,6 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
         std::ranges::lower_bound(now.keys(), std::uint32_t{kClientInfoType} << 16U) -
         now.keys().begin());
     ++snapshots_;
-    seen_.clear(); // the sessions behind the bits may be others
     bool any = false;
     std::size_t old = 0;
     std::optional<std::uint16_t> type; // of the last item; they come sorted by it

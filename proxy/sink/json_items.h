@@ -53,7 +53,16 @@ class ItemWriter {
         std::vector<char> text;
     };
 
+    /// Who was shown an item of the world at hand: most items have the same.
+    struct SeenText {
+        std::uint64_t snapshot = 0; ///< the world whose sessions these are, counted in snapshots_
+        std::vector<std::uint64_t> sessions; ///< bits as of record::Sightings
+        JsonBuffer text;                     ///< `,"seen_by":[1,2]`
+    };
+
     static constexpr std::size_t kMaxPlayers = record::Roster::kMaxPlayers;
+    /// 64 players see about 60 different choices of items.
+    static constexpr std::size_t kSeenTexts = 256;
     /// A server with 64 players shows about 800 different items.
     static constexpr std::size_t kWrittenItems = 2048;
     /// Longer texts are not kept. Items of custom objects can be long; those of the game are not.
@@ -82,8 +91,7 @@ class ItemWriter {
     std::size_t first_client_info_ = 0; ///< in the snapshot at hand
     std::uint64_t snapshots_ = 0;       ///< written so far, with the one at hand
     JsonBuffer removed_;
-    std::vector<std::uint64_t> seen_; ///< what `seen_text_` says
-    JsonBuffer seen_text_;            ///< of a world's sessions; most items have the same
+    std::vector<SeenText> seen_ = std::vector<SeenText>(kSeenTexts); ///< by hash of the sessions
 };
 
 } // namespace tw::sink
