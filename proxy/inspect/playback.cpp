@@ -46,6 +46,16 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
     return padding ? payload.first(payload.size() - trailing.size()) : payload;
 }
 
+/// On the network a delta without an int says that nothing changed. Players of demos unpack it.
+snapshot::Result<void> unpack(std::span<const std::byte> body, snapshot::Delta& out,
+                              const snapshot::AgreedSizes& sizes) {
+    if (body.empty()) {
+        return tl::unexpected{
+            snapshot::DecodeError{.code = snapshot::DecodeErrc::deleted_out_of_range}};
+    }
+    return snapshot::decode_delta(body, out, sizes);
+}
+
 } // namespace
 
 Playback::Playback(std::uint32_t number, std::string client, std::string server,
@@ -170,7 +180,7 @@ bool Playback::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
         return false;
     }
     snapshot::DeltaWarnings warnings;
-    auto applied = snapshot::decode_delta(body, delta_, sizes_);
+    auto applied = unpack(body, delta_, sizes_);
     if (applied) {
         applied = snapshot::apply_delta(now_.view(), delta_, next_, warnings);
     }

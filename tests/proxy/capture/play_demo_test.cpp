@@ -279,7 +279,10 @@ TEST_CASE("a chunk without a byte is skipped, and reading goes on") {
         {"other", 0, {"snapshot 14<-12 ok 2"}, {}},
         {"snapshot", 1, {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2"}, {"demo.snapshot_invalid"}},
         {"message", 2, {"snapshot 14<-12 ok 2"}, {}},
-        {"delta", 3, {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2"}, {"snapshot.body_truncated"}},
+        {"delta",
+         3,
+         {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2"},
+         {"snapshot.deleted_out_of_range"}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -336,7 +339,7 @@ TEST_CASE("ticks that go back or come again are shown, and reported once") {
          played);
     CHECK(played.log.lines({"snapshot", "finding"}) ==
           std::vector<std::string>{"finding map.not_found dm1", "snapshot 10<--1 ok 2",
-                                   "snapshot 12<-10 ok 2", "finding demo.tick_order",
+                                   "snapshot 12<-10 ok 2", "finding demo.tick_order tick 12",
                                    "snapshot 12<-12 ok 2", "snapshot 11<-12 ok 2",
                                    "snapshot 12<-11 ok 2"});
     CHECK(played.totals.findings[static_cast<std::size_t>(FindingId::demo_tick_order)] == 2);
