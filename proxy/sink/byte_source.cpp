@@ -17,8 +17,9 @@ namespace tw::sink {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 18U;
-/// Text that is held back until the checksum of its frame agrees: what a live frame holds, and a long line more.
-constexpr std::size_t kMaxHeld = kMaxFrameText + (std::size_t{16} << 20U);
+/// Text that is held back until the checksum of its frame agrees. More costs a second pass over memory that is
+/// not in the cache, which halves the speed of reading a full server's recording.
+constexpr std::size_t kMaxHeld = std::size_t{8} << 20U;
 
 } // namespace
 
@@ -160,8 +161,7 @@ bool ByteSource::unpack_frame() {
             shown_ = shown_ || released_ != 0;
             return released_ != 0;
         } else {
-            take(unpacker_->unpack(std::span{packed_}.subspan(at_),
-                                   std::span{text_}.subspan(unpacked_)));
+            take(unpacker_->unpack(std::span{packed_}.subspan(at_), room_left()));
         }
     }
     return true;
@@ -172,7 +172,12 @@ bool ByteSource::make_room() {
     if (unpacked_ == text_.size()) {
         text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxHeld));
     }
-    return unpacked_ < text_.size();
+    return !room_left().empty();
+}
+
+std::span<char> ByteSource::room_left() {
+    const std::size_t most = shown_ ? std::min(kPiece, text_.size()) : text_.size();
+    return std::span{text_}.first(most).subspan(unpacked_);
 }
 
 bool ByteSource::load() {
@@ -185,7 +190,7 @@ bool ByteSource::load() {
 void ByteSource::take(const Unpacker::Step& step) {
     at_ += step.read;
     unpacked_ += step.written;
-    full_ = unpacked_ == text_.size();
+    full_ = room_left().empty();
     within_frame_ = step.within_frame;
     if (step.damaged) {
         too_wide_ = step.too_wide && frame_ == 0;

@@ -31,7 +31,7 @@ enum class OnDamage : std::uint8_t {
 /// asked again, when the file may have grown.
 ///
 /// Where damaged frames are left out, nothing of a frame is handed out before its checksum agreed, but for one that
-/// has no end yet and for what is larger than any that is recorded live. Where something is missing in the middle of a
+/// has no end yet and for one of more than 8 MiB of text. Where something is missing in the middle of a
 /// line, the line ends with a control byte, which no record has.
 class ByteSource {
   public:
@@ -71,6 +71,8 @@ class ByteSource {
     [[nodiscard]] std::size_t read_checked(std::span<char> room);
     [[nodiscard]] bool unpack_frame();
     [[nodiscard]] bool make_room();
+    /// In `text_`: of a frame that is not held back, a piece that stays in the cache.
+    [[nodiscard]] std::span<char> room_left();
     [[nodiscard]] bool load();
     void take(const Unpacker::Step& step);
     [[nodiscard]] bool took_another() const;
