@@ -186,7 +186,7 @@ void Decoding::open_views() {
     if (views != run::ViewChoice::sessions) {
         const bool messages = demo_options_ && demo_options_->messages;
         worlds_.emplace(*objects_, asked_, game::Patience{},
-                        game::Merger::share_of(flags.captures.memory_bytes()));
+                        game::Merger::share_of(flags_->captures.memory_bytes()));
         sinks_.add(feed_.emplace(*worlds_, messages));
     }
 }

@@ -151,7 +151,8 @@ bool Timeline::ends_run(const Session& session, const Input& input) const {
                                 is_near(other.other->time, input.time, kSilence);
             balance += agrees ? 1 : 0;
         } else if (is_shown(other, input.time) ||
-                   (!enters && other.run == run_ && other.fitted > session.strays_since)) {
+                   (!enters && other.run == run_ && !other.entering &&
+                    other.fitted > session.strays_since)) {
             --balance;
         }
     }
