@@ -368,7 +368,7 @@ test('without the right it says in one line what to do; what a tap has not, it s
     assert.match(without.stderr, /^twscope: no permission to capture on lo[^\n]*setcap cap_net_raw[^\n]*AmbientCapabilities=CAP_NET_RAW[^\n]*\n$/);
     const nowhere = run(TWSCOPE, 'tap', '-i', 'game9');
     assert.equal(nowhere.status, 4);
-    assert.match(nowhere.stderr, /^twscope: no interface game9 \(available:  [^\n]*lo[^\n]*\)\n$/);
+    assert.match(nowhere.stderr, /^twscope: no interface game9 \(available: [^\n]*lo[^\n]*\)\n$/);
     const resync = run(TWSCOPE, 'tap', '-i', 'lo', '--resync');
     assert.equal(resync.status, 2);
     assert.match(resync.stderr, /^twscope: tap has no --resync; proxy has [^\n]*\n$/);

@@ -191,7 +191,7 @@ TEST_CASE("a frame that is damaged anywhere is left out, and those around it are
             CAPTURE(at);
             CAPTURE(bit);
             std::string bytes = second;
-            bytes[at] = static_cast<char>(bytes[at] ^ (1U << bit));
+            bytes[at] = static_cast<char>(static_cast<unsigned char>(bytes[at]) ^ (1U << bit));
             const Read found = read(first + bytes + third);
             CHECK((found.lines == without || found.lines == with));
             CHECK(found.end == FileEnd::whole);
