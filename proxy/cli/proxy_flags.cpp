@@ -185,9 +185,9 @@ std::vector<run::ServedServer> ProxyFlags::servers() const {
         return {};
     }
     if (server.size() != listen.size()) {
-        throw UsageError{fmt::format(
-            "--server: {} named servers, but {} --listen; give each server one, in the same order",
-            server.size(), listen.size())};
+        throw UsageError{fmt::format("--server: {} named servers, but {} --listen; give each "
+                                     "server its own, in the same order",
+                                     server.size(), listen.size())};
     }
     std::vector<run::ServedServer> servers;
     for (std::size_t i = 0; i < server.size(); ++i) {

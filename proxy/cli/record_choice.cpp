@@ -82,7 +82,7 @@ std::string time_of(std::string_view flag, const std::string& given) {
                       is_on_clocks(text, 17, 0, 59);
     if (!text.empty() && !fits) {
         throw UsageError{fmt::format(
-            "{} {}: expected a UTC time or the beginning of one, for example 2026-11-21T20:15",
+            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15",
             flag, given)};
     }
     return text;

@@ -128,7 +128,7 @@ std::optional<filter::Filter> RecordFlags::output_filter(const snapshot::ObjectS
     auto parsed = parse_filter("--filter", filter, objects);
     if (parsed && no_messages && filter::is_about_messages(parsed->program())) {
         throw UsageError{fmt::format(
-            "--filter '{}' matches only messages, which --no-messages omits; drop one of them",
+            "--filter '{}' matches only messages, which --no-messages omits; leave one of them out",
             filter)};
     }
     return parsed;

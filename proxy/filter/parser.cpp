@@ -114,8 +114,8 @@ class Parser {
         if (scanner_.next_is('=')) {
             return fail(at, "equality is written ==");
         }
-        return fail(
-            at, fmt::format(R"(expected \"and\", \"or\" or the end, not {})", scanner_.shown()));
+        return fail(at,
+                    fmt::format(R"(expected "and", "or" or the end, not {})", scanner_.shown()));
     }
 
     std::size_t add(Node node) {

@@ -186,7 +186,7 @@ test('a token that is none, and a socket that cannot be: one line, exit code 2',
     const folder = temporaryFolder();
     const short = join(folder, 'short');
     writeFileSync(short, 'short\n');
-    for (const [args, says] of [[['--http', '0', '--http-token-file', short], /short: its first line is no token/],
+    for (const [args, says] of [[['--http', '0', '--http-token-file', short], /short: its first line is not a token/],
         [['--http', '0', '--http-token-file', join(folder, 'missing')], /missing: No such file/],
         [['--http', `unix:${join(folder, 'none', 'sock')}`], /--http: cannot listen on unix:.*No such file/],
         [['--http', `unix:${short}`], /Address already in use/],

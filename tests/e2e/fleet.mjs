@@ -96,7 +96,7 @@ test('servers of one process are told apart, and come and go without each other\
     // What cannot be added is named, and leaves the others alone; the next time it may be there.
     writeFileSync(config, settings([ctf, late, { name: 'taken', target: race.target, port: ctf.server.port }]));
     child.signal('SIGHUP');
-    await waitUntil('it to be named', () => times('the server taken is not there: cannot listen on') === 1, WAIT_MS);
+    await waitUntil('it to be named', () => times('the server taken is unavailable: cannot listen on') === 1, WAIT_MS);
     await Promise.all([plays(anna), plays(dora)]);
 
     // Not one datagram of who played on is missing.

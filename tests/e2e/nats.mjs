@@ -329,7 +329,7 @@ test('what stands in the way is said once, not at each connection or record', as
     await refused.waitFor(/no stream accepts twscope\./, WAIT_MS);
     await new Promise((resolve) => { setTimeout(resolve, 3500); }); // it tries again at least four times
     await refused.stop('SIGKILL');
-    assert.equal(refused.errors.split('cannot be published').length, 2, refused.errors);
+    assert.equal(refused.errors.split('cannot publish records').length, 2, refused.errors);
     const lost = Number(/\((\d+) so far\)[^(]*$/.exec(refused.errors)[1]);
     assert.ok(lost > 100, refused.errors);
     assert.ok(refused.errors.split('more than the bus accepts').length <= 2 + Math.log2(lost), refused.errors);

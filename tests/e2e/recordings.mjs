@@ -315,7 +315,7 @@ test('segments are read back as one recording, while they grow and when they are
 
         const verified = run('records', recordings, '--verify');
         assert.equal(verified.status, 0, verified.out);
-        assert.match(verified.out, /\nwhole\n$/);
+        assert.match(verified.out, /\ncomplete\n$/);
         const files = readdirSync(recordings).sort();
         assert.ok(files.length > 2);
         rmSync(join(recordings, files[1]));

@@ -216,7 +216,7 @@ test('SIGINT ends it early, with a goodbye', () =>
 test('a server that is not there is worth another try', async () => {
     const done = await replay(GOLDEN, await freePort(), '--timeout', '1');
     assert.equal(done.status, 4, done.log);
-    assert.match(done.log, /nobody answers at 127\.0\.0\.1:\d+; is the server running/);
+    assert.match(done.log, /no answer from 127\.0\.0\.1:\d+; is the server running/);
     const unknown = await finished(new Child('the replay', TWSCOPE, ['replay', GOLDEN, '-s', 'no-such-host.invalid:8303']));
     assert.equal(unknown.status, 4, unknown.log);
 });

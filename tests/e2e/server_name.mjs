@@ -42,7 +42,7 @@ test('a server that is made anew elsewhere is found by its name, for who comes a
     await first.child.stop('SIGKILL');
     const second = await startServer({ folder: join(folder, 'second'), port, map: 'ctf1', settings: ['bindaddr 127.0.0.2'] });
     writeFileSync(hosts, '127.0.0.2 game.test\n127.0.0.1 localhost\n');
-    await proxy.waitFor(new RegExp(`the server game.test is at 127.0.0.2:${port} now`), WAIT_MS);
+    await proxy.waitFor(new RegExp(`the server game.test is now at 127.0.0.2:${port}`), WAIT_MS);
 
     const bob = await new Bot(listen, 'bob', { seed: 2, keep: true }).join();
     await plays(bob.walk());

@@ -376,7 +376,7 @@ TEST_CASE("scripts ask for the same, and mistakes are named") {
         {"/api/world?session=0", "HTTP/1.1 400 Bad Request", "name a session"},
         {"/api/world?session=9", "HTTP/1.1 404 Not Found", "no snapshot"},
         {"/api/map", "HTTP/1.1 400 Bad Request", "name a session"},
-        {"/api/map?session=1", "HTTP/1.1 404 Not Found", "not known"},
+        {"/api/map?session=1", "HTTP/1.1 404 Not Found", "unknown"},
         {"/api/records?filter=a%20b&wait=0", "HTTP/1.1 200 OK", ""},
         {"/api/records?filter=x", "HTTP/1.1 400 Bad Request", "no (at 3)"},
         {"/api/records?filter=%", "HTTP/1.1 400 Bad Request", "%20"},

@@ -48,7 +48,7 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     const Finished told = twscope({"explain", capture, "--server", ":8303"});
     CHECK(told.status == 0);
     CHECK(told.out.find("snapshot.crc_mismatch\nsession 1, ") == 0);
-    CHECK(told.out.find("snapshot 12 on 10: refused") != std::string::npos);
+    CHECK(told.out.find("snapshot 12 on 10: rejected") != std::string::npos);
     CHECK(told.out.find("character x gave 4206 where it must have been 110 (exact)") !=
           std::string::npos);
     CHECK(told.out.find("Where to look") != std::string::npos);

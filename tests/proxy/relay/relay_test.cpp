@@ -388,7 +388,7 @@ TEST_CASE("a relay that cannot start says why in one line") {
         {"no such name", "cannot resolve", good},
         {"no server port", "port is missing", good},
         {"no threads", "threads", good},
-        {"nothing to listen on", "listen on", good},
+        {"nothing to listen on", "number of listening addresses", good},
         {"its own server", "is the one the proxy listens on", good},
         {"loopback mode elsewhere", "loopback", good},
         {"transparent mode between families", "of one family: listen on an IPv4 address", good},

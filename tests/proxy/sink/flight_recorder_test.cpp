@@ -114,7 +114,7 @@ TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
     CHECK(again.snapshots == flight.seen.snapshots);
     CHECK(again.verified == flight.seen.verified);
     CHECK(again.verified > 50);
-    CHECK(content(written.front()).find("flight recorder: the last 3600 s; asked for") !=
+    CHECK(content(written.front()).find("flight recorder: the last 3600 s; on request") !=
           std::string::npos);
 
     struct stat found {};

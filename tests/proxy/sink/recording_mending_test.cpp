@@ -165,9 +165,9 @@ TEST_CASE("what nobody recorded live is not cut off, and said what to do about")
     } catch (const std::runtime_error& error) {
         CHECK(std::string{error.what()} ==
               path +
-                  " ends in the middle of compressed data that was not recorded live, and would "
-                  "be cut off; keep what can be read of it with: twscope records " +
-                  path + " -o OTHER.jsonl.zst, and move it away");
+                  " ends in the middle of compressed data that was not recorded live and would be "
+                  "lost; save what can be read with 'twscope records " +
+                  path + " -o OTHER.jsonl.zst', then move it away");
     }
     CHECK(read_text(path) == cut);
 }
