@@ -9,6 +9,7 @@
 #include "proxy/run/relay_run.h"
 #include "proxy/run/resync.h"
 #include "proxy/run/service_notice.h"
+#include "proxy/run/signals.h"
 #include "proxy/run/state_folder.h"
 
 #include <algorithm>
@@ -68,7 +69,10 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
             if (!flags.takeover) { // else the page comes when who has its port is gone
                 std::ignore = flags.http.listen(); // the observer does, once it may
             }
-            return std::make_unique<run::RelayRun>(options);
+            run::HeldSignals held;
+            auto run = std::make_unique<run::RelayRun>(options);
+            held.leave_to_run();
+            return run;
         } catch (const relay::NotYetError& error) {
             const auto left = deadline - std::chrono::steady_clock::now();
             if (left <= std::chrono::steady_clock::duration::zero()) {

@@ -10,6 +10,21 @@
 
 namespace tw::run {
 
+HeldSignals::HeldSignals() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        sigaddset(&held, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+HeldSignals::~HeldSignals() {
+    if (!left_) {
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+}
+
 Signals::Signals(boost::asio::io_context& io, std::initializer_list<int> signals)
     : descriptor_{io} {
     sigset_t wanted;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <functional>
 #include <initializer_list>
 
@@ -7,6 +8,25 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 namespace tw::run {
+
+/// Keeps the signals that end or reload a run waiting while it is made: from the first moment on in which
+/// anybody sees its ports, they are for it (Signals). Where nothing came of it, they do what they did before.
+class HeldSignals {
+  public:
+    HeldSignals();
+    ~HeldSignals();
+    HeldSignals(const HeldSignals&) = delete;
+    HeldSignals& operator=(const HeldSignals&) = delete;
+    HeldSignals(HeldSignals&&) = delete;
+    HeldSignals& operator=(HeldSignals&&) = delete;
+
+    /// There is a run, which hears them.
+    void leave_to_run() { left_ = true; }
+
+  private:
+    sigset_t before_{};
+    bool left_ = false;
+};
 
 /// Signals, taken one after the other on an io_context's thread. From now on they wait for that, in
 /// this thread and those it starts, and still do when this is gone: the end of the process is near
