@@ -135,7 +135,7 @@ TEST_CASE("times that do not fit into a clock are refused, and so is what is non
 TEST_CASE("what cannot be opened is refused by what it is") {
     const TemporaryFolder folder;
     const Row rows[] = {
-        {{"--objects", folder.path()}, "is a folder; name a file with"},
+        {{"--objects", folder.path()}, "Is a directory; name a file with"},
         {{"--http", "99999"}, "--http 99999: expected a port up to 65535"},
         {{"--config", "/dev/zero"}, "longer than 65536 bytes"},
         {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "given twice; give each address once"},
