@@ -228,7 +228,8 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "joined."},
     {world_stray, "world.stray", info,
      "Snapshots had ticks unlike those of the server's other sessions, and are in no world.",
-     "Two servers behind one address, a mod that runs several games at once, forged datagrams, or a "
+     "Two servers behind one address, a mod that runs several games at once, forged datagrams, or "
+     "a "
      "clock that stepped."},
 });
 
