@@ -121,7 +121,8 @@ void StateBlocks::end_block() {
 /// Its description stands somewhere among its options.
 void StateBlocks::look_at_interface(std::span<const std::byte> body) {
     const auto described = std::as_bytes(std::span{sink::kClientsDescription});
-    by_twscope_ = !std::ranges::search(body, described).empty();
+    by_twscope_ =
+        std::search(body.begin(), body.end(), described.begin(), described.end()) != body.end();
 }
 
 const CapturedState* StateBlocks::before(std::uint64_t packet) {
