@@ -62,11 +62,13 @@ test('a capture leaves nothing on standard error, which Wireshark would show as 
     const port = await freePort();
     const child = new Child('twscope', link, ['--capture', '--extcap-interface', 'twscope', '--fifo', pipe,
         '--server', '127.0.0.1:1', '--listen', `127.0.0.1:${port}`]);
-    await waitUntil('twscope to listen', () => isBound(port) || !child.running, WAIT_MS);
+    // One that is ended before this has opened no pipe, and the reader would wait for ever.
+    await waitUntil('the head of the capture', () => reader.output !== '' || !child.running, WAIT_MS);
     child.signal('SIGTERM');
     assert.equal(await child.ended, 0, child.log);
     assert.equal(child.errors, '');
-    await reader.ended;
+    assert.equal(await reader.ended, 0);
+    assert.notEqual(reader.output, '');
 });
 
 /** Where this tshark finds twscope, and nothing else of ours. */
