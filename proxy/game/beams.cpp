@@ -1,5 +1,7 @@
 #include "proxy/game/beams.h"
 
+#include "proxy/game/lasers.h"
+
 #include <algorithm>
 
 namespace tw::game {

@@ -1,5 +1,6 @@
 #include "proxy/game/item_merge.h"
 
+#include "proxy/game/lasers.h"
 #include "proxy/game/seven_as_six.h"
 #include "proxy/record/records.h"
 
@@ -30,40 +31,9 @@ constexpr std::uint32_t kRaceBit = 8;
 /// "watching" of 0.7's playerflag: the viewer watches the player.
 constexpr std::uint32_t kWatchingBit = 0x20;
 
-/// What a ddnet_laser is, and between which points it is.
-constexpr std::size_t kLaserKind = 6;
-constexpr std::int32_t kDoorKind = 2;
-constexpr std::int32_t kLightKind = 3;
-constexpr std::int32_t kDraggerKind = 4;
-constexpr std::size_t kLaserOwner = 5;
-
-bool is_laser_of_kind(const ObjectSpec& object, Ints data, std::int32_t kind) {
-    return object.merge.family == Family::laser && object.merge.form == 0 &&
-           data.size() > kLaserKind && data[kLaserKind] == kind;
-}
-
 /// Clients before this version are not told of switches: the server makes doors and more for them as
 /// they are for the team of who looks.
 constexpr std::int32_t kKnowsSwitches = 16200;
-
-/// Two ends of x and y, in either form of a laser.
-constexpr std::size_t kLaserEnds = 4;
-
-/// Lights and doors that a team has switched off end where they begin.
-bool is_dark(Ints laser) {
-    return laser[0] == laser[2] && laser[1] == laser[3];
-}
-
-bool is_same_end(Ints laser, Ints other) {
-    return laser[0] == other[0] && laser[1] == other[1];
-}
-
-/// Whether the one may be dark and the other not. The older form does not say what it is.
-bool may_be_switched(const ObjectSpec& object, Ints data) {
-    const bool is_old_form =
-        object.merge.family == Family::laser && object.merge.form != 0 && data.size() >= kLaserEnds;
-    return is_old_form || is_laser_of_kind(object, data, kLightKind);
-}
 
 int position_unit(const ObjectSpec& object, Ints data) {
     const auto position = snapshot::position_of(object, data);
@@ -131,14 +101,6 @@ void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints
 
 } // namespace
 
-bool is_dragger(const ObjectSpec& object, Ints data) {
-    return is_laser_of_kind(object, data, kDraggerKind);
-}
-
-bool is_beam(const ObjectSpec& object, Ints data) {
-    return is_dragger(object, data) && data[kLaserOwner] >= 0;
-}
-
 void ItemMerge::begin(std::span<const View> views, const record::TypeNames& types,
                       std::vector<Difference>* differences) {
     views_ = views;
@@ -174,8 +136,7 @@ bool ItemMerge::differ_by_switches(const ObjectSpec& object, ItemRef first, Item
         return true;
     }
     const auto is_old_door = [&](ItemRef ref) {
-        return views_[ref.view].version < kKnowsSwitches &&
-               is_laser_of_kind(object, item(ref).data, kDoorKind);
+        return views_[ref.view].version < kKnowsSwitches && is_door(object, item(ref).data);
     };
     return is_old_door(first) && is_old_door(other) && is_same_end(left.data, right.data);
 }

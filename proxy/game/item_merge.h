@@ -29,13 +29,6 @@ struct MergedItem {
     std::uint64_t* seen = nullptr;                ///< words of who saw it
 };
 
-/// Whether this is a beam of a dragger, whose id may be another in each view (views sheet,
-/// section 5).
-[[nodiscard]] bool is_beam(const snapshot::ObjectSpec& object, std::span<const std::int32_t> data);
-/// Whether this is a dragger, with a beam or without.
-[[nodiscard]] bool is_dragger(const snapshot::ObjectSpec& object,
-                              std::span<const std::int32_t> data);
-
 /// What views of one tick say differently of an item, and which of it stands in the world.
 class ItemMerge {
   public:
