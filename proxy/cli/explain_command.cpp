@@ -64,8 +64,11 @@ bool read_standard_input(report::Story& story) {
             report_cut_line("standard input", lines);
             break;
         }
-        broken += filter::is_record(line) ? 0U : 1U;
-        story.on_line(line);
+        if (filter::is_record(line)) {
+            story.on_line(line);
+        } else {
+            ++broken;
+        }
     }
     return report_no_records("standard input", broken);
 }

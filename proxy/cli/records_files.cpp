@@ -278,8 +278,11 @@ bool read_records(const std::string& path, const std::function<void(std::string_
                     },
                 .line =
                     [&](std::string_view line) {
-                        broken += filter::is_record(line) ? 0U : 1U;
-                        use(line);
+                        if (filter::is_record(line)) {
+                            use(line);
+                        } else {
+                            ++broken;
+                        }
                     },
                 .end =
                     [&](const sink::LineReader& reader) {
