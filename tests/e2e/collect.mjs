@@ -164,7 +164,7 @@ test('records as large as the bus takes come, too', async () => {
     // All of them at once would stand before every answer of the bus for longer than it is waited for.
     const line = await NatsLine.open(nats.port);
     line.bytesPerSecond = 2 << 20;
-    const slow = new Child('a slow one', TWSCOPE, ['collect', '--nats', line.url, '--until-end', '--duration', '40', '--nats-consumer', 'slow',
+    const slow = new Child('a slow one', TWSCOPE, ['collect', '--nats', line.url, '--until-end', '--duration', '120', '--nats-consumer', 'slow',
         '--expect', 'map']);
     assert.equal(await slow.ended, 0, slow.log);
     assert.doesNotMatch(slow.log, /cannot collect records/);

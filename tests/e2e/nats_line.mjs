@@ -1,6 +1,8 @@
 // A line between a client of NATS and its server, which can be cut or fall silent at a chosen word.
 import net from 'node:net';
 
+const BURST_MS = 100; // what an idle line may make up for
+
 export class NatsLine {
     /** Takes clients on a port of its own for the server at `port`. */
     static async open(port) {
@@ -19,6 +21,7 @@ export class NatsLine {
         const end = () => { this.pairs.delete(pair); for (const socket of pair) socket.destroy(); };
         for (const socket of pair) socket.on('error', end).on('close', end).setNoDelay(true);
         client.on('data', (data) => server.write(data));
+        let due = 0;
         server.on('data', (data) => {
             if (this.silent) return;
             if (this.cutAt?.test(data.toString('latin1'))) {
@@ -30,8 +33,10 @@ export class NatsLine {
             this.said += data.toString('latin1');
             client.write(data);
             if (this.bytesPerSecond) {
+                // By what is due, so that late timers do not make it slower.
+                due = Math.max(due, performance.now() - BURST_MS) + 1000 * data.length / this.bytesPerSecond;
                 server.pause();
-                setTimeout(() => server.resume(), 1000 * data.length / this.bytesPerSecond);
+                setTimeout(() => server.resume(), Math.max(due - performance.now(), 0));
             }
         });
     }
