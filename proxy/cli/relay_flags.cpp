@@ -76,7 +76,7 @@ void RelayFlags::add_to(CLI::App& command) {
         "Ask the server for a full snapshot, at most every 5 seconds per session, where snapshots "
         "cannot be verified because the start of the session was not seen: the client's inputs "
         "acknowledge -1 until the server sends one, and that one until the client has received it. "
-        "No other datagram is changed; each change is recorded (session.resync)");
+        "No other datagram is changed; each request is recorded (session.resync)");
     command
         .add_option(
             "--impair", impair,

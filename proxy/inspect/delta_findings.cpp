@@ -87,4 +87,16 @@ void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::Delt
     }
 }
 
+void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
+    for (const snapshot::LostDelta& delta : lost) {
+        ++reporter.stats.incomplete;
+        reporter.finding({.id = record::FindingId::snapshot_part_missing,
+                          .tick = delta.tick,
+                          .delta_tick = delta.delta_tick,
+                          .value = delta.have,
+                          .limit = delta.num_parts,
+                          .part = delta.first_missing});
+    }
+}
+
 } // namespace tw::inspect

@@ -27,4 +27,7 @@ namespace tw::inspect {
 void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::DeltaWarnings& warnings,
                      const record::TypeNames& types, Reporter& reporter);
 
+/// Counts and reports the deltas whose missing parts will not come any more.
+void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
+
 } // namespace tw::inspect

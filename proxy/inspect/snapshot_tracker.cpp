@@ -309,18 +309,6 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
     reporter.emit(record);
 }
 
-void SnapshotTracker::report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
-    for (const snapshot::LostDelta& delta : lost) {
-        ++reporter.stats.incomplete;
-        reporter.finding({.id = FindingId::snapshot_part_missing,
-                          .tick = delta.tick,
-                          .delta_tick = delta.delta_tick,
-                          .value = delta.have,
-                          .limit = delta.num_parts,
-                          .part = delta.first_missing});
-    }
-}
-
 void SnapshotTracker::on_input(const ClientView::Input& input, Reporter& reporter) {
     client_.on_input(input, cadence_, reporter);
     const auto newest = history_.newest();

@@ -152,7 +152,6 @@ class SnapshotTracker {
     /// The history has it.
     void accept(record::SnapshotRecord& record, Reporter& reporter);
     void fail(record::SnapshotRecord& record, record::FindingRecord finding, Reporter& reporter);
-    static void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
     const Observers* observers_;
     snapshot::PartAssembler parts_;
