@@ -22,13 +22,17 @@ class AckWindow {
     [[nodiscard]] bool take(std::uint16_t ack);
 
     /// Copies of a few datagrams may be missing here: whether it acknowledges just so much more than
-    /// the receiver is known to have sent.
-    [[nodiscard]] bool is_little_ahead(std::uint16_t ack) const;
+    /// the receiver is known to have sent. Where all of them say so, the receiver was not heard, and
+    /// has sent as much.
+    [[nodiscard]] bool take_little_ahead(std::uint16_t ack);
 
   private:
+    [[nodiscard]] bool is_little_ahead(std::uint16_t ack) const;
+
     /// Nothing: not known, since the connection was joined midway.
     std::optional<std::uint16_t> taken_;
     std::optional<std::uint16_t> newest_;
+    int ahead_ = 0; ///< a little, in a row
 };
 
 } // namespace tw::inspect

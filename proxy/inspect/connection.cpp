@@ -79,6 +79,7 @@ ConnectionChange Connection::establish(bool from_start) {
     protocol_ = wire::Protocol::six;
     stranger_.reset();
     unanswered_ = {};
+    headers_ = {};
     handshake_ = {};
     for (VitalOrder& order : order_) {
         order.reset(from_start);
@@ -149,20 +150,33 @@ bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byt
     return !packet.header_token;
 }
 
+bool Connection::begins(wire::Direction direction, const wire::Packet& packet,
+                        std::span<const std::byte> rest, const wire::Chunk* first) const {
+    if (!handshake_.answered || packet.header_token) {
+        return false;
+    }
+    // Without a token the first vital chunk of the new connection is all there is to go by, and where
+    // an ACCEPT passed unseen: DDNet's token is the same for each connection of an address.
+    const bool starts = first != nullptr && first->vital && first->sequence == 1;
+    if (handshake_.form == TokenForm::ddnet) {
+        // A server has the client's first one before it sends its own.
+        const std::uint16_t most = direction == wire::Direction::s2c ? 1 : 0;
+        return established_ && starts && packet.ack <= most && handshake_.token &&
+               token_in(rest) == handshake_.token;
+    }
+    // A server of DDNet answers a CONNECT without a token as long as none with one is accepted.
+    return handshake_.form == TokenForm::none && !runs_with_token() &&
+           (!established_ || (starts && packet.ack == 0));
+}
+
 ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Packet& packet,
                                        std::span<const std::byte> rest, const wire::Chunk* first,
                                        bool whole) {
     fresh_ = false;
-    // A server of DDNet answers a CONNECT without a token as long as none with one is accepted.
-    if (handshake_.answered && handshake_.form == TokenForm::none && !packet.header_token &&
-        !runs_with_token()) {
-        // Without a token the first vital chunk of the new connection is all there is to go by.
-        const bool starts = first != nullptr && first->vital && first->sequence == 1;
-        if (!established_ || (starts && packet.ack == 0)) {
-            form_ = TokenForm::none;
-            token_.reset();
-            return establish(true);
-        }
+    if (begins(direction, packet, rest, first)) {
+        form_ = handshake_.form;
+        token_ = handshake_.form == TokenForm::ddnet ? handshake_.token : std::nullopt;
+        return establish(true);
     }
     if (handshake_.answered && handshake_.form == TokenForm::vanilla &&
         direction == wire::Direction::c2s && packet.header_token &&
@@ -173,20 +187,23 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
     }
     if (!closed_ && (!established_ || !token_fits(packet, rest))) {
         // No packet of 0.6 that a sender made has a cut chunk: it is damaged, or of 0.7.
-        return whole ? adopt(direction, packet, rest) : ConnectionChange::none;
+        return whole ? adopt(direction, packet, rest, first != nullptr) : ConnectionChange::none;
     }
     return ConnectionChange::none;
 }
 
 bool Connection::is_one_sided(std::optional<wire::Token> token) {
     constexpr int kEnough = 100; // two seconds of inputs; a server in play answers the first
-    unanswered_.datagrams = unanswered_.token == token ? unanswered_.datagrams + 1 : 1;
-    unanswered_.token = token;
-    return unanswered_.datagrams >= kEnough;
+    return unanswered_.count(token) >= kEnough;
+}
+
+bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
+    constexpr int kEnough = 3; // 0.7's requests come alone, and nearly always without chunks
+    return has_chunks && headers_.count(token) >= kEnough;
 }
 
 ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet& packet,
-                                   std::span<const std::byte> rest) {
+                                   std::span<const std::byte> rest, bool has_chunks) {
     const auto token = packet.header_token ? packet.header_token : token_in(rest);
     if (!token && !rest.empty()) {
         return ConnectionChange::none; // no packet of 0.6: behind its chunks is a token or nothing
@@ -205,6 +222,9 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
         }
     } else if (direction == wire::Direction::c2s && !is_one_sided(token)) {
         // Anybody can send a server anything. That there is a connection, the server says.
+        return ConnectionChange::none;
+    } else if (packet.header_token && direction == wire::Direction::s2c &&
+               !has_token_in_headers(*packet.header_token, has_chunks)) {
         return ConnectionChange::none;
     }
     const bool from_start = handshake_.answered;

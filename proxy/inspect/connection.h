@@ -76,6 +76,9 @@ class Connection {
     /// A connection of 0.7 took the place of whatever was there.
     void begin_seven(bool from_start);
 
+    /// A datagram can only be of 0.7.
+    void on_seven() { headers_ = {}; }
+
     /// The connection is over; what is under way still belongs to it.
     void close() {
         closed_ = true;
@@ -104,10 +107,16 @@ class Connection {
         std::optional<wire::Token> token{};
     };
 
-    /// A connection that may be running, of which only the client has been heard.
-    struct Unanswered {
+    /// What datagrams of a connection that may be running agree on.
+    struct Agreement {
         std::optional<wire::Token> token{};
         int datagrams = 0; ///< that agree on it
+
+        int count(std::optional<wire::Token> other) {
+            datagrams = token == other ? datagrams + 1 : 1;
+            token = other;
+            return datagrams;
+        }
     };
 
     /// A connection with DDNet's token is there.
@@ -116,11 +125,17 @@ class Connection {
     }
 
     ConnectionChange establish(bool from_start);
+    /// Whether the packet is the first one of the connection that a handshake agreed on.
+    [[nodiscard]] bool begins(wire::Direction direction, const wire::Packet& packet,
+                              std::span<const std::byte> rest, const wire::Chunk* first) const;
     /// Whether the client has said the same for so long that it has to be a recording of one
     /// direction.
     [[nodiscard]] bool is_one_sided(std::optional<wire::Token> token);
+    /// Whether enough packets have a token in their header. A single one may ask for a resend in 0.7,
+    /// by the same bit.
+    [[nodiscard]] bool has_token_in_headers(wire::Token token, bool has_chunks);
     ConnectionChange adopt(wire::Direction direction, const wire::Packet& packet,
-                           std::span<const std::byte> rest);
+                           std::span<const std::byte> rest, bool has_chunks);
 
     bool established_ = false;
     bool closed_ = false;
@@ -133,7 +148,8 @@ class Connection {
     /// DDNet's token as the server said it last, whatever it answered since: an ACCEPT with it begins
     /// a connection.
     std::optional<wire::Token> granted_;
-    Unanswered unanswered_;
+    Agreement unanswered_;
+    Agreement headers_; ///< of the server's packets that have a token in their header, in a row
     /// A token other than the connection's, and the direction it was seen in: seen in both, it is
     /// that of a connection whose handshake we missed.
     std::optional<wire::Token> stranger_;

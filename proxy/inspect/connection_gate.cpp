@@ -116,7 +116,7 @@ bool ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.window(direction);
     // A server acknowledges what it has: where that passed unseen, a copy is missing here. A client
     // may say anything.
-    return window.take(ack) || (direction == wire::Direction::s2c && window.is_little_ahead(ack));
+    return window.take(ack) || (direction == wire::Direction::s2c && window.take_little_ahead(ack));
 }
 
 Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control& control,
@@ -256,6 +256,7 @@ ConnectionChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
     if (connection_.established() || !wire::fits_seven(datagram, scratch)) {
         return ConnectionChange::none;
     }
+    connection_.on_seven();
     const auto packet = wire::decode_seven_header(datagram);
     return begin_seven(seven_.on_fitting(reporter.direction(), *packet->header_token));
 }
@@ -343,8 +344,9 @@ bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chun
                                .secrecy = secrecy_of_undecoded(chunks.rest, wire::kTokenSize)});
     }
     const wire::Direction sender = wire::opposite(reporter.direction());
-    if (connection_.order(sender).acknowledged(packet.ack) && sender == wire::Direction::s2c) {
-        missed_chunks_ = true;
+    if (connection_.order(sender).acknowledged(packet.ack)) {
+        reporter.finding({.id = record::FindingId::inspect_gap, .name = "missed_chunks"});
+        missed_chunks_ = sender == wire::Direction::s2c;
     }
     if (reporter.direction() == wire::Direction::c2s) {
         seven_.settle();

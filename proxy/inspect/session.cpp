@@ -152,6 +152,7 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
     const bool prelude = gate_.is_prelude(chunks, reporter_);
     if (gate_.missed_chunks()) {
         maps_.on_gap();
+        snapshots_.on_missed_chunks(reporter_.head().time);
     }
     for (const wire::Chunk& chunk : chunks.chunks) {
         const auto head = wire::decode_message_head(chunk.payload, packet.dialect);
@@ -381,7 +382,7 @@ void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_vie
                        .name = reason});
     gate_.resynchronise();
     maps_.on_gap();
-    snapshots_.on_gap();
+    snapshots_.on_gap(time);
     silence_.on_gap();
 }
 

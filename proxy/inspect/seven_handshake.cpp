@@ -48,6 +48,7 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     } else if (c2s && control.kind == ControlKind::connect && server_ &&
                (server_ == token || server_before_ == token)) {
         connect_ = token;
+        client_ = control.token ? control.token : client_; // its TOKEN may have passed unseen
     } else if (!c2s && control.kind == ControlKind::accept && connect_ && client_ == token) {
         const Tokens agreed{std::exchange(connect_, std::nullopt), client_};
         if (fresh_ && tokens_ == agreed) {

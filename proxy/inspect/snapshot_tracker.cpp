@@ -149,7 +149,12 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
         return;
     }
     record.crc_got = base->checksum();
-    if (!history_.repeat(base_tick, tick)) {
+    if (base_tick == snapshot::kNoBase) {
+        history_.store(tick, *base);
+    } else {
+        history_.repeat(base_tick, tick);
+    }
+    if (!history_.contains(tick)) {
         ++reporter.stats.repeated; // further behind the newest than the history reaches
         return;
     }

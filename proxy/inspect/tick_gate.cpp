@@ -12,7 +12,11 @@ bool TickGate::fits(const Seen& before, snapshot::Tick tick, std::int64_t time) 
 }
 
 TickClass TickGate::take(snapshot::Tick tick, std::int64_t time) {
+    constexpr std::int64_t kDoubtNs = 5'000'000'000; // snapshots under way are there by then
     if (!last_ || fits(*last_, tick, time)) {
+        if (doubted_ && time - *doubted_ > kDoubtNs) {
+            doubted_.reset();
+        }
         if (!last_ || tick > last_->tick) {
             last_ = Seen{tick, time};
         }
@@ -23,14 +27,20 @@ TickClass TickGate::take(snapshot::Tick tick, std::int64_t time) {
     if (stray_ && stray_->tick == tick) {
         return TickClass::stray; // another part of the same one
     }
+    if (doubted_) {
+        return restart({tick, time});
+    }
     strays_ = stray_ && fits(*stray_, tick, time) ? strays_ + 1 : 1;
     stray_ = Seen{tick, time};
     if (strays_ < kAgreeing) {
         return TickClass::stray;
     }
-    last_ = stray_;
-    stray_.reset();
-    strays_ = 0;
+    return restart({tick, time});
+}
+
+TickClass TickGate::restart(const Seen& seen) {
+    *this = {};
+    last_ = seen;
     return TickClass::restarted;
 }
 

@@ -27,6 +27,10 @@ class TickGate {
 
     [[nodiscard]] TickClass take(snapshot::Tick tick, std::int64_t time);
 
+    /// The server may have restarted unseen just now: if the next ticks are far from those before
+    /// them, that is why.
+    void doubt(std::int64_t time) { doubted_ = time; }
+
     /// The tick that the last stray was measured against.
     [[nodiscard]] snapshot::Tick expected() const { return last_ ? last_->tick : 0; }
 
@@ -40,9 +44,12 @@ class TickGate {
 
     [[nodiscard]] static bool fits(const Seen& before, snapshot::Tick tick, std::int64_t time);
 
+    [[nodiscard]] TickClass restart(const Seen& seen);
+
     std::optional<Seen> last_;  ///< newest tick that is believed
     std::optional<Seen> stray_; ///< newest that is not
     int strays_ = 0;
+    std::optional<std::int64_t> doubted_; ///< since when
 };
 
 } // namespace tw::inspect

@@ -2,6 +2,14 @@
 
 namespace tw::inspect {
 
+namespace {
+
+unsigned steps(std::uint16_t from, std::uint16_t to) {
+    return (static_cast<unsigned>(to) - from) % wire::kSequenceModulus;
+}
+
+} // namespace
+
 wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
     if (!synced_) {
         const bool is_next = acknowledged_ && wire::classify_sequence(*acknowledged_, sequence) ==
@@ -20,9 +28,19 @@ wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
         gap_ = false;
         ++taken_;
     } else if (what == wire::VitalClass::gap) {
-        gap_ = true;
+        drop(sequence);
     }
     return what;
+}
+
+void VitalOrder::drop(std::uint16_t sequence) {
+    const wire::VitalClass behind = wire::classify_sequence(last_dropped_, sequence);
+    if (!gap_ || behind == wire::VitalClass::gap) {
+        first_dropped_ = last_dropped_ = sequence;
+    } else if (behind == wire::VitalClass::next) {
+        last_dropped_ = sequence;
+    }
+    gap_ = true;
 }
 
 bool VitalOrder::acknowledged(std::uint16_t ack) {
@@ -30,13 +48,17 @@ bool VitalOrder::acknowledged(std::uint16_t ack) {
         acknowledged_ = ack;
         return false;
     }
-    const unsigned ahead = (static_cast<unsigned>(ack) - last_) % wire::kSequenceModulus;
-    if (gap_ && ahead != 0 && ahead < wire::kSequenceModulus / 2) {
-        last_ = ack;
-        gap_ = false;
+    const unsigned ahead = steps(last_, ack);
+    if (!gap_ || ahead == 0 || ahead >= wire::kSequenceModulus / 2) {
+        return false;
+    }
+    if (ahead + 1 < steps(last_, first_dropped_)) {
+        last_ = ack; // there is another gap
         return true;
     }
-    return false;
+    last_ = ahead < steps(last_, last_dropped_) ? last_dropped_ : ack;
+    gap_ = false;
+    return true;
 }
 
 void VitalOrder::reset(bool synced) {

@@ -21,18 +21,24 @@ class VitalOrder {
     [[nodiscard]] unsigned taken() const { return taken_; }
 
     /// The receiver says what it has. Where we wait behind a gap that it does not have, chunks
-    /// passed unseen, and waiting for a resend would be for ever. True: some passed unseen.
+    /// passed unseen, and waiting for a resend would be for ever. It has taken what we dropped behind
+    /// them, too. True: some passed unseen.
     bool acknowledged(std::uint16_t ack);
     /// `synced`: the connection was seen from its start, so the first sequence is 1.
     void reset(bool synced);
 
   private:
+    void drop(std::uint16_t sequence);
+
     std::uint16_t last_ = 0;
     /// Joined midway: what the receiver said it has. Who resends everything is not old for that.
     std::optional<std::uint16_t> acknowledged_;
     unsigned taken_ = 0;
     bool synced_ = false;
     bool gap_ = false; ///< a chunk was dropped because one before it is missing
+    /// Those dropped last, in a row.
+    std::uint16_t first_dropped_ = 0;
+    std::uint16_t last_dropped_ = 0;
 };
 
 } // namespace tw::inspect

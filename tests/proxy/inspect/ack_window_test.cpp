@@ -42,15 +42,32 @@ TEST_CASE("the window goes over the end of the sequence") {
     CHECK(window.take(1));
     CHECK_FALSE(window.take(1023));
     CHECK_FALSE(window.take(2));
-    CHECK(window.is_little_ahead(2));
-    CHECK_FALSE(window.is_little_ahead(1));
-    CHECK_FALSE(window.is_little_ahead(301));
+    CHECK(window.take_little_ahead(2));
+    CHECK_FALSE(window.take_little_ahead(1));
+    CHECK_FALSE(window.take_little_ahead(301));
+}
+
+TEST_CASE("who says again and again that more was sent is believed, if nobody says otherwise") {
+    constexpr int kBelieved = 8;
+    for (const bool contradicted : {false, true}) {
+        CAPTURE(contradicted);
+        AckWindow window;
+        window.reset(true);
+        for (int i = 0; i < kBelieved; ++i) {
+            CHECK(window.take_little_ahead(10));
+            if (contradicted && i == kBelieved / 2) {
+                CHECK(window.take(0));
+            }
+        }
+        CHECK(window.take(10) != contradicted);
+        CHECK(window.take_little_ahead(20) != contradicted); // too far for a window that ends at 0
+    }
 }
 
 TEST_CASE("nothing is out of a window that is not known") {
     AckWindow window;
     window.reset(false);
-    CHECK_FALSE(window.is_little_ahead(900));
+    CHECK_FALSE(window.take_little_ahead(900));
     CHECK(window.take(900));
     CHECK(window.take(17));
 }

@@ -116,6 +116,17 @@ TEST_CASE("a connection of 0.7 begins when both sides have shaken hands") {
     }
 }
 
+TEST_CASE("a client that comes again is known by its CONNECT, where its TOKEN passed unseen") {
+    SevenHandshake handshake;
+    for (const Step& step : {kAsk, kAnswer, kConnect}) {
+        REQUIRE(feed(handshake, step) == SevenChange::none);
+    }
+    REQUIRE(feed(handshake, kAccept) == SevenChange::established);
+    CHECK(feed(handshake, {kC2s, ControlKind::connect, kServer, kOther}) == SevenChange::none);
+    CHECK(feed(handshake, {kS2c, ControlKind::accept, kOther}) == SevenChange::established);
+    CHECK(handshake.token_fits(kS2c, packet_to(kOther)));
+}
+
 TEST_CASE("two packets that agree are a connection joined midway, its other token is learned") {
     SevenHandshake handshake;
     CHECK(handshake.on_fitting(kS2c, kClient) == SevenChange::none);

@@ -266,6 +266,12 @@ TEST_CASE("a session of 0.7 that is joined midway is read from there on") {
     for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
         seen.push_back(sender.snap_datagram(tick, tick == 10 ? kNoBase : tick - 2, kItems));
     }
+    // By the bit that asks for a resend 0.6.5 says that there is a token.
+    Bytes asks{std::byte{0x08}, std::byte{0}, std::byte{0}};
+    for (const std::uint8_t byte : SessionScript::kSevenClient) {
+        asks.push_back(std::byte{byte});
+    }
+    script.feed(kS2c, asks);
     for (const Bytes& datagram : seen) {
         script.feed(kS2c, datagram);
     }

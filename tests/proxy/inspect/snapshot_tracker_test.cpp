@@ -103,6 +103,15 @@ TEST_CASE("an empty snapshot is a copy of its base") {
     CHECK(script.stats().empty == 3);
 }
 
+TEST_CASE("an empty snapshot on none is one without items, on which others are built") {
+    auto script = playing();
+    script.tell(kS2c, {plain(snap_empty(10, kNoBase))});
+    script.tell(kS2c, {plain(snap_between(12, 10, {}, kBase))});
+    CHECK(script.log().lines({"snapshot"}) ==
+          Lines{"snapshot 10<--1 ok 0", "snapshot 12<-10 ok 2"});
+    CHECK(script.stats().repeated == 0);
+}
+
 TEST_CASE("a server that puts two items of one key into a snapshot is reported with the key") {
     auto script = playing();
     script.snap(10, kNoBase, kBase);

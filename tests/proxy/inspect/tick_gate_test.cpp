@@ -23,6 +23,19 @@ const Items kItems{{{4, 1}, {10, 20, 0, 0}}};
 
 } // namespace
 
+TEST_CASE("where a restart may have passed unseen, the first tick from elsewhere is believed") {
+    using enum TickClass;
+    TickGate gate;
+    REQUIRE(gate.take(100'000, 0) == follows);
+    gate.doubt(kSecond);
+    CHECK(gate.take(100'050, kSecond) == follows);  // under way
+    CHECK(gate.take(2, 60 * kSecond) == restarted); // a map takes its time
+    CHECK(gate.take(90'000, 60 * kSecond) == stray);
+    gate.doubt(60 * kSecond);
+    CHECK(gate.take(500, 70 * kSecond) == follows); // the server goes on as before
+    CHECK(gate.take(90'000, 70 * kSecond) == stray);
+}
+
 TEST_CASE("a tick is believed when the clock allows it, or when the last three agree") {
     struct Step {
         Tick tick;

@@ -71,6 +71,38 @@ TEST_CASE("what the receiver acknowledges ends the wait for what passed unseen")
     CHECK(order.take(6, false) == kNext);
 }
 
+TEST_CASE(
+    "what came behind a chunk that passed unseen was taken, too, as far as it came in a row") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::uint16_t> dropped; ///< behind 1, in this order
+        std::uint16_t ack;
+        bool waiting;
+        std::uint16_t next;
+    };
+
+    const Row rows[] = {
+        {"acknowledged as far as the missing one", {3}, 2, false, 4},
+        {"several came meanwhile", {3, 4, 5}, 2, false, 6},
+        {"one of them twice", {3, 4, 3, 4}, 2, false, 5},
+        {"acknowledged beyond those that came", {3}, 4, false, 5},
+        {"another one is missing", {3, 5}, 2, true, 3},
+        {"both of them acknowledged", {3, 5}, 4, false, 6},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        VitalOrder order;
+        order.reset(true);
+        REQUIRE(order.take(1, false) == kNext);
+        for (const std::uint16_t sequence : row.dropped) {
+            REQUIRE(order.take(sequence, false) == kGap);
+        }
+        CHECK(order.acknowledged(row.ack));
+        CHECK(order.waiting() == row.waiting);
+        CHECK(order.take(row.next, false) == kNext);
+    }
+}
+
 TEST_CASE("an acknowledgement moves nothing where nothing is missing") {
     VitalOrder order;
     order.reset(true);
