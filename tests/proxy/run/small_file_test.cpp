@@ -38,10 +38,14 @@ TEST_CASE("a pipe is read until its writer closes it, and one that stalls is giv
     const int writer = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);
     REQUIRE(writer >= 0);
     CHECK(read_small_file(pipe, 64).error() == std::errc::no_message_available);
+    // What was written is gone when nobody has the pipe open.
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    REQUIRE(reader >= 0);
     std::thread closes{[writer] {
         CHECK(::write(writer, "quiet = true\n", 13) == 13);
         ::close(writer);
     }};
     CHECK(read_small_file(pipe, 64).value_or("") == "quiet = true\n");
     closes.join();
+    ::close(reader);
 }
