@@ -248,6 +248,7 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     if (found == open_.end()) {
         found = open(datagram);
         if (found == open_.end()) {
+            receiver_->on_passed_over();
             return;
         }
         direction =

@@ -75,6 +75,9 @@ class SessionReceiver {
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
+    /// A datagram belongs to no session; it may have been announced as `next`.
+    virtual void on_passed_over() {}
+
     /// What is known of a session that somebody saw before, as inspect::encode_legacy writes it.
     virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
 
@@ -92,6 +95,9 @@ class InspectedSessions final : public SessionReceiver {
                  const CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
+
+    void on_passed_over() override { inspector_->on_passed_over(); }
+
     void on_state(std::uint64_t key, std::span<const std::byte> state) override;
     void on_end(std::uint64_t key, std::int64_t time, Ended why) override;
 

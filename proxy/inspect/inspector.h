@@ -51,6 +51,10 @@ class Inspector {
     /// bytes of both stay where they are until then.
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next = {});
+
+    /// The datagram announced as `next` does not come: its place may hold another one from here on.
+    void on_passed_over() { workspace_.packet.begin({}, {}); }
+
     /// Copies were lost: of one session, or with key 0 of any. `reason` is what the finding says.
     void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                 std::string_view reason = "ring_full");

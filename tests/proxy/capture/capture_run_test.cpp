@@ -76,22 +76,48 @@ class Text final : public sink::Output {
     std::string text;
 };
 
-std::string records_of(const std::vector<std::string>& files) {
+std::string records_of(const std::vector<std::string>& files,
+                       const capture::ServerGuess& servers = {}) {
     test::NoMaps maps;
     Text records;
     sink::JsonLines json{{}, records};
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, json, numbers};
-    capture::CaptureRun captures{files, {}};
+    capture::CaptureRun captures{files, servers};
     captures.set_quiet(true);
     captures.read(inspector);
     json.flush();
     return records.text;
 }
 
-std::string records_of(const Bytes& file) {
+std::string records_of(const Bytes& file, const capture::ServerGuess& servers = {}) {
     const test::TemporaryFile written{file};
-    return records_of({written.path()});
+    return records_of({written.path()}, servers);
+}
+
+/// What some other program writes.
+Bytes head_of_others() {
+    Bytes head;
+    sink::PcapngEncoder{}.section("tcpdump", head);
+    sink::PcapngEncoder{}.interface({.name = "lo", .description = ""}, head);
+    return head;
+}
+
+/// The game of a server, played on several ports of its host, a little later on each.
+Traffic on_several_servers(const Traffic& game, std::uint16_t server, std::uint16_t copies) {
+    constexpr std::int64_t kLaterUs = 4'999'000;
+    Traffic all;
+    for (std::uint16_t copy = 0; copy < copies; ++copy) {
+        for (test::CapturedDatagram each : game) {
+            std::uint16_t& port =
+                each.source_port == server ? each.source_port : each.destination_port;
+            port = static_cast<std::uint16_t>(port + copy);
+            each.time_us += copy * kLaterUs;
+            all.push_back(each);
+        }
+    }
+    std::ranges::stable_sort(all, {}, &test::CapturedDatagram::time_us);
+    return all;
 }
 
 } // namespace
@@ -118,9 +144,23 @@ TEST_CASE("what threads wrote one after the other gives the records of what happ
     CHECK((records_of({first.path(), second.path()}) == wanted));
 
     // Others' stay as they are: their order may be all there is.
-    Bytes others;
-    sink::PcapngEncoder{}.section("tcpdump", others);
-    sink::PcapngEncoder{}.interface({.name = "lo", .description = ""}, others);
+    const Bytes others = head_of_others();
     CHECK((records_of(file_of(others, disordered)) != wanted));
     CHECK((records_of(file_of(others, traffic)) == wanted));
+}
+
+TEST_CASE("the records of a server are the same, whatever other servers are in the capture") {
+    const Traffic game = test::read_capture(test::test_data("captures/ddnet-20.1.1-race.pcap.gz"));
+    const std::uint16_t server = game.front().destination_port;
+    const Traffic several = on_several_servers(game, server, 6);
+    capture::ServerGuess asked_for;
+    asked_for.only(server, std::nullopt);
+    for (const Bytes& head : {sink::CaptureBlocks::head(), head_of_others()}) {
+        const std::string wanted = records_of(file_of(head, game), asked_for);
+        const std::string records = records_of(file_of(head, several), asked_for);
+        // The run lasts longer: what was open at its end is closed then.
+        const std::size_t played = wanted.find("\"event\":\"close\"");
+        REQUIRE(played != std::string::npos);
+        CHECK((records.substr(0, played) == wanted.substr(0, played)));
+    }
 }
