@@ -134,7 +134,7 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
         datagram.state = stream_ == nullptr ? nullptr : stream_->states.before(packets_);
         ++packets_;
         datagram.time = FrameReader::time_of(header->ts.tv_sec, header->ts.tv_usec);
-        if (reader_->read(std::as_bytes(std::span{data, header->caplen}), datagram)) {
+        if (reader_->read(std::as_bytes(std::span{data, header->caplen}), header->len, datagram)) {
             return true;
         }
     }

@@ -24,7 +24,8 @@ class CaptureFile {
     CaptureFile(CaptureFile&&) = delete;
     CaptureFile& operator=(CaptureFile&&) = delete;
 
-    /// The next UDP datagram; its payload and state are valid until the next call. False at the end.
+    /// The next UDP datagram, whole or cut; its payload and state are valid until the next call. False
+    /// at the end.
     [[nodiscard]] bool next(CapturedDatagram& datagram);
 
     /// Whether twscope wrote it: its datagrams may stand a little out of order.

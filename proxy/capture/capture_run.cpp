@@ -41,7 +41,8 @@ void report_capture(const std::string& path, const CaptureFile& file, std::uint6
                    file.unreadable());
     }
     if (counts.datagrams == 0) {
-        fmt::print(stderr, "twscope: {}: no UDP datagrams in {} frames\n", path, counts.frames);
+        fmt::print(stderr, "twscope: {}: no whole UDP datagrams in {} frames\n", path,
+                   counts.frames);
     } else if (ignored == counts.datagrams) {
         fmt::print(stderr, "twscope: {}: none of the {} datagrams is to or from the given server\n",
                    path, counts.datagrams);
@@ -216,6 +217,7 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
     }
     hand_on_waiting(sessions, true);
     conclude_captures();
+    damaged_ = damaged_ || sessions.cut() != 0;
     inspector.finish(sessions.now(), "end of capture");
 }
 

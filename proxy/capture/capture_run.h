@@ -38,8 +38,8 @@ class CaptureRun {
 
     [[nodiscard]] record::Timestamp last() const { return last_; }
 
-    /// Whether a capture or a demo could not be read to its end, and not because it was cut short:
-    /// records of it are missing.
+    /// Whether records are missing: a capture or a demo could not be read to its end, and not because
+    /// it was cut short, or datagrams of its sessions were truncated by the recorder.
     [[nodiscard]] bool damaged() const { return damaged_; }
 
   private:

@@ -199,6 +199,10 @@ void InspectedSessions::on_datagram(std::uint64_t key, std::int64_t time, wire::
     inspector_->on_datagram(key, time, direction, bytes, next);
 }
 
+void InspectedSessions::on_cut(std::uint64_t key, std::int64_t time) {
+    inspector_->on_gap(key, time, 1, "truncated");
+}
+
 void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, Ended why) {
     inspector_->on_close(key, time,
                          why == Ended::idle        ? "idle"
@@ -236,6 +240,10 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     on_time(datagram.time);
     wire::Direction direction = wire::Direction::c2s;
     auto found = find(datagram, direction);
+    if (datagram.cut) {
+        on_cut(found);
+        return;
+    }
     // A pair once open keeps its sides, whatever later datagrams look like, from where the client has
     // shown itself. Until then who was taken for the server may turn out to be the client.
     if (found != open_.end() && !found->second.sure && guess_->shows_client(datagram)) {
@@ -269,6 +277,17 @@ CaptureSessions::Sessions::iterator CaptureSessions::find(const CapturedDatagram
         found = open_.find({datagram.destination, datagram.source});
     }
     return found;
+}
+
+/// Opens no session: a cut datagram does not show whose it is.
+void CaptureSessions::on_cut(Sessions::iterator session) {
+    receiver_->on_passed_over();
+    if (session == open_.end()) {
+        return;
+    }
+    ++cut_;
+    note(session, wire::Direction::c2s, false);
+    receiver_->on_cut(session->second.key, now_);
 }
 
 /// The end: it is no traffic of a server asked for, or there is no room.

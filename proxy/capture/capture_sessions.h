@@ -78,6 +78,9 @@ class SessionReceiver {
     /// A datagram belongs to no session; it may have been announced as `next`.
     virtual void on_passed_over() {}
 
+    /// The recorder cut one of the session's datagrams: nobody can tell what it was.
+    virtual void on_cut(std::uint64_t /*key*/, std::int64_t /*time*/) {}
+
     /// What is known of a session that somebody saw before, as inspect::encode_legacy writes it.
     virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
 
@@ -97,6 +100,8 @@ class InspectedSessions final : public SessionReceiver {
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
 
     void on_passed_over() override { inspector_->on_passed_over(); }
+
+    void on_cut(std::uint64_t key, std::int64_t time) override;
 
     void on_state(std::uint64_t key, std::span<const std::byte> state) override;
     void on_end(std::uint64_t key, std::int64_t time, Ended why) override;
@@ -131,6 +136,9 @@ class CaptureSessions {
 
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
+    /// Of sessions that were open.
+    [[nodiscard]] std::uint64_t cut() const { return cut_; }
+
     [[nodiscard]] std::int64_t now() const { return now_; }
 
   private:
@@ -163,6 +171,7 @@ class CaptureSessions {
     [[nodiscard]] Sessions::iterator find(const CapturedDatagram& datagram,
                                           wire::Direction& direction);
     [[nodiscard]] Sessions::iterator open(const CapturedDatagram& datagram);
+    void on_cut(Sessions::iterator session);
     [[nodiscard]] bool make_room(bool connection);
     void note(Sessions::iterator session, wire::Direction direction, bool connection);
     void end(Sessions::iterator session, Ended why);
@@ -176,6 +185,7 @@ class CaptureSessions {
     std::uint64_t next_key_ = 1;
     std::uint64_t ignored_ = 0;
     std::uint64_t refused_ = 0;
+    std::uint64_t cut_ = 0;
     std::int64_t now_ = 0;
     std::int64_t next_sweep_ = 0;
 };

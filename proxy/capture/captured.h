@@ -42,6 +42,7 @@ struct CapturedDatagram {
     std::span<const std::byte> payload;
     std::span<const std::byte> next{};    ///< payload of the one behind it, where that is at hand
     const CapturedState* state = nullptr; ///< of its session before it; null: nothing is said
+    bool cut = false; ///< recorded shorter than it was sent: there is no payload
 };
 
 /// What was captured besides whole UDP datagrams.
@@ -52,7 +53,7 @@ struct CaptureCounts {
     std::uint64_t reassembled = 0; ///< of the datagrams: that came in fragments
     std::uint64_t pieces = 0;      ///< frames that were reassembled, but for one of each datagram
     std::uint64_t fragments = 0;   ///< IP fragments of datagrams that never became whole
-    std::uint64_t cut = 0;         ///< recorded shorter than they were sent
+    std::uint64_t cut = 0;         ///< recorded shorter than they were sent: datagrams, or unknown
     bool ended_early = false;      ///< the file ends inside a frame
 };
 

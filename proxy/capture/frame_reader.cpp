@@ -99,11 +99,13 @@ std::int64_t FrameReader::time_of(std::int64_t seconds, std::int64_t nanoseconds
            std::clamp<std::int64_t>(nanoseconds, 0, kSecond - 1);
 }
 
-bool FrameReader::read(Bytes frame, CapturedDatagram& datagram) {
+bool FrameReader::read(Bytes frame, std::size_t sent, CapturedDatagram& datagram) {
     ++counts_.frames;
-    const bool whole = parse_link(frame, datagram);
-    counts_.datagrams += whole ? 1 : 0;
-    return whole;
+    short_ = frame.size() < sent;
+    datagram.cut = false;
+    const bool is_datagram = parse_link(frame, datagram);
+    counts_.datagrams += is_datagram && !datagram.cut ? 1 : 0;
+    return is_datagram;
 }
 
 bool FrameReader::is_other() {
@@ -116,17 +118,23 @@ bool FrameReader::is_cut() {
     return false;
 }
 
+/// Before it shows what it is.
+bool FrameReader::ends_early() {
+    return short_ ? is_cut() : is_other();
+}
+
 bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
     std::size_t header = form_->header;
     if (frame.size() < header) {
-        return is_other();
+        return ends_early();
     }
     if (form_->protocol_at != kNoProtocol) {
         std::uint16_t protocol = be16(frame, form_->protocol_at);
         // 802.1Q and 802.1ad tags, at most two.
-        for (int tags = 0;
-             tags < 2 && (protocol == 0x8100 || protocol == 0x88a8) && frame.size() >= header + 4;
-             ++tags) {
+        for (int tags = 0; tags < 2 && (protocol == 0x8100 || protocol == 0x88a8); ++tags) {
+            if (frame.size() < header + 4) {
+                return ends_early();
+            }
             protocol = be16(frame, header + 2);
             header += 4;
         }
@@ -138,7 +146,10 @@ bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
 }
 
 bool FrameReader::parse_ip(Bytes packet, CapturedDatagram& datagram) {
-    switch (packet.empty() ? 0 : u8(packet, 0) >> 4U) {
+    if (packet.empty()) {
+        return ends_early();
+    }
+    switch (u8(packet, 0) >> 4U) {
     case 4:
         return parse_ipv4(packet, datagram);
     case 6:
@@ -150,9 +161,15 @@ bool FrameReader::parse_ip(Bytes packet, CapturedDatagram& datagram) {
 
 bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     constexpr std::size_t kMinHeader = 20;
-    const std::size_t header = packet.size() < kMinHeader ? 0 : (u8(packet, 0) & 15U) * 4U;
-    if (header < kMinHeader || packet.size() < header || u8(packet, 9) != kUdp) {
+    if (packet.size() < kMinHeader) {
+        return ends_early();
+    }
+    const std::size_t header = (u8(packet, 0) & 15U) * 4U;
+    if (header < kMinHeader || u8(packet, 9) != kUdp) {
         return is_other();
+    }
+    if (packet.size() < header) {
+        return ends_early();
     }
     datagram.source.address = read_address<boost::asio::ip::address_v4>(packet, 12);
     datagram.destination.address = read_address<boost::asio::ip::address_v4>(packet, 16);
@@ -179,25 +196,31 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
 
 bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kIpv6Header) {
-        return is_other();
+        return ends_early();
     }
     datagram.source.address = read_address<boost::asio::ip::address_v6>(packet, 8);
     datagram.destination.address = read_address<boost::asio::ip::address_v6>(packet, 24);
     std::uint8_t next = u8(packet, 6);
     std::size_t at = kIpv6Header;
-    while (is_skippable_extension(next) && packet.size() >= at + 8) {
+    while (is_skippable_extension(next)) {
+        if (packet.size() < at + 8) {
+            return ends_early();
+        }
         next = u8(packet, at);
         at += (std::size_t{u8(packet, at + 1)} + 1) * 8;
     }
-    if (next == kIpv6Fragment && packet.size() >= at) {
+    if (next != kUdp && next != kIpv6Fragment) {
+        return is_other();
+    }
+    if (packet.size() < at) {
+        return ends_early();
+    }
+    if (next == kIpv6Fragment) {
         const std::size_t end = kIpv6Header + be16(packet, 4);
         if (end > packet.size()) {
             return is_cut();
         }
         return end < at ? is_other() : parse_ipv6_fragment(packet.subspan(at, end - at), datagram);
-    }
-    if (next != kUdp || packet.size() < at) {
-        return is_other();
     }
     return parse_udp(packet.subspan(at), datagram);
 }
@@ -240,15 +263,22 @@ bool FrameReader::put_together(const Fragment& fragment, CapturedDatagram& datag
 
 bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     constexpr std::size_t kHeader = 8;
-    const std::size_t length = segment.size() < kHeader ? 0 : be16(segment, 4);
+    if (segment.size() < kHeader) {
+        return ends_early();
+    }
+    const std::size_t length = be16(segment, 4);
     if (length < kHeader) {
         return is_other();
     }
-    if (length > segment.size()) {
-        return is_cut();
-    }
     datagram.source.port = be16(segment, 0);
     datagram.destination.port = be16(segment, 2);
+    if (length > segment.size()) {
+        // Where nobody cut the frame the length is a lie, and no receiver took the datagram.
+        datagram.cut = short_;
+        datagram.payload = {};
+        static_cast<void>(is_cut());
+        return datagram.cut;
+    }
     datagram.payload = segment.subspan(kHeader, length - kHeader);
     return true;
 }

@@ -27,8 +27,11 @@ class FrameReader {
     [[nodiscard]] static std::int64_t time_of(std::int64_t seconds, std::int64_t nanoseconds);
 
     /// Fills in all but the time, which has to be there. The payload is valid until the next call or
-    /// the end of the frame, whichever comes first. False: it was no datagram, or not yet a whole one.
-    [[nodiscard]] bool read(std::span<const std::byte> frame, CapturedDatagram& datagram);
+    /// the end of the frame, whichever comes first. False: it was no datagram, or not yet a whole one,
+    /// or so little of it was recorded that its ends are unknown.
+    /// `sent`: the frame's size before the recorder cut it.
+    [[nodiscard]] bool read(std::span<const std::byte> frame, std::size_t sent,
+                            CapturedDatagram& datagram);
 
     [[nodiscard]] const CaptureCounts& counts() const { return counts_; }
 
@@ -43,9 +46,11 @@ class FrameReader {
     [[nodiscard]] bool put_together(const Fragment& fragment, CapturedDatagram& datagram);
     [[nodiscard]] bool is_other();
     [[nodiscard]] bool is_cut();
+    [[nodiscard]] bool ends_early();
 
     const LinkForm* form_;
     Fragments fragments_;
+    bool short_ = false; ///< the frame at hand was cut by the recorder
     CaptureCounts counts_;
 };
 

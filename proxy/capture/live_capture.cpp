@@ -148,7 +148,8 @@ std::size_t LiveCapture::read(const std::function<void(const CapturedDatagram&)>
             // With nanosecond precision the field named tv_usec counts nanoseconds.
             datagram.time = FrameReader::time_of(header->ts.tv_sec, header->ts.tv_usec);
             try { // nothing may be thrown through libpcap
-                if (into.reader->read(std::as_bytes(std::span{data, header->caplen}), datagram)) {
+                if (into.reader->read(std::as_bytes(std::span{data, header->caplen}), header->len,
+                                      datagram)) {
                     (*into.take)(datagram);
                 }
             } catch (const std::bad_alloc&) {

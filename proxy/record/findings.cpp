@@ -165,8 +165,10 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "ring_full: more traffic than this machine can decode; forwarding takes priority, and the "
      "newest sessions are set aside. new_observer: the observer ended, and a new one joined the "
      "running session. memory: all sessions together needed more than --memory allows. "
-     "kernel_dropped: a tap's kernel buffer was full (tap --buffer). missed_chunks: the receiver "
-     "acknowledged a reliable message of which no copy came, as in captures that miss packets."},
+     "kernel_dropped: a tap's kernel buffer was full (tap --buffer). truncated: the capture's "
+     "recorder kept only the beginning of a datagram (record with a snap length of 0). "
+     "missed_chunks: the receiver acknowledged a reliable message of which no copy came, as in "
+     "captures that miss packets."},
     {snapshot_tick_jump, "snapshot.tick_jump", warning,
      "A snapshot's tick is far from what the clock allows; clients that accept a future one drop "
      "all that follow it.",

@@ -37,7 +37,7 @@ void read(capture::CaptureFile& file) {
     capture::CapturedDatagram datagram;
     std::uint64_t datagrams = 0;
     while (file.next(datagram)) {
-        ++datagrams;
+        datagrams += datagram.cut ? 0 : 1;
         demand(datagram.payload.size() <= UINT16_MAX);
         sessions.on_datagram(datagram);
     }
@@ -47,6 +47,7 @@ void read(capture::CaptureFile& file) {
     demand(counts.frames ==
            datagrams + counts.other + counts.fragments + counts.cut + counts.pieces);
     demand(counts.reassembled <= counts.datagrams);
+    demand(sessions.cut() <= counts.cut);
     demand(sessions.ignored() + sessions.refused() <= datagrams);
 }
 

@@ -31,6 +31,7 @@ const FrameBytes kPayload{std::byte{1}, std::byte{2}, std::byte{3}};
 struct Content {
     std::vector<std::string> datagrams; ///< "10.0.0.1:1000 10.0.0.2:8303 010203"
     std::vector<std::int64_t> times;
+    std::vector<std::string> cut; ///< "10.0.0.1:1000 10.0.0.2:8303"
     CaptureCounts counts;
 };
 
@@ -52,9 +53,13 @@ std::optional<Content> read(std::span<const std::byte> bytes) {
         CaptureFile capture{file.path()};
         tw::capture::CapturedDatagram datagram;
         while (capture.next(datagram)) {
-            content.datagrams.push_back(to_string(datagram.source) + ' ' +
-                                        to_string(datagram.destination) + ' ' +
-                                        hex(datagram.payload));
+            const std::string ends =
+                to_string(datagram.source) + ' ' + to_string(datagram.destination);
+            if (datagram.cut) {
+                content.cut.push_back(ends);
+                continue;
+            }
+            content.datagrams.push_back(ends + ' ' + hex(datagram.payload));
             content.times.push_back(datagram.time);
         }
         content.counts = capture.counts();
@@ -187,6 +192,7 @@ TEST_CASE("what is no whole UDP datagram is counted for what it is") {
         const auto content = read(pcap_file({.link = kEthernet}, {{.bytes = row.frame}}));
         REQUIRE(content.has_value());
         CHECK(content->datagrams.empty());
+        CHECK(content->cut.empty());
         CHECK(content->counts.frames == 1);
         CHECK(content->counts.other == row.other);
         CHECK(content->counts.fragments == row.fragments);
@@ -374,11 +380,18 @@ TEST_CASE("what gzip packed is read as what was packed") {
     CHECK_FALSE(capture.next(datagram));
 }
 
-TEST_CASE("frames cut at any byte are no datagrams, or the whole one") {
-    const FrameBytes frames[] = {ethernet(ipv4(udp(kPayload), 12), 0x0800, {0x8100}),
-                                 ethernet(ipv6(udp(kPayload), {0, 60}), 0x86dd)};
-    for (const FrameBytes& frame : frames) {
+TEST_CASE("frames cut at any byte are no datagrams, and counted as cut") {
+    struct Row {
+        FrameBytes frame;
+        std::string ends;
+    };
+
+    const Row rows[] = {
+        {ethernet(ipv4(udp(kPayload), 12), 0x0800, {0x8100}), "10.0.0.1:1000 10.0.0.2:8303"},
+        {ethernet(ipv6(udp(kPayload), {0, 60}), 0x86dd), "[fd00::1]:1000 [fd00::2]:8303"}};
+    for (const auto& [frame, ends] : rows) {
         for (std::size_t size = 0; size < frame.size(); ++size) {
+            CAPTURE(size);
             FrameBytes cut{frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(size)};
             const auto content =
                 read(pcap_file({.link = kEthernet},
@@ -386,8 +399,25 @@ TEST_CASE("frames cut at any byte are no datagrams, or the whole one") {
                                  .original_size = static_cast<std::uint32_t>(frame.size())}}));
             REQUIRE(content.has_value());
             CHECK(content->datagrams.empty());
-            CHECK(content->counts.other + content->counts.cut == 1);
+            CHECK(content->counts.cut == 1);
+            // Whose it was shows from the end of its headers on.
+            const bool has_headers = size >= frame.size() - kPayload.size();
+            CHECK(content->cut == std::vector<std::string>(has_headers ? 1 : 0, ends));
         }
+    }
+}
+
+TEST_CASE("what a cut frame shows to be no UDP is not counted as cut") {
+    const FrameBytes frames[] = {ethernet(FrameBytes(28), 0x0806),
+                                 ethernet(ipv4(FrameBytes(20), 0, 0, 6), 0x0800),
+                                 ethernet(ipv6(udp(kPayload), {99}), 0x86dd)};
+    for (const FrameBytes& frame : frames) {
+        const auto content = read(pcap_file(
+            {.link = kEthernet},
+            {{.bytes = frame, .original_size = static_cast<std::uint32_t>(frame.size()) + 1}}));
+        REQUIRE(content.has_value());
+        CHECK(content->counts.other == 1);
+        CHECK(content->counts.cut == 0);
     }
 }
 

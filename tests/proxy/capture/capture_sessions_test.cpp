@@ -335,6 +335,25 @@ TEST_CASE("traffic of other servers is ignored and counted") {
     CHECK(bench.datagrams(0) == 1);
 }
 
+TEST_CASE("a cut datagram is a gap of its session, and opens none") {
+    Bench bench{{.idle_timeout = 10 * kSecond}};
+    const auto see_cut = [&](std::int64_t time, const CaptureEndpoint& from,
+                             const CaptureEndpoint& to) {
+        bench.sessions.on_datagram(
+            {.time = time, .source = from, .destination = to, .payload = {}, .cut = true});
+    };
+    see_cut(0, kAnn, kServer);
+    bench.see(1 * kSecond, kBob, kServer);
+    CHECK(bench.sessions.cut() == 0);
+    see_cut(9 * kSecond, kServer, kBob);
+    see_cut(18 * kSecond, kBob, kServer); // who is heard is not idle
+    CHECK(bench.lines() == Lines{"1 open 198.51.100.2:50000 192.0.2.1:8303"});
+    CHECK(bench.sessions.cut() == 2);
+    CHECK(bench.inspector.totals().gap_lost == 2);
+    CHECK(bench.datagrams(0) == 1);
+    CHECK(bench.datagrams(1) == 0);
+}
+
 TEST_CASE("clients have pseudonyms where a secret is given, servers do not") {
     Bench bench{{}, "secret"};
     bench.see(0, kAnn, kServer);
