@@ -1,12 +1,17 @@
 #include "proxy/capture/fragments.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace tw::capture {
 
-/// The one that is under way; else the place of one whose time is over, or of the oldest.
+/// The one that is under way or was made; else the place of one whose time is over, of the oldest that
+/// is whole, or of the oldest.
 Fragments::Partial& Fragments::place_of(const Fragment& fragment) {
-    Partial* oldest = nullptr;
+    const auto worth = [](const Partial& partial) {
+        return std::tuple{partial.used, !partial.whole, partial.began};
+    };
+    Partial* least = nullptr;
     for (Partial& partial : partials_) {
         const std::int64_t age = fragment.time - partial.began;
         // A clock that was set back makes nothing wait for ever.
@@ -15,20 +20,31 @@ Fragments::Partial& Fragments::place_of(const Fragment& fragment) {
             partial.destination == fragment.destination) {
             return partial;
         }
-        const bool better = oldest == nullptr || (oldest->used && !partial.used) ||
-                            (oldest->used == partial.used && partial.began < oldest->began);
-        oldest = better ? &partial : oldest;
+        least = least == nullptr || worth(partial) < worth(*least) ? &partial : least;
     }
-    oldest->used = true;
-    oldest->spoiled = false;
-    oldest->source = fragment.source;
-    oldest->destination = fragment.destination;
-    oldest->id = fragment.id;
-    oldest->began = fragment.time;
-    oldest->size.reset();
-    oldest->have = 0;
-    oldest->num_pieces = 0;
-    return *oldest;
+    begin(*least, fragment);
+    return *least;
+}
+
+void Fragments::begin(Partial& partial, const Fragment& fragment) {
+    partial.used = true;
+    partial.spoiled = false;
+    partial.whole = false;
+    partial.source = fragment.source;
+    partial.destination = fragment.destination;
+    partial.id = fragment.id;
+    partial.began = fragment.time;
+    partial.size.reset();
+    partial.have = 0;
+    partial.num_pieces = 0;
+}
+
+/// By its bytes: a host that sends much soon uses an id again.
+bool Fragments::is_of_whole(const Partial& partial, const Fragment& fragment) {
+    const auto bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size);
+    return fit_of(partial, fragment) == Fit::again &&
+           std::ranges::equal(fragment.bytes,
+                              bytes.subspan(fragment.offset, fragment.bytes.size()));
 }
 
 Fragments::Fit Fragments::fit_of(const Partial& partial, const Fragment& fragment) {
@@ -61,9 +77,13 @@ std::optional<Fragments::Whole> Fragments::add(const Fragment& fragment) {
     if (partial.spoiled) {
         return std::nullopt;
     }
+    if (partial.whole && !is_of_whole(partial, fragment)) {
+        begin(partial, fragment);
+    }
     const Fit fit = fit_of(partial, fragment);
     if (fit != Fit::fits) {
         partial.spoiled = fit == Fit::spoils;
+        repeats_ += fit == Fit::again ? 1 : 0;
         return std::nullopt;
     }
     const std::size_t end = fragment.offset + fragment.bytes.size();
@@ -80,7 +100,7 @@ std::optional<Fragments::Whole> Fragments::add(const Fragment& fragment) {
     if (!partial.size || partial.have != *partial.size) {
         return std::nullopt;
     }
-    partial.used = false;
+    partial.whole = true;
     return Whole{.bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size),
                  .pieces = partial.num_pieces};
 }

@@ -26,7 +26,8 @@ struct Fragment {
 /// Puts IP fragments together, in any order, as the hosts that receive them do.
 ///
 /// Bounded: so many datagrams at a time, the oldest of which leaves for the next; so long; so many
-/// pieces of each.
+/// pieces of each. Those that are whole are remembered where there is room, since what is captured in
+/// two places is there twice.
 /// Source:  RFC 791, RFC 8200 section 4.5; RFC 5722: overlapping pieces make the whole void.
 class Fragments {
   public:
@@ -47,6 +48,9 @@ class Fragments {
     /// The datagram that is whole with it, if one is.
     [[nodiscard]] std::optional<Whole> add(const Fragment& fragment);
 
+    /// Fragments that had been there before.
+    [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
+
   private:
     struct Piece {
         std::size_t begin;
@@ -56,6 +60,7 @@ class Fragments {
     struct Partial {
         bool used = false;
         bool spoiled = false; ///< until its time is over: whatever else comes of it is void
+        bool whole = false;   ///< handed out; kept to tell what comes again
         boost::asio::ip::address source{};
         boost::asio::ip::address destination{};
         std::uint32_t id = 0;
@@ -71,9 +76,12 @@ class Fragments {
     enum class Fit : std::uint8_t { fits, again, spoils };
 
     [[nodiscard]] Partial& place_of(const Fragment& fragment);
+    static void begin(Partial& partial, const Fragment& fragment);
+    [[nodiscard]] static bool is_of_whole(const Partial& partial, const Fragment& fragment);
     [[nodiscard]] static Fit fit_of(const Partial& partial, const Fragment& fragment);
 
     std::array<Partial, kMaxDatagrams> partials_{};
+    std::uint64_t repeats_ = 0;
 };
 
 } // namespace tw::capture

@@ -245,12 +245,16 @@ bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) 
 }
 
 bool FrameReader::put_together(const Fragment& fragment, CapturedDatagram& datagram) {
-    ++counts_.fragments;
     Fragment placed = fragment;
     placed.time = datagram.time;
     placed.source = datagram.source.address;
     placed.destination = datagram.destination.address;
     const auto whole = fragments_.add(placed);
+    if (fragments_.repeats() != counts_.repeats) {
+        counts_.repeats = fragments_.repeats();
+        return false;
+    }
+    ++counts_.fragments;
     if (!whole) {
         return false;
     }

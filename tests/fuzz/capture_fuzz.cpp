@@ -44,8 +44,8 @@ void read(capture::CaptureFile& file) {
     inspector.finish(sessions.now(), "end of capture");
     const capture::CaptureCounts counts = file.counts();
     demand(counts.datagrams == datagrams);
-    demand(counts.frames ==
-           datagrams + counts.other + counts.fragments + counts.cut + counts.pieces);
+    demand(counts.frames == datagrams + counts.other + counts.fragments + counts.repeats +
+                                counts.cut + counts.pieces);
     demand(counts.reassembled <= counts.datagrams);
     demand(sessions.cut() <= counts.cut);
     demand(sessions.ignored() + sessions.refused() <= datagrams);

@@ -218,15 +218,17 @@ TEST_CASE("fragments are put together, whatever comes between them and in whatev
                                         {.seconds = 3, .bytes = four_piece(part(0, 8), 0, true)},
                                         {.seconds = 4, .bytes = six_piece(part(16, 12), 16, false)},
                                         {.seconds = 5, .bytes = four_piece(part(8, 16), 8, true)},
-                                        {.seconds = 6, .bytes = six_piece(part(0, 16), 0, true)}}));
+                                        {.seconds = 6, .bytes = six_piece(part(0, 16), 0, true)},
+                                        {.seconds = 7, .bytes = six_piece(part(0, 8), 0, true)}}));
     REQUIRE(content.has_value());
     CHECK(content->datagrams ==
           std::vector<std::string>{"[fd00::1]:1000 [fd00::2]:8303 " + hex(payload),
                                    "10.0.0.1:1000 10.0.0.2:8303 " + hex(payload)});
     CHECK(content->times == std::vector<std::int64_t>{4'000'000'000, 5'000'000'000});
     CHECK(content->counts.reassembled == 2);
+    CHECK(content->counts.repeats == 1);
     CHECK(content->counts.fragments == 1); // the first of another one
-    CHECK(content->counts.frames == 6);
+    CHECK(content->counts.frames == 7);
 }
 
 TEST_CASE("a fragment that is the whole needs no others") {

@@ -127,6 +127,54 @@ TEST_CASE("what is not whole in time is forgotten, also when the clock is set ba
     }
 }
 
+TEST_CASE("pieces that come again are told from those that are missing others") {
+    struct Row {
+        std::string_view name;
+        std::int64_t later; ///< than the whole
+        std::uint32_t id;
+        bool other_bytes;
+        bool again;
+    };
+
+    const Row rows[] = {
+        {"at once", 0, 1, false, true},
+        {"in time", 30 * kSecond, 1, false, true},
+        {"too late", 31 * kSecond, 1, false, false},
+        {"of another datagram", 0, 2, false, false},
+        {"of another datagram with that id", 0, 1, true, false},
+    };
+    const Bytes whole = numbered(800);
+    Bytes other = whole;
+    std::ranges::reverse(other);
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Fragments fragments;
+        CHECK_FALSE(fragments.add(piece(whole, {0, 400})));
+        CHECK_FALSE(fragments.add(piece(whole, {0, 400})));
+        CHECK(fragments.add(piece(whole, {400, 400, false})));
+        CHECK(fragments.repeats() == 1);
+        const Bytes& bytes = row.other_bytes ? other : whole;
+        CHECK_FALSE(fragments.add(piece(bytes, {400, 400, false}, row.id, row.later)));
+        const auto made = fragments.add(piece(bytes, {0, 400}, row.id, row.later));
+        CHECK(made.has_value() != row.again);
+        CHECK(fragments.repeats() == (row.again ? 3 : 1));
+        if (made) {
+            CHECK(equal(made->bytes, bytes));
+        }
+    }
+}
+
+TEST_CASE("what is whole takes no place from what is under way") {
+    const Bytes whole = numbered(800);
+    Fragments fragments;
+    CHECK_FALSE(fragments.add(piece(whole, {0, 400}, 0, 0)));
+    for (std::uint32_t id = 1; id < 2 * Fragments::kMaxDatagrams; ++id) {
+        CHECK_FALSE(fragments.add(piece(whole, {0, 400}, id, id)));
+        CHECK(fragments.add(piece(whole, {400, 400, false}, id, id)));
+    }
+    CHECK(fragments.add(piece(whole, {400, 400, false}, 0, 1000)));
+}
+
 TEST_CASE("a flood of first pieces takes no memory but its own, and the newest are put together") {
     const Bytes whole = numbered(800);
     Fragments fragments;
