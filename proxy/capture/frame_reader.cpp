@@ -23,6 +23,8 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::uint16_t kEtherIpv4 = 0x0800;
 constexpr std::uint16_t kEtherIpv6 = 0x86dd;
+/// 802.1Q, 802.1ad, and what double tagging was before 802.1ad.
+constexpr std::array<std::uint16_t, 4> kEtherTags{0x8100, 0x88a8, 0x9100, 0x9200};
 constexpr std::uint8_t kUdp = 17;
 
 std::uint16_t be16(Bytes bytes, std::size_t at) {
@@ -130,8 +132,9 @@ bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
     }
     if (form_->protocol_at != kNoProtocol) {
         std::uint16_t protocol = be16(frame, form_->protocol_at);
-        // 802.1Q and 802.1ad tags, at most two.
-        for (int tags = 0; tags < 2 && (protocol == 0x8100 || protocol == 0x88a8); ++tags) {
+        constexpr int kMaxTags = 2;
+        for (int tags = 0; tags < kMaxTags && std::ranges::count(kEtherTags, protocol) != 0;
+             ++tags) {
             if (frame.size() < header + 4) {
                 return ends_early();
             }

@@ -136,6 +136,8 @@ TEST_CASE("datagrams are found behind every kind of link and IP header") {
         {"Ethernet, IPv6", kEthernet, ethernet(six, 0x86dd), kOverSix},
         {"802.1Q", kEthernet, ethernet(four, 0x0800, {0x8100}), kOverFour},
         {"802.1ad in 802.1Q", kEthernet, ethernet(six, 0x86dd, {0x88a8, 0x8100}), kOverSix},
+        {"802.1Q in 0x9100", kEthernet, ethernet(four, 0x0800, {0x9100, 0x8100}), kOverFour},
+        {"0x9200", kEthernet, ethernet(six, 0x86dd, {0x9200}), kOverSix},
         {"padding behind a short frame", kEthernet,
          CaptureBytes{}.raw(ethernet(four, 0x0800)).zeros(17).bytes(), kOverFour},
         {"BSD loopback", kNull, behind(4, four), kOverFour},
