@@ -19,13 +19,15 @@ namespace tw::capture {
 
 namespace {
 
-void report_capture(const std::string& path, const CaptureFile& file, std::uint64_t ignored,
-                    std::uint64_t refused) {
+/// `asked`: for certain servers.
+void report_capture(const std::string& path, const CaptureFile& file, bool asked,
+                    std::uint64_t ignored, std::uint64_t refused) {
     const CaptureCounts counts = file.counts();
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
         {"IP fragments of datagrams that could not be reassembled", counts.fragments},
         {"datagrams truncated by the recorder (record with a snap length of 0)", counts.cut},
         {"frames ignored: no UDP over IPv4 or IPv6", counts.other},
+        {"datagrams ignored: not recognised as a game's", asked ? 0 : ignored},
         {"datagrams of new sessions ignored: too many sessions at once", refused},
     };
     for (const auto& [what, count] : warnings) {
@@ -44,7 +46,7 @@ void report_capture(const std::string& path, const CaptureFile& file, std::uint6
     if (counts.datagrams == 0) {
         fmt::print(stderr, "twscope: {}: no whole UDP datagrams in {} frames\n", path,
                    counts.frames);
-    } else if (ignored == counts.datagrams) {
+    } else if (asked && ignored == counts.datagrams) {
         fmt::print(stderr, "twscope: {}: none of the {} datagrams is to or from the given server\n",
                    path, counts.datagrams);
     }
@@ -145,6 +147,8 @@ void CaptureRun::hand_on(const CapturedDatagram& datagram, Source& source,
     const std::uint64_t ignored = sessions.ignored();
     const std::uint64_t refused = sessions.refused();
     note_time(datagram.time, datagram.time);
+    guess_.take(source.capture->by_twscope() ? ServerGuess::Taken::everything
+                                             : ServerGuess::Taken::game_ports);
     sessions.on_datagram(datagram);
     source.ignored += sessions.ignored() - ignored;
     source.refused += sessions.refused() - refused;
@@ -180,7 +184,8 @@ void CaptureRun::conclude_captures() {
         }
         damaged_ = damaged_ || !source.capture->unreadable().empty();
         if (!quiet_) {
-            report_capture(source.path, *source.capture, source.ignored, source.refused);
+            report_capture(source.path, *source.capture, guess_.has_servers(), source.ignored,
+                           source.refused);
         }
     }
 }

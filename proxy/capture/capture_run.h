@@ -50,7 +50,7 @@ class CaptureRun {
         std::unique_ptr<DemoFile> demo{};
         DemoHead head{}; ///< of the demo
         // Of the capture's datagrams:
-        std::uint64_t ignored = 0; ///< of no server asked for
+        std::uint64_t ignored = 0; ///< of no server asked for, or of no game
         std::uint64_t refused = 0; ///< there were too many sessions
     };
 

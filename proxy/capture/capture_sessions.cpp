@@ -174,12 +174,14 @@ ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram)
         return knows_source ? Side::source : Side::destination;
     }
     bool to_server = destination.port < source.port;
-    if (const auto direction = direction_by_content(datagram.payload, only_recognised_)) {
+    const bool on_game_port = is_game_port(source.port) || is_game_port(destination.port);
+    const bool sure = taken_ == Taken::recognised || (taken_ == Taken::game_ports && !on_game_port);
+    if (const auto direction = direction_by_content(datagram.payload, sure)) {
         to_server = *direction == wire::Direction::c2s;
         if (to_server || !is_connless(datagram.payload)) { // a word of a list makes no server
             remember(to_server ? destination : source);
         }
-    } else if (only_recognised_) {
+    } else if (sure) {
         return Side::neither;
     } else if (is_game_port(source.port) != is_game_port(destination.port)) {
         to_server = is_game_port(destination.port);

@@ -24,12 +24,20 @@ class ServerGuess {
     /// port.
     void only(std::uint16_t port, std::optional<boost::asio::ip::address> address);
 
-    /// Without one given, only traffic that shows what it is counts: the rest of a network's is not
-    /// taken for a game by its ports.
-    void only_recognised() { only_recognised_ = true; }
+    /// What counts where no server is given.
+    enum class Taken : std::uint8_t {
+        everything, ///< there is nothing but games
+        game_ports, ///< what shows what it is, and what has a port of game servers
+        recognised, ///< what shows what it is: a network has other traffic on any port
+    };
+
+    void take(Taken taken) { taken_ = taken; }
+
+    [[nodiscard]] bool has_servers() const { return !wanted_.empty(); }
 
     enum class Side : std::uint8_t { source, destination, neither };
-    /// Which end of this datagram is the server; `neither`: not traffic of a server asked for.
+    /// Which end of this datagram is the server; `neither`: not traffic of a server asked for, or
+    /// not taken.
     [[nodiscard]] Side server_side(const CapturedDatagram& datagram);
 
     /// Whether a client sent this, by its content; then the other end is the server. No server sends
@@ -47,7 +55,7 @@ class ServerGuess {
     void remember(const CaptureEndpoint& server);
 
     std::vector<Wanted> wanted_;
-    bool only_recognised_ = false;
+    Taken taken_ = Taken::everything;
     std::set<CaptureEndpoint> servers_; ///< found so far; bounded by kMaxServers
 };
 

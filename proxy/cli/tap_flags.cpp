@@ -54,7 +54,7 @@ std::filesystem::path TapFlags::state_folder() const {
 
 capture::ServerGuess TapFlags::guess() const {
     capture::ServerGuess guess;
-    guess.only_recognised();
+    guess.take(capture::ServerGuess::Taken::recognised);
     for (const std::string& server : servers) {
         add_server(guess, server);
     }

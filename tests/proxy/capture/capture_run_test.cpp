@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -103,17 +104,46 @@ Bytes head_of_others() {
     return head;
 }
 
+/// As in the capture of a host: lookups of names, each just before a datagram of the game, so that
+/// sessions close at the times they close without.
+Traffic with_other_traffic(const Traffic& game) {
+    constexpr std::size_t kEvery = 10;
+    constexpr std::uint16_t kNames = 53;
+    std::mt19937 random{1};
+    Traffic all;
+    for (std::size_t i = 0; i < game.size(); ++i) {
+        if (i % kEvery == 0) {
+            Bytes lookup(33);
+            std::ranges::generate(lookup, [&random] { return static_cast<std::byte>(random()); });
+            all.push_back({.time_us = game[i].time_us,
+                           .source_address = game[i].source_address,
+                           .destination_address = 0x08080808,
+                           .source_port = static_cast<std::uint16_t>(32768 + random() % 28000),
+                           .destination_port = kNames,
+                           .payload = lookup});
+        }
+        all.push_back(game[i]);
+    }
+    return all;
+}
+
+/// The game of a server, on another port of its host.
+Traffic on_port(Traffic game, std::uint16_t server, std::uint16_t port) {
+    for (test::CapturedDatagram& each : game) {
+        (each.source_port == server ? each.source_port : each.destination_port) = port;
+    }
+    return game;
+}
+
 /// The game of a server, played on several ports of its host, a little later on each.
 Traffic on_several_servers(const Traffic& game, std::uint16_t server, std::uint16_t copies) {
     constexpr std::int64_t kLaterUs = 4'999'000;
     Traffic all;
     for (std::uint16_t copy = 0; copy < copies; ++copy) {
-        for (test::CapturedDatagram each : game) {
-            std::uint16_t& port =
-                each.source_port == server ? each.source_port : each.destination_port;
-            port = static_cast<std::uint16_t>(port + copy);
+        for (test::CapturedDatagram& each :
+             on_port(game, server, static_cast<std::uint16_t>(server + copy))) {
             each.time_us += copy * kLaterUs;
-            all.push_back(each);
+            all.push_back(std::move(each));
         }
     }
     std::ranges::stable_sort(all, {}, &test::CapturedDatagram::time_us);
@@ -162,5 +192,23 @@ TEST_CASE("the records of a server are the same, whatever other servers are in t
         const std::size_t played = wanted.find("\"event\":\"close\"");
         REQUIRE(played != std::string::npos);
         CHECK((records.substr(0, played) == wanted.substr(0, played)));
+    }
+}
+
+TEST_CASE("what a capture holds besides games opens no session, wherever a game is played") {
+    const Traffic whole = test::read_capture(test::test_data("captures/ddnet-20.1.1-race.pcap.gz"));
+    const std::uint16_t server = whole.front().destination_port;
+    const Traffic moved = on_port(whole, server, 40000);
+    const std::span<const test::CapturedDatagram> all{moved};
+    const Bytes head = head_of_others();
+    for (const std::size_t begin : {std::size_t{0}, all.size() / 2, all.size() / 3}) {
+        CAPTURE(begin);
+        const auto part = all.subspan(begin);
+        const Traffic game{part.begin(), part.end()};
+        const std::string records = records_of(file_of(head, game));
+        CHECK((records_of(file_of(head, with_other_traffic(game))) == records));
+        CHECK(records.find(
+                  R"("event":"open","client":"127.0.0.1:43581","server":"127.0.0.1:40000")") !=
+              std::string::npos);
     }
 }

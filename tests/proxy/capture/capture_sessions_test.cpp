@@ -15,6 +15,7 @@ using namespace tw;
 using namespace tw::capture;
 using boost::asio::ip::make_address;
 using Side = ServerGuess::Side;
+using Taken = ServerGuess::Taken;
 
 namespace {
 
@@ -148,6 +149,40 @@ TEST_CASE("the server is recognised by what is sent, then by its port") {
                                  .source = row.source,
                                  .destination = row.destination,
                                  .payload = row.payload}) == row.server);
+    }
+}
+
+TEST_CASE("what is of no game opens no session by its ports alone") {
+    struct Row {
+        std::string_view name;
+        CaptureEndpoint destination;
+        Bytes payload;
+        Side everything, game_ports, recognised;
+    };
+
+    const CaptureEndpoint low = at("192.0.2.2", 53);
+    const Row rows[] = {
+        {"nonsense", low, kNonsense, Side::destination, Side::neither, Side::neither},
+        {"nonsense to a game's port", kServer, kNonsense, Side::destination, Side::destination,
+         Side::neither},
+        {"nothing", low, {}, Side::destination, Side::neither, Side::neither},
+        {"a connect", low, connect(), Side::destination, Side::destination, Side::destination},
+        {"a request for information", low, connless("gie3\1"), Side::destination, Side::destination,
+         Side::destination},
+        {"the middle of a game", low, of_seven("input", true), Side::destination, Side::destination,
+         Side::destination},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto side_of = [&row](Taken taken) {
+            ServerGuess guess;
+            guess.take(taken);
+            return guess.server_side(
+                {.source = kAnn, .destination = row.destination, .payload = row.payload});
+        };
+        CHECK(side_of(Taken::everything) == row.everything);
+        CHECK(side_of(Taken::game_ports) == row.game_ports);
+        CHECK(side_of(Taken::recognised) == row.recognised);
     }
 }
 
@@ -298,15 +333,13 @@ TEST_CASE("a client that speaks like a server is found out by what it has to sen
         {"what a server of 0.7 sends", of_seven("sv_weapon_pickup", false), true},
     };
     for (const Row& row : rows) {
-        for (const bool recognised : {false, true}) {
+        for (const Taken taken : {Taken::everything, Taken::game_ports, Taken::recognised}) {
             for (const bool known : {false, true}) {
                 CAPTURE(row.name);
-                CAPTURE(recognised);
+                CAPTURE(static_cast<int>(taken));
                 CAPTURE(known);
                 Bench bench;
-                if (recognised) {
-                    bench.guess.only_recognised();
-                }
+                bench.guess.take(taken);
                 if (known) {
                     bench.see(0, kBob, kServer);
                 }

@@ -27,7 +27,7 @@ const capture::CaptureEndpoint kServerSix{make_address("2001:db8::2"), 8303};
 
 capture::ServerGuess recognised() {
     capture::ServerGuess guess;
-    guess.only_recognised();
+    guess.take(capture::ServerGuess::Taken::recognised);
     return guess;
 }
 
