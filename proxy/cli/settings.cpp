@@ -34,17 +34,27 @@ std::vector<CLI::Option*> options_of(CLI::App& command) {
     });
 }
 
-void take(CLI::Option& option, const std::vector<std::string>& values, const std::string& source) {
+/// What the value of a flag may look like, for who left it out.
+const char* example_of(const CLI::Option* option) {
+    return option != nullptr && option->get_items_expected_max() == 0 ? "true" : "...";
+}
+
+/// False: there is no value in them, as in an empty list.
+bool take(CLI::Option& option, const std::vector<std::string>& values, const std::string& source) {
     try {
         for (const std::string& value : values) {
             option.add_result(option.get_items_expected_max() == 0
                                   ? option.get_flag_value(option.get_lnames().front(), value)
                                   : value);
         }
+        if (option.count() == 0) {
+            return false; // the parser would read its first one nevertheless
+        }
         option.run_callback();
     } catch (const CLI::Error& error) {
         throw UsageError{fmt::format("{}: {}", source, error.what())};
     }
+    return true;
 }
 
 std::string read_file(const std::string& path) {
@@ -166,7 +176,9 @@ void Settings::complete(std::optional<std::string> text) {
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
         const char* value = std::getenv(variable.c_str());
         if (option->count() == 0 && value != nullptr) {
-            take(*option, {value}, variable);
+            if (!take(*option, {value}, variable)) {
+                throw UsageError{fmt::format("{}: needs a value; unset it otherwise", variable)};
+            }
         }
     }
     if (!file_.empty()) {
@@ -182,9 +194,8 @@ void Settings::complete_from_file() {
     const auto items = items_of(text_, file_);
     if (const auto lone = find_lone_key(text_)) {
         const CLI::Option* const option = command_->get_option_no_throw("--" + lone->key);
-        const bool flag = option != nullptr && option->get_items_expected_max() == 0;
         throw UsageError{fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_,
-                                     lone->line, lone->key, lone->key, flag ? "true" : "...")};
+                                     lone->line, lone->key, lone->key, example_of(option))};
     }
     for (const CLI::ConfigItem& item : items) {
         if (item.name == "++" || item.name == "--") {
@@ -209,7 +220,11 @@ void Settings::complete_from_file() {
         }
     }
     for (const auto& [option, values] : filled) {
-        take(*option, values, file_);
+        if (!take(*option, values, file_)) {
+            const std::string& key = option->get_lnames().front();
+            throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = {}", file_, key,
+                                         key, example_of(option))};
+        }
     }
 }
 
