@@ -62,7 +62,9 @@ void add_looking(CLI::App& command, RecordFlags& flags) {
         .add_option("--pseudonyms", flags.pseudonym_key,
                     "Replace client addresses by pseudonyms derived from this secret; the same "
                     "secret gives the same names")
-        ->type_name("SECRET");
+        ->type_name("SECRET")
+        ->check(
+            [](const std::string& secret) { return secret.empty() ? "the secret is empty" : ""; });
     command
         .add_option("--objects", flags.objects_file,
                     "JSON file describing a mod's snapshot objects (snapshot/OBJECTS.md)")

@@ -1,5 +1,6 @@
 #include "proxy/cli/settings.h"
 
+#include "proxy/cli/help_format.h"
 #include "proxy/run/greeting.h"
 #include "proxy/run/small_file.h"
 
@@ -36,16 +37,20 @@ std::vector<CLI::Option*> options_of(CLI::App& command) {
 
 /// What the value of a flag may look like, for who left it out.
 const char* example_of(const CLI::Option* option) {
-    return option != nullptr && option->get_items_expected_max() == 0 ? "true" : "...";
+    return option != nullptr && is_switch(*option) ? "true" : "...";
 }
 
-/// False: there is no value in them, as in an empty list.
+/// False: there is no value in them, or an empty one, which the parser would take for "true".
 bool take(CLI::Option& option, const std::vector<std::string>& values, const std::string& source) {
+    constexpr std::string_view kAlsoEmpty = "{}"; // to the parser
+    const bool flag = is_switch(option);
     try {
         for (const std::string& value : values) {
-            option.add_result(option.get_items_expected_max() == 0
-                                  ? option.get_flag_value(option.get_lnames().front(), value)
-                                  : value);
+            if (value.empty() || (flag && value == kAlsoEmpty)) {
+                return false;
+            }
+            option.add_result(flag ? option.get_flag_value(option.get_lnames().front(), value)
+                                   : value);
         }
         if (option.count() == 0) {
             return false; // the parser would read its first one nevertheless
@@ -70,7 +75,7 @@ std::string read_file(const std::string& path) {
     return *std::move(text);
 }
 
-/// A line of a file of settings that is no `key = value`.
+/// A line of a file of settings that gives its key no value.
 struct LoneKey {
     std::string key;
     std::size_t line = 0; ///< from 1
@@ -91,10 +96,10 @@ std::optional<LoneKey> find_lone_key(const std::string& text) {
             return boost::algorithm::trim_copy(part.substr(0, part.find('#')));
         };
         const auto equals = line.find('=');
-        if (equals == std::string::npos) {
-            return LoneKey{.key = uncommented(line), .line = number};
+        std::string value = equals == std::string::npos ? "" : uncommented(line.substr(equals + 1));
+        if (value.empty()) {
+            return LoneKey{.key = uncommented(line.substr(0, equals)), .line = number};
         }
-        std::string value = uncommented(line.substr(equals + 1));
         const bool list = value.size() > 1 && value.front() == '[';
         while (list && !value.ends_with(']') && std::getline(in, line)) {
             ++number;
@@ -177,7 +182,8 @@ void Settings::complete(std::optional<std::string> text) {
         const char* value = std::getenv(variable.c_str());
         if (option->count() == 0 && value != nullptr) {
             if (!take(*option, {value}, variable)) {
-                throw UsageError{fmt::format("{}: needs a value; unset it otherwise", variable)};
+                throw UsageError{fmt::format("{}: is empty; unset it, or set it to {}", variable,
+                                             is_switch(*option) ? "true or false" : "a value")};
             }
         }
     }

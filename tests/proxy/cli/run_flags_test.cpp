@@ -2,6 +2,7 @@
 
 #include "tests/proxy/cli/program_runs.h"
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -99,6 +100,13 @@ TEST_CASE("a line of a configuration that gives no value is refused by its numbe
         {"quiet = []\n", "c.conf: 'quiet' needs a value: quiet = true"},
         {"max-sessions = [ ]\n", "c.conf: 'max-sessions' needs a value: max-sessions = ..."},
         {"fail-on = \",\"\n", "c.conf: 'fail-on' needs a value"},
+        {"show-secrets =\n", ", line 1: 'show-secrets' needs a value: show-secrets = true"},
+        {"\nshow-secrets = # which\n", ", line 2: 'show-secrets' needs a value"},
+        {"show-secrets = \"\"\n", "c.conf: 'show-secrets' needs a value: show-secrets = true"},
+        {"show-secrets = {}\n", "c.conf: 'show-secrets' needs a value"},
+        {"pseudonyms = ''\n", "c.conf: 'pseudonyms' needs a value: pseudonyms = ..."},
+        {"maps = [\"/\", \"\"]\n", "c.conf: 'maps' needs a value"},
+        {"output =\n", ", line 1: 'output' needs a value: output = ..."},
         {"nonsense = true\n", "unknown key 'nonsense'"},
         {"", ""},
         {"# no-inspect\n; quiet\n\n[proxy]\nno-inspect = true\n", ""},
@@ -116,6 +124,32 @@ TEST_CASE("a line of a configuration that gives no value is refused by its numbe
             check_refused(run, line.what);
         }
     }
+}
+
+TEST_CASE("an empty value is refused wherever it is given") {
+    struct Variable {
+        const char* name;
+        const char* value;
+        std::string_view what; ///< empty: nothing is wrong
+    };
+
+    const Variable variables[] = {
+        {"TWSCOPE_SHOW_SECRETS", "", "TWSCOPE_SHOW_SECRETS: is empty; unset it"},
+        {"TWSCOPE_PSEUDONYMS", "", "TWSCOPE_PSEUDONYMS: is empty; unset it"},
+        {"TWSCOPE_FAIL_ON", ",", "TWSCOPE_FAIL_ON: is empty"},
+        {"TWSCOPE_RAW", "false", ""},
+    };
+    for (const Variable& variable : variables) {
+        CAPTURE(variable.name);
+        ::setenv(variable.name, variable.value, 1); // NOLINT(concurrency-mt-unsafe): one thread
+        if (variable.what.empty()) {
+            CHECK(twscope(run_with({})).status == 0);
+        } else {
+            check_refused(run_with({}), variable.what);
+        }
+        ::unsetenv(variable.name); // NOLINT(concurrency-mt-unsafe): one thread
+    }
+    check_refused(run_with({"--pseudonyms", ""}), "--pseudonyms");
 }
 
 TEST_CASE("times that do not fit into a clock are refused, and so is what is none") {
