@@ -75,6 +75,43 @@ std::string read_file(const std::string& path) {
     return *std::move(text);
 }
 
+/// A line of a file of settings without its comment; nothing where quotes stay open. As the reader
+/// has it, they open where a value or an element of a list begins, and a backslash escapes one.
+std::optional<std::string> without_comment(const std::string& line) {
+    constexpr std::string_view kQuotes = "\"'`";
+    constexpr std::string_view kBefore = "=[, \t";
+    char open = '\0';
+    for (std::size_t at = 0; at < line.size(); ++at) {
+        const bool begins = at == 0 || kBefore.find(line[at - 1]) != std::string_view::npos;
+        if (open != '\0') {
+            open = line[at] == open && line[at - 1] != '\\' ? '\0' : open;
+        } else if (line[at] == '#') {
+            return line.substr(0, at);
+        } else if (begins && kQuotes.find(line[at]) != std::string_view::npos) {
+            open = line[at];
+        }
+    }
+    return open == '\0' ? std::optional{line} : std::nullopt;
+}
+
+/// A file of settings without its comments, line by line: the reader looks for them within quotes, too.
+/// Errors: UsageError for quotes that stay open.
+std::string without_comments(const std::string& text, const std::string& path) {
+    std::istringstream in{text};
+    std::string plain;
+    std::string line;
+    for (std::size_t number = 1; std::getline(in, line); ++number) {
+        boost::algorithm::trim(line);
+        const auto said = line.starts_with(';') ? std::string{} : without_comment(line);
+        if (!said) {
+            throw UsageError{
+                fmt::format("--config {}, line {}: the quotes are not closed", path, number)};
+        }
+        plain += *said + '\n';
+    }
+    return plain;
+}
+
 /// A line of a file of settings that gives its key no value.
 struct LoneKey {
     std::string key;
@@ -82,23 +119,22 @@ struct LoneKey {
 };
 
 /// The first one: the reader takes it for a flag that is set, or skips it where it is short. It knows
-/// comments, sections and lists over several lines as the reader does.
+/// sections and lists over several lines as the reader does. `text`: without comments.
 std::optional<LoneKey> find_lone_key(const std::string& text) {
     std::istringstream in{text};
     std::string line;
     for (std::size_t number = 1; std::getline(in, line); ++number) {
         boost::algorithm::trim(line);
         const bool section = line.starts_with('[') && line.ends_with(']');
-        if (line.empty() || line.front() == '#' || line.front() == ';' || section) {
+        if (line.empty() || section) {
             continue;
         }
-        const auto uncommented = [](const std::string& part) {
-            return boost::algorithm::trim_copy(part.substr(0, part.find('#')));
-        };
         const auto equals = line.find('=');
-        std::string value = equals == std::string::npos ? "" : uncommented(line.substr(equals + 1));
+        std::string value =
+            equals == std::string::npos ? "" : boost::algorithm::trim_copy(line.substr(equals + 1));
         if (value.empty()) {
-            return LoneKey{.key = uncommented(line.substr(0, equals)), .line = number};
+            return LoneKey{.key = boost::algorithm::trim_copy(line.substr(0, equals)),
+                           .line = number};
         }
         const bool list = value.size() > 1 && value.front() == '[';
         while (list && !value.ends_with(']') && std::getline(in, line)) {
@@ -112,7 +148,9 @@ std::optional<LoneKey> find_lone_key(const std::string& text) {
 std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string& path) {
     try {
         std::istringstream in{text};
-        return CLI::ConfigTOML{}.from_config(in);
+        CLI::ConfigTOML reader;
+        reader.comment('\n'); // which no line has: comments are gone
+        return reader.from_config(in);
     } catch (const CLI::Error& error) {
         throw UsageError{fmt::format("--config {}: {}", path, error.what())};
     }
@@ -197,8 +235,9 @@ void Settings::complete(std::optional<std::string> text) {
 void Settings::complete_from_file() {
     const auto options = options_of(*command_);
     std::map<CLI::Option*, std::vector<std::string>> filled;
-    const auto items = items_of(text_, file_);
-    if (const auto lone = find_lone_key(text_)) {
+    const std::string plain = without_comments(text_, file_);
+    const auto items = items_of(plain, file_);
+    if (const auto lone = find_lone_key(plain)) {
         const CLI::Option* const option = command_->get_option_no_throw("--" + lone->key);
         throw UsageError{fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_,
                                      lone->line, lone->key, lone->key, example_of(option))};

@@ -107,10 +107,15 @@ TEST_CASE("a line of a configuration that gives no value is refused by its numbe
         {"pseudonyms = ''\n", "c.conf: 'pseudonyms' needs a value: pseudonyms = ..."},
         {"maps = [\"/\", \"\"]\n", "c.conf: 'maps' needs a value"},
         {"output =\n", ", line 1: 'output' needs a value: output = ..."},
+        {"quiet = true\n\npseudonyms = \"my\n", ", line 3: the quotes are not closed"},
+        {"pseudonyms = \"my'secret # 1\n", ", line 1: the quotes are not closed"},
+        {"fail-on = [\"a]\n", ", line 1: the quotes are not closed"},
         {"nonsense = true\n", "unknown key 'nonsense'"},
         {"", ""},
         {"# no-inspect\n; quiet\n\n[proxy]\nno-inspect = true\n", ""},
         {"fail-on = [snapshot.crc_mismatch, # and\n  map.not_found]\n", ""},
+        {"fail-on = [snapshot.crc_mismatch, # and\n  # \"or\n  map.not_found # too\n]\n", ""},
+        {"[proxy] # it's \"mine\nquiet = true # nobody's \"fault\n; don't \"\n", ""},
     };
     const TemporaryFolder folder;
     const std::string config = folder.file("c.conf");
@@ -123,6 +128,25 @@ TEST_CASE("a line of a configuration that gives no value is refused by its numbe
         } else {
             check_refused(run, line.what);
         }
+    }
+}
+
+TEST_CASE("a # within quotes of a configuration belongs to the value") {
+    const Row rows[] = {
+        {{"filter = \"name == '#'  and\"  # odd"}, "--filter 'name == '#'  and'"},
+        {{"filter = 'name == \"#\"  and' # odd"}, "--filter 'name == \"#\"  and'"},
+        {{"filter = \"name == \\\"#\\\" and\" # odd"}, R"(--filter 'name == "#" and')"},
+        {{"expect = [\"tick > 1\", \"a # b\"] # odd"}, "--expect 'a # b'"},
+        {{"expect = [\"tick > 1\", # odd\n\"a # b\"]"}, "--expect 'a # b'"},
+        {{"summary = /no/such/file#1\nexpect = ok"}, "--summary /no/such/file:"},
+        {{"summary = /no/it's/file # 1\nexpect = ok"}, "--summary /no/it's/file:"},
+    };
+    const TemporaryFolder folder;
+    const std::string config = folder.file("c.conf");
+    for (const Row& row : rows) {
+        CAPTURE(row.arguments.front());
+        write_text(config, row.arguments.front());
+        check_refused(run_with({"--config", config}), row.what);
     }
 }
 
