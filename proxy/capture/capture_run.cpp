@@ -1,6 +1,7 @@
 #include "proxy/capture/capture_run.h"
 
 #include "proxy/capture/play_demo.h"
+#include "proxy/sink/complaint.h"
 
 #include <array>
 #include <cstddef>
@@ -32,23 +33,22 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     };
     for (const auto& [what, count] : warnings) {
         if (count != 0) {
-            fmt::print(stderr, "twscope: {}: {} {}\n", path, count, what);
+            sink::complain("{}: {} {}", path, count, what);
         }
     }
     if (counts.ended_early) {
-        fmt::print(stderr, "twscope: {}: ends in the middle of a frame; read the {} before it\n",
-                   path, counts.frames);
+        sink::complain("{}: ends in the middle of a frame; read the {} before it", path,
+                       counts.frames);
     }
     if (!file.unreadable().empty()) {
-        fmt::print(stderr, "twscope: {}: cannot be read beyond frame {}: {}\n", path, counts.frames,
-                   file.unreadable());
+        sink::complain("{}: cannot be read beyond frame {}: {}", path, counts.frames,
+                       file.unreadable());
     }
     if (counts.datagrams == 0) {
-        fmt::print(stderr, "twscope: {}: no whole UDP datagrams in {} frames\n", path,
-                   counts.frames);
+        sink::complain("{}: no whole UDP datagrams in {} frames", path, counts.frames);
     } else if (asked && ignored == counts.datagrams) {
-        fmt::print(stderr, "twscope: {}: none of the {} datagrams is to or from the given server\n",
-                   path, counts.datagrams);
+        sink::complain("{}: none of the {} datagrams is to or from the given server", path,
+                       counts.datagrams);
     }
 }
 
@@ -201,8 +201,8 @@ void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) 
     if (quiet_) {
         return;
     }
-    fmt::print(stderr, "twscope: {}: {} (offset {}); read everything before it\n", source.path,
-               demo_error_info(played.error.code).sentence, played.error.offset);
+    sink::complain("{}: {} (offset {}); read everything before it", source.path,
+                   demo_error_info(played.error.code).sentence, played.error.offset);
 }
 
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {

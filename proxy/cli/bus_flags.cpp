@@ -3,6 +3,7 @@
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/sink/complaint.h"
 
 #include <algorithm>
 #include <array>
@@ -219,8 +220,7 @@ std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::P
 bool finish_publishing(sink::RecordTarget& bus) {
     bus.finish();
     if (bus.lost() != 0) {
-        fmt::print(stderr, "twscope: --nats {}: {} records could not be published\n", bus.path(),
-                   bus.lost());
+        sink::complain("--nats {}: {} records could not be published", bus.path(), bus.lost());
     }
     return bus.lost() == 0;
 }

@@ -13,6 +13,7 @@
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/run/stopwatch.h"
+#include "proxy/sink/complaint.h"
 
 #include <chrono>
 #include <csignal>
@@ -161,8 +162,8 @@ int run_collect(const CollectFlags& flags) {
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
     if (!collector.ever_connected()) {
-        fmt::print(
-            stderr, "twscope: {}; nothing was checked\n",
+        sink::complain(
+            "{}; nothing was checked",
             collector.lacks_stream()
                 ? fmt::format("the bus has no stream {}: publish first, or see --nats-stream",
                               flags.access.stream)
@@ -172,10 +173,10 @@ int run_collect(const CollectFlags& flags) {
     const bool written = output.finish();
     const bool missed = flags.until_end && !collector.reached_end();
     if (missed) {
-        fmt::print(stderr, "twscope: --until-end: stopped before all records were handled\n");
+        sink::complain("--until-end: stopped before all records were handled");
     }
     if (flags.until_end && collector.missed() != 0) {
-        fmt::print(stderr, "twscope: --until-end: {} records are missing\n", collector.missed());
+        sink::complain("--until-end: {} records are missing", collector.missed());
     }
     const int code = conclude(checks.outcome(fail_on, running.seconds()), summary);
     const bool short_of = missed || (flags.until_end && collector.missed() != 0);

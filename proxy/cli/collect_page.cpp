@@ -5,6 +5,7 @@
 #include "proxy/cli/relay_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/relay/start_error.h"
+#include "proxy/sink/complaint.h"
 
 #include <tuple>
 #include <utility>
@@ -102,7 +103,7 @@ CollectPage::CollectPage(const CollectPageFlags& flags, const std::string& strea
             objects);
         shown_ = std::make_unique<ShownBatches>(output, *page_);
     } catch (const relay::NotYetError& error) {
-        fmt::print(stderr, "twscope: {}\n", error.what());
+        sink::complain("{}", error.what());
         opened_ = false;
     }
 }

@@ -20,6 +20,7 @@
 #include "proxy/run/stopwatch.h"
 #include "proxy/run/view_choice.h"
 #include "proxy/sink/capture_sink.h"
+#include "proxy/sink/complaint.h"
 #include "proxy/sink/tee_output.h"
 #include "proxy/sink/wanted.h"
 #include "proxy/sink/world_demo.h"
@@ -198,10 +199,9 @@ record::SessionStats Decoding::finish_worlds() {
         worlds_->finish();
         worlds_->totals().add_findings_to(totals);
         if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
-            fmt::print(stderr,
-                       "twscope: {} snapshots are in no world: more than {} servers are active at "
-                       "once; choose one with --server\n",
-                       dropped, game::Merger::kMaxServers);
+            sink::complain("{} snapshots are in no world: more than {} servers are active at "
+                           "once; choose one with --server",
+                           dropped, game::Merger::kMaxServers);
         }
     }
     return totals;
@@ -257,46 +257,38 @@ bool Decoding::finish_demos() {
     }
     files_->finish();
     while (const auto complaint = files_->take_complaint()) {
-        fmt::print(stderr, "twscope: not written: {}\n", *complaint);
+        sink::complain("not written: {}", *complaint);
     }
     sink::DemoLosses losses = demos_ ? demos_->losses() : sink::DemoLosses{};
     if (world_demos_) {
         const sink::WorldDemoLosses worlds = world_demos_->losses();
         losses.merge(worlds.demos);
         if (worlds.items != 0) {
-            fmt::print(stderr,
-                       "twscope: --demo: left out {} items in {} ticks: more than a snapshot "
-                       "holds, or no id left for their players\n",
-                       worlds.items, worlds.ticks);
+            sink::complain("--demo: left out {} items in {} ticks: more than a snapshot "
+                           "holds, or no id left for their players",
+                           worlds.items, worlds.ticks);
         }
         if (worlds.worlds != 0) {
-            fmt::print(stderr, "twscope: --demo: left out {} worlds: too many servers at once\n",
-                       worlds.worlds);
+            sink::complain("--demo: left out {} worlds: too many servers at once", worlds.worlds);
         }
         if (const auto lost = worlds.messages + worlds_->lost_messages(); lost != 0) {
-            fmt::print(stderr,
-                       "twscope: --demo: left out {} messages: no id left for their players, or "
-                       "too many at once\n",
-                       lost);
+            sink::complain("--demo: left out {} messages: no id left for their players, or "
+                           "too many at once",
+                           lost);
         }
     }
     if (losses.late != 0) {
-        fmt::print(stderr,
-                   "twscope: --demo: left out {} snapshots that arrived after a newer one\n",
-                   losses.late);
+        sink::complain("--demo: left out {} snapshots that arrived after a newer one", losses.late);
     }
     if (losses.snapshots + losses.messages != 0) {
-        fmt::print(
-            stderr,
-            "twscope: --demo: left out {} snapshots and {} messages that do not fit in a demo\n",
-            losses.snapshots, losses.messages);
+        sink::complain("--demo: left out {} snapshots and {} messages that do not fit in a demo",
+                       losses.snapshots, losses.messages);
     }
     if (losses.mapless != 0) {
-        fmt::print(stderr, "twscope: --demo: {} sessions have no demo: their map is unknown\n",
-                   losses.mapless);
+        sink::complain("--demo: {} sessions have no demo: their map is unknown", losses.mapless);
     }
     if (files_->created() == 0) {
-        fmt::print(stderr, "twscope: --demo: no demo written: no client was shown a game\n");
+        sink::complain("--demo: no demo written: no client was shown a game");
     }
     return files_->lost() == 0 && losses.snapshots + losses.messages == 0;
 }

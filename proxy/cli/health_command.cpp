@@ -2,6 +2,7 @@
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/run/server_probe.h"
+#include "proxy/sink/complaint.h"
 
 #include <chrono>
 #include <memory>
@@ -35,8 +36,7 @@ int run_health(const HealthFlags& flags) {
     probe.ask([&](bool answered) { ok = answered; });
     io.run();
     if (!ok) {
-        fmt::print(stderr, "twscope: no server answered through {} within {} s\n", flags.address,
-                   flags.timeout);
+        sink::complain("no server answered through {} within {} s", flags.address, flags.timeout);
     }
     return ok ? 0 : 1;
 }

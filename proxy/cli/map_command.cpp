@@ -12,6 +12,7 @@
 #include "proxy/report/map_json.h"
 #include "proxy/report/map_page.h"
 #include "proxy/report/recorded_paths.h"
+#include "proxy/sink/complaint.h"
 
 #include <charconv>
 #include <cmath>
@@ -106,8 +107,7 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
                                      file)};
     }
     if (found.elsewhere != 0) {
-        fmt::print(stderr, "twscope: {}: skipped {} positions on other maps\n", file,
-                   found.elsewhere);
+        sink::complain("{}: skipped {} positions on other maps", file, found.elsewhere);
     }
     paths = std::move(found.paths);
     return whole;

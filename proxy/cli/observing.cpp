@@ -11,6 +11,7 @@
 #include "proxy/run/greeting.h"
 #include "proxy/run/observer_process.h"
 #include "proxy/run/observer_run.h"
+#include "proxy/sink/complaint.h"
 #include "proxy/sink/prompt_stream.h"
 
 #include <chrono>
@@ -110,7 +111,7 @@ bool open_page(run::ObserverOptions& options, const HttpFlags& http, run::LatePa
             return true;
         } catch (const relay::NotYetError& error) {
             if (post.number == 1) {
-                fmt::print(stderr, "twscope: {}\n", error.what());
+                sink::complain("{}", error.what());
                 return false;
             }
         } catch (const UsageError&) {
@@ -176,7 +177,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     auto greeting = run::await_greeting(post.link);
     if (!greeting) {
         // The log is not open yet, and its default is standard output, where records may go.
-        fmt::print(stderr, "twscope: the relay did not send the observer's settings\n");
+        sink::complain("the relay did not send the observer's settings");
         return kExitFailed;
     }
     settings.complete(std::move(greeting->settings));
@@ -257,7 +258,7 @@ int exit_code_of_no_start(const run::Ending& ending) {
     if (ending.signal == 0 && ending.code != 0) {
         return ending.code; // and it has said why
     }
-    fmt::print(stderr, "twscope: the observer could not start: {}\n", run::describe(ending));
+    sink::complain("the observer could not start: {}", run::describe(ending));
     return kExitUsage;
 }
 

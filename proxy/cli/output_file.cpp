@@ -1,9 +1,9 @@
 #include "proxy/cli/output_file.h"
 
+#include "proxy/sink/complaint.h"
 #include "proxy/sink/recording.h"
 
 #include <chrono>
-#include <cstdio>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -67,8 +67,8 @@ std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
 bool finish_records(const std::string& flag, sink::RecordTarget& file, std::string_view what) {
     file.finish();
     if (file.failed()) {
-        fmt::print(stderr, "twscope: {} {}: {}; {} {} are missing\n", flag, file.path(),
-                   std::generic_category().message(file.error()), file.lost(), what);
+        sink::complain("{} {}: {}; {} {} are missing", flag, file.path(),
+                       std::generic_category().message(file.error()), file.lost(), what);
     }
     return !file.failed();
 }

@@ -2,6 +2,7 @@
 
 #include "proxy/cli/command_line.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/sink/complaint.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -75,15 +76,14 @@ int run(const Invocation& invocation) {
     } catch (const CLI::ParseError& error) {
         const auto chosen = app.get_subcommands();
         if (chosen.empty() && given.size() > 1 && !given[1].starts_with('-')) {
-            fmt::print(stderr, "twscope: unknown command '{}' (see 'twscope --help')\n",
-                       record::terminal_text(given[1]));
+            sink::complain("unknown command '{}' (see 'twscope --help')",
+                           record::terminal_text(given[1]));
             return kExitUsage;
         }
         const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
         const std::string other =
             chosen.empty() ? "" : flag_of_another(app, *chosen.front(), given);
-        fmt::print(stderr, "twscope: {} (see 'twscope {}--help')\n",
-                   other.empty() ? error.what() : other, where);
+        sink::complain("{} (see 'twscope {}--help')", other.empty() ? error.what() : other, where);
         return kExitUsage;
     }
     for (const auto& [command, action] : line.actions) {
@@ -99,8 +99,8 @@ int code_of(int code, int error) {
     if (error == 0 || error == EPIPE) {
         return code;
     }
-    fmt::print(stderr, "twscope: standard output: {}; the output is incomplete\n",
-               std::generic_category().message(error));
+    sink::complain("standard output: {}; the output is incomplete",
+                   std::generic_category().message(error));
     return code == 0 ? kExitFailed : code;
 }
 
@@ -116,9 +116,9 @@ int run_program(int argc, char** argv) {
         if (std::ferror(stdout) != 0) { // it came of printing
             return code_of(0, error.code().value());
         }
-        fmt::print(stderr, "twscope: {}\n", error.what());
+        sink::complain("{}", error.what());
     } catch (const std::exception& error) {
-        fmt::print(stderr, "twscope: {}\n", error.what());
+        sink::complain("{}", error.what());
     }
     return kExitUsage;
 }

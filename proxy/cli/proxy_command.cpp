@@ -11,6 +11,7 @@
 #include "proxy/run/service_notice.h"
 #include "proxy/run/signals.h"
 #include "proxy/run/state_folder.h"
+#include "proxy/sink/complaint.h"
 
 #include <algorithm>
 #include <chrono>
@@ -76,7 +77,7 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
         } catch (const relay::NotYetError& error) {
             const auto left = deadline - std::chrono::steady_clock::now();
             if (left <= std::chrono::steady_clock::duration::zero()) {
-                fmt::print(stderr, "twscope: {}\n", error.what());
+                sink::complain("{}", error.what());
                 return nullptr;
             }
             if (pause == kFirstPause) {
@@ -149,10 +150,10 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
     try {
         return run_relay(flags, settings, invocation, started);
     } catch (const run::NobodyThere& error) {
-        fmt::print(stderr, "twscope: --takeover: {}\n", error.what());
+        sink::complain("--takeover: {}", error.what());
         return kExitNotYet;
     } catch (const relay::HandoverError& error) {
-        fmt::print(stderr, "twscope: --takeover: {}\n", error.what());
+        sink::complain("--takeover: {}", error.what());
         return kExitUsage;
     }
 }

@@ -2,6 +2,7 @@
 
 #include "proxy/cli/settings.h"
 #include "proxy/filter/line_record.h"
+#include "proxy/sink/complaint.h"
 #include "proxy/sink/disk.h"
 #include "proxy/sink/segment_names.h"
 
@@ -88,7 +89,7 @@ std::vector<std::string> files_of(const std::string& folder, std::string_view fr
 }
 
 void report(const std::string& path, const std::string& what) {
-    fmt::print(stderr, "twscope: {}: {}\n", path, what);
+    sink::complain("{}: {}", path, what);
 }
 
 } // namespace

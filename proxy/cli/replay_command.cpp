@@ -17,6 +17,7 @@
 #include "proxy/replay/replay_run.h"
 #include "proxy/run/fanout.h"
 #include "proxy/run/map_folders.h"
+#include "proxy/sink/complaint.h"
 
 #include <algorithm>
 #include <charconv>
@@ -118,8 +119,7 @@ void Replaying::read_scripts() {
     captured.read(inspector);
     damaged_ = captured.damaged();
     if (reader.cut()) {
-        fmt::print(stderr, "twscope: {}: does not fit in memory; only its beginning is played\n",
-                   flags_->capture);
+        sink::complain("{}: does not fit in memory; only its beginning is played", flags_->capture);
     }
     scripts_ = reader.take();
     if (flags_->session != 0) {
@@ -184,16 +184,15 @@ int Replaying::conclude_run(const replay::ReplayResult& result) {
         report::outcome_of(std::move(checks), result.totals, result.sessions, result.seconds),
         summary_);
     if (result.ended(Ending::unanswered) == result.clients) {
-        fmt::print(stderr, "twscope: no answer from {}; is the server running?\n", flags_->server);
+        sink::complain("no answer from {}; is the server running?", flags_->server);
         return kExitNotYet;
     }
     if (!result.reason.empty()) {
-        fmt::print(stderr, "twscope: the server said: {}\n", record::terminal_text(result.reason));
+        sink::complain("the server said: {}", record::terminal_text(result.reason));
     }
     if (result.ended(Ending::refused) == result.clients) {
-        fmt::print(stderr,
-                   "twscope: {} let no client in; if it needs a password, give --password\n",
-                   flags_->server);
+        sink::complain("{} let no client in; if it needs a password, give --password",
+                       flags_->server);
         return kExitUsage;
     }
     if (code != 0) {
@@ -218,15 +217,14 @@ int Replaying::run() {
     try {
         options.server = server();
     } catch (const relay::NotYetError& error) {
-        fmt::print(stderr, "twscope: {}\n", error.what());
+        sink::complain("{}", error.what());
         return kExitNotYet;
     } catch (const relay::StartError& error) {
         throw UsageError{error.what()};
     }
     const replay::ReplayResult result = replay::run_replay(std::move(options), maps_, sinks_);
     const bool recorded = finish_file(result);
-    fmt::print(flags_->records.output == "-" ? stderr : stdout, "{}",
-               replay_text(result, withheld_));
+    sink::say(flags_->records.output == "-" ? stderr : stdout, replay_text(result, withheld_));
     const int code = conclude_run(result);
     return code == 0 && (!recorded || damaged_) ? kExitFailed : code;
 }

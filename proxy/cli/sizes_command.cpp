@@ -6,9 +6,9 @@
 #include "proxy/cli/settings.h"
 #include "proxy/report/type_sizes.h"
 #include "proxy/run/map_folders.h"
+#include "proxy/sink/complaint.h"
 
 #include <atomic>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +40,7 @@ int run_sizes(const SizesFlags& flags) {
         {.messages = false, .learn_sizes = true, .memory = &memory}, maps, sizes, numbers};
     captures.read(inspector);
     if (!sizes.any_snapshot()) {
-        fmt::print(stderr, "twscope: no snapshot with known items\n");
+        sink::complain("no snapshot with known items");
         return captures.damaged() ? kExitFailed : kExitUsage;
     }
     fmt::print("{}", sizes.table());
@@ -50,8 +50,8 @@ int run_sizes(const SizesFlags& flags) {
     if (file) {
         file->write(sizes.objects_json());
         if (file->failed()) {
-            fmt::print(stderr, "twscope: --output {}: {}\n", file->path(),
-                       std::generic_category().message(file->error()));
+            sink::complain("--output {}: {}", file->path(),
+                           std::generic_category().message(file->error()));
             return kExitFailed;
         }
     }

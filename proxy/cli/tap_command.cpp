@@ -6,6 +6,7 @@
 #include "proxy/cli/tap_flags.h"
 #include "proxy/run/service_notice.h"
 #include "proxy/run/tap_run.h"
+#include "proxy/sink/complaint.h"
 
 #include <cstdint>
 #include <functional>
@@ -55,7 +56,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     try {
         tap.emplace(std::move(options));
     } catch (const capture::NoInterfaceError& error) {
-        fmt::print(stderr, "twscope: {}\n", error.what());
+        sink::complain("{}", error.what());
         return kExitNotYet;
     } catch (const capture::NoRightError& error) {
         throw UsageError{fmt::format(

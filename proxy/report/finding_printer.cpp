@@ -1,8 +1,7 @@
 #include "proxy/report/finding_printer.h"
 
 #include "proxy/record/describe_finding.h"
-
-#include <fmt/format.h>
+#include "proxy/sink/complaint.h"
 
 namespace tw::report {
 
@@ -22,9 +21,9 @@ void FindingPrinter::on_record(const record::Record& record) {
         return;
     }
     if (++seen_ <= kMaxShown) {
-        fmt::print(out_, "{}\n", record::describe(**finding));
+        sink::say(out_, record::describe(**finding) + '\n');
     } else if (seen_ == kMaxShown + 1) {
-        fmt::print(out_, "further findings are only counted and recorded\n");
+        sink::say(out_, "further findings are only counted and recorded\n");
     }
 }
 

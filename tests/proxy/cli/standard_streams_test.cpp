@@ -1,0 +1,55 @@
+// What becomes of a run whose standard input, output or error is closed, full, or left by its reader.
+// Covers: proxy/cli/conclude.cpp, proxy/cli/program.cpp
+
+#include "tests/proxy/cli/program_runs.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+
+namespace {
+
+/// Runs a shell's script, which finds the program in $0, a capture in $1 and a folder in $2.
+Finished in_shell(const std::string& script, const TemporaryFolder& folder) {
+    const std::string capture = folder.file("game.pcap");
+    Recording recording;
+    recording.play(kAnn, tee_at(100, 100));
+    recording.save(capture);
+    return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, capture, folder.path()});
+}
+
+constexpr std::string_view kUnmet = "tick > 100000";
+
+} // namespace
+
+TEST_CASE("what cannot be said on standard error costs nothing else") {
+    struct Row {
+        std::string script;
+        int status;
+        std::string_view summary;
+    };
+
+    const Row rows[] = {
+        {R"("$0" decode "$1" --expect 'tick > 100000' --summary "$2/summary" 2>/dev/full)", 1,
+         kUnmet},
+        {R"("$0" decode "$1" --expect 'tick > 100000' --summary "$2/summary" 2>&-)", 1, kUnmet},
+        {R"("$0" decode "$1" --expect snapshot --summary "$2/summary" 2>/dev/full)", 0, "snapshot"},
+        {R"("$0" decode "$2/missing" 2>/dev/full)", 2, ""},
+        {R"("$0" decode "$2/missing" 2>&-)", 2, ""},
+        {R"("$0" decode --frobnicate 2>/dev/full)", 2, ""},
+        {R"("$0" decode "$1" -o - >/dev/full 2>/dev/full)", 3, ""},
+    };
+    if (!std::filesystem::exists("/dev/full")) {
+        return; // a shell would make it
+    }
+    for (const Row& row : rows) {
+        CAPTURE(row.script);
+        const TemporaryFolder folder;
+        CHECK(in_shell(row.script, folder).status == row.status);
+        CHECK(read_text(folder.file("summary")).find(row.summary) != std::string::npos);
+    }
+}
