@@ -12,9 +12,12 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
@@ -26,6 +29,16 @@ constexpr std::string_view kObserver = "--observer=";
 constexpr std::string_view kExtcap = "--extcap-";
 /// Stands behind the number of one that waits.
 constexpr char kWaits = '+';
+
+/// Else the next files opened would be standard output and error, and messages land in the records. In the direction that
+/// nobody uses, so that a read or a write fails as it would have.
+void occupy_closed_streams() {
+    for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(descriptor, F_GETFD) < 0) {
+            std::ignore = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
 
 Invocation invocation_of(int argc, char** argv) {
     Invocation invocation{.arguments = {argv, argv + argc}};
@@ -107,6 +120,7 @@ int code_of(int code, int error) {
 } // namespace
 
 int run_program(int argc, char** argv) {
+    occupy_closed_streams();
     try {
         const int code = run(invocation_of(argc, argv));
         errno = 0;

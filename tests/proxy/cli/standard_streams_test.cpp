@@ -53,3 +53,16 @@ TEST_CASE("what cannot be said on standard error costs nothing else") {
         CHECK(read_text(folder.file("summary")).find(row.summary) != std::string::npos);
     }
 }
+
+TEST_CASE("no message lands in a file because a standard stream is closed") {
+    const TemporaryFolder folder;
+    const std::string decode = R"("$0" decode "$1" --expect 'tick > 100000' -o "$2/)";
+    CHECK(in_shell(decode + "plain\"", folder).status == 1);
+    CHECK(in_shell(decode + "closed\" <&- >&- 2>&-", folder).status == 1);
+    CHECK_FALSE(read_text(folder.file("plain")).empty());
+    CHECK(read_text(folder.file("closed")) == read_text(folder.file("plain")));
+    const Finished unwritten = in_shell(R"("$0" decode "$1" -o - >&-)", folder);
+    CHECK(unwritten.status == 3);
+    CHECK(unwritten.err.find("Bad file descriptor") != std::string::npos);
+    CHECK(in_shell(R"("$0" decode - <&-)", folder).status == 2);
+}
