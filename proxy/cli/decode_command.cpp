@@ -4,7 +4,6 @@
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/conclude.h"
-#include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/record_flags.h"
@@ -167,9 +166,6 @@ std::string Decoding::name_on_bus() const {
 sink::Output& Decoding::open_outputs() {
     const std::string& output = flags_->records.output;
     file_ = output.empty() ? nullptr : open_records_output("--output", output);
-    if (flags_->bus.on()) {
-        open_log("warn"); // standard output may be where records go
-    }
     bus_ = flags_->bus.open(name_on_bus(), bus::kFilePatience);
     if (file_ != nullptr && bus_ != nullptr) {
         return both_.emplace(*file_, *bus_);

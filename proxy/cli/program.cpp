@@ -1,6 +1,7 @@
 #include "proxy/cli/program.h"
 
 #include "proxy/cli/command_line.h"
+#include "proxy/cli/log.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/complaint.h"
 
@@ -101,6 +102,7 @@ int run(const Invocation& invocation) {
     }
     for (const auto& [command, action] : line.actions) {
         if (command->parsed()) {
+            open_log("warn"); // on standard error: records may go to standard output
             return action();
         }
     }

@@ -3,23 +3,29 @@
 
 #include "tests/proxy/cli/program_runs.h"
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 using namespace tw::test;
 
 namespace {
 
-/// Runs a shell's script, which finds the program in $0, a capture in $1 and a folder in $2.
-Finished in_shell(const std::string& script, const TemporaryFolder& folder) {
-    const std::string capture = folder.file("game.pcap");
+std::string save_game(const TemporaryFolder& folder) {
+    std::string capture = folder.file("game.pcap");
     Recording recording;
     recording.play(kAnn, tee_at(100, 100));
     recording.save(capture);
-    return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, capture, folder.path()});
+    return capture;
+}
+
+/// Runs a shell's script, which finds the program in $0, a capture in $1 and a folder in $2.
+Finished in_shell(const std::string& script, const TemporaryFolder& folder) {
+    return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, save_game(folder), folder.path()});
 }
 
 constexpr std::string_view kUnmet = "tick > 100000";
@@ -65,4 +71,19 @@ TEST_CASE("no message lands in a file because a standard stream is closed") {
     CHECK(unwritten.status == 3);
     CHECK(unwritten.err.find("Bad file descriptor") != std::string::npos);
     CHECK(in_shell(R"("$0" decode - <&-)", folder).status == 2);
+}
+
+TEST_CASE("that a pipe is waited for is said on standard error") {
+    constexpr std::chrono::seconds kPatience{20};
+    const TemporaryFolder folder;
+    const std::string pipe = folder.file("pipe");
+    REQUIRE(::mkfifo(pipe.c_str(), S_IRUSR | S_IWUSR) == 0);
+    Program decode{TW_TWSCOPE, {"decode", save_game(folder), "-o", pipe}, folder.path()};
+    CHECK(within(kPatience, [&] {
+        return decode.err().find("the pipe has no reader yet") != std::string::npos;
+    }));
+    CHECK(read_text(pipe).starts_with("{"));
+    const Finished done = decode.finish();
+    CHECK(done.status == 0);
+    CHECK(done.out.empty());
 }
