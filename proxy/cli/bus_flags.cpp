@@ -72,11 +72,7 @@ void add_with_folders(const std::filesystem::path& file,
 } // namespace
 
 void BusAccessFlags::add_to(CLI::App& command, const std::string& about) {
-    command.add_option("--nats", urls, about)
-        ->type_name("URL,...")
-        ->delimiter(',')
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(command.add_option("--nats", urls, about)->type_name("URL,...")->delimiter(','));
     command
         .add_option("--nats-stream", stream, "Stream on the bus; subjects are STREAM.SERVER.TYPE")
         ->type_name("NAME")

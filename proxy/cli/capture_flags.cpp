@@ -85,12 +85,10 @@ void add_server(capture::ServerGuess& guess, const std::string& server) {
 }
 
 void LookupFlags::add_to(CLI::App& command, std::string_view maps_for) {
-    command
-        .add_option("--maps", maps,
-                    fmt::format("Folder to search for maps (repeatable), {}", maps_for))
-        ->type_name("DIR")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(command
+                   .add_option("--maps", maps,
+                               fmt::format("Folder to search for maps (repeatable), {}", maps_for))
+                   ->type_name("DIR"));
     command
         .add_option("--objects", objects_file,
                     "JSON file describing a mod's snapshot objects (snapshot/OBJECTS.md)")

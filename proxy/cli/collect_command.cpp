@@ -78,19 +78,20 @@ void CollectFlags::add_to(CLI::App& command) {
                     "JSON file describing a mod's snapshot objects, whose fields filters can name "
                     "(snapshot/OBJECTS.md)")
         ->type_name("FILE");
-    command
-        .add_option("--expect", expect,
-                    "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
-                    "none match, 'always ...' that all do")
-        ->type_name("EXPRESSION")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command
-        .add_option("--fail-on", fail_on,
-                    "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
-                    "(info, warning, error)")
-        ->type_name("ID,...")
-        ->delimiter(',');
+    repeatable(
+        command
+            .add_option(
+                "--expect", expect,
+                "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
+                "none match, 'always ...' that all do")
+            ->type_name("EXPRESSION"));
+    repeatable(
+        command
+            .add_option("--fail-on", fail_on,
+                        "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
+                        "(info, warning, error)")
+            ->type_name("ID,...")
+            ->delimiter(','));
     command
         .add_option("--summary", summary,
                     "Write the result of each --expect and --fail-on: JUnit XML if the name ends "

@@ -19,14 +19,13 @@ void CollectPageFlags::add_to(CLI::App& command) {
     http.add_access(
         command,
         "Serve a page of all servers, /healthz, /readyz, /metrics and /api/state at this address");
-    command
-        .add_option(
-            "--http-server-page", server_pages,
-            "Link to each server's own page, with {server} for its name: "
-            "http://{server}.example.org:9303/; NAME=URL sets that of one server (repeatable)")
-        ->type_name("[NAME=]URL")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(
+        command
+            .add_option(
+                "--http-server-page", server_pages,
+                "Link to each server's own page, with {server} for its name: "
+                "http://{server}.example.org:9303/; NAME=URL sets that of one server (repeatable)")
+            ->type_name("[NAME=]URL"));
     command
         .add_option("--state", state,
                     "Folder for the page's token [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or "

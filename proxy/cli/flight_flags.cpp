@@ -48,12 +48,13 @@ void FlightFlags::add_to(CLI::App& command) {
                     "finding; it contains passwords, so it requires --show-secrets")
         ->type_name("TIME,SIZE DIR")
         ->expected(1, 2);
-    command
-        .add_option(
-            "--flight-on", triggers,
-            "Findings that trigger --flight: ids, or a minimum severity (info, warning, error)")
-        ->type_name("ID,...")
-        ->delimiter(',');
+    repeatable(
+        command
+            .add_option(
+                "--flight-on", triggers,
+                "Findings that trigger --flight: ids, or a minimum severity (info, warning, error)")
+            ->type_name("ID,...")
+            ->delimiter(','));
     command.add_flag("--flight-all", whole,
                      "On a finding, write all sessions instead of only the one it is about");
 }

@@ -69,20 +69,18 @@ void HttpFlags::add_to(CLI::App& command) {
 }
 
 void HttpFlags::add_access(CLI::App& command, const std::string& about) {
-    command
-        .add_option("--http", addresses,
-                    about + " (repeatable); a port alone means 127.0.0.1 (9303 is usual), "
-                            "unix:PATH a unix socket for this user only")
-        ->type_name("[ADDR:]PORT|unix:PATH")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command
-        .add_option("--http-host", hosts,
-                    "Host name, with dots, by which browsers may reach the page (repeatable); "
-                    "addresses and localhost always work")
-        ->type_name("NAME")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(command
+                   .add_option("--http", addresses,
+                               about +
+                                   " (repeatable); a port alone means 127.0.0.1 (9303 is usual), "
+                                   "unix:PATH a unix socket for this user only")
+                   ->type_name("[ADDR:]PORT|unix:PATH"));
+    repeatable(
+        command
+            .add_option("--http-host", hosts,
+                        "Host name, with dots, by which browsers may reach the page (repeatable); "
+                        "addresses and localhost always work")
+            ->type_name("NAME"));
     command
         .add_option("--http-token-file", token_file,
                     "File whose first line is the token, required for changes and for reading from "

@@ -194,21 +194,21 @@ Action add_map_command(CLI::App& app) {
     auto flags = std::make_shared<MapFlags>();
     auto settings = std::make_shared<Settings>(*command);
     command->add_option("file", flags->file, "Map file")->type_name("FILE")->required();
-    command
-        ->add_option("--at", flags->at,
-                     "Show what is at this position, in world units, 32 per tile (repeatable)")
-        ->type_name("X,Y")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(
+        command
+            ->add_option("--at", flags->at,
+                         "Show what is at this position, in world units, 32 per tile (repeatable)")
+            ->type_name("X,Y"));
     command->add_flag("--json", flags->json, "Print one JSON object (map/FORMAT.md, section 8)");
     command
         ->add_option("--png", flags->png,
                      "Draw the physics layers to this PNG file; - means standard output")
         ->type_name("FILE");
-    command->add_option("--layer", flags->layers, "Layers to draw (repeatable)")
-        ->check(CLI::IsMember({"all", "game", "front", "tele", "speedup", "switch", "tune"}))
-        ->each([flags](const std::string& /*value*/) { flags->layers_given = true; })
-        ->capture_default_str();
+    repeatable(
+        command->add_option("--layer", flags->layers, "Layers to draw (repeatable)")
+            ->check(CLI::IsMember({"all", "game", "front", "tele", "speedup", "switch", "tune"}))
+            ->each([flags](const std::string& /*value*/) { flags->layers_given = true; })
+            ->capture_default_str());
     command
         ->add_option("--scale", flags->scale,
                      "Pixels per tile (by default, depends on the map's size)")

@@ -126,20 +126,17 @@ void check_other(const std::vector<run::ServedServer>& servers) {
 } // namespace
 
 void ProxyFlags::add_to(CLI::App& command) {
-    command
-        .add_option("-s,--server", server,
-                    "Game server to forward to (repeatable; several servers need names)")
-        ->type_name("[NAME=]HOST:PORT")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command
-        .add_option("-l,--listen", listen,
-                    "Address for clients to connect to (repeatable); port 0 lets the system "
-                    "choose. With named servers, one for each, in the same order")
-        ->type_name("ADDR:PORT")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->capture_default_str();
+    repeatable(command
+                   .add_option("-s,--server", server,
+                               "Game server to forward to (repeatable; several servers need names)")
+                   ->type_name("[NAME=]HOST:PORT"));
+    repeatable(
+        command
+            .add_option("-l,--listen", listen,
+                        "Address for clients to connect to (repeatable); port 0 lets the system "
+                        "choose. With named servers, one for each, in the same order")
+            ->type_name("ADDR:PORT")
+            ->capture_default_str());
     add_outputs(command);
     relay.add_to(command);
     http.add_to(command);

@@ -15,13 +15,11 @@ namespace {
 
 /// Which records are written, and where.
 void add_writing(CLI::App& command, RecordFlags& flags) {
-    command
-        .add_option("--maps", flags.maps,
-                    "Folder to search for maps (repeatable): NAME.map, NAME_CRC.map or "
-                    "NAME_SHA256.map, there or in its maps/ or downloadedmaps/")
-        ->type_name("DIR")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(command
+                   .add_option("--maps", flags.maps,
+                               "Folder to search for maps (repeatable): NAME.map, NAME_CRC.map or "
+                               "NAME_SHA256.map, there or in its maps/ or downloadedmaps/")
+                   ->type_name("DIR"));
     command
         .add_option("--map-cache", flags.map_cache,
                     "Folder to keep maps in that clients download from the server; also searched")
@@ -76,24 +74,25 @@ void add_looking(CLI::App& command, RecordFlags& flags) {
 
 /// How a run ends.
 void add_ending(CLI::App& command, RecordFlags& flags) {
-    command
-        .add_option("--expect", flags.expect,
-                    "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
-                    "none match, 'always ...' that all do")
-        ->type_name("EXPRESSION")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(
+        command
+            .add_option(
+                "--expect", flags.expect,
+                "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
+                "none match, 'always ...' that all do")
+            ->type_name("EXPRESSION"));
     command
         .add_option("--summary", flags.summary,
                     "Write the result of each --expect and --fail-on: JUnit XML if the name ends "
                     "in .xml, otherwise text")
         ->type_name("FILE");
-    command
-        .add_option("--fail-on", flags.fail_on,
-                    "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
-                    "(info, warning, error)")
-        ->type_name("ID,...")
-        ->delimiter(',');
+    repeatable(
+        command
+            .add_option("--fail-on", flags.fail_on,
+                        "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
+                        "(info, warning, error)")
+            ->type_name("ID,...")
+            ->delimiter(','));
 }
 
 } // namespace

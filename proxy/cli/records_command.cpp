@@ -325,11 +325,9 @@ Action add_records_command(CLI::App& app) {
                      "Only matching records, for example 'snapshot and tick > 500' "
                      "(proxy/filter/FILTERS.md); of items, it sees only those listed")
         ->type_name("EXPRESSION");
-    command->add_option("--session", flags->sessions, "Only this session (repeatable)")
-        ->type_name("NUMBER")
-        ->check(session_number())
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(command->add_option("--session", flags->sessions, "Only this session (repeatable)")
+                   ->type_name("NUMBER")
+                   ->check(session_number()));
     command
         ->add_option("--from", flags->from,
                      "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15")
@@ -340,12 +338,13 @@ Action add_records_command(CLI::App& app) {
                      "Output file; - means standard output, a name ending in .zst is compressed")
         ->type_name("FILE")
         ->capture_default_str();
-    command
-        ->add_option("--columns", flags->columns,
-                     "Write a CSV table of these keys; with keys of items, such as items.player, "
-                     "one row per item")
-        ->type_name("KEY,...")
-        ->delimiter(',');
+    repeatable(command
+                   ->add_option(
+                       "--columns", flags->columns,
+                       "Write a CSV table of these keys; with keys of items, such as items.player, "
+                       "one row per item")
+                   ->type_name("KEY,...")
+                   ->delimiter(','));
     command
         ->add_option("--objects", flags->objects_file,
                      "JSON file describing a mod's snapshot objects, whose fields --filter can "

@@ -77,15 +77,15 @@ void RelayFlags::add_to(CLI::App& command) {
         "cannot be verified because the start of the session was not seen: the client's inputs "
         "acknowledge -1 until the server sends one, and that one until the client has received it. "
         "No other datagram is changed; each request is recorded (session.resync)");
-    command
-        .add_option(
-            "--impair", impair,
-            "Impair the line, separately for each client (repeatable): "
-            "'s2c:delay=40ms,jitter=10ms,loss=2%,burst=3,dup=1%,reorder=1%,rate=1mbit'; c2s: "
-            "applies to traffic from clients to the server, s2c: to the way back, neither to both")
-        ->type_name("[c2s:|s2c:]NAME=VALUE,...")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(
+        command
+            .add_option(
+                "--impair", impair,
+                "Impair the line, separately for each client (repeatable): "
+                "'s2c:delay=40ms,jitter=10ms,loss=2%,burst=3,dup=1%,reorder=1%,rate=1mbit'; c2s: "
+                "applies to traffic from clients to the server, s2c: to the way back, neither to "
+                "both")
+            ->type_name("[c2s:|s2c:]NAME=VALUE,..."));
     command
         .add_option("--impair-seed", impair_seed,
                     "Seed of the impairment; the same seed and traffic give the same impairment")

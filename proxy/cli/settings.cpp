@@ -197,6 +197,12 @@ void check_needs(const CLI::App& command) {
 
 } // namespace
 
+void repeatable(CLI::Option* option) {
+    option->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->allow_extra_args(false);
+}
+
 Settings::Settings(CLI::App& command) : command_{&command} {
     command
         .add_option("--config", file_,

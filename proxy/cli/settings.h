@@ -20,6 +20,9 @@ class UsageError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// A flag that may be given again, each time with one value: what stands behind that is not its own.
+void repeatable(CLI::Option* option);
+
 /// Completes what the command line left open: from the variables TWSCOPE_NAME, then from the file
 /// given with --config. Flags win, then variables, then the file; an unknown key is an error.
 class Settings {

@@ -18,13 +18,12 @@ void TapFlags::add_to(CLI::App& command) {
             "-i,--interface", interface,
             "Interface that carries the game's traffic; any: all of this host, for a server on it")
         ->type_name("IFACE");
-    command
-        .add_option("--server", servers,
-                    "Inspect only this server's traffic (repeatable; by default, servers are "
-                    "recognised by what they send)")
-        ->type_name("[ADDRESS]:PORT")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(
+        command
+            .add_option("--server", servers,
+                        "Inspect only this server's traffic (repeatable; by default, servers are "
+                        "recognised by what they send)")
+            ->type_name("[ADDRESS]:PORT"));
     command
         .add_option("--buffer", buffer_mib,
                     "Kernel buffer in MiB for frames waiting to be read; frames that do not fit "

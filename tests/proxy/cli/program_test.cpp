@@ -9,6 +9,7 @@
 // Covers: proxy/cli/conclude.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
 // Covers: proxy/cli/proxy_command.cpp, proxy/cli/log.cpp, proxy/cli/record_flags.cpp, proxy/cli/stats_command.cpp
 
+#include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/json_records.h"
 
@@ -245,6 +246,36 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
         CHECK((row.status == 2) == done.out.empty());
         CHECK((done.out.find(R"("type":"message")") != std::string::npos) ==
               (row.status != 2 && messages));
+    }
+}
+
+TEST_CASE("a flag that may be given again takes one value, and the file behind it stays the file") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("game.pcap");
+    const std::string records = folder.file("records.jsonl");
+    const std::string map = folder.file("m.map");
+    const std::string image = folder.file("m.png");
+    Recording recording;
+    recording.play(kAnn, tee_at(100, 100));
+    recording.save(capture);
+    REQUIRE(tw::map::test::write_file(map, small_map()).has_value());
+    const Arguments rows[] = {
+        {"decode", "--expect", "snapshot", capture, "-o", records},
+        {"decode", "--expect", "snapshot", "--expect", "name == ready", capture},
+        {"decode", "--maps", folder.path(), capture},
+        {"decode", "--fail-on", "error,warning", capture},
+        {"stats", "--maps", folder.path(), capture},
+        {"records", "--session", "1", "--session", "2", records},
+        {"records", "--columns", "t,tick", records},
+        {"map", "--at", "40,40", "--at", "80,80", map},
+        {"map", "--layer", "game", map, "--png", image},
+    };
+    for (const Arguments& row : rows) {
+        CAPTURE(row[0]);
+        CAPTURE(row[1]);
+        const Finished done = twscope(row);
+        CHECK(done.status == 0);
+        CHECK(done.err.empty());
     }
 }
 
