@@ -295,9 +295,6 @@ int Decoding::run() {
     const bool recorded = finish_records(totals);
     const bool captured = finish_capture();
     const bool filmed = finish_demos();
-    if (!recorded) {
-        return kExitFailed;
-    }
     if (!json_) {
         fmt::print(
             "{}", report::totals_text(flags_->captures.paths, totals, inspector_->sessions_seen()));
@@ -307,7 +304,8 @@ int Decoding::run() {
     const int code = conclude(report::outcome_of(std::move(checks), totals,
                                                  inspector_->sessions_seen(), running_.seconds()),
                               summary_);
-    return code == 0 && (!captured || !filmed || captures_->damaged()) ? kExitFailed : code;
+    const bool whole = recorded && captured && filmed && !captures_->damaged();
+    return code == 0 && !whole ? kExitFailed : code;
 }
 
 } // namespace

@@ -48,6 +48,11 @@ TEST_CASE("what cannot be said on standard error costs nothing else") {
         {R"("$0" decode "$2/missing" 2>&-)", 2, ""},
         {R"("$0" decode --frobnicate 2>/dev/full)", 2, ""},
         {R"("$0" decode "$1" -o - >/dev/full 2>/dev/full)", 3, ""},
+        // Records that are missing are no reason not to check.
+        {R"("$0" decode "$1" -o - --expect 'tick > 100000' --summary "$2/summary" >/dev/full)", 1,
+         kUnmet},
+        {R"("$0" decode "$1" -o - --expect snapshot --summary "$2/summary" >/dev/full)", 3,
+         "snapshot"},
     };
     if (!std::filesystem::exists("/dev/full")) {
         return; // a shell would make it
