@@ -156,14 +156,15 @@ void CaptureRun::hand_on(const CapturedDatagram& datagram, Source& source,
 
 void CaptureRun::read_as_it_stands(Source& source, CaptureSessions& sessions) {
     ReadAhead datagrams{*source.capture, source.path};
-    while (const CapturedDatagram* const datagram = datagrams.next()) {
+    const CapturedDatagram* datagram = nullptr;
+    while (!enough_() && (datagram = datagrams.next()) != nullptr) {
         hand_on(*datagram, source, sessions);
     }
 }
 
 void CaptureRun::read_in_order(std::size_t index, CaptureSessions& sessions) {
     CapturedDatagram datagram;
-    while (sources_[index].capture->next(datagram)) {
+    while (!enough_() && sources_[index].capture->next(datagram)) {
         order_.put(datagram, index);
         hand_on_waiting(sessions, false);
         datagram = {};
@@ -179,7 +180,7 @@ void CaptureRun::hand_on_waiting(CaptureSessions& sessions, bool all) {
 /// At the end: what stood in one file may be handed on while the next one is read.
 void CaptureRun::conclude_captures() {
     for (const Source& source : sources_) {
-        if (!source.capture) {
+        if (!source.capture || !source.begun) {
             continue;
         }
         damaged_ = damaged_ || !source.capture->unreadable().empty();
@@ -208,8 +209,9 @@ void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) 
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {
     InspectedSessions inspected{inspector, pseudonym_key};
     CaptureSessions sessions{inspected, guess_, {}};
-    for (std::size_t index = 0; index < sources_.size(); ++index) {
+    for (std::size_t index = 0; index < sources_.size() && !enough_(); ++index) {
         Source& source = sources_[index];
+        source.begun = true;
         if (source.capture && source.capture->by_twscope()) {
             read_in_order(index, sessions);
             continue;

@@ -9,8 +9,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tw::capture {
@@ -29,6 +31,9 @@ class CaptureRun {
     ///
     /// `pseudonym_key`: see shown_client.
     void read(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
+
+    /// Asked before each datagram: whether nobody wants the rest.
+    void stop_when(std::function<bool()> enough) { enough_ = std::move(enough); }
 
     /// What captures hold besides is not reported.
     void set_quiet(bool quiet) { quiet_ = quiet; }
@@ -52,6 +57,7 @@ class CaptureRun {
         // Of the capture's datagrams:
         std::uint64_t ignored = 0; ///< of no server asked for, or of no game
         std::uint64_t refused = 0; ///< there were too many sessions
+        bool begun = false;        ///< something of it was wanted
     };
 
     [[nodiscard]] static Source open(std::string path);
@@ -71,6 +77,7 @@ class CaptureRun {
     bool any_ = false;
     bool damaged_ = false;
     bool quiet_ = false;
+    std::function<bool()> enough_ = [] { return false; };
 };
 
 } // namespace tw::capture

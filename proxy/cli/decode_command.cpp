@@ -25,6 +25,8 @@
 #include "proxy/sink/world_demo.h"
 
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -65,6 +67,7 @@ class Decoding {
     void open_files(std::optional<filter::Filter> capture_filter);
     [[nodiscard]] bool finish_capture();
     [[nodiscard]] bool finish_demos();
+    [[nodiscard]] bool nobody_left() const;
 
     const DecodeFlags* flags_;
     run::Stopwatch running_;
@@ -289,7 +292,15 @@ bool Decoding::finish_demos() {
     return files_->lost() == 0 && losses.snapshots + losses.messages == 0;
 }
 
+/// The only one for whom it reads took what he wanted.
+bool Decoding::nobody_left() const {
+    const RecordFlags& records = flags_->records;
+    return file_ != nullptr && file_->error() == EPIPE && bus_ == nullptr && !capture_ && !files_ &&
+           !summary_ && records.expect.empty() && records.fail_on.empty();
+}
+
 int Decoding::run() {
+    captures_->stop_when([this] { return nobody_left(); });
     captures_->read(*inspector_, flags_->records.pseudonym_key);
     const record::SessionStats totals = finish_worlds();
     const bool recorded = finish_records(totals);
@@ -322,6 +333,7 @@ Action add_decode_command(CLI::App& app) {
     flags->bus.add_to(*command);
     return [flags, settings] {
         settings->complete();
+        std::signal(SIGPIPE, SIG_IGN); // a reader that leaves costs its own records
         return Decoding{*flags}.run();
     };
 }

@@ -11,6 +11,7 @@
 #include "proxy/sink/segment_names.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -186,6 +187,9 @@ class Writer {
         file_->on_time(sink::RecordTarget::Clock::now());
     }
 
+    /// Who read them.
+    [[nodiscard]] bool reader_left() const { return file_->error() == EPIPE; }
+
     [[nodiscard]] bool finish() {
         flush();
         return finish_records("--output", *file_);
@@ -264,7 +268,8 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
                                         readable = all_was_read(current, reader) && readable;
                                         readable = report_no_records(current, broken) && readable;
                                     },
-                                .pause = [&] { writer.flush(); }};
+                                .pause = [&] { writer.flush(); },
+                                .enough = [&] { return writer.reader_left(); }};
     if (flags.follow) {
         for (const int signal : {SIGINT, SIGTERM}) {
             std::signal(signal, [](int) { stop_wanted = 1; });
@@ -296,6 +301,7 @@ void check_flags(RecordsFlags& flags) {
 }
 
 int run_records(RecordsFlags flags) {
+    std::signal(SIGPIPE, SIG_IGN); // a reader that leaves is reported
     check_flags(flags);
     RecordsFiles files{flags.paths, flags.verify ? std::string_view{} : flags.from};
     if (flags.output.ends_with(".csv") && flags.columns.empty()) {

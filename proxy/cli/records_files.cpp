@@ -173,18 +173,23 @@ void RecordsFiles::open(const std::string& path, const Use& use) {
 }
 
 void RecordsFiles::read_on(const Use& use) {
-    for (std::string_view line; reader_->next(line);) {
+    for (std::string_view line; !use.enough() && reader_->next(line);) {
         use.line(line);
     }
 }
 
 void RecordsFiles::close(const Use& use) {
-    use.end(*reader_);
+    if (!use.enough()) {
+        use.end(*reader_);
+    }
     reader_.reset();
 }
 
 void RecordsFiles::read(const Use& use) {
     for (const std::string& file : files_) {
+        if (use.enough()) {
+            return;
+        }
         open(file, use);
         read_on(use);
         close(use);
@@ -249,7 +254,7 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
             close(use);
         }
     }
-    while (!stopped()) {
+    while (!stopped() && !use.enough()) {
         // In this order: what comes to this file before the next one is there is not missed.
         const std::string next = next_file(look());
         const bool other = next.empty() && replaced();

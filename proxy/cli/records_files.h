@@ -40,6 +40,8 @@ class RecordsFiles {
         std::function<void(std::string_view line)> line;
         std::function<void(const sink::LineReader& reader)> end;
         std::function<void()> pause; ///< when there is nothing more for now
+        /// Asked before each line: whether nobody wants the rest. The file at hand has no end then.
+        std::function<bool()> enough = [] { return false; };
     };
 
     /// Reads all of them to their ends. Errors: UsageError for a file that cannot be opened.

@@ -92,3 +92,38 @@ TEST_CASE("that a pipe is waited for is said on standard error") {
     CHECK(done.status == 0);
     CHECK(done.out.empty());
 }
+
+TEST_CASE("a reader of records that leaves costs only its own") {
+    struct Row {
+        std::string command;
+        int status;
+    };
+
+    const Row rows[] = {
+        {R"("$0" decode "$1" "$1" -o - >&4)", 3},
+        {R"("$0" decode "$1" -o - --expect snapshot --summary "$2/summary" >&4)", 3},
+        {R"("$0" decode "$1" -o - --expect 'tick > 100000' --summary "$2/summary" >&4)", 1},
+        {R"("$0" decode "$1" -o - --show-secrets -w "$2/copy.pcapng" >&4)", 3},
+        {R"("$0" records "$2/records.jsonl" >&4)", 3},
+        {R"("$0" records -f "$2/records.jsonl" >&4)", 3}, // and does not go on for ever
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.command);
+        const TemporaryFolder folder;
+        const std::string capture = save_game(folder);
+        REQUIRE(twscope({"decode", capture, "-o", folder.file("records.jsonl")}).status == 0);
+        // A pipe whose reader is gone before anything is written to it.
+        const Finished done = in_shell(
+            R"(mkfifo "$2/pipe"; exec 3<>"$2/pipe" 4>"$2/pipe" 3<&-; )" + row.command, folder);
+        CHECK(done.status == row.status);
+        CHECK(done.err.find("--output -: Broken pipe") != std::string::npos);
+        CHECK(done.err.find("no UDP datagrams") == std::string::npos); // of what was not read
+        if (row.command.find("summary") != std::string::npos) {
+            CHECK_FALSE(read_text(folder.file("summary")).empty());
+        }
+        if (row.command.find("copy") != std::string::npos) {
+            CHECK(twscope({"decode", folder.file("copy.pcapng"), "--expect", "snapshot"}).status ==
+                  0);
+        }
+    }
+}
