@@ -309,23 +309,30 @@ Result<Picture> draw(const Physics& physics, const PictureOptions& options) {
     }
 }
 
-Result<void> write_png(const Picture& picture, const std::filesystem::path& path) {
+Result<std::vector<std::byte>> encode_png(const Picture& picture) {
     png_image image{};
     image.version = PNG_IMAGE_VERSION;
     image.width = static_cast<png_uint_32>(picture.width);
     image.height = static_cast<png_uint_32>(picture.height);
     image.format = PNG_FORMAT_RGB_COLORMAP;
     image.colormap_entries = static_cast<png_uint_32>(picture.palette.size() / 3);
-    const int written = png_image_write_to_file(&image, path.c_str(), 0, picture.pixels.data(),
-                                                picture.width, picture.palette.data());
-    if (written == 0) {
-        return tl::unexpected{MapError{.code = MapErrc::cannot_write}};
+    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+    try {
+        std::vector<std::byte> bytes(size);
+        const int encoded =
+            png_image_write_to_memory(&image, bytes.data(), &size, 0, picture.pixels.data(),
+                                      picture.width, picture.palette.data());
+        if (encoded != 0) {
+            bytes.resize(size);
+            return bytes;
+        }
+    } catch (const std::bad_alloc&) {
+        // as when libpng finds none
     }
-    return {};
+    return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
 }
 
-Result<void> draw_png(const Map& map, const PictureOptions& options,
-                      const std::filesystem::path& path) {
+Result<std::vector<std::byte>> draw_png(const Map& map, const PictureOptions& options) {
     const auto physics = map.physics();
     if (!physics) {
         return tl::unexpected{physics.error()};
@@ -334,7 +341,7 @@ Result<void> draw_png(const Map& map, const PictureOptions& options,
     if (!picture) {
         return tl::unexpected{picture.error()};
     }
-    return write_png(*picture, path);
+    return encode_png(*picture);
 }
 
 } // namespace tw::map

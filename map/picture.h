@@ -4,8 +4,8 @@
 #include "map/game_layer.h"
 #include "map/map.h"
 
+#include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -50,13 +50,15 @@ struct Picture {
 /// Errors:  picture_too_large, out_of_memory.
 [[nodiscard]] Result<Picture> draw(const Physics& physics, const PictureOptions& options = {});
 
-/// Errors:  cannot_write.
-[[nodiscard]] Result<void> write_png(const Picture& picture, const std::filesystem::path& path);
-
-/// Draws a map into a PNG file.
+/// The bytes of a PNG file.
 ///
-/// Errors:  those of Map::physics, draw and write_png.
-[[nodiscard]] Result<void> draw_png(const Map& map, const PictureOptions& options,
-                                    const std::filesystem::path& path);
+/// Errors:  out_of_memory.
+[[nodiscard]] Result<std::vector<std::byte>> encode_png(const Picture& picture);
+
+/// Draws a map as the bytes of a PNG file.
+///
+/// Errors:  those of Map::physics, draw and encode_png.
+[[nodiscard]] Result<std::vector<std::byte>> draw_png(const Map& map,
+                                                      const PictureOptions& options);
 
 } // namespace tw::map

@@ -5,6 +5,7 @@
 #include "map/picture.h"
 #include "map/tiles.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/output_file.h"
 #include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
@@ -12,14 +13,19 @@
 #include "proxy/report/map_json.h"
 #include "proxy/report/map_page.h"
 #include "proxy/report/recorded_paths.h"
+#include "proxy/run/replace_file.h"
 #include "proxy/sink/complaint.h"
 
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -113,16 +119,33 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
     return whole;
 }
 
-/// False: not all of the records could be read.
+/// A picture that was there is replaced once the new one is whole; a pipe, a device or standard
+/// output can only be written to.
+std::error_code write_picture(const std::string& path, std::span<const std::byte> bytes) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    const fs::file_status there = fs::status(path, ignored);
+    if (path != "-" && (!fs::exists(there) || fs::is_regular_file(there))) {
+        return run::replace_file(fs::weakly_canonical(path, ignored), bytes); // a link stays one
+    }
+    const auto output = open_plain_output("--png", path);
+    output->write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return {output->error(), std::generic_category()};
+}
+
+/// False: not all of the records could be read, or the picture could not be written.
 bool draw(const map::Map& file, const MapFlags& flags) {
     std::vector<map::Path> paths;
     const bool whole = flags.path.empty() || read_paths(flags, paths);
     const map::PictureOptions options{
         .layers = parse_layers(flags.layers), .scale = flags.scale, .paths = paths};
-    if (const auto drawn =
-            map::draw_png(file, options, flags.png == "-" ? "/dev/stdout" : flags.png);
-        !drawn) {
-        throw complaint(flags.png, drawn.error());
+    const auto picture = map::draw_png(file, options);
+    if (!picture) {
+        throw complaint(flags.png, picture.error());
+    }
+    if (const std::error_code error = write_picture(flags.png, *picture)) {
+        fmt::print(stderr, "twscope: --png {}: {}\n", flags.png, error.message());
+        return false;
     }
     return whole;
 }

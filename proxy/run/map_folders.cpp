@@ -2,28 +2,17 @@
 
 #include "map/error.h"
 #include "map/game_layer.h"
-#include "proxy/sink/file_output.h"
+#include "proxy/run/replace_file.h"
 
 #include <algorithm>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace tw::run {
 
 namespace {
-
-std::error_code write_file(const std::string& path, std::span<const std::byte> bytes) {
-    try {
-        sink::FileOutput file{path};
-        file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-        return {file.error(), std::generic_category()};
-    } catch (const std::system_error& error) {
-        return error.code();
-    }
-}
 
 /// Bytes of all files in a folder; 0 where it cannot be read.
 std::uintmax_t bytes_in(const std::filesystem::path& folder) {
@@ -122,25 +111,9 @@ std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
         return fmt::format("was not cached in {}: it already holds {} MiB of maps; remove some",
                            folder.string(), options_.cache_quota >> 20U);
     }
-    error = write(path, bytes);
+    error = replace_file(path, bytes);
     return error ? fmt::format("could not be cached in {}: {}", folder.string(), error.message())
                  : std::string{};
-}
-
-/// Written aside and renamed, so that nobody ever reads half a map.
-std::error_code MapFolders::write(const std::filesystem::path& path,
-                                  std::span<const std::byte> bytes) {
-    auto aside = path;
-    aside += fmt::format(".{}.tmp", ::getpid());
-    std::error_code error = write_file(aside.string(), bytes);
-    if (!error) {
-        std::filesystem::rename(aside, path, error);
-    }
-    if (error) {
-        std::error_code ignored;
-        std::filesystem::remove(aside, ignored);
-    }
-    return error;
 }
 
 std::shared_ptr<const map::Physics> MapFolders::find_physics(const map::Sha256& sha256) const {

@@ -58,8 +58,6 @@ class MapFolders final : public inspect::MapSource {
     [[nodiscard]] std::string store(const inspect::MapAnnouncement& announcement,
                                     const map::Identity& identity,
                                     std::span<const std::byte> bytes) const;
-    [[nodiscard]] static std::error_code write(const std::filesystem::path& path,
-                                               std::span<const std::byte> bytes);
     /// The map of a file's bytes, unless it is here already. The lock has to be held.
     [[nodiscard]] inspect::FoundMap load(const map::Result<map::Map>& file,
                                          const std::string& what);

@@ -30,12 +30,6 @@ void record_damage(const std::string& path) {
     recording.save(path);
 }
 
-Finished in_shell(const std::string& line) {
-    return run_program("/bin/sh", {"-c", line});
-}
-
-const std::string kTwscope{TW_TWSCOPE};
-
 } // namespace
 
 TEST_CASE("a capture, its records and standard input tell the same story") {
@@ -54,10 +48,9 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     CHECK(told.out.find("Where to look") != std::string::npos);
 
     CHECK(twscope({"explain", records}).out == told.out);
-    CHECK(in_shell(kTwscope + " explain - < " + records).out == told.out);
-    CHECK(in_shell("cat " + records + " | " + kTwscope + " explain -").out == told.out);
-    CHECK(in_shell("cat " + capture + " | " + kTwscope + " explain - --server :8303").out ==
-          told.out);
+    CHECK(in_shell("$twscope explain - < " + records).out == told.out);
+    CHECK(in_shell("cat " + records + " | $twscope explain -").out == told.out);
+    CHECK(in_shell("cat " + capture + " | $twscope explain - --server :8303").out == told.out);
     CHECK(twscope({"explain", records, "--session", "1", "--tick", "12"}).out == told.out);
 
     std::string spaced = read_text(records);
@@ -119,7 +112,7 @@ TEST_CASE("what is neither a capture nor records is one line that says so") {
     const std::string text = folder.file("text");
     write_text(text, "hello\n");
     CHECK(twscope({"explain", text}).status != 0);
-    CHECK(in_shell(kTwscope + " explain - < /dev/null").status != 0);
+    CHECK(in_shell("$twscope explain - < /dev/null").status != 0);
     CHECK(twscope({"explain", folder.file("nothing")}).status != 0);
     check_refused({"explain"}, "");
 }

@@ -1,4 +1,5 @@
 // `twscope map`, run as its users run it.
+// Covers: proxy/run/replace_file.cpp
 
 #include "map/identity.h"
 #include "tests/map/writer.h"
@@ -101,6 +102,31 @@ TEST_CASE("twscope map tells and draws what is there") {
     write_text(path, worlds(2, 1));
     CHECK(drawn({"--path", path}) == two);
     CHECK(two != all);
+}
+
+TEST_CASE("a picture that cannot be written leaves the one that was there") {
+    const TemporaryFolder folder;
+    REQUIRE(map::test::write_file(folder.file("tiny.map"), small_map()).has_value());
+    const std::string png = folder.file("tiny.png");
+    write_text(png, "the one before");
+    const std::string enter = "cd " + folder.path() + "; ";
+    // No file may grow beyond a few hundred bytes: a picture does not fit, a complaint does.
+    const Finished full = in_shell(enter + "trap '' XFSZ; ulimit -f 1; "
+                                           "exec $twscope map tiny.map --png tiny.png");
+    CHECK(full.status == 3);
+    CHECK(full.err.find("--png tiny.png: ") != std::string::npos);
+    CHECK(read_text(png) == "the one before");
+    CHECK(in_shell(enter + "echo *").out == "tiny.map tiny.png\n");
+
+    REQUIRE(twscope({"map", folder.file("tiny.map"), "--png", png}).status == 0);
+    const std::string picture = read_text(png);
+    CHECK(picture.starts_with("\x89PNG\r\n"));
+    CHECK(in_shell(enter + "ln -s tiny.png link; $twscope map tiny.map --png link; "
+                           "test -h link && cat tiny.png")
+              .out == picture);
+    CHECK(in_shell(enter + "$twscope map tiny.map --png - >>tiny.png; cat tiny.png").out ==
+          picture + picture);
+    CHECK(in_shell(enter + "$twscope map tiny.map --png /dev/stdout | cat").out == picture);
 }
 
 TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {

@@ -23,6 +23,10 @@ Finished twscope(const Arguments& arguments) {
     return run_program(TW_TWSCOPE, arguments);
 }
 
+Finished in_shell(const std::string& line) {
+    return run_program("/bin/sh", {"-c", "twscope='" TW_TWSCOPE "'; " + line});
+}
+
 void check_refused(const Arguments& arguments, std::string_view what) {
     const Finished done = twscope(arguments);
     CAPTURE(done.err);

@@ -18,6 +18,9 @@ using Arguments = std::vector<std::string>;
 /// Runs the program that was built with the tests.
 [[nodiscard]] Finished twscope(const Arguments& arguments);
 
+/// Runs a line of shell, in which "$twscope" is that program.
+[[nodiscard]] Finished in_shell(const std::string& line);
+
 /// One line on standard error that says what, nothing on standard output, exit code 2.
 void check_refused(const Arguments& arguments, std::string_view what);
 
