@@ -3,8 +3,10 @@
 #include "proxy/capture/state_blocks.h"
 #include "proxy/sink/byte_source.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <span>
@@ -84,6 +86,23 @@ std::string explained(std::string_view why) {
 }
 
 } // namespace
+
+bool looks_like_capture(std::span<const std::byte> begin) {
+    // Those that libpcap knows: of pcapng the first block's type, of pcap the writers' variants.
+    constexpr std::array<std::uint32_t, 6> kMagics{0x0a0d0d0a, 0xa1b2c3d4, 0xa1b23c4d,
+                                                   0xa1b2cd34, 0xa1b234cd, 0xa12b3c4d};
+    if (begin.size() < kCaptureMagicSize) {
+        return false;
+    }
+    std::uint32_t big = 0;
+    std::uint32_t little = 0;
+    for (std::size_t i = 0; i < kCaptureMagicSize; ++i) {
+        big = big << 8U | std::to_integer<std::uint32_t>(begin[i]);
+        little |= std::to_integer<std::uint32_t>(begin[i]) << 8U * i;
+    }
+    return std::any_of(kMagics.begin(), kMagics.end(),
+                       [&](std::uint32_t magic) { return magic == big || magic == little; });
+}
 
 void CaptureFile::Close::operator()(pcap* handle) const {
     pcap_close(handle);

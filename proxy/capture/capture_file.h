@@ -3,8 +3,10 @@
 #include "proxy/capture/captured.h"
 #include "proxy/capture/frame_reader.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 struct pcap;
@@ -12,6 +14,12 @@ struct pcap;
 namespace tw::capture {
 
 struct CaptureStream;
+
+/// Bytes at a capture's begin that tell what it is.
+inline constexpr std::size_t kCaptureMagicSize = 4;
+
+/// Whether a file that begins so is pcap, as one of its writers writes it, or pcapng.
+[[nodiscard]] bool looks_like_capture(std::span<const std::byte> begin);
 
 /// A pcap or pcapng file ("-": standard input) of a link that FrameReader knows.
 class CaptureFile {

@@ -5,15 +5,12 @@
 #include "proxy/cli/record_feed.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
-#include "proxy/filter/line_record.h"
 #include "proxy/report/story.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/sink/json_lines.h"
 
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
-#include <iostream>
 #include <limits>
 #include <memory>
 #include <string>
@@ -44,34 +41,7 @@ class StoryLines final : public sink::Output {
     report::Story* story_;
 };
 
-constexpr std::string_view kStandardInput = "-";
 constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
-
-/// The same of standard input, too, whose reader still finds all of it.
-bool begins_with_record(const std::string& path) {
-    if (path == kStandardInput) {
-        return std::cin.peek() == '{';
-    }
-    return holds_records(path);
-}
-
-/// False: as read_records.
-bool read_standard_input(report::Story& story) {
-    std::uint64_t lines = 0;
-    std::uint64_t broken = 0;
-    for (std::string line; std::getline(std::cin, line); ++lines) {
-        if (std::cin.eof()) { // before the end of the line
-            report_cut_line("standard input", lines);
-            break;
-        }
-        if (filter::is_record(line)) {
-            story.on_line(line);
-        } else {
-            ++broken;
-        }
-    }
-    return report_no_records("standard input", broken);
-}
 
 /// False: some of it could not be read, as it says.
 bool read_captures(const ExplainFlags& flags, report::Story& story) {
@@ -92,13 +62,12 @@ int run_explain(const ExplainFlags& flags) {
     report::Story story{{.session = flags.session > 0 ? std::optional{flags.session} : std::nullopt,
                          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
     bool whole = true;
-    if (begins_with_record(flags.captures.paths.front())) {
+    const std::string& first = flags.captures.paths.front();
+    const sink::FileBegin begin = look_at_begin(first);
+    if (holds_records(first, begin)) {
         for (const std::string& path : flags.captures.paths) {
             whole =
-                (path == kStandardInput
-                     ? read_standard_input(story)
-                     : read_records(path, [&](std::string_view line) { story.on_line(line); })) &&
-                whole;
+                read_records(path, [&](std::string_view line) { story.on_line(line); }) && whole;
         }
     } else {
         whole = read_captures(flags, story);

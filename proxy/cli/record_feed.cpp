@@ -1,12 +1,13 @@
 #include "proxy/cli/record_feed.h"
 
+#include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_run.h"
+#include "proxy/capture/demo_header.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/inspect/memory_budget.h"
 #include "proxy/run/map_folders.h"
-#include "proxy/sink/byte_source.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/segment_names.h"
 
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -74,7 +76,11 @@ bool read_recording(const RecordsOrigin& origin, bool quiet,
 
 } // namespace
 
-bool holds_records(const std::string& path) {
+sink::FileBegin look_at_begin(const std::string& path) {
+    return {path, std::max(capture::kCaptureMagicSize, sink::demo::kMagic.size())};
+}
+
+bool holds_records(const std::string& path, const sink::FileBegin& begin) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
         const auto segments = sink::segments_in(path);
@@ -82,18 +88,15 @@ bool holds_records(const std::string& path) {
                std::any_of(segments.begin(), segments.end(),
                            [](const sink::Segment& segment) { return !segment.is_capture(); });
     }
-    try {
-        char first = '\0';
-        return sink::ByteSource{path}.read({&first, 1}) == 1 && first == '{';
-    } catch (const std::system_error&) {
-        return false; // who reads it says why
-    }
+    const auto bytes = std::as_bytes(std::span{begin.bytes()});
+    return !capture::looks_like_capture(bytes) && !capture::looks_like_demo(bytes);
 }
 
 bool read_lines(const RecordsOrigin& origin, bool quiet,
                 const std::function<void(std::string_view line)>& use) {
-    return holds_records(origin.path) ? read_recording(origin, quiet, use)
-                                      : read_capture(origin, quiet, use);
+    return holds_records(origin.path, look_at_begin(origin.path))
+               ? read_recording(origin, quiet, use)
+               : read_capture(origin, quiet, use);
 }
 
 RecordFeed::RecordFeed(RecordsOrigin origin)

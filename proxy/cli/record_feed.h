@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/capture/capture_sessions.h"
+#include "proxy/sink/file_begin.h"
 #include "snapshot/object_set.h"
 
 #include <condition_variable>
@@ -24,9 +25,12 @@ struct RecordsOrigin {
     std::size_t memory_bytes = 0; ///< of a capture: that histories may take
 };
 
-/// Whether records begin here; captures begin with a magic number. Of a folder, whether it has segments of
-/// records.
-[[nodiscard]] bool holds_records(const std::string& path);
+/// What tells a capture from a recording.
+[[nodiscard]] sink::FileBegin look_at_begin(const std::string& path);
+
+/// Whether it is read as records: all that does not begin as captures and demos do, so that a recording that
+/// is empty or begins with a torn line is still one. Of a folder, whether it has segments of records.
+[[nodiscard]] bool holds_records(const std::string& path, const sink::FileBegin& begin);
 
 /// Reads all lines; those of a capture as `decode --raw` writes them. Returns whether it could be read
 /// to its end. `quiet`: what is odd about it is not reported.

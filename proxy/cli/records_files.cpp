@@ -89,7 +89,7 @@ std::vector<std::string> files_of(const std::string& folder, std::string_view fr
 }
 
 void report(const std::string& path, const std::string& what) {
-    sink::complain("{}: {}", path, what);
+    sink::complain("{}: {}", path == "-" ? "standard input" : path, what);
 }
 
 } // namespace

@@ -233,6 +233,18 @@ TEST_CASE("what a torn line held is not taken for a difference, and it is said")
     CHECK(done.err.find(recording + ": skipped 1 line that is not a record") != std::string::npos);
 }
 
+TEST_CASE("a recording that begins with a torn line is compared, and it is said") {
+    const TemporaryFolder folder;
+    const std::string recording = folder.file("tail.jsonl");
+    REQUIRE(twscope({"decode", kMapChange, "-o", recording}).status == 0);
+    write_text(recording, "orn\"}\n" + read_text(recording));
+    const Finished done = twscope({"compare", kMapChange, recording});
+    CHECK(done.status == 3);
+    CHECK(done.err.find(recording + ": skipped 1 line that is not a record") != std::string::npos);
+    CHECK(last_line(done.out) ==
+          "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
+}
+
 TEST_CASE("what is no game is refused in one line") {
     const TemporaryFolder folder;
     const auto file = [&](const std::string& name, const std::string& text) {

@@ -51,6 +51,10 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     CHECK(in_shell("$twscope explain - < " + records).out == told.out);
     CHECK(in_shell("cat " + records + " | $twscope explain -").out == told.out);
     CHECK(in_shell("cat " + capture + " | $twscope explain - --server :8303").out == told.out);
+    CHECK(in_shell("mkfifo " + folder.file("pipe") + "; cat " + capture + " > " +
+                   folder.file("pipe") + " & $twscope explain " + folder.file("pipe") +
+                   " --server :8303")
+              .out == told.out);
     CHECK(twscope({"explain", records, "--session", "1", "--tick", "12"}).out == told.out);
 
     std::string spaced = read_text(records);
@@ -107,12 +111,45 @@ TEST_CASE("where there is no such finding, those that there are are listed") {
                                               "There are no others, in 1 session.\n");
 }
 
-TEST_CASE("what is neither a capture nor records is one line that says so") {
+TEST_CASE("a recording is one whatever it begins with, in a file and in a pipe") {
     const TemporaryFolder folder;
-    const std::string text = folder.file("text");
-    write_text(text, "hello\n");
-    CHECK(twscope({"explain", text}).status != 0);
-    CHECK(in_shell("$twscope explain - < /dev/null").status != 0);
+    const std::string capture = folder.file("damage.pcap");
+    const std::string records = folder.file("damage.jsonl");
+    record_damage(capture);
+    REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
+    const std::string story = twscope({"explain", records}).out;
+    const std::string lines = read_text(records);
+
+    struct Row {
+        std::string_view name;
+        std::string text;
+        std::string told;
+        int status;
+    };
+
+    const std::string nothing = "Nothing to explain: no finding about snapshots.\n"
+                                "There are no others, in 0 sessions.\n";
+    const Row rows[] = {
+        {"a torn line", "orn\"}\n" + lines, story, 3},
+        {"a blank line", '\n' + lines, story, 3},
+        {"a byte order mark", "\xef\xbb\xbf{}\n" + lines, story, 3},
+        {"no lines", "", nothing, 0},
+        {"no record", "hello\n", nothing, 3},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const std::string odd = folder.file("odd.jsonl");
+        write_text(odd, row.text);
+        const std::string lines_of[] = {"$twscope explain " + odd, "$twscope explain - < " + odd,
+                                        "cat " + odd + " | $twscope explain -",
+                                        "zstd -qc " + odd + " | $twscope explain -"};
+        for (const std::string& line : lines_of) {
+            CAPTURE(line);
+            const Finished done = in_shell(line);
+            CHECK(done.out == row.told);
+            CHECK(done.status == row.status);
+        }
+    }
     CHECK(twscope({"explain", folder.file("nothing")}).status != 0);
     check_refused({"explain"}, "");
 }
