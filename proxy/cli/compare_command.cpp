@@ -32,13 +32,9 @@ struct CompareFlags {
     std::array<std::string, 2> files;
     CaptureFlags captures; ///< --server and --memory
     std::string objects_file;
-    std::array<std::int64_t, 2> sessions{}; ///< 0: all
+    std::array<std::optional<std::int64_t>, 2> sessions; ///< nothing: all; 0: the worlds
     bool json = false;
 };
-
-std::optional<std::int64_t> session_of(const CompareFlags& flags, std::size_t view) {
-    return flags.sessions[view] != 0 ? std::optional{flags.sessions[view]} : std::nullopt;
-}
 
 /// Looks through a view for what there is to compare.
 std::vector<report::Stay> list_stays(const RecordsOrigin& origin,
@@ -132,10 +128,10 @@ int run_compare(const CompareFlags& flags) {
                              .objects = &objects,
                              .memory_bytes = flags.captures.memory_bytes()};
     };
-    const auto stays_a = list_stays(origin(0), session_of(flags, 0), "--session");
-    const auto stays_b = list_stays(origin(1), session_of(flags, 1), "--other-session");
+    const auto stays_a = list_stays(origin(0), flags.sessions[0], "--session");
+    const auto stays_b = list_stays(origin(1), flags.sessions[1], "--other-session");
     const report::StayPairs pairs =
-        pair_stays(stays_a, stays_b, session_of(flags, 0), session_of(flags, 1));
+        pair_stays(stays_a, stays_b, flags.sessions[0], flags.sessions[1]);
     report::GameComparison comparison{pairs.pairs.size()};
     Reading a{origin(0), View::a, pairs_by_stay(pairs, View::a, stays_a.size())};
     Reading b{origin(1), View::b, pairs_by_stay(pairs, View::b, stays_b.size())};

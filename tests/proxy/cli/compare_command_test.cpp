@@ -203,6 +203,21 @@ TEST_CASE("captures of other games differ") {
     CHECK(twscope({"compare", kMapChange, kMapChange, "--session", "2"}).status == 0);
 }
 
+TEST_CASE("session 0 selects the worlds, and only them") {
+    const TemporaryFolder folder;
+    const std::string both = folder.file("both.jsonl");
+    REQUIRE(twscope({"decode", kMapChange, "--view", "both", "-o", both}).status == 0);
+    const Finished all = twscope({"compare", both, both});
+    CHECK(all.status == 0);
+    CHECK(all.out.find("A session 1 (") != std::string::npos);
+    const Finished worlds = twscope({"compare", both, both, "--session", "0"});
+    CAPTURE(worlds.out);
+    CHECK(worlds.status == 0);
+    CHECK(worlds.out.find("A session 0 (") != std::string::npos);
+    CHECK(worlds.out.find("A session 1 (") == std::string::npos);
+    check_refused({"compare", kMapChange, both, "--session", "0"}, "--session 0");
+}
+
 TEST_CASE("of a damaged recording is compared what can be read, and it is said") {
     const TemporaryFolder folder;
     const std::string recording = folder.file("damaged.jsonl.zst");
