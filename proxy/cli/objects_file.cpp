@@ -8,7 +8,9 @@
 #include <charconv>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -26,6 +28,21 @@ constexpr std::int64_t kMaxInts = 255;
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
 constexpr std::array<std::string_view, 3> kKinds{"int", "string", "tick"};
+
+/// Names are keys of records and words of filters; records write them as they are.
+bool is_name(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_';
+    });
+}
+
+/// The same of a value's name, which is text.
+bool needs_no_escape(std::string_view text) {
+    return std::none_of(text.begin(), text.end(), [](char c) {
+        return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+    });
+}
 
 class Reader {
   public:
@@ -54,6 +71,14 @@ class Reader {
             fail(fmt::format("'{}' must be a string", key));
         }
         return std::string{value->get_string().c_str()};
+    }
+
+    [[nodiscard]] std::string name(std::string_view key) const {
+        std::string name = text(key);
+        if (!is_name({object_->at(key).get_string()})) {
+            fail(fmt::format("'{}' may hold only letters, digits and '_'", key));
+        }
+        return name;
     }
 
     [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t min, std::int64_t max,
@@ -117,7 +142,7 @@ snapshot::Uuid parse_uuid(const Reader& in, const std::string& text) {
 
 snapshot::CustomObject::Field parse_field(const Reader& in, std::int64_t offset) {
     in.allow({"name", "kind", "count", "names", "flags"});
-    snapshot::CustomObject::Field field{.name = in.text("name")};
+    snapshot::CustomObject::Field field{.name = in.name("name")};
     const std::string kind = in.has("kind") ? in.text("kind") : std::string{kKinds[0]};
     if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
         in.fail(fmt::format("'kind' must be one of {}", fmt::join(kKinds, ", ")));
@@ -147,16 +172,23 @@ snapshot::CustomObject::Field parse_field(const Reader& in, std::int64_t offset)
                 !member.value().is_string()) {
                 in.fail(R"('names' maps numbers to strings: {"0": "red"})");
             }
+            if (!needs_no_escape({member.value().get_string()})) {
+                in.fail("'names' may not hold quotes, backslashes or control characters");
+            }
             field.names.emplace_back(value, member.value().get_string().c_str());
         }
     }
     return field;
 }
 
+auto find_field(const snapshot::CustomObject& object, const std::string& name) {
+    return std::find_if(object.fields.begin(), object.fields.end(),
+                        [&](const auto& field) { return field.name == name; });
+}
+
 std::uint8_t field_offset(const Reader& in, const snapshot::CustomObject& object,
                           const std::string& name) {
-    const auto found = std::find_if(object.fields.begin(), object.fields.end(),
-                                    [&](const auto& field) { return field.name == name; });
+    const auto found = find_field(object, name);
     if (found == object.fields.end()) {
         in.fail(fmt::format("position: there is no field '{}'", name));
     }
@@ -165,7 +197,7 @@ std::uint8_t field_offset(const Reader& in, const snapshot::CustomObject& object
 
 snapshot::CustomObject parse_object(const Reader& in) {
     in.allow({"name", "type", "uuid", "protocol", "agreed_size", "fields", "position"});
-    snapshot::CustomObject object{.name = in.text("name")};
+    snapshot::CustomObject object{.name = in.name("name")};
     if (in.has("type") == in.has("uuid")) {
         in.fail("give either 'type' (a number) or 'uuid'");
     }
@@ -190,7 +222,12 @@ snapshot::CustomObject parse_object(const Reader& in) {
             if (!value.is_object()) {
                 in.fail("'fields' must be a list of objects");
             }
-            object.fields.push_back(parse_field(Reader{where, value.get_object()}, offset));
+            const Reader field_in{where, value.get_object()};
+            auto field = parse_field(field_in, offset);
+            if (find_field(object, field.name) != object.fields.end()) {
+                field_in.fail(fmt::format("the object already has a field '{}'", field.name));
+            }
+            object.fields.push_back(std::move(field));
             offset += object.fields.back().count;
         }
     }
