@@ -132,7 +132,7 @@ int run_compare(const CompareFlags& flags) {
     const auto stays_b = list_stays(origin(1), flags.sessions[1], "--other-session");
     const report::StayPairs pairs =
         pair_stays(stays_a, stays_b, flags.sessions[0], flags.sessions[1]);
-    report::GameComparison comparison{pairs.pairs.size()};
+    report::GameComparison comparison{pairs.pairs.size(), objects};
     Reading a{origin(0), View::a, pairs_by_stay(pairs, View::a, stays_a.size())};
     Reading b{origin(1), View::b, pairs_by_stay(pairs, View::b, stays_b.size())};
     read_both(a, b, comparison);

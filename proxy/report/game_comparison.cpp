@@ -55,16 +55,18 @@ std::vector<FieldDifference> compare_fields(const json::object& a, const json::o
     return found;
 }
 
-/// The object of this name; of those that 0.6 and 0.7 both have, by number and size.
-const snapshot::ObjectSpec* find_object(std::string_view type, std::uint16_t number,
-                                        std::size_t size) {
+/// The object of this name; of those that 0.6 and 0.7 both have, and a mod too, by number and size.
+const snapshot::ObjectSpec* find_object(const snapshot::ObjectSet& objects, std::string_view type,
+                                        std::uint16_t number, std::size_t size) {
     const snapshot::ObjectSpec* best = nullptr;
     int best_fit = -1;
-    for (const snapshot::ObjectSpec& each : snapshot::object_table()) {
-        const int fit = (each.type == number ? 2 : 0) + (each.size == size ? 1 : 0);
-        if (each.name == type && fit > best_fit) {
-            best = &each;
-            best_fit = fit;
+    for (const auto specs : {objects.custom(), snapshot::object_table()}) {
+        for (const snapshot::ObjectSpec& each : specs) {
+            const int fit = (each.type == number ? 2 : 0) + (each.size == size ? 1 : 0);
+            if (each.name == type && fit > best_fit) {
+                best = &each;
+                best_fit = fit;
+            }
         }
     }
     return best;
@@ -82,9 +84,9 @@ std::string field_at(const snapshot::ObjectSpec* object, std::size_t index) {
     return fmt::format("int_{}", index);
 }
 
-std::vector<FieldDifference> compare_ints(std::uint16_t number, const RecordedItem& a,
-                                          const RecordedItem& b) {
-    const auto* const object = find_object(a.type, number, a.data->size());
+std::vector<FieldDifference> compare_ints(const snapshot::ObjectSet& objects, std::uint16_t number,
+                                          const RecordedItem& a, const RecordedItem& b) {
+    const auto* const object = find_object(objects, a.type, number, a.data->size());
     std::vector<FieldDifference> found;
     const json::object fields_a = parse_fields(a.fields);
     const json::object fields_b = parse_fields(b.fields);
@@ -115,9 +117,11 @@ std::vector<FieldDifference> compare_ints(std::uint16_t number, const RecordedIt
 } // namespace
 
 std::optional<std::vector<FieldDifference>> compare_items(std::uint16_t type, const RecordedItem& a,
-                                                          const RecordedItem& b) {
+                                                          const RecordedItem& b,
+                                                          const snapshot::ObjectSet& objects) {
     if (a.data && b.data) {
-        return *a.data == *b.data ? std::vector<FieldDifference>{} : compare_ints(type, a, b);
+        return *a.data == *b.data ? std::vector<FieldDifference>{}
+                                  : compare_ints(objects, type, a, b);
     }
     if (a.fields.empty() != b.fields.empty()) {
         return std::nullopt;
@@ -228,7 +232,8 @@ bool GameComparison::compare(std::size_t index, Tick tick, const Entry* a, const
     const Entry& any = a != nullptr ? *a : *b;
     std::optional<std::vector<FieldDifference>> found;
     if (a != nullptr && b != nullptr) {
-        found = compare_items(ItemKey::from_packed(any.first).type, *a->second, *b->second);
+        found =
+            compare_items(ItemKey::from_packed(any.first).type, *a->second, *b->second, *objects_);
     } else {
         found.emplace().push_back({"(item)", std::string{a != nullptr ? kThere : kNotThere},
                                    std::string{b != nullptr ? kThere : kNotThere}});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/report/recorded_item.h"
+#include "snapshot/object_set.h"
 #include "snapshot/snapshot.h"
 
 #include <array>
@@ -30,7 +31,8 @@ struct FieldDifference {
 /// Nothing when one has only the former and the other only the latter. `type`: its number; 0.6 and
 /// 0.7 have objects of one name with other fields.
 [[nodiscard]] std::optional<std::vector<FieldDifference>>
-compare_items(std::uint16_t type, const RecordedItem& a, const RecordedItem& b);
+compare_items(std::uint16_t type, const RecordedItem& a, const RecordedItem& b,
+              const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard());
 
 /// Where two views differ first.
 struct GameDifference {
@@ -68,7 +70,10 @@ class GameComparison {
     /// By object and field.
     using Counts = std::map<std::pair<std::string, std::string>, Count>;
 
-    explicit GameComparison(std::size_t pairs) : pairs_(pairs) {}
+    /// `objects`: what names the ints of items. Lives longer than this.
+    explicit GameComparison(std::size_t pairs,
+                            const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
+        : pairs_(pairs), objects_{&objects} {}
 
     void on_snapshot(std::size_t index, View view, snapshot::Tick tick,
                      std::shared_ptr<const RecordedItems> items);
@@ -124,6 +129,7 @@ class GameComparison {
     void count(const GameDifference& difference);
 
     std::vector<Pair> pairs_;
+    const snapshot::ObjectSet* objects_;
     std::array<std::size_t, 2> waiting_{};
     std::optional<GameDifference> first_;
     Counts counts_;

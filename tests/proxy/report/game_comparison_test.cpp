@@ -98,6 +98,28 @@ TEST_CASE("items are compared by raw ints where both have them, else by named fi
     }
 }
 
+TEST_CASE("ints of a mod's objects have the names that it gives them") {
+    snapshot::ObjectSet objects;
+    REQUIRE(objects.add({.type = 40,
+                         .name = "soul",
+                         .size = 2,
+                         .fields = {{.name = "x"}, {.name = "mood", .offset = 1}}}));
+    // Takes the place of one of 0.6, with other fields.
+    REQUIRE(objects.add({.type = 9, .name = "character", .size = 1, .fields = {{.name = "own"}}}));
+    const RecordedItem soul{"soul", "", Ints{{1, 2}}};
+    const RecordedItem other{"soul", "", Ints{{1, 3}}};
+    const auto named = report::compare_items(40, soul, other, objects);
+    REQUIRE(named.has_value());
+    REQUIRE(named->size() == 1);
+    CHECK(named->front().field == "mood");
+    const auto replaced = report::compare_items(9, {"character", "", Ints{{1}}},
+                                                {"character", "", Ints{{2}}}, objects);
+    REQUIRE(replaced.has_value());
+    REQUIRE(replaced->size() == 1);
+    CHECK(replaced->front().field == "own");
+    CHECK(compare(soul, other) == "int_1 2 3; ");
+}
+
 TEST_CASE("ints of 0.7 have the names that they have there") {
     const auto one = [](std::string_view type, std::size_t size, std::size_t changed) {
         Ints data{std::vector<std::int64_t>(size)};
