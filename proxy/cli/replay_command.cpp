@@ -286,6 +286,10 @@ void add_flags(ReplayFlags& flags, CLI::App& command) {
                                ""})
         ->type_name("TEXT");
     flags.records.add_to(command);
+    // There is neither a console nor a world here, and the clients are ours.
+    for (const char* const useless : {"--view", "--console-filter", "--pseudonyms"}) {
+        command.remove_option(command.get_option(useless));
+    }
     add_memory_flag(command, flags.memory_mib);
 }
 

@@ -81,6 +81,9 @@ TEST_CASE("sessions are counted from 1") {
     }
     check_refused({"explain", file, "--tick=-3"}, "--tick");
     check_refused({"replay", file, "-s", "127.0.0.1:1", "--speed", "nan"}, "--speed");
+    for (const std::string flag : {"--view", "--console-filter", "--pseudonyms"}) {
+        check_refused({"replay", file, "-s", "127.0.0.1:1", flag, "both"}, flag);
+    }
 }
 
 TEST_CASE("clients are played from a folder of segments, too") {
