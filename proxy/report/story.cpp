@@ -88,6 +88,9 @@ void Story::on_line(std::string_view line) {
     Session& session = sessions_[*number];
     const std::string_view type = text_of(record, "type");
     if (type == "session") {
+        if (text_of(record, "event") == "open" && !record.contains("again")) {
+            forget(*number, session);
+        }
         on_session(record, session);
     } else if (type == "map") {
         session.map = record::terminal_text(text_of(record, "name"));
@@ -106,6 +109,14 @@ void Story::on_lines(std::string_view lines) {
         const std::size_t end = lines.find('\n');
         on_line(lines.substr(0, end));
         lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
+    }
+}
+
+/// A session of another run, whose numbers begin anew, has nothing to do with the one before.
+void Story::forget(std::int64_t number, Session& session) {
+    session = {};
+    if (number == number_) {
+        number_ = kNobody;
     }
 }
 

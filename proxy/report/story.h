@@ -80,6 +80,8 @@ class Story {
     [[nodiscard]] const std::string& title() const { return title_; }
 
   private:
+    static constexpr std::int64_t kNobody = 0;
+
     struct Session {
         std::string who;
         std::string map;
@@ -89,6 +91,7 @@ class Story {
         std::deque<std::string> recent;
     };
 
+    void forget(std::int64_t number, Session& session);
     static void on_session(const boost::json::object& record, Session& session);
     void on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
     void on_finding(const boost::json::object& record, std::int64_t number, Session& session);
@@ -101,7 +104,7 @@ class Story {
 
     StoryWanted wanted_;
     std::map<std::int64_t, Session> sessions_;
-    std::int64_t number_ = 0; ///< session of the finding
+    std::int64_t number_ = kNobody; ///< session of the finding, until it is over
     boost::json::object finding_;
     boost::json::object explained_;
     Items before_;

@@ -82,6 +82,28 @@ TEST_CASE("a story is of the session and the tick that were asked for") {
     CHECK_FALSE(told({}).found());
 }
 
+TEST_CASE("a story ends where another run begins in the same recording") {
+    const std::vector<std::string> first{kRecords.begin(), kRecords.begin() + 4};
+    const std::string alone = story_text(told(first));
+    const auto again = [&](const std::string& open) {
+        std::vector<std::string> records = first;
+        records.push_back(open);
+        records.insert(records.end(), kRecords.begin() + 4, kRecords.end());
+        return story_text(told(records));
+    };
+    const std::string open =
+        R"({"v":1,"t":"2026-11-20T16:00:00.000000Z","type":"session","session":1,"event":"open")";
+    CHECK(again(open + "}") == alone);
+    // What a segment of the same run repeats at its begin.
+    CHECK(again(open + R"(,"again":true})").find("snapshot 14 on 10") != std::string::npos);
+
+    // And nothing of the run before stands in front of a finding.
+    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 3};
+    records.push_back(open + "}");
+    records.push_back(kRecords[3]);
+    CHECK(story_text(told(records)).find("snapshot 10") == std::string::npos);
+}
+
 TEST_CASE("an error goes before the warnings that came first") {
     std::vector<std::string> records{
         R"({"t":"","type":"finding","session":2,"id":"snapshot.unknown_base","severity":"warning","tick":3})"};
