@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -108,26 +108,52 @@ std::string folded(std::string_view text) {
     return out;
 }
 
+/// What a number of a finding says. Of a key the first row that fits counts; an empty id fits any.
+struct Label {
+    std::string_view key;
+    std::string_view id;
+    std::string_view text;
+    std::string_view unit{};
+};
+
+constexpr auto kLabels = std::to_array<Label>({
+    {"crc_wanted", "", "the server's checksum"},
+    {"crc_got", "", "the checksum here"},
+    {"value", "snapshot.budget", "in use"},
+    {"value", "snapshot.client_stalled", "nothing new to show for", " ms"},
+    {"value", "snapshot.size_differs", "the server's size", " ints"},
+    {"value", "", "value"},
+    {"limit", "snapshot.size_differs", "agreed size", " ints"},
+    {"limit", "", "limit"},
+    {"since_tick", "", "since tick"},
+    {"lost", "snapshot.budget", "items that are gone"},
+    {"lost", "snapshot.client_stalled", "unusable snapshots in between"},
+    {"lost", "", "snapshots lost so far"},
+    {"ddnet_code", "", "DDNet's clients print error"},
+});
+
+std::string numbers_of(const json::object& finding) {
+    std::string text;
+    std::string_view told;
+    for (const Label& label : kLabels) {
+        if (label.key == told || (!label.id.empty() && label.id != text_of(finding, "id"))) {
+            continue;
+        }
+        told = label.key;
+        if (const std::string value = shown(&finding, label.key); !value.empty()) {
+            text += fmt::format("  {}: {}{}\n", label.text, value, label.unit);
+        }
+    }
+    return text;
+}
+
 std::string why(const Story& story) {
     const json::object& finding = story.finding();
     std::string text = folded(record::terminal_text(text_of(finding, "what")));
     if (const auto detail = text_of(finding, "detail"); !detail.empty()) {
         text += folded(record::terminal_text(detail));
     }
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNumbers{{
-        {"crc_wanted", "the server's checksum"},
-        {"crc_got", "the checksum here"},
-        {"value", "value"},
-        {"limit", "limit"},
-        {"since_tick", "since tick"},
-        {"lost", "snapshots lost so far"},
-        {"ddnet_code", "DDNet's clients print error"},
-    }};
-    for (const auto& [key, what] : kNumbers) {
-        if (const std::string value = shown(&finding, key); !value.empty()) {
-            text += fmt::format("  {}: {}\n", what, value);
-        }
-    }
+    text += numbers_of(finding);
     const json::object& explained = story.explained();
     if (!explained.empty()) {
         text += fmt::format("  looking back from the next verified one: {} {} gave {} where it "
@@ -166,7 +192,7 @@ std::string item_of(const Story& story) {
         text += fmt::format(", player {}", record::terminal_text(player));
     }
     text += fmt::format("\n  {:<20} {:>14} {:>14} {:>14}\n", "", tick(story.before_tick()),
-                        "rejected", tick(story.after_tick()));
+                        explained.empty() ? "" : "rejected", tick(story.after_tick()));
     const json::object* const old_fields = object_of(before, "fields");
     const json::object* const new_fields = object_of(after, "fields");
     const json::object* const fields = old_fields != nullptr ? old_fields : new_fields;

@@ -75,6 +75,37 @@ Where to look
 )");
 }
 
+TEST_CASE("a finding's numbers are named for what they are") {
+    struct Row {
+        std::string_view finding;
+        std::string_view said;
+    };
+
+    const Row rows[] = {
+        {R"("id":"snapshot.budget","severity":"warning","value":1024,"limit":1024,"lost":12)",
+         "  in use: 1024\n  limit: 1024\n  items that are gone: 12\n"},
+        {R"("id":"snapshot.client_stalled","severity":"warning","value":740,"since_tick":5,"lost":3)",
+         "  nothing new to show for: 740 ms\n  since tick: 5\n  unusable snapshots in between: "
+         "3\n"},
+        {R"("id":"snapshot.size_differs","severity":"warning","value":23,"limit":22)",
+         "  the server's size: 23 ints\n  agreed size: 22 ints\n"},
+        {R"("id":"snapshot.part_missing","severity":"warning","lost":2)",
+         "  snapshots lost so far: 2\n"},
+    };
+    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 3};
+    records.emplace_back();
+    for (const Row& row : rows) {
+        CAPTURE(row.finding);
+        records.back() = R"({"t":"","type":"finding","session":1,"tick":12,)" +
+                         std::string{row.finding} +
+                         R"(,"item":{"type":"character","type_id":9,"id":3}})";
+        const std::string text = story_text(told(records));
+        CHECK(text.find(row.said) != std::string::npos);
+        CHECK(text.find("The item: character 3") != std::string::npos);
+        CHECK(text.find("       rejected") == std::string::npos); // nothing was
+    }
+}
+
 TEST_CASE("a story is of the session and the tick that were asked for") {
     CHECK_FALSE(told(kRecords, {.session = 2}).found());
     CHECK_FALSE(told(kRecords, {.tick = 14}).found());
