@@ -32,8 +32,6 @@ int run_sizes(const SizesFlags& flags) {
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     run::MapFolders maps{{}, {.memory = &memory}};
     capture::CaptureRun captures{files, flags.captures.servers()};
-    std::optional<sink::FileOutput> file;
-    open_output_file("--output", flags.output, file);
     report::TypeSizes sizes;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
@@ -43,10 +41,14 @@ int run_sizes(const SizesFlags& flags) {
         sink::complain("no snapshot with known items");
         return captures.damaged() ? kExitFailed : kExitUsage;
     }
-    fmt::print("{}", sizes.table());
+    std::FILE* const people = flags.output == "-" ? stderr : stdout;
+    fmt::print(people, "{}", sizes.table());
     if (!sizes.any_differs()) {
-        fmt::print("All sizes are as agreed in 0.6.\n");
+        fmt::print(people, "All sizes are as agreed in 0.6.\n");
     }
+    // Not before: without a snapshot, a file that is there stays as it is.
+    std::optional<sink::FileOutput> file;
+    open_output_file("--output", flags.output, file);
     if (file) {
         file->write(sizes.objects_json());
         if (file->failed()) {

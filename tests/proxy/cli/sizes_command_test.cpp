@@ -55,6 +55,10 @@ TEST_CASE("the sizes of a mod are printed, and the file of them makes its snapsh
     CHECK(sizes.out.find("23") != std::string::npos);
     CHECK(read_text(objects).find("int_22") != std::string::npos);
 
+    const Finished piped = twscope({"sizes", capture, "--server", ":8303", "-o", "-"});
+    CHECK(piped.out == read_text(objects));
+    CHECK(piped.err == sizes.out);
+
     const Finished taught =
         twscope({"decode", capture, "--server", ":8303", "-o", records, "--objects", objects});
     CHECK(taught.status == 0);
@@ -84,6 +88,10 @@ TEST_CASE("twscope sizes refuses what cannot be in one line") {
     const std::string silent = folder.file("silent.pcap");
     Recording{}.save(silent);
     check_refused({"sizes", silent, "-o", folder.file("no/where")}, "no/where");
+    const std::string kept = folder.file("kept.json");
+    write_text(kept, "{}");
+    CHECK(twscope({"sizes", silent, "-o", kept}).status == 2);
+    CHECK(read_text(kept) == "{}");
     const Finished done = twscope({"sizes", silent});
     CHECK(done.status == 2);
     CHECK(done.out.empty());
