@@ -1,6 +1,7 @@
 #include "proxy/report/comparison_report.h"
 
 #include "proxy/record/terminal_text.h"
+#include "proxy/report/json_text.h"
 
 #include <algorithm>
 #include <string_view>
@@ -181,8 +182,8 @@ std::string comparison_json(const ComparisonReport& report) {
     }
     const json::object all{
         {"equal", comparison.equal()},
-        {"a", report.files[0]},
-        {"b", report.files[1]},
+        {"a", utf8_text(report.files[0])},
+        {"b", utf8_text(report.files[1])},
         {"ticks", ticks_json(comparison.totals())},
         {"first", first_json(report)},
         {"differences", std::move(differences)},

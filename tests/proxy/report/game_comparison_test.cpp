@@ -282,7 +282,7 @@ TEST_CASE("the first difference is reported with both values, then how often wha
     comparison.on_snapshot(0, View::a, 5, tees({{3, 5}}));
     comparison.on_snapshot(0, View::b, 5, tees({{3, 6}}));
     comparison.finish();
-    const report::ComparisonReport report{.files = {"one.pcap", "t\x1bwo"},
+    const report::ComparisonReport report{.files = {"one.pcap", "t\x1bwo\xff"},
                                           .stays = {&a.stays(), &b.stays()},
                                           .pairs = &pairs,
                                           .comparison = &comparison};
@@ -300,6 +300,7 @@ TEST_CASE("the first difference is reported with both values, then how often wha
 
     const auto json = boost::json::parse(report::comparison_json(report));
     CHECK(json.at("equal") == false);
+    CHECK(json.at("b") == "t\x1bwo\xef\xbf\xbd");
     CHECK(
         boost::json::serialize(json.at("first")) ==
         R"({"tick":3,"session_a":1,"session_b":1,"type":"character","type_id":9,"id":3,"field":"x","a":5,"b":6})");
