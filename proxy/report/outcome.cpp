@@ -3,6 +3,7 @@
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -12,11 +13,18 @@ namespace tw::report {
 
 namespace {
 
-/// Text in an attribute or element. What comes in is free of control characters (terminal_text).
+/// Text in an attribute or element. What comes in is UTF-8 and free of control characters
+/// (terminal_text); of the rest XML does not have U+FFFE and U+FFFF.
 std::string xml(std::string_view text) {
     std::string out;
-    for (const char character : text) {
-        switch (character) {
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (text.substr(at).starts_with("\xef\xbf\xbe") ||
+            text.substr(at).starts_with("\xef\xbf\xbf")) {
+            out += "\xef\xbf\xbd"; // the replacement character
+            at += 2;
+            continue;
+        }
+        switch (const char character = text[at]) {
         case '&':
             out += "&amp;";
             break;

@@ -48,17 +48,18 @@ TEST_CASE("the summary as text has a line for each check") {
 }
 
 TEST_CASE("the summary as JUnit keeps its markup whatever the texts hold") {
-    const Outcome outcome{.checks = {{.asked_by = "--expect",
-                                      .text = R"(size_bytes < 3 and name == "&<b>")",
-                                      .passed = false,
-                                      .instead = R"(seen: "]]></failure>")"}},
-                          .seen = "<nothing>",
-                          .seconds = 1};
+    const Outcome outcome{
+        .checks = {{.asked_by = "--expect",
+                    .text = R"(size_bytes < 3 and name == "&<b>")",
+                    .passed = false,
+                    .instead = "seen: \"]]></failure>\" \xef\xbf\xbe \xef\xbf\xbf \xef\xbf\xbd"}},
+        .seen = "<nothing>",
+        .seconds = 1};
     CHECK(tw::report::outcome_junit(outcome) ==
           R"(<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="twscope" tests="1" failures="1" errors="0" skipped="0" time="1.000">
   <testcase classname="twscope.expect" name="size_bytes &lt; 3 and name == &quot;&amp;&lt;b&gt;&quot;">
-    <failure message="seen: &quot;]]&gt;&lt;/failure&gt;&quot;"/>
+    <failure message="seen: &quot;]]&gt;&lt;/failure&gt;&quot; � � �"/>
   </testcase>
   <system-out>&lt;nothing&gt;</system-out>
 </testsuite>
