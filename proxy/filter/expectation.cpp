@@ -1,12 +1,12 @@
 #include "proxy/filter/expectation.h"
 
 #include "proxy/filter/line_record.h"
+#include "proxy/filter/scanner.h"
 #include "proxy/filter/tables.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/record/values.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <tuple>
 
@@ -132,22 +132,13 @@ std::string Observed::describe() const {
 
 tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
                                                           const FilterOptions& options) {
-    struct Prefix {
-        std::string_view word;
-        Mode mode;
-    };
-
-    static constexpr std::array<Prefix, 2> kPrefixes{
-        {{"never ", Mode::never}, {"always ", Mode::always}}};
-    const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-    Mode mode = Mode::once;
-    // Blanks in place of the word keep offsets right.
+    FilterScanner scanner{text};
+    const std::size_t begin = scanner.offset();
+    const std::string_view word = scanner.word();
+    const Mode mode = word == "never" ? Mode::never : word == "always" ? Mode::always : Mode::once;
     std::string condition{text};
-    for (const Prefix& prefix : kPrefixes) {
-        if (text.substr(begin).starts_with(prefix.word)) {
-            mode = prefix.mode;
-            condition.replace(begin, prefix.word.size(), prefix.word.size(), ' ');
-        }
+    if (mode != Mode::once) {
+        condition.replace(begin, word.size(), word.size(), ' '); // blanks keep offsets right
     }
     auto filter = Filter::parse(condition, options);
     if (!filter) {

@@ -37,6 +37,10 @@ TEST_CASE("expectations are met or say what was seen instead") {
         {"count(items: character) >= 2", true, ""},
         {"never snapshot and size_bytes > 49152", true, ""},
         {"always ok", true, ""},
+        {"always\tok", true, ""},
+        {" never(snapshot and size_bytes > 49152)", true, ""},
+        {"never\n(snapshot and parts > 1)", false,
+         "1 of 14 records matched; the first: " + at + "; seen: type: snapshot; parts: 2"},
         {"always snapshot and ok", true, ""},
         {"always tick >= 500", true, ""},
         {"any(items: character and at.game == start)", false,
@@ -101,6 +105,10 @@ TEST_CASE("offsets of errors count in the whole text of an expectation") {
     const auto expectation = Expectation::parse("  never tikc > 5");
     REQUIRE_FALSE(expectation.has_value());
     CHECK(expectation.error().offset == 8);
+    // A word alone is no condition, and one that only begins so is a key.
+    CHECK(Expectation::parse("never").error().message.find("expected a condition") !=
+          std::string::npos);
+    CHECK(Expectation::parse("nevermore").error().message.find("nevermore") != std::string::npos);
 }
 
 TEST_CASE("what peers send is kept short, few and harmless in reports") {
