@@ -120,7 +120,8 @@ FilterScanner::Value FilterScanner::quoted(char quote) {
     for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
         if (text_[at_] == '\\') {
             ++at_;
-            if (at_ == text_.size() || (text_[at_] != quote && text_[at_] != '\\')) {
+            if (at_ == text_.size() ||
+                std::string_view{"\"'\\"}.find(text_[at_]) == std::string_view::npos) {
                 return {.error = "only a quote or a backslash can follow a backslash"};
             }
         }

@@ -152,6 +152,8 @@ TEST_CASE("conditions select what they say") {
         {"fields.message ~ \"hello w\"", &s.message, true},
         {"fields.message ~ HELLO", &s.message, true},
         {"fields.message ~ bye", &s.message, false},
+        {R"(fields.message != "it\'s")", &s.message, true},
+        {R"(fields.message != 'q\"uo\'te\\')", &s.message, true},
         {"names.team == all", &s.message, true},
         {"fields.data.target_x < 0", &s.input, true},
         {"fields.data.more == 12", &s.input, true},
