@@ -1,6 +1,7 @@
 #include "proxy/bus/collector.h"
 
 #include "proxy/bus/run_id.h"
+#include "proxy/bus/stored_lines.h"
 #include "proxy/bus/subjects.h"
 
 #include <algorithm>
@@ -53,6 +54,14 @@ class FetchedList {
 
 std::string_view text_of(natsMsg* message) {
     return {natsMsg_GetData(message), static_cast<std::size_t>(natsMsg_GetDataLength(message))};
+}
+
+Collected record_of(natsMsg* message) {
+    const char* id = nullptr;
+    const bool named = natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK;
+    return {.server = std::string{server_of_subject(natsMsg_GetSubject(message))},
+            .run = std::string{named ? run_of_id(id) : std::string_view{}},
+            .line = std::string{text_of(message)}};
 }
 
 } // namespace
@@ -309,9 +318,7 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
         std::vector<Collected> records;
         for (const auto& [place, message] : batch) {
             places.insert(place);
-            records.push_back(
-                {.server = std::string{server_of_subject(natsMsg_GetSubject(message.get()))},
-                 .line = std::string{text_of(message.get())}});
+            records.push_back(record_of(message.get()));
         }
         if (const int error = sink_->write(id, records); error != 0) {
             return tl::unexpected{std::generic_category().message(error)};

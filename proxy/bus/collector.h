@@ -17,6 +17,7 @@ namespace tw::bus {
 /// One record from the bus.
 struct Collected {
     std::string server; ///< as it stands in the subject
+    std::string run{};  ///< of the twscope that published it; empty: something else did
     std::string line;
 };
 

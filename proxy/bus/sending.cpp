@@ -125,8 +125,7 @@ Tried<void> Sending::send(std::string_view line) {
                                        static_cast<int>(line.size()));
     const NatsMessage message{made};
     if (status == NATS_OK) {
-        status =
-            natsMsgHeader_Set(made, "Nats-Msg-Id", message_id(backlog_->run(), number).c_str());
+        status = natsMsgHeader_Set(made, kMessageId, message_id(backlog_->run(), number).c_str());
     }
     if (status == NATS_OK) {
         status = natsConnection_PublishMsg(link_->connection(), made);

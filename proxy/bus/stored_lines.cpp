@@ -63,6 +63,12 @@ std::uint64_t line_of_id(std::string_view id, std::string_view run) {
     return error == std::errc{} && end == digits.data() + digits.size() ? line : 0;
 }
 
+std::string_view run_of_id(std::string_view id) {
+    constexpr std::size_t kUuid = 36; // see make_run_id
+    const std::string_view run = id.substr(0, kUuid);
+    return line_of_id(id, run) != 0 && run.size() == kUuid ? run : std::string_view{};
+}
+
 Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream,
                                      const std::string& subjects, const std::string& run,
                                      std::uint64_t behind, std::uint64_t until) {
@@ -92,7 +98,7 @@ Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream
         }
         const MessagePlace place{data};
         const char* id = nullptr;
-        if (natsMsgHeader_Get(next, "Nats-Msg-Id", &id) == NATS_OK) {
+        if (natsMsgHeader_Get(next, kMessageId, &id) == NATS_OK) {
             if (const std::uint64_t line = line_of_id(id, run); line != 0) {
                 stored.emplace(line, place->Sequence.Stream);
             }

@@ -7,6 +7,7 @@
 #include "proxy/relay/start_error.h"
 #include "proxy/sink/complaint.h"
 
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -72,7 +73,9 @@ void ShownBatches::keep() {
     to_->keep();
     for (const bus::Collected& record : pending_) {
         // Whoever may publish may call a server anything: neither lines nor addresses are made of that.
-        page_->add(bus::is_subject_token(record.server) ? record.server : "other", record.line);
+        const bool named = bus::is_subject_token(record.server);
+        page_->add({.server = named ? std::string_view{record.server} : "other", .run = record.run},
+                   record.line);
     }
     pending_.clear();
     page_->hand_over();

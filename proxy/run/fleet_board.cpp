@@ -135,24 +135,46 @@ FleetBoard::Server* FleetBoard::server_of(std::string_view name, const filter::L
     return &servers_[std::string{name}];
 }
 
-void FleetBoard::add(std::string_view name, std::string_view line) {
+FleetBoard::Session* FleetBoard::find_session(Server& server, const Sender& from,
+                                              const filter::LineHead& head) {
+    const auto found = server.sessions.find({std::string{from.run}, number_of(head)});
+    return found == server.sessions.end() ? nullptr : &found->second;
+}
+
+/// The sessions of those before it have ended, whether or not they could say so. One that is known already is not
+/// over for certain, as with two that publish under one name.
+void FleetBoard::see_run(Server& server, std::string_view run) {
+    if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
+        return;
+    }
+    server.sessions.clear();
+    if (server.runs.size() == kMaxRuns) {
+        server.runs.pop_front();
+    }
+    server.runs.emplace_back(run);
+}
+
+void FleetBoard::add(const Sender& from, std::string_view line) {
     const auto head = filter::read_head(line);
     if (!head) {
         return;
     }
     ++records_;
-    Server* const server = server_of(name, *head);
+    Server* const server = server_of(from.server, *head);
     if (server == nullptr) {
         return;
     }
     ++server->records;
     server->last_ms = std::max(server->last_ms, ms_of(head->time));
+    if (number_of(*head) != 0) { // without one, a takeover may fail yet
+        see_run(*server, from.run);
+    }
     if (is_wanted(*head, line)) {
-        see(name, *server, *head, line);
+        see(from, *server, *head, line);
     }
 }
 
-void FleetBoard::see(std::string_view name, Server& server, const filter::LineHead& head,
+void FleetBoard::see(const Sender& from, Server& server, const filter::LineHead& head,
                      std::string_view line) {
     boost::system::error_code error;
     const json::value value = json::parse(line, error);
@@ -161,50 +183,44 @@ void FleetBoard::see(std::string_view name, Server& server, const filter::LineHe
     }
     const Object& record = value.get_object();
     if (head.type == "session") {
-        return see_session(name, server, head, record);
+        return see_session(from, server, head, record);
     }
     if (head.type == "finding") {
-        return see_finding(name, server, head, record);
+        return see_finding(from, server, head, record);
     }
-    const auto found = server.sessions.find(number_of(head));
-    if (found == server.sessions.end()) {
+    Session* const session = find_session(server, from, head);
+    if (session == nullptr) {
         return;
     }
     if (head.type == "map") {
-        found->second.view.map = text_in(record, "name");
+        session->view.map = text_in(record, "name");
     } else if (const json::value* fields = record.if_contains("fields");
                fields != nullptr && fields->is_object()) {
-        found->second.view.name = text_in(fields->get_object(), "name");
+        session->view.name = text_in(fields->get_object(), "name");
     }
 }
 
-void FleetBoard::see_session(std::string_view name, Server& server, const filter::LineHead& head,
+void FleetBoard::see_session(const Sender& from, Server& server, const filter::LineHead& head,
                              const Object& record) {
-    const std::uint32_t number = number_of(head);
+    const SessionKey key{from.run, number_of(head)};
     const std::string_view event = text_in(record, "event");
     if (event == "close") {
-        server.sessions.erase(number);
+        server.sessions.erase(key);
         return;
     }
-    if (event == "open" && !record.contains("again")) {
-        if (number <= server.last_number) { // another run: the one before was killed
-            server.sessions.clear();
-        }
-        server.last_number = number;
-    }
-    if (server.sessions.size() == kMaxSessions && !server.sessions.contains(number)) {
+    if (server.sessions.size() == kMaxSessions && !server.sessions.contains(key)) {
         return;
     }
-    admin::SessionView& view = server.sessions[number].view;
-    view.number = number;
-    view.server_name = name;
+    admin::SessionView& view = server.sessions[key].view;
+    view.number = key.second;
+    view.server_name = from.server;
     view.client = text_in(record, "client");
     view.protocol = text_in(record, "protocol");
     view.connected = view.connected || event == "established";
     view.opened_ms = view.opened_ms == 0 ? ms_of(head.time) : view.opened_ms;
 }
 
-void FleetBoard::see_finding(std::string_view name, Server& server, const filter::LineHead& head,
+void FleetBoard::see_finding(const Sender& from, Server& server, const filter::LineHead& head,
                              const Object& record) {
     const auto id = record::find_finding(text_in(record, "id"));
     if (!id) {
@@ -212,22 +228,22 @@ void FleetBoard::see_finding(std::string_view name, Server& server, const filter
     }
     const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
     findings_[static_cast<std::size_t>(*id)] += count;
-    if (*id == record::FindingId::session_server_silent) {
-        see_silence(server, head, record);
+    Session* const session = find_session(server, from, head);
+    if (session != nullptr && *id == record::FindingId::session_server_silent) {
+        see_silence(*session, server, head, record);
     }
     const record::Severity severity = record::finding_info(*id).severity;
     if (severity == record::Severity::info) {
         return;
     }
     server.findings += count;
-    const auto session = server.sessions.find(number_of(head));
-    if (session != server.sessions.end()) {
-        session->second.view.findings += count;
+    if (session != nullptr) {
+        session->view.findings += count;
     }
     const record::FindingRecord finding = finding_of(*id, number_of(head), record);
     std::string text = record::describe(finding);
     const auto behind = text.find(": ");
-    text.insert(behind == std::string::npos ? 0 : behind + 2, std::string{name} + ", ");
+    text.insert(behind == std::string::npos ? 0 : behind + 2, std::string{from.server} + ", ");
     if (recent_.size() == admin::View::kMaxFindings) {
         recent_.pop_front();
     }
@@ -238,13 +254,10 @@ void FleetBoard::see_finding(std::string_view name, Server& server, const filter
                        .text = std::move(text)});
 }
 
-void FleetBoard::see_silence(Server& server, const filter::LineHead& head, const Object& record) {
-    const auto session = server.sessions.find(number_of(head));
-    if (session == server.sessions.end()) {
-        return;
-    }
-    session->second.silent = text_in(record, "detail") == "began";
-    if (session->second.silent) {
+void FleetBoard::see_silence(Session& session, Server& server, const filter::LineHead& head,
+                             const Object& record) {
+    session.silent = text_in(record, "detail") == "began";
+    if (session.silent) {
         server.silence = {.since_ms = ms_of(head.time) -
                                       number_in<std::int64_t>(record, "value").value_or(0),
                           .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <boost/json/object.hpp>
@@ -28,6 +29,12 @@ struct ServerPages {
     [[nodiscard]] std::string of(std::string_view server) const;
 };
 
+/// Whose record it is.
+struct Sender {
+    std::string_view server; ///< its name on the bus
+    std::string_view run{};  ///< of its twscope; empty: nobody knows
+};
+
 /// What the records of many servers, as lines, say of them: who plays where, what was found.
 class FleetBoard {
   public:
@@ -35,9 +42,11 @@ class FleetBoard {
     static constexpr std::size_t kMaxServers = 4096;
     /// So are open sessions of one server.
     static constexpr std::size_t kMaxSessions = 1024;
+    /// Runs of one server that are known: more than follow each other while records of the first are under way.
+    static constexpr std::size_t kMaxRuns = 8;
 
-    /// `name`: the server's on the bus. What is no record says nothing.
-    void add(std::string_view name, std::string_view line);
+    /// What is no record says nothing.
+    void add(const Sender& from, std::string_view line);
 
     /// Servers, findings, how many records there were, and sessions: those of one server, or as many of all
     /// as a table has room for; `chosen` empty: of all.
@@ -49,9 +58,12 @@ class FleetBoard {
         bool silent = false; ///< its server does not answer it
     };
 
+    /// A run, and the number of a session in it: another one counts from 1 again.
+    using SessionKey = std::pair<std::string, std::uint32_t>;
+
     struct Server {
-        std::map<std::uint32_t, Session> sessions{}; ///< those that are open
-        std::uint32_t last_number = 0;               ///< of a session in its run
+        std::map<SessionKey, Session> sessions{}; ///< those that are open
+        std::deque<std::string> runs{};           ///< the latest ones
         std::uint64_t records = 0;
         std::int64_t last_ms = 0; ///< time of the latest, since 1970
         std::uint64_t findings = 0;
@@ -64,13 +76,17 @@ class FleetBoard {
     static void show_sessions(std::vector<const admin::SessionView*> open, std::size_t most,
                               admin::View& view);
     [[nodiscard]] Server* server_of(std::string_view name, const filter::LineHead& head);
-    void see(std::string_view name, Server& server, const filter::LineHead& head,
+    static void see_run(Server& server, std::string_view run);
+    void see(const Sender& from, Server& server, const filter::LineHead& head,
              std::string_view line);
-    static void see_session(std::string_view name, Server& server, const filter::LineHead& head,
+    static void see_session(const Sender& from, Server& server, const filter::LineHead& head,
                             const Object& record);
-    void see_finding(std::string_view name, Server& server, const filter::LineHead& head,
+    void see_finding(const Sender& from, Server& server, const filter::LineHead& head,
                      const Object& record);
-    static void see_silence(Server& server, const filter::LineHead& head, const Object& record);
+    static void see_silence(Session& session, Server& server, const filter::LineHead& head,
+                            const Object& record);
+    [[nodiscard]] static Session* find_session(Server& server, const Sender& from,
+                                               const filter::LineHead& head);
 
     std::map<std::string, Server, std::less<>> servers_;
     record::FindingCounts findings_{};

@@ -51,18 +51,18 @@ void FleetPage::tell_address(const admin::HttpAddress& where) const {
     }
 }
 
-void FleetPage::add(std::string_view server, std::string_view line) {
+void FleetPage::add(const Sender& from, std::string_view line) {
     if (!filter::is_record(line) || line.find('\n') != std::string_view::npos) {
         return; // somebody else publishes to the stream, too
     }
     {
         const std::scoped_lock lock{mutex_};
-        board_.add(server, line);
+        board_.add(from, line);
     }
     if (!feed_.watch.log()) {
         return;
     }
-    const std::string text = log_line(server, line);
+    const std::string text = log_line(from.server, line);
     if (batch_.lines.size() + text.size() < admin::Batch::kMaxLineBytes) {
         batch_.lines.append(text).push_back('\n');
     } else {

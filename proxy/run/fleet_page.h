@@ -35,7 +35,7 @@ class FleetPage {
     void start();
 
     /// All but start() by one thread, which never waits for a viewer.
-    void add(std::string_view server, std::string_view line);
+    void add(const Sender& from, std::string_view line);
     /// Gives the page's log what there is; when the page is not ready, the next call does.
     void hand_over();
     /// Why nothing comes; empty: it does again.

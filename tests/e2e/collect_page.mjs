@@ -3,6 +3,7 @@
 // Covers: proxy/run/fleet_page.cpp, proxy/run/page_address.cpp, proxy/cli/collect_page.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,6 +41,15 @@ const sender = (client) => (server, ...lines) => {
     for (const text of lines) client.publish(`twscope.${server}.${JSON.parse(text).type}`, text);
 };
 
+/** Publishes lines as a run of a server's twscope. */
+const runner = (client, server) => {
+    const run = randomUUID();
+    let sent = 0;
+    return (...lines) => {
+        for (const text of lines) client.publishAs(`${run}:${sent += 1}`, `twscope.${server}.${JSON.parse(text).type}`, text);
+    };
+};
+
 /** Sends these again and again, until the promise is kept. */
 async function sending(act, promise) {
     const timer = setInterval(act, AGAIN_MS);
@@ -61,11 +71,12 @@ async function begin(...args) {
     const ask = (path, options) => fetch(`http://127.0.0.1:${port}${path}`, options);
     const state = async () => (await ask('/api/state')).json();
     await waitUntil('the capture\'s records', async () => (await state()).servers.some(({ records }) => records > 100), WAIT_MS);
-    return { nats, collector, port, ask, state, send: sender(await NatsClient.connect(nats.port)) };
+    const client = await NatsClient.connect(nats.port);
+    return { nats, collector, port, ask, state, client, send: sender(client) };
 }
 
 test('servers, players and findings of a stream, for programs', async () => {
-    const { nats, collector, ask, state, send } = await begin('--http-server-page', 'http://{server}.example.org:9303/');
+    const { nats, collector, ask, state, client, send } = await begin('--http-server-page', 'http://{server}.example.org:9303/');
     send('ctf-1', ...opens(1, '10.0.0.1:5000'), named(1, 'anna'), ...opens(2, '10.0.0.2:5000'), mismatch(1));
     await waitUntil('its findings', async () => (await state()).servers[0].findings === 1, WAIT_MS);
     const shown = await state();
@@ -104,6 +115,14 @@ test('servers, players and findings of a stream, for programs', async () => {
     await waitUntil('the one with the odd name', other, WAIT_MS);
     assert.equal((await other()).page, 'http://other.example.org:9303/');
     assert.equal((await state()).servers.length, 4); // with `late`
+
+    // Threads open sessions in no order; a twscope that was killed leaves nobody behind.
+    const open = async () => (await state()).sessions.filter(({ server_name: server }) => server === 'killed').map(({ number }) => number).join();
+    const killed = runner(client, 'killed');
+    killed(...opens(3, '10.0.0.3:5000'), ...opens(2, '10.0.0.2:5000'));
+    await waitUntil('both to be shown', async () => await open() === '2,3', WAIT_MS);
+    runner(client, 'killed')(...opens(5, '10.0.0.2:5000'));
+    await waitUntil('those of the new run alone', async () => await open() === '5', WAIT_MS);
 
     assert.equal((await ask('/readyz')).status, 200);
     await nats.kill();

@@ -61,6 +61,12 @@ export class NatsClient {
         this.socket.write(`PUB ${subject} ${reply ? `${reply} ` : ''}${Buffer.byteLength(text)}\r\n${text}\r\n`);
     }
 
+    /** As a twscope does, with the message's id. */
+    publishAs(id, subject, text) {
+        const headers = `NATS/1.0\r\nNats-Msg-Id: ${id}\r\n\r\n`;
+        this.socket.write(`HPUB ${subject} ${headers.length} ${headers.length + Buffer.byteLength(text)}\r\n${headers}${text}\r\n`);
+    }
+
     request(subject, body = '') {
         return new Promise((resolve, reject) => {
             const inbox = `${this.inbox}.${this.sids}`;

@@ -1,6 +1,8 @@
+#include "proxy/bus/run_id.h"
 #include "proxy/bus/stored_lines.h"
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>
@@ -28,5 +30,16 @@ TEST_CASE("the id of a message tells run and line, of this run only") {
     for (const Row& row : rows) {
         CAPTURE(row.id);
         CHECK(line_of_id(row.id, "run") == row.line);
+    }
+}
+
+TEST_CASE("the run of a message is told from its id, if a twscope gave it") {
+    const std::string run = make_run_id();
+    CHECK(run_of_id(message_id(run, 7)) == run);
+    for (const std::string& id :
+         {std::string{}, run, run + ':', run + ":0", run + ":x", run + "0:7", run.substr(1) + ":7",
+          std::string{"run:7"}, std::string(1000, 'x')}) {
+        CAPTURE(id);
+        CHECK(run_of_id(id).empty());
     }
 }

@@ -1,7 +1,10 @@
 #include "proxy/run/fleet_board.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -31,9 +34,9 @@ admin::State shown(const FleetBoard& board, const run::ServerPages& pages = {}) 
     return state;
 }
 
-void play(FleetBoard& board, std::string_view server, int number) {
-    board.add(server, session(number, "open"));
-    board.add(server, session(number, "established"));
+void play(FleetBoard& board, std::string_view server, int number, std::string_view run = "") {
+    board.add({.server = server, .run = run}, session(number, "open"));
+    board.add({.server = server, .run = run}, session(number, "established"));
 }
 
 } // namespace
@@ -42,11 +45,12 @@ TEST_CASE("servers, who plays there and as whom are known from their records") {
     FleetBoard board;
     play(board, "ctf", 1);
     play(board, "race", 1);
-    board.add("race", session(2, "open"));
-    board.add("ctf", line("map", 1, R"(,"dir":"s2c","name":"ctf1")"));
-    board.add("ctf", line("message", 1,
-                          R"(,"dir":"c2s","name":"cl_start_info","fields":{"name":"anna"})"));
-    board.add("ctf", line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
+    board.add({"race"}, session(2, "open"));
+    board.add({"ctf"}, line("map", 1, R"(,"dir":"s2c","name":"ctf1")"));
+    board.add({"ctf"}, line("message", 1,
+                            R"(,"dir":"c2s","name":"cl_start_info","fields":{"name":"anna"})"));
+    board.add({"ctf"},
+              line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
 
     const admin::State state = shown(board, {.pattern = "https://{server}.example.org/?{server}",
                                              .own = {{"race", "http://10.0.0.5:9303/"}}});
@@ -74,31 +78,54 @@ TEST_CASE("servers, who plays there and as whom are known from their records") {
 
 TEST_CASE("who leaves is gone, and a run that was killed leaves nobody behind") {
     FleetBoard board;
+    const auto numbers = [&board] {
+        std::vector<std::uint32_t> open;
+        for (const admin::SessionView& session : shown(board).view.sessions) {
+            open.push_back(session.number);
+        }
+        return open;
+    };
+    using Numbers = std::vector<std::uint32_t>;
+    const auto add = [&board](std::string_view run, const std::string& text) {
+        board.add({.server = "ctf", .run = run}, text);
+    };
     for (const int number : {1, 2, 3}) {
-        play(board, "ctf", number);
+        play(board, "ctf", number, "first");
     }
-    board.add("ctf", session(2, "close", R"(,"reason":"idle")"));
-    CHECK(shown(board).view.servers.at("ctf").players == 2);
-    board.add("ctf", session(3, "close", R"(,"reason":"reconnected")"));
-    board.add("ctf", session(3, "established"));
-    CHECK(shown(board).view.servers.at("ctf").players == 2);
-    board.add("ctf", session(1, "open", R"(,"again":true)")); // a segment begins
-    CHECK(shown(board).view.servers.at("ctf").players == 2);
-    play(board, "ctf", 1); // numbers begin again: so did twscope
-    CHECK(shown(board).view.servers.at("ctf").players == 1);
+    add("first", session(2, "close", R"(,"reason":"idle")"));
+    CHECK(numbers() == Numbers{1, 3});
+    add("first", session(3, "close", R"(,"reason":"reconnected")"));
+    add("first", session(3, "established"));
+    CHECK(numbers() == Numbers{1, 3});
+    play(board, "ctf", 6, "first"); // of several threads, none waits for another
+    play(board, "ctf", 5, "first");
+    play(board, "ctf", 2, "first");
+    CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
+    add("second", line("summary", 0, "")); // one that opens nothing may fail to take over
+    CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
+    play(board, "ctf", 5, "second");
+    CHECK(numbers() == Numbers{5});
+    add("first", session(5, "close", R"(,"reason":"handed over")")); // it came late
+    CHECK(numbers() == Numbers{5});
+    for (std::size_t i = 0; i < 2 * FleetBoard::kMaxRuns; ++i) {
+        play(board, "ctf", 1, fmt::format("run {}", i));
+        CHECK(numbers() == Numbers{1});
+    }
+    add("", line("map", 1, "")); // somebody else's record says nothing of runs
+    CHECK(numbers() == Numbers{1});
 }
 
 TEST_CASE("findings are counted for all and for their server, with those left out") {
     FleetBoard board;
     play(board, "ctf", 1);
     play(board, "race", 1);
-    board.add("ctf",
+    board.add({"ctf"},
               line("finding", 1,
                    R"(,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":70,)"
                    R"("item":{"type":"character","type_id":9,"id":3},"crc_wanted":1,"crc_got":2,)"
                    R"("left_out":4)"));
-    board.add("ctf", line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
-    board.add("ctf", line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
+    board.add({"ctf"}, line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
+    board.add({"ctf"}, line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
 
     const admin::State state = shown(board);
     CHECK(state.view.servers.at("ctf").findings == 5);
@@ -115,7 +142,7 @@ TEST_CASE("findings are counted for all and for their server, with those left ou
     CHECK(finding.tick == 70);
     CHECK(finding.time_ms == 1795226687124);
     for (std::size_t i = 0; i < 2 * admin::View::kMaxFindings; ++i) {
-        board.add("race",
+        board.add({"race"},
                   line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
     }
     CHECK(shown(board).view.findings.size() == admin::View::kMaxFindings);
@@ -130,15 +157,15 @@ TEST_CASE("a server is silent while it answers none of its sessions") {
     FleetBoard board;
     play(board, "ctf", 1);
     play(board, "ctf", 2);
-    board.add("ctf", line("finding", 1, silence("began")));
+    board.add({"ctf"}, line("finding", 1, silence("began")));
     CHECK_FALSE(shown(board).servers[0].silent);
-    board.add("ctf", line("finding", 2, silence("began")));
+    board.add({"ctf"}, line("finding", 2, silence("began")));
     const admin::State state = shown(board);
     CHECK(state.servers[0].silent);
     REQUIRE(state.server_silent);
     CHECK(state.server_silent->since_ms == 1795226684124);
     CHECK(state.server_silent->unanswered == 12);
-    board.add("ctf", line("finding", 2, silence("ended")));
+    board.add({"ctf"}, line("finding", 2, silence("ended")));
     CHECK_FALSE(shown(board).servers[0].silent);
     CHECK_FALSE(shown(board).server_silent);
 }
@@ -149,7 +176,7 @@ TEST_CASE("what is no record, or of no server, makes none") {
          {std::string{}, std::string{"{}"}, std::string{"[1]"}, std::string{"hello"},
           line("summary", 0, ""), line("impairment", 0, ""), session(-5, "close"),
           line("session", 0, R"(,"event":7)")}) {
-        board.add("odd", odd);
+        board.add({"odd"}, odd);
     }
     CHECK(shown(board).servers.empty());
     // Of a server that is there already they do no harm either.
@@ -161,25 +188,25 @@ TEST_CASE("what is no record, or of no server, makes none") {
          R"("id":"snapshot.crc_mismatch","tick":1e99,"item":{"type_id":-1,"id":70000},"left_out":-3)",
          R"("name":5,"fields":[])"}) {
         for (const std::string_view type : {"session", "finding", "map", "message"}) {
-            board.add("odd", line(type, 1, fmt::format(",{}", odd)));
+            board.add({"odd"}, line(type, 1, fmt::format(",{}", odd)));
         }
     }
-    board.add("odd", line("session", 1, ",") + "\xff");
-    board.add("odd", line("session", 1, "", "9999-99-99T99:99:99.999999Z"));
+    board.add({"odd"}, line("session", 1, ",") + "\xff");
+    board.add({"odd"}, line("session", 1, "", "9999-99-99T99:99:99.999999Z"));
     CHECK(shown(board).servers.size() == 1);
 }
 
 TEST_CASE("servers and sessions are bounded, and what is not shown is counted") {
     FleetBoard board;
     for (std::size_t i = 0; i <= FleetBoard::kMaxServers; ++i) {
-        board.add(fmt::format("s{}", i), session(1, "open"));
+        board.add({fmt::format("s{}", i)}, session(1, "open"));
     }
     CHECK(shown(board).servers.size() == FleetBoard::kMaxServers);
     CHECK(shown(board).stream->left_out == 1);
     CHECK(shown(board).view.sessions.size() == admin::View::kMaxSessions);
     CHECK(shown(board).view.sessions_open == FleetBoard::kMaxServers);
     for (int i = 2; i < static_cast<int>(FleetBoard::kMaxSessions) + 10; ++i) {
-        board.add("s0", session(i, "open"));
+        board.add({"s0"}, session(i, "open"));
     }
     CHECK(shown(board).servers[0].relay.sessions_open == FleetBoard::kMaxSessions);
     admin::State one;
