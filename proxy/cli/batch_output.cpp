@@ -92,7 +92,7 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
     std::map<std::string, std::string> texts;
     strangers_ = 0;
     for (const bus::Collected& record : records) {
-        if (!filter::is_record(record.line) || record.line.find('\n') != std::string::npos) {
+        if (!filter::is_sound_record(record.line)) {
             ++strangers_;
             continue;
         }

@@ -25,6 +25,10 @@ std::optional<std::int64_t> integer_of(std::string_view text) {
                                                                     : std::nullopt;
 }
 
+bool is_string(std::string_view json) {
+    return json.size() >= 2 && json.front() == '"' && json.back() == '"';
+}
+
 /// The text up to the quote that ends it; takes it and `behind` off `rest`. Nothing with escapes.
 std::optional<std::string_view> take_text(std::string_view& rest, std::string_view behind) {
     const std::size_t end = rest.find('"');
@@ -228,7 +232,7 @@ std::optional<LineHead> read_head(std::string_view line) {
     const auto type = find_member(line, "type");
     const auto session = find_member(line, "session");
     const auto number = session ? integer_of(*session) : std::nullopt;
-    if (!time || !type || !number || time->size() < 2 || type->size() < 2) {
+    if (!time || !type || !number || !is_string(*time) || !is_string(*type)) {
         return std::nullopt;
     }
     return LineHead{.time = time->substr(1, time->size() - 2),
@@ -240,6 +244,10 @@ bool is_record(std::string_view line) {
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
     return line.ends_with('}') && read_head(line) && !record::has_control_bytes(line) &&
            line.find(kFront, 1) == std::string_view::npos; // in a string its quotes are escaped
+}
+
+bool is_sound_record(std::string_view line) {
+    return is_record(line) && record::is_json_object(line);
 }
 
 bool matches_line(const Filter& filter, std::string_view line) {

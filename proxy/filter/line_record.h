@@ -26,6 +26,10 @@ struct LineHead {
 /// another line in it, or zeros.
 [[nodiscard]] bool is_record(std::string_view line);
 
+/// The same, told by reading all of it: for lines of which nobody knows who wrote them. Only one that is well-formed
+/// JSON, and one line, can be handed on among others.
+[[nodiscard]] bool is_sound_record(std::string_view line);
+
 /// Whether a line of a recording fulfils the filter: as the record did when it was written, but for
 /// what the line does not hold, as the items that did not change.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);

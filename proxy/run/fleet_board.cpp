@@ -4,6 +4,7 @@
 #include "proxy/record/describe_finding.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/json.h"
+#include "proxy/record/json_check.h"
 
 #include <algorithm>
 #include <charconv>
@@ -102,6 +103,30 @@ record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, con
 std::uint32_t number_of(const filter::LineHead& head) {
     constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
+}
+
+/// With its server's name and without items, as our records have them.
+std::string short_line(std::string_view server, std::string_view line) {
+    constexpr std::string_view kItems = R"(,"items":[)";
+    constexpr std::string_view kName = R"(,"server_name":")";
+    constexpr std::string_view kSession = R"("session":)";
+    std::string text{line};
+    const auto head = filter::read_head(line);
+    if (head && (head->type == "snapshot" || head->type == "world")) {
+        if (const auto items = text.find(kItems); items != std::string::npos) {
+            text.erase(items);
+            text += '}';
+        }
+    }
+    const auto session = text.find(kSession);
+    if (session == std::string::npos || text.find(kName) != std::string::npos) {
+        return text;
+    }
+    const auto behind = text.find_first_of(",}", session);
+    if (behind != std::string::npos) {
+        text.insert(behind, std::string{kName}.append(server).append("\""));
+    }
+    return text;
 }
 
 } // namespace
@@ -315,26 +340,9 @@ void FleetBoard::show(admin::State& state, const ServerPages& pages,
 }
 
 std::string log_line(std::string_view server, std::string_view line) {
-    constexpr std::string_view kItems = R"(,"items":[)";
-    constexpr std::string_view kName = R"(,"server_name":")";
-    constexpr std::string_view kSession = R"("session":)";
-    std::string text{line};
-    const auto head = filter::read_head(line);
-    if (head && (head->type == "snapshot" || head->type == "world")) {
-        if (const auto items = text.find(kItems); items != std::string::npos) {
-            text.erase(items);
-            text += '}';
-        }
-    }
-    const auto session = text.find(kSession);
-    if (session == std::string::npos || text.find(kName) != std::string::npos) {
-        return text;
-    }
-    const auto behind = text.find_first_of(",}", session);
-    if (behind != std::string::npos) {
-        text.insert(behind, std::string{kName}.append(server).append("\""));
-    }
-    return text;
+    std::string text = short_line(server, line);
+    // Somebody else may have written it, with such keys where no record of ours has them.
+    return record::is_json_object(text) ? text : std::string{line};
 }
 
 } // namespace tw::run

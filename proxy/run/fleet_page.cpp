@@ -52,7 +52,7 @@ void FleetPage::tell_address(const admin::HttpAddress& where) const {
 }
 
 void FleetPage::add(const Sender& from, std::string_view line) {
-    if (!filter::is_record(line) || line.find('\n') != std::string_view::npos) {
+    if (!filter::is_sound_record(line)) {
         return; // somebody else publishes to the stream, too
     }
     {

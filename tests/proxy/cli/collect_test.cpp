@@ -53,7 +53,8 @@ TEST_CASE("what is not one line of a record is left out, and the others are writ
         for (const std::string& text :
              {line("map", ""), std::string{}, std::string{"hello"},
               line("map", "") + '\n' + line("map", ""), line("map", "") + '\n',
-              line("map", "").substr(0, 30), line("session", "")}) {
+              line("map", "").substr(0, 30), line("map", ",no JSON"),
+              line("map", ",\"name\":\"\xff\""), line("session", "")}) {
             records.push_back({.server = "one", .line = text});
         }
         CHECK(output.write("first", records) == 0);

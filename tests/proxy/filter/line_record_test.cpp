@@ -206,6 +206,35 @@ TEST_CASE("a line is a record if it is whole as far as can be seen") {
     }
 }
 
+TEST_CASE("a line that somebody else wrote is a record if all of it is") {
+    const std::string line = R"({"v":1,"t":"2026","type":"map","session":1,"name":"a"})";
+
+    struct Row {
+        const char* name;
+        std::string line;
+        bool record;
+    };
+
+    const Row rows[] = {
+        {"a record", line, true},
+        {"one with its keys in another order", R"({"session":1,"type":"map","t":"2026"})", true},
+        {"JSON that is none", R"({"v":1,"t":"2026","type":"map"})", false},
+        {"no JSON", R"({"v":1,"t":"2026","type":"map","session":1,no JSON})", false},
+        {"no UTF-8",
+         R"({"v":1,"t":"2026","type":"map","session":1,"name":")"
+         "\xff\"}",
+         false},
+        {"a time that is a number", R"({"v":1,"t":12345678,"type":"map","session":1})", false},
+        {"a type that is a list", R"({"v":1,"t":"2026","type":["map"],"session":1})", false},
+        {"two lines", line + '\n' + line, false},
+        {"a line end", line + '\n', false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(is_sound_record(row.line) == row.record);
+    }
+}
+
 TEST_CASE("what stands under a key is found, and damaged text has nothing") {
     const std::string line =
         R"({"a":1,"b":{"c":"x\"y\\\u00e4\ud83d\ude00\n","d":[1,2.5,-3]},"at":{"tile":[7,-8]},)"

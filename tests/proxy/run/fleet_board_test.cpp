@@ -223,6 +223,9 @@ TEST_CASE("lines of the log name their server, and leave items out") {
           line("map", 3, R"(,"server_name":"own")"));
     CHECK(log_line("ctf", line("world", 0, R"(,"tick":5,"items":[{"id":1}],"removed":[[4,1]])")) ==
           line("world", 0, R"(,"server_name":"ctf","tick":5)"));
+    const std::string_view odd =
+        R"({"x":{"session":"a,b"},"session":1,"t":"2026","type":"world","y":{"z":1,"items":[2]}})";
+    CHECK(log_line("ctf", odd) == odd);
     CHECK(log_line("ctf", line("message", 1, R"(,"items":[1])")) ==
           line("message", 1, R"(,"server_name":"ctf","items":[1])"));
 }

@@ -80,7 +80,7 @@ export class Log {
         const fresh = lines.slice(-MAX_LINES).filter((line) => this.before.size === 0 || !this.before.has(JSON.stringify(line)));
         this.shownLines = [...this.shownLines, ...fresh].slice(-MAX_LINES);
         if (fresh.length > 0) this.before.clear(); // what comes from now on is newer
-        const made = fresh.map((line) => this.line(line));
+        const made = fresh.map((line) => this.shown(line));
         if (lost > 0) made.push(make('li', 'warn', `${lost} more than could be shown`));
         this.lines.append(...made);
         while (this.lines.childElementCount > MAX_LINES) this.lines.firstElementChild?.remove();
@@ -89,6 +89,15 @@ export class Log {
 
     private toEnd(): void {
         if (!this.stopped) this.lines.scrollTop = this.lines.scrollHeight;
+    }
+
+    /** What somebody else published may be a record in its form alone. */
+    private shown(line: LogLine): HTMLLIElement {
+        try {
+            return this.line(line);
+        } catch {
+            return make('li', '', JSON.stringify(line));
+        }
     }
 
     private line(line: LogLine): HTMLLIElement {
