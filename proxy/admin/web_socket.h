@@ -11,7 +11,8 @@ namespace tw::admin {
 /// The other end of one WebSocket. Used on the server's thread only.
 class WebSocket {
   public:
-    /// Of what waits to be sent: whoever reads slower than we write loses the rest.
+    /// Of what waits to be sent: whoever reads slower than we write loses the rest. What is longer goes alone, as the
+    /// state of thousands of servers.
     static constexpr std::size_t kMaxQueuedBytes = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxQueued = 64;
     /// Longest message from there: a filter and a few words.

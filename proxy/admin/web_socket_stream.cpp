@@ -61,7 +61,8 @@ class Stream final : public WebSocket, public std::enable_shared_from_this<Strea
     }
 
     bool send(std::shared_ptr<const std::string> text) override {
-        if (!open_ || queue_.size() >= kMaxQueued || queued_ + text->size() > kMaxQueuedBytes) {
+        if (!open_ || queue_.size() >= kMaxQueued ||
+            (!queue_.empty() && queued_ + text->size() > kMaxQueuedBytes)) {
             return false;
         }
         queued_ += text->size();

@@ -81,6 +81,7 @@ struct Page {
 
     admin::Feed feed{1};
     std::atomic<bool> ending{false};
+    std::atomic<std::size_t> servers{0};
     std::thread worker;
     std::string address;
     std::vector<admin::Listening> listening = [this] {
@@ -91,7 +92,12 @@ struct Page {
     admin::Admin admin{
         {.access = {.token = kToken}},
         listening,
-        {.state = [] { return test::sample_state(); },
+        {.state =
+             [this] {
+                 admin::State state = test::sample_state();
+                 state.servers.resize(servers);
+                 return state;
+             },
          .live = [] { return admin::Health{.ok = true, .text = "ok"}; },
          .ready = [](const auto& done) { done(admin::Health{.ok = true, .text = "ok"}); },
          .set_impairment = [](const std::string&) { return tl::expected<void, std::string>{}; },
@@ -323,6 +329,17 @@ TEST_CASE(
     CHECK(counted.at("viewers") == 20);
     // What is kept for it: its queue, and what the system takes.
     CHECK(counted.at("viewers_lost").as_int64() > 0);
+}
+
+TEST_CASE("a state longer than the queue reaches who reads") {
+    Page page;
+    page.servers = 5000;
+    Client client{page.port()};
+    for (int i = 0; i < 2; ++i) { // the queue is as empty behind it
+        const json::object state = client.hear("state");
+        CHECK(state.at("state").at("servers").as_array().size() == page.servers);
+        CHECK(json::serialize(state).size() > admin::WebSocket::kMaxQueuedBytes);
+    }
 }
 
 TEST_CASE("one too many is refused, and room is made by who goes") {
