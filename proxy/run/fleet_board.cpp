@@ -23,10 +23,24 @@ namespace {
 
 using Object = json::object;
 
+/// Names and addresses are shorter; there may be millions of texts.
+constexpr std::size_t kMaxText = 256;
+
+/// No more than kMaxText bytes of it, and no part of a character.
 std::string_view text_in(const Object& object, std::string_view key) {
     const json::value* const found = object.if_contains(key);
     const json::string* const text = found == nullptr ? nullptr : found->if_string();
-    return text == nullptr ? std::string_view{} : std::string_view{*text};
+    if (text == nullptr || text->size() <= kMaxText) {
+        return text == nullptr ? std::string_view{} : std::string_view{*text};
+    }
+    const auto continues = [&text](std::size_t at) {
+        return (static_cast<unsigned char>((*text)[at]) & 0xC0U) == 0x80U;
+    };
+    std::size_t end = kMaxText;
+    while (end != 0 && continues(end)) {
+        --end;
+    }
+    return std::string_view{*text}.substr(0, end);
 }
 
 template <typename Number>

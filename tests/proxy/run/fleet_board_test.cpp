@@ -196,6 +196,33 @@ TEST_CASE("what is no record, or of no server, makes none") {
     CHECK(shown(board).servers.size() == 1);
 }
 
+TEST_CASE("texts are cut where a character ends, however long they are") {
+    std::string text = "a";
+    while (text.size() < 900'000) {
+        text += "\u00e4"; // two bytes each
+    }
+    const std::string cut = text.substr(0, 255);
+    FleetBoard board;
+    board.add({"ctf"},
+              line("session", 1, fmt::format(R"(,"client":"{0}","protocol":"{0}")", text)));
+    board.add({"ctf"}, line("map", 1, fmt::format(R"(,"name":"{}")", text)));
+    board.add({"ctf"},
+              line("message", 1,
+                   fmt::format(R"(,"name":"cl_start_info","fields":{{"name":"{}"}})", text)));
+    board.add({"ctf"}, line("finding", 1,
+                            fmt::format(R"(,"id":"snapshot.crc_mismatch","severity":"error",)"
+                                        R"("name":"{0}","detail":"{0}","item":{{"type":"{0}"}})",
+                                        text)));
+    const admin::State state = shown(board);
+    REQUIRE(state.view.sessions.size() == 1);
+    const admin::SessionView& session = state.view.sessions[0];
+    for (const std::string& each : {session.client, session.protocol, session.map, session.name}) {
+        CHECK(each == cut);
+    }
+    REQUIRE(state.view.findings.size() == 1);
+    CHECK(state.view.findings[0].text.size() < 2000);
+}
+
 TEST_CASE("servers and sessions are bounded, and what is not shown is counted") {
     FleetBoard board;
     for (std::size_t i = 0; i <= FleetBoard::kMaxServers; ++i) {
