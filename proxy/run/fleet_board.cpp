@@ -193,7 +193,7 @@ void FleetBoard::see_run(Server& server, std::string_view run) {
     server.runs.emplace_back(run);
 }
 
-void FleetBoard::add(const Sender& from, std::string_view line) {
+void FleetBoard::add(const Sender& from, std::string_view line, std::int64_t now_ms) {
     const auto head = filter::read_head(line);
     if (!head) {
         return;
@@ -204,7 +204,9 @@ void FleetBoard::add(const Sender& from, std::string_view line) {
         return;
     }
     ++server->records;
-    server->last_ms = std::max(server->last_ms, ms_of(head->time));
+    if (const std::int64_t time = ms_of(head->time); time != 0) {
+        server->last_ms = std::min(time, now_ms);
+    }
     if (number_of(*head) != 0) { // without one, a takeover may fail yet
         see_run(*server, from.run);
     }

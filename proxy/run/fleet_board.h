@@ -45,8 +45,8 @@ class FleetBoard {
     /// Runs of one server that are known: more than follow each other while records of the first are under way.
     static constexpr std::size_t kMaxRuns = 8;
 
-    /// What is no record says nothing.
-    void add(const Sender& from, std::string_view line);
+    /// What is no record says nothing. `now_ms`: since 1970, by the clock of who collects.
+    void add(const Sender& from, std::string_view line, std::int64_t now_ms);
 
     /// Servers, findings, how many records there were, and sessions: those of one server, or as many of all
     /// as a table has room for; `chosen` empty: of all.
@@ -65,7 +65,9 @@ class FleetBoard {
         std::map<SessionKey, Session> sessions{}; ///< those that are open
         std::deque<std::string> runs{};           ///< the latest ones
         std::uint64_t records = 0;
-        std::int64_t last_ms = 0; ///< time of the latest, since 1970
+        /// Time of the one that came last, since 1970, and no later than now: by one wrong clock a server would never
+        /// look silent again.
+        std::int64_t last_ms = 0;
         std::uint64_t findings = 0;
         admin::SilenceState silence{};
     };

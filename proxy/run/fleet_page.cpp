@@ -57,7 +57,7 @@ void FleetPage::add(const Sender& from, std::string_view line) {
     }
     {
         const std::scoped_lock lock{mutex_};
-        board_.add(from, line);
+        board_.add(from, line, now_ms());
     }
     if (!feed_.watch.log()) {
         return;

@@ -34,9 +34,14 @@ admin::State shown(const FleetBoard& board, const run::ServerPages& pages = {}) 
     return state;
 }
 
+void add(FleetBoard& board, const run::Sender& from, std::string_view line,
+         std::int64_t now_ms = 1'795'226'700'000) {
+    board.add(from, line, now_ms);
+}
+
 void play(FleetBoard& board, std::string_view server, int number, std::string_view run = "") {
-    board.add({.server = server, .run = run}, session(number, "open"));
-    board.add({.server = server, .run = run}, session(number, "established"));
+    add(board, {.server = server, .run = run}, session(number, "open"));
+    add(board, {.server = server, .run = run}, session(number, "established"));
 }
 
 } // namespace
@@ -45,12 +50,12 @@ TEST_CASE("servers, who plays there and as whom are known from their records") {
     FleetBoard board;
     play(board, "ctf", 1);
     play(board, "race", 1);
-    board.add({"race"}, session(2, "open"));
-    board.add({"ctf"}, line("map", 1, R"(,"dir":"s2c","name":"ctf1")"));
-    board.add({"ctf"}, line("message", 1,
-                            R"(,"dir":"c2s","name":"cl_start_info","fields":{"name":"anna"})"));
-    board.add({"ctf"},
-              line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
+    add(board, {"race"}, session(2, "open"));
+    add(board, {"ctf"}, line("map", 1, R"(,"dir":"s2c","name":"ctf1")"));
+    add(board, {"ctf"},
+        line("message", 1, R"(,"dir":"c2s","name":"cl_start_info","fields":{"name":"anna"})"));
+    add(board, {"ctf"},
+        line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
 
     const admin::State state = shown(board, {.pattern = "https://{server}.example.org/?{server}",
                                              .own = {{"race", "http://10.0.0.5:9303/"}}});
@@ -86,32 +91,32 @@ TEST_CASE("who leaves is gone, and a run that was killed leaves nobody behind") 
         return open;
     };
     using Numbers = std::vector<std::uint32_t>;
-    const auto add = [&board](std::string_view run, const std::string& text) {
-        board.add({.server = "ctf", .run = run}, text);
+    const auto of_run = [&board](std::string_view run, const std::string& text) {
+        add(board, {.server = "ctf", .run = run}, text);
     };
     for (const int number : {1, 2, 3}) {
         play(board, "ctf", number, "first");
     }
-    add("first", session(2, "close", R"(,"reason":"idle")"));
+    of_run("first", session(2, "close", R"(,"reason":"idle")"));
     CHECK(numbers() == Numbers{1, 3});
-    add("first", session(3, "close", R"(,"reason":"reconnected")"));
-    add("first", session(3, "established"));
+    of_run("first", session(3, "close", R"(,"reason":"reconnected")"));
+    of_run("first", session(3, "established"));
     CHECK(numbers() == Numbers{1, 3});
     play(board, "ctf", 6, "first"); // of several threads, none waits for another
     play(board, "ctf", 5, "first");
     play(board, "ctf", 2, "first");
     CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
-    add("second", line("summary", 0, "")); // one that opens nothing may fail to take over
+    of_run("second", line("summary", 0, "")); // one that opens nothing may fail to take over
     CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
     play(board, "ctf", 5, "second");
     CHECK(numbers() == Numbers{5});
-    add("first", session(5, "close", R"(,"reason":"handed over")")); // it came late
+    of_run("first", session(5, "close", R"(,"reason":"handed over")")); // it came late
     CHECK(numbers() == Numbers{5});
     for (std::size_t i = 0; i < 2 * FleetBoard::kMaxRuns; ++i) {
         play(board, "ctf", 1, fmt::format("run {}", i));
         CHECK(numbers() == Numbers{1});
     }
-    add("", line("map", 1, "")); // somebody else's record says nothing of runs
+    of_run("", line("map", 1, "")); // somebody else's record says nothing of runs
     CHECK(numbers() == Numbers{1});
 }
 
@@ -119,13 +124,13 @@ TEST_CASE("findings are counted for all and for their server, with those left ou
     FleetBoard board;
     play(board, "ctf", 1);
     play(board, "race", 1);
-    board.add({"ctf"},
-              line("finding", 1,
-                   R"(,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":70,)"
-                   R"("item":{"type":"character","type_id":9,"id":3},"crc_wanted":1,"crc_got":2,)"
-                   R"("left_out":4)"));
-    board.add({"ctf"}, line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
-    board.add({"ctf"}, line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
+    add(board, {"ctf"},
+        line("finding", 1,
+             R"(,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":70,)"
+             R"("item":{"type":"character","type_id":9,"id":3},"crc_wanted":1,"crc_got":2,)"
+             R"("left_out":4)"));
+    add(board, {"ctf"}, line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
+    add(board, {"ctf"}, line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
 
     const admin::State state = shown(board);
     CHECK(state.view.servers.at("ctf").findings == 5);
@@ -142,8 +147,8 @@ TEST_CASE("findings are counted for all and for their server, with those left ou
     CHECK(finding.tick == 70);
     CHECK(finding.time_ms == 1795226687124);
     for (std::size_t i = 0; i < 2 * admin::View::kMaxFindings; ++i) {
-        board.add({"race"},
-                  line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
+        add(board, {"race"},
+            line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
     }
     CHECK(shown(board).view.findings.size() == admin::View::kMaxFindings);
 }
@@ -157,15 +162,15 @@ TEST_CASE("a server is silent while it answers none of its sessions") {
     FleetBoard board;
     play(board, "ctf", 1);
     play(board, "ctf", 2);
-    board.add({"ctf"}, line("finding", 1, silence("began")));
+    add(board, {"ctf"}, line("finding", 1, silence("began")));
     CHECK_FALSE(shown(board).servers[0].silent);
-    board.add({"ctf"}, line("finding", 2, silence("began")));
+    add(board, {"ctf"}, line("finding", 2, silence("began")));
     const admin::State state = shown(board);
     CHECK(state.servers[0].silent);
     REQUIRE(state.server_silent);
     CHECK(state.server_silent->since_ms == 1795226684124);
     CHECK(state.server_silent->unanswered == 12);
-    board.add({"ctf"}, line("finding", 2, silence("ended")));
+    add(board, {"ctf"}, line("finding", 2, silence("ended")));
     CHECK_FALSE(shown(board).servers[0].silent);
     CHECK_FALSE(shown(board).server_silent);
 }
@@ -176,7 +181,7 @@ TEST_CASE("what is no record, or of no server, makes none") {
          {std::string{}, std::string{"{}"}, std::string{"[1]"}, std::string{"hello"},
           line("summary", 0, ""), line("impairment", 0, ""), session(-5, "close"),
           line("session", 0, R"(,"event":7)")}) {
-        board.add({"odd"}, odd);
+        add(board, {"odd"}, odd);
     }
     CHECK(shown(board).servers.empty());
     // Of a server that is there already they do no harm either.
@@ -188,12 +193,33 @@ TEST_CASE("what is no record, or of no server, makes none") {
          R"("id":"snapshot.crc_mismatch","tick":1e99,"item":{"type_id":-1,"id":70000},"left_out":-3)",
          R"("name":5,"fields":[])"}) {
         for (const std::string_view type : {"session", "finding", "map", "message"}) {
-            board.add({"odd"}, line(type, 1, fmt::format(",{}", odd)));
+            add(board, {"odd"}, line(type, 1, fmt::format(",{}", odd)));
         }
     }
-    board.add({"odd"}, line("session", 1, ",") + "\xff");
-    board.add({"odd"}, line("session", 1, "", "9999-99-99T99:99:99.999999Z"));
+    add(board, {"odd"}, line("session", 1, ",") + "\xff");
+    add(board, {"odd"}, line("session", 1, "", "9999-99-99T99:99:99.999999Z"));
     CHECK(shown(board).servers.size() == 1);
+}
+
+TEST_CASE("the latest record is the one that came last, and never of the future") {
+    struct Row {
+        std::string_view name;
+        std::string_view time;
+        std::int64_t last_ms;
+    };
+
+    const Row rows[] = {
+        {"a second ago", "2026-11-21T02:04:47.124403Z", 1'795'226'687'124},
+        {"a wrong clock", "2099-01-01T00:00:00.000000Z", 1'795'226'688'000},
+        {"the clock is right again", "2026-11-21T02:04:47.125403Z", 1'795'226'687'125},
+        {"no time", "yesterday", 1'795'226'687'125}};
+    FleetBoard board;
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        add(board, {"ctf"}, line("session", 1, "", row.time), 1'795'226'688'000);
+        REQUIRE(shown(board).servers.size() == 1);
+        CHECK(shown(board).servers[0].collected->last_ms == row.last_ms);
+    }
 }
 
 TEST_CASE("texts are cut where a character ends, however long they are") {
@@ -203,16 +229,17 @@ TEST_CASE("texts are cut where a character ends, however long they are") {
     }
     const std::string cut = text.substr(0, 255);
     FleetBoard board;
-    board.add({"ctf"},
-              line("session", 1, fmt::format(R"(,"client":"{0}","protocol":"{0}")", text)));
-    board.add({"ctf"}, line("map", 1, fmt::format(R"(,"name":"{}")", text)));
-    board.add({"ctf"},
-              line("message", 1,
-                   fmt::format(R"(,"name":"cl_start_info","fields":{{"name":"{}"}})", text)));
-    board.add({"ctf"}, line("finding", 1,
-                            fmt::format(R"(,"id":"snapshot.crc_mismatch","severity":"error",)"
-                                        R"("name":"{0}","detail":"{0}","item":{{"type":"{0}"}})",
-                                        text)));
+    add(board, {"ctf"},
+        line("session", 1, fmt::format(R"(,"client":"{0}","protocol":"{0}")", text)));
+    add(board, {"ctf"}, line("map", 1, fmt::format(R"(,"name":"{}")", text)));
+    add(board, {"ctf"},
+        line("message", 1,
+             fmt::format(R"(,"name":"cl_start_info","fields":{{"name":"{}"}})", text)));
+    add(board, {"ctf"},
+        line("finding", 1,
+             fmt::format(R"(,"id":"snapshot.crc_mismatch","severity":"error",)"
+                         R"("name":"{0}","detail":"{0}","item":{{"type":"{0}"}})",
+                         text)));
     const admin::State state = shown(board);
     REQUIRE(state.view.sessions.size() == 1);
     const admin::SessionView& session = state.view.sessions[0];
@@ -226,14 +253,14 @@ TEST_CASE("texts are cut where a character ends, however long they are") {
 TEST_CASE("servers and sessions are bounded, and what is not shown is counted") {
     FleetBoard board;
     for (std::size_t i = 0; i <= FleetBoard::kMaxServers; ++i) {
-        board.add({fmt::format("s{}", i)}, session(1, "open"));
+        add(board, {fmt::format("s{}", i)}, session(1, "open"));
     }
     CHECK(shown(board).servers.size() == FleetBoard::kMaxServers);
     CHECK(shown(board).stream->left_out == 1);
     CHECK(shown(board).view.sessions.size() == admin::View::kMaxSessions);
     CHECK(shown(board).view.sessions_open == FleetBoard::kMaxServers);
     for (int i = 2; i < static_cast<int>(FleetBoard::kMaxSessions) + 10; ++i) {
-        board.add({"s0"}, session(i, "open"));
+        add(board, {"s0"}, session(i, "open"));
     }
     CHECK(shown(board).servers[0].relay.sessions_open == FleetBoard::kMaxSessions);
     admin::State one;
