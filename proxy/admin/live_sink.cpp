@@ -74,10 +74,14 @@ void LiveSink::see(const record::SnapshotRecord& record) {
     }
     count_items(record);
     const auto found = sessions_.find(record.head.session);
-    if (found == sessions_.end() || record.head.time - found->second.looked < kLookEvery) {
+    if (found == sessions_.end()) {
         return;
     }
-    found->second.looked = record.head.time;
+    record::Timestamp& looked = found->second.looked;
+    if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
+        return; // less than looked: the clock was set back
+    }
+    looked = record.head.time;
     if (auto tee = record::local_player(record)) {
         found->second.view.name = std::move(tee->name);
         found->second.view.place = std::move(tee->place);

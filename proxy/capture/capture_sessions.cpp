@@ -232,7 +232,7 @@ std::size_t CaptureSessions::PairHash::operator()(const Pair& pair) const {
 
 void CaptureSessions::on_time(std::int64_t now) {
     now_ = now;
-    if (now_ >= next_sweep_) {
+    if (now_ >= next_sweep_ || now_ + kSecond < next_sweep_) { // or the clock was set back
         close_idle();
         next_sweep_ = now_ + kSecond;
     }
@@ -353,6 +353,7 @@ void CaptureSessions::end(Sessions::iterator session, Ended why) {
 void CaptureSessions::close_idle() {
     std::vector<std::pair<std::uint64_t, Sessions::iterator>> idle;
     for (auto at = open_.begin(); at != open_.end(); ++at) {
+        at->second.last = std::min(at->second.last, now_);
         if (now_ - at->second.last > limits_.idle_timeout) {
             idle.emplace_back(at->second.key, at);
         }

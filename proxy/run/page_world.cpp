@@ -11,7 +11,7 @@ namespace tw::run {
 namespace {
 
 constexpr record::Timestamp kMillisecond = 1'000'000;
-/// A server that is silent for so long leaves its place to another one.
+/// A server that is silent for so long leaves its place to another one, also by a clock that was set back.
 constexpr record::Timestamp kSilence = 1000 * kMillisecond;
 /// Another one with so many more views takes its place: with one more they might change places with
 /// every player who comes and goes.
@@ -34,7 +34,8 @@ class Line final : public sink::Output {
 
 bool PageWorld::is_shown(const record::WorldRecord& world) {
     if (world.server != server_) {
-        const bool is_silent = world.head.time - shown_ > kSilence;
+        const record::Timestamp since = world.head.time - shown_;
+        const bool is_silent = since > kSilence || since < -kSilence;
         if (!is_silent && world.views < views_ + kLead) {
             return false;
         }
@@ -61,7 +62,8 @@ void PageWorld::on_record(const record::Record& record) {
                items_.of(world.shown));
     batch_.world_server = world.head.server_name;
     tick_ = world.tick;
-    if (feed_->watch.world_line() && world.head.time - lined_ >= kLineEvery) {
+    const record::Timestamp since = world.head.time - lined_;
+    if (feed_->watch.world_line() && (since >= kLineEvery || since < 0)) {
         lined_ = world.head.time;
         write_line(world);
     }

@@ -63,6 +63,22 @@ TEST_CASE("the page shows each session with its player and its own totals") {
     CHECK(snapshots == view.totals.snapshots);
 }
 
+TEST_CASE("players are looked for after the clock was set back, too") {
+    constexpr record::Timestamp kHour = 3600LL * 1'000'000'000;
+    auto traffic = test::read_traffic("bench-4.pcap.gz");
+    Watched watched{traffic.size() / 2};
+    const admin::View before = watched.view();
+    for (std::size_t i = traffic.size() / 2; i < traffic.size(); ++i) {
+        traffic[i].time -= kHour;
+        watched.run.on_datagram(traffic[i]);
+    }
+    const admin::View after = watched.view();
+    REQUIRE(before.sessions.size() == 4);
+    REQUIRE(after.sessions.size() == 4);
+    CHECK_FALSE(std::ranges::equal(before.sessions, after.sessions, {}, &admin::SessionView::place,
+                                   &admin::SessionView::place));
+}
+
 TEST_CASE("items are counted by name, and as many as the snapshots hold") {
     Watched watched{kAll};
     const admin::View view = watched.view();

@@ -262,6 +262,17 @@ TEST_CASE("a session closes when it is idle by the capture's clock, and its clie
                                  "3 close idle", "4 open 198.51.100.2:50000 192.0.2.1:8303"});
 }
 
+TEST_CASE("a session closes when it is idle after the clock was set back, too") {
+    constexpr std::int64_t kHour = 3600 * kSecond;
+    Bench bench{{.idle_timeout = 10 * kSecond}};
+    bench.see(kHour, kAnn, kServer);
+    bench.see(kSecond, kBob, kServer);
+    bench.see(9 * kSecond, kServer, kBob, kNonsense);
+    CHECK(bench.lines().size() == 2);
+    bench.see(13 * kSecond, kServer, kBob, kNonsense);
+    CHECK(bench.lines().back() == "1 close idle");
+}
+
 TEST_CASE("sessions beyond the limit are refused and counted, those that are open go on") {
     Bench bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
     bench.see(0, kAnn, kServer);

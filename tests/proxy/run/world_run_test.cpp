@@ -185,6 +185,11 @@ TEST_CASE(
     REQUIRE(batch.snapshots.size() == 1);
     CHECK(batch.snapshots[0].tick == 100);
     CHECK(batch.world_server == "a");
+    batch.clear();
+    make("b", 2, 20); // the clock was set back
+    page.hand_over();
+    REQUIRE(feed.world().take(batch));
+    CHECK(batch.world_server == "b");
 }
 
 TEST_CASE("a page that fetches no worlds costs a bounded amount of memory") {
