@@ -131,6 +131,7 @@ void ObserverRun::open_page(PageOptions options) {
     if (written_.flight() != nullptr) {
         parts.write_flight = [this](std::uint32_t session) { write_flight(session); };
     }
+    options.token = token_.value_or(std::move(options.token));
     page_.emplace(std::move(options), std::move(parts));
 }
 
@@ -234,8 +235,9 @@ void ObserverRun::obey(ProcessLink::Message& message) {
         spdlog::set_level(spdlog::level::from_str(message.text));
         break;
     case Word::token:
+        token_ = token_from(message.text);
         if (page_) {
-            page_->set_token(token_from(message.text));
+            page_->set_token(*token_);
         }
         break;
     case Word::page:

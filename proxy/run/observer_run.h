@@ -144,6 +144,7 @@ class ObserverRun {
     std::optional<admin::Feed> feed_;
     boost::asio::io_context io_{1};
     std::optional<AdminRun> page_;
+    std::optional<PageToken> token_; ///< the latest, where it is another than the page was to have
     boost::asio::posix::stream_descriptor words_{io_}; ///< the link's, to wait on
     boost::asio::steady_timer second_timer_{io_};
     std::optional<LatePage> late_page_;

@@ -3,7 +3,7 @@
 //   [TW_OBSERVER_KILLS=1000] node observer.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -87,8 +87,13 @@ test(`an observer that is killed ${KILLS} times is started again each time, and 
 
 test('an observer that finds the port of its page taken looks and records all the same, and opens the page later', async () => {
     const page = await freePort();
+    const token = join(folder, 'late.token');
+    writeFileSync(token, 'correct-horse-battery\n');
+    const put = async (word) => (await fetch(`http://127.0.0.1:${page}/api/impairment`,
+        { method: 'PUT', body: 'none', headers: { 'Content-Type': 'text/plain', Authorization: `Bearer ${word}` } })).status;
     await withGame(async ({ proxy, bot }) => {
         await proxy.child.waitFor(/live page on port \d+/, WAIT_MS);
+        assert.equal(await put('correct-horse-battery'), 200);
         process.kill(await observerOf(proxy), 'SIGKILL');
         const other = createServer((socket) => socket.destroy());
         const take = () => new Promise((resolve) => { other.once('error', () => setTimeout(() => resolve(take()), 1)).listen(page, '127.0.0.1', resolve); });
@@ -97,13 +102,18 @@ test('an observer that finds the port of its page taken looks and records all th
         await proxy.child.waitFor(/live page: .*Address already in use; trying again/, WAIT_MS);
         await plays(bot, 2 * SNAPSHOTS);
         assert.doesNotMatch(proxy.child.errors.slice(length), /exit code 2/);
+        writeFileSync(token, 'another-horse-battery\n'); // before there is a page
+        process.kill(proxy.child.process.pid, 'SIGHUP');
+        await proxy.child.waitFor(/configuration reloaded/, WAIT_MS);
         await new Promise((closed) => { other.close(closed); });
         await waitUntil('the page to be there', async () => (await fetch(`http://127.0.0.1:${page}/healthz`).catch(() => ({}))).ok, WAIT_MS);
+        assert.equal(await put('correct-horse-battery'), 401);
+        assert.equal(await put('another-horse-battery'), 200);
         await bot.leave();
         await proxy.drain();
         const gap = proxy.records().findIndex(({ type, id, name }) => type === 'finding' && id === 'inspect.gap' && name === 'new_observer');
         assert.ok(gap >= 0 && proxy.records().slice(gap).some(({ type }) => type === 'snapshot'), 'nothing was recorded');
-    }, { args: ['--http', String(page)] });
+    }, { args: ['--http', String(page), '--http-token-file', token] });
 });
 
 test('an observer that hangs is ended and started again', () =>
