@@ -211,8 +211,9 @@ std::uint64_t Spool::given_up() const {
     return folder_->lost();
 }
 
+/// To the segment; of the last one, which is still written to, nothing need wait.
 std::uint64_t Spool::bytes() const {
-    return folder_->bytes();
+    return waiting() == 0 ? 0 : folder_->bytes();
 }
 
 void Spool::remove_first() {

@@ -122,7 +122,9 @@ TEST_CASE("what is settled goes, and with the last line all of it") {
         CHECK(folder.bytes() < 200'000);
         const Reading reading = read_all(spool, 401);
         CHECK(reading.count == 100);
+        CHECK(spool.bytes() >= 100'000);
         spool.settle(500, 9100);
+        CHECK(spool.bytes() == 0); // of what waits, though a file is there
     }
     CHECK(place.files() == 0);
 }
