@@ -144,7 +144,7 @@ bool draw(const map::Map& file, const MapFlags& flags) {
         throw complaint(flags.png, picture.error());
     }
     if (const std::error_code error = write_picture(flags.png, *picture)) {
-        fmt::print(stderr, "twscope: --png {}: {}\n", flags.png, error.message());
+        sink::complain("--png {}: {}", flags.png, error.message());
         return false;
     }
     return whole;
