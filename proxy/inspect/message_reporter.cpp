@@ -4,6 +4,7 @@
 #include "proxy/wire/message_layouts.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tw::inspect {
 
@@ -73,38 +74,50 @@ void leave_out_bulk(const MessageAtHand& message, const MapTracker& maps,
     }
 }
 
-auto find_odd(const wire::DecodedFields& fields) {
-    return std::ranges::find_if(fields.values, &wire::FieldValue::out_of_range);
+/// A copy: what is left out of the record is reported nevertheless.
+std::optional<wire::FieldValue> find_odd(const wire::DecodedFields& fields) {
+    const auto odd = std::ranges::find_if(fields.values, &wire::FieldValue::out_of_range);
+    return odd == fields.values.end() ? std::nullopt : std::optional{*odd};
 }
 
-void report_warnings(const MessageAtHand& message, const wire::DecodedFields& fields,
-                     Reporter& reporter) {
-    const wire::Chunk& chunk = message.chunk;
-    const wire::MessageHead& head = message.head;
-    const std::size_t body = chunk.offset + chunk.header_size + head.head_size;
+/// What was decoded, wherever it came from.
+struct Decoded {
+    std::string_view name;
+    std::span<const std::byte> bytes; ///< head and body
+    std::size_t offset;               ///< of these bytes
+    std::size_t head_size;
+    wire::Secrecy secrecy;
+};
+
+void report_warnings(const Decoded& decoded, const wire::DecodedFields& fields,
+                     const std::optional<wire::FieldValue>& odd, Reporter& reporter) {
+    const std::size_t body = decoded.offset + decoded.head_size;
     if (fields.error) {
         reporter.finding(
             {.id = record::FindingId::message_truncated,
              .offset = body + fields.error->offset,
-             .name = head.spec->name,
+             .name = decoded.name,
              .detail = snapshot::error_info(fields.error->code).sentence,
-             .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 64)),
-             .secrecy = secrecy_of(head)});
+             .bytes = decoded.bytes.first(std::min<std::size_t>(decoded.bytes.size(), 64)),
+             .secrecy = decoded.secrecy});
         return;
     }
     if (!fields.trailing.empty()) {
-        reporter.finding_once({.id = record::FindingId::message_trailing_bytes,
-                               .offset = body + head.body.size() - fields.trailing.size(),
-                               .name = head.spec->name,
-                               .bytes = fields.trailing,
-                               .secrecy = secrecy_of(head)});
+        reporter.finding_once(
+            {.id = record::FindingId::message_trailing_bytes,
+             .offset = decoded.offset + decoded.bytes.size() - fields.trailing.size(),
+             .name = decoded.name,
+             .bytes = fields.trailing,
+             .secrecy = decoded.secrecy});
     }
-    if (const auto odd = find_odd(fields); odd != fields.values.end()) {
+    if (odd) {
+        const bool unread = wire::is_unread_number(*odd);
         reporter.finding_once({.id = record::FindingId::message_out_of_range,
                                .offset = body + odd->offset,
-                               .value = odd->integer,
-                               .name = head.spec->name,
-                               .detail = odd->name});
+                               .value = unread ? std::nullopt : std::optional{odd->integer},
+                               .name = decoded.name,
+                               .detail = odd->name,
+                               .bytes = odd->bytes});
     }
 }
 
@@ -145,21 +158,34 @@ void MessageReporter::report_control(const wire::Packet& packet, const wire::Con
 
 void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedFields& fields,
                                       Reporter& reporter) const {
-    if (!records_) {
-        return;
-    }
     record::MessageRecord record{.head = reporter.head(),
                                  .layer = record::MessageLayer::connless,
                                  .size = packet.payload.size()};
-    if (const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
-        spec != nullptr) {
-        wire::decode_connless(*spec, packet, fields);
+    const wire::ConnlessSpec* const spec = wire::find_connless(packet.payload, packet.dialect);
+    if (spec == nullptr) {
+        if (records_) {
+            record.raw = packet.payload;
+            reporter.emit(record);
+        }
+        return;
+    }
+    wire::decode_connless(*spec, packet, fields);
+    const auto odd = find_odd(fields);
+    if (records_) {
+        std::erase_if(fields.values, wire::is_unread_number); // its key stands for a number
         record.name = spec->name;
         record.values = fields.values;
-    } else {
-        record.raw = packet.payload;
+        reporter.emit(record);
     }
-    reporter.emit(record);
+    if (spec->fields.empty()) {
+        return; // what else such a packet holds stands in no table
+    }
+    report_warnings({.name = spec->name,
+                     .bytes = packet.payload,
+                     .offset = 0,
+                     .head_size = wire::kConnlessHeadSize,
+                     .secrecy = wire::Secrecy::open},
+                    fields, odd, reporter);
 }
 
 void MessageReporter::report(MessageAtHand& message, const MapTracker& maps,
@@ -242,8 +268,9 @@ void MessageReporter::report_known(MessageAtHand& message, const MapTracker& map
         return; // nobody asked for the values, and there is nothing to find
     }
     wire::decode_fields(*head.spec, head.body, fields);
+    const auto odd = find_odd(fields);
     if (!head.system) { // what is wrong with those of the system their readers find
-        message.is_taken = !fields.error && find_odd(fields) == fields.values.end();
+        message.is_taken = !fields.error && !odd;
     }
     if (!message.tracked) {
         const std::size_t trailing = fields.error ? 0 : fields.trailing.size();
@@ -265,8 +292,14 @@ void MessageReporter::report_known(MessageAtHand& message, const MapTracker& map
                                             .values = fields.values,
                                             .payload = chunk.payload});
     }
-    if (!message.prelude) {
-        report_warnings(message, fields, reporter);
+    const bool flawed = fields.error || !fields.trailing.empty() || odd;
+    if (flawed && !message.prelude) {
+        report_warnings({.name = head.spec->name,
+                         .bytes = chunk.payload,
+                         .offset = chunk.offset + chunk.header_size,
+                         .head_size = head.head_size,
+                         .secrecy = secrecy_of(head)},
+                        fields, odd, reporter);
     }
 }
 

@@ -11,7 +11,7 @@ namespace tw::wire {
 namespace {
 
 constexpr std::size_t kMarkSize = 4; ///< ff ff ff ff in front of every magic
-constexpr std::size_t kMagicSize = 4;
+constexpr std::size_t kMagicSize = kConnlessHeadSize - kMarkSize;
 constexpr std::byte kMark{0xff};
 
 constexpr MessageField text(std::string_view name) {
@@ -124,7 +124,7 @@ std::span<const ConnlessSpec> connless_table(Dialect dialect) {
 }
 
 const ConnlessSpec* find_connless(std::span<const std::byte> payload, Dialect dialect) {
-    if (payload.size() < kMarkSize + kMagicSize ||
+    if (payload.size() < kConnlessHeadSize ||
         !std::all_of(payload.begin(), payload.begin() + kMarkSize,
                      [](std::byte byte) { return byte == kMark; })) {
         return nullptr;
@@ -145,7 +145,7 @@ std::optional<std::string_view> find_server_version(std::span<const std::byte> p
     if (spec == nullptr || spec->fields.size() < 2 || spec->fields[1].name != "version") {
         return std::nullopt;
     }
-    snapshot::Cursor in{payload.subspan(kMarkSize + kMagicSize)};
+    snapshot::Cursor in{payload.subspan(kConnlessHeadSize)};
     if (dialect == Dialect::six) {
         static_cast<void>(in.string());
     } else {
@@ -156,7 +156,7 @@ std::optional<std::string_view> find_server_version(std::span<const std::byte> p
 }
 
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out) {
-    const std::size_t skipped = std::min(packet.payload.size(), kMarkSize + kMagicSize);
+    const std::size_t skipped = std::min(packet.payload.size(), kConnlessHeadSize);
     KeptFields kept{out};
     FieldDecoder{packet.payload.subspan(skipped), packet.connless_extra, kept, packet.dialect}.run(
         spec.fields);

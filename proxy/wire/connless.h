@@ -10,6 +10,9 @@
 
 namespace tw::wire {
 
+/// Mark and magic, in front of the fields.
+inline constexpr std::size_t kConnlessHeadSize = 8;
+
 /// A connless packet: server info requests and answers, masters' packets. No effect on sessions.
 struct ConnlessSpec {
     std::string_view magic; ///< four ASCII characters behind ff ff ff ff
@@ -25,8 +28,8 @@ struct ConnlessSpec {
 [[nodiscard]] std::optional<std::string_view>
 find_server_version(std::span<const std::byte> payload, Dialect dialect);
 /// Values as decode_fields gives them, offsets counting behind the magic; players are a struct
-/// array named "clients", servers one of "address" and "port". A number in text that is none reads
-/// as 0 and is marked out of range. `token` of get_info has the 16 bits of an extended header above
+/// array named "clients", servers one of "address" and "port". A number in text that is none stays
+/// text and is marked out of range. `token` of get_info has the 16 bits of an extended header above
 /// its own 8.
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out);
 

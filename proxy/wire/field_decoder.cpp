@@ -172,12 +172,20 @@ void FieldDecoder<Values>::decimal(const MessageField& spec) {
     const char* const end = text.data() + text.size();
     const auto parsed = std::from_chars(text.data(), end, value);
     const bool malformed = parsed.ec != std::errc{} || parsed.ptr != end;
+    if (malformed) {
+        return put({.kind = Kind::string,
+                    .secrecy = spec.secrecy,
+                    .name = spec.name,
+                    .bytes = as_bytes(text),
+                    .out_of_range = true},
+                   offset);
+    }
     put({.kind = Kind::integer,
          .secrecy = spec.secrecy,
          .name = spec.name,
-         .integer = malformed ? 0 : value,
+         .integer = value,
          .names = spec.names,
-         .out_of_range = malformed || value < spec.min || value > spec.max},
+         .out_of_range = value < spec.min || value > spec.max},
         offset);
 }
 

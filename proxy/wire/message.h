@@ -170,6 +170,11 @@ struct FieldValue {
     std::uint16_t offset = 0;                   ///< byte offset in the body
 };
 
+/// Whether this is a number in text that is none: kept as it stands, like any text.
+[[nodiscard]] constexpr bool is_unread_number(const FieldValue& value) {
+    return value.kind == FieldValue::Kind::string && value.out_of_range;
+}
+
 struct DecodedFields {
     std::vector<FieldValue> values;      ///< reused; cleared by decode_fields
     std::span<const std::byte> trailing; ///< bytes behind the last field; readers ignore them

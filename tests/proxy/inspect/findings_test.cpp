@@ -35,6 +35,11 @@ Bytes raw(std::initializer_list<int> values) {
     return bytes;
 }
 
+/// The payload of a connless packet, up to its fields.
+MessageBuilder connless(std::string_view magic) {
+    return MessageBuilder{}.text("\xff\xff\xff\xff").text(magic);
+}
+
 /// A compressed packet of this content.
 Bytes compressed(std::uint8_t flags, const Bytes& content) {
     Bytes datagram = raw({0x80 | flags, 0, 0});
@@ -196,6 +201,20 @@ std::vector<Row> message_rows() {
          [](auto& s) { s.tell(kS2c, {vital(message("con_ready").number(1))}); }},
         {message_out_of_range, kDdnet,
          [](auto& s) { s.tell(kS2c, {vital(message("sv_emoticon").number(1).number(99))}); }},
+        {message_truncated, kDdnet,
+         [](auto& s) {
+             s.feed(kS2c, tw::wire::encode_connless(
+                              connless("inf3").string("7").string("0.6.4").text("cut").bytes()));
+         }},
+        {message_trailing_bytes, kDdnet,
+         [](auto& s) {
+             s.feed(kC2s, tw::wire::encode_connless(connless("gie3").byte(7).byte(8).bytes()));
+         }},
+        {message_out_of_range, kDdnet,
+         [](auto& s) {
+             s.feed(kS2c, tw::wire::encode_connless(
+                              connless("iex+").string("7").string("abc").string("").bytes()));
+         }},
     };
 }
 
@@ -396,6 +415,17 @@ TEST_CASE("every finding is found by what it describes") {
                                info.name == "world.late" || info.name == "world.stray";
         CHECK((found.contains(info.id) || elsewhere));
     }
+}
+
+TEST_CASE("a connless packet that holds what it should is no finding, known or not") {
+    SessionScript script;
+    script.join_ddnet();
+    for (const MessageBuilder& packet :
+         {connless("gie3").byte(7), connless("iex+").string("7").string("1").string(""),
+          connless("chal").text("secret"), connless("what").text("ever")}) {
+        script.feed(kS2c, tw::wire::encode_connless(packet.bytes()));
+    }
+    CHECK(script.log().findings().empty());
 }
 
 TEST_CASE("a character that is where it may be is no finding") {

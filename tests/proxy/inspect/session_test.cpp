@@ -418,6 +418,23 @@ TEST_CASE("connless packets pass through a session without touching it") {
     CHECK(script.log().lines({"message"})[3] == "message c2s get_info");
 }
 
+TEST_CASE("a connless packet's number that is none is left out of its record") {
+    SessionScript script;
+    script.join_ddnet();
+    script.log().clear();
+    script.feed(kS2c, tw::wire::encode_connless(MessageBuilder{}
+                                                    .text("\xff\xff\xff\xff"
+                                                          "iex+")
+                                                    .string("7")
+                                                    .string("abc")
+                                                    .string("reserved")
+                                                    .bytes()));
+    CHECK(
+        script.log().lines({"message", "finding"}) ==
+        Lines{"message s2c info_extended_more", "finding message.out_of_range info_extended_more"});
+    CHECK(script.log().shown().ends_with("reservedabc")); // the finding shows it
+}
+
 TEST_CASE("a CLOSE that the receiver does not take ends nothing") {
     for (const tw::wire::Direction direction : {kC2s, kS2c}) {
         SessionScript script;

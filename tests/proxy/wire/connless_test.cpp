@@ -137,7 +137,7 @@ TEST_CASE("server info of each kind lists its players") {
           "{ name=\"x\" clan=\"clan\" country=276 score=-9999 is_player=1 reserved=\"\" } ]");
 }
 
-TEST_CASE("numbers in text that are none read as 0 and are marked") {
+TEST_CASE("numbers in text that are none stay text and are marked") {
     struct Row {
         std::string_view text, shown;
     };
@@ -146,17 +146,17 @@ TEST_CASE("numbers in text that are none read as 0 and are marked") {
         {"0", "0"},
         {"-1", "-1"},
         {"2147483647", "2147483647"},
-        {"", "0!"},
-        {"x", "0!"},
-        {"1x", "0!"},
-        {" 1", "0!"},
-        {"+1", "0!"},
-        {"-", "0!"},
-        {"1.5", "0!"},
-        {"0x10", "0!"},
+        {"", R"(""!)"},
+        {"x", R"("x"!)"},
+        {"1x", R"("1x"!)"},
+        {" 1", R"(" 1"!)"},
+        {"+1", R"("+1"!)"},
+        {"-", R"("-"!)"},
+        {"1.5", R"("1.5"!)"},
+        {"0x10", R"("0x10"!)"},
         {"2147483648", "2147483648!"},
         {"-2147483649", "-2147483649!"},
-        {"99999999999999999999", "0!"},
+        {"99999999999999999999", R"("99999999999999999999"!)"},
     };
     for (const auto& row : rows) {
         CAPTURE(row.text);
