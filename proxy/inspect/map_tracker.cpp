@@ -69,7 +69,13 @@ std::shared_ptr<const record::World> MapTracker::inherit(const MapAnnouncement& 
 
 std::optional<std::shared_ptr<const record::World>>
 MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
+    const bool under_way = download_.announced_size() != 0;
     if (!download_.on_data(data)) {
+        if (under_way && download_.announced_size() == 0 && announced_) { // it gave up
+            reporter.finding({.id = record::FindingId::map_crc_mismatch,
+                              .name = announced_->name,
+                              .detail = "the map on the wire is larger than announced"});
+        }
         return std::nullopt;
     }
     const MapAnnouncement announced = download_.announcement();

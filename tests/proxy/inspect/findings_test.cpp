@@ -339,6 +339,12 @@ std::vector<Row> other_rows() {
     return {
         {map_not_found, kDdnet, [](auto& s) { map_answer(s, MapStatus::not_found); }},
         {map_crc_mismatch, kDdnet, [](auto& s) { map_answer(s, MapStatus::other_version); }},
+        {map_crc_mismatch, kDdnet,
+         [](auto& s) { // larger than announced
+             s.enter();
+             MessageBuilder chunk = message("map_data").number(0).number(1).number(0).number(101);
+             s.tell(kS2c, chunk.raw(Bytes(101)));
+         }},
         {map_unreadable, kDdnet, [](auto& s) { map_answer(s, MapStatus::unreadable); }},
         {map_name_invalid, kDdnet, [](auto& s) { map_answer(s, MapStatus::name_invalid); }},
         {world_inside_solid, kDdnet, [](auto& s) { character_at(s, 19 * 32 + 16, 100); }},
