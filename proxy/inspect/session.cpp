@@ -1,5 +1,6 @@
 #include "proxy/inspect/session.h"
 
+#include "proxy/inspect/roster_messages.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/seven.h"
 
@@ -245,25 +246,8 @@ void Session::act_on_server(const wire::MessageHead& head) {
             }
         }
         break;
-    case MessageId::sv_client_info:
-        if (const auto player = wire::decode_client_info(head.body)) {
-            snapshots_.roster().join({.client_id = player->client_id,
-                                      .own = player->local != 0,
-                                      .team = player->team,
-                                      .name = player->name});
-        }
-        break;
-    case MessageId::sv_team:
-        if (const auto change = wire::decode_team(head.body)) {
-            snapshots_.roster().change_team(change->client_id, change->team);
-        }
-        break;
-    case MessageId::sv_client_drop:
-        if (const auto drop = wire::decode_client_drop(head.body)) {
-            snapshots_.roster().leave(drop->client_id);
-        }
-        break;
     default:
+        follow_roster(head, snapshots_.roster());
         break;
     }
 }

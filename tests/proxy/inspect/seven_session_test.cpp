@@ -1,3 +1,4 @@
+// Covers: proxy/inspect/roster_messages.cpp
 // Sessions of 0.7: the same receiver, over other packets.
 #include "tests/support/session_script.h"
 
