@@ -12,6 +12,16 @@ namespace tw::inspect {
 using record::FindingId;
 using wire::MessageId;
 
+namespace {
+
+/// Whatever counts comes with a datagram or makes a finding.
+bool is_anything(const record::SessionStats& stats) {
+    return stats.directions[0].datagrams + stats.directions[1].datagrams != 0 ||
+           std::ranges::any_of(stats.findings, [](std::uint64_t count) { return count != 0; });
+}
+
+} // namespace
+
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
@@ -309,7 +319,6 @@ void Session::begin_connection(ConnectionChange change) {
         end_connection(record::kReconnected);
     }
     if (closed_) {
-        ended_.merge(std::exchange(reporter_.stats, {}));
         reporter_.forget_once();
         reporter_.finding({.id = FindingId::session_reconnected});
     }
@@ -343,6 +352,8 @@ void Session::end_connection(std::string_view reason) {
     emit_session(record::SessionEvent::close, reason);
     reporter_.emit(
         record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
+    // What still passes counts for the connection that follows: this one's summary is out.
+    ended_.merge(std::exchange(reporter_.stats, {}));
     running_ = false;
     closed_ = true;
 }
@@ -350,6 +361,9 @@ void Session::end_connection(std::string_view reason) {
 void Session::close(record::Timestamp time, std::string_view reason) {
     reporter_.begin(time, std::nullopt);
     if (closed_) {
+        if (is_anything(reporter_.stats)) {
+            report(time);
+        }
         return;
     }
     if (running_ && reason == "idle") {

@@ -371,7 +371,8 @@ TEST_CASE("CLOSE ends a session with its reason, once") {
         script.control(row.direction, row.close);
         script.close("idle");
         CHECK(script.log().lines({"session", "summary"}) ==
-              Lines{"session open", "session established 0.6+ddnet", row.line, "summary"});
+              Lines{"session open", "session established 0.6+ddnet", row.line, "summary",
+                    "summary"}); // of the second CLOSE
         CHECK(script.log().findings().empty());
     }
 }
@@ -462,6 +463,41 @@ TEST_CASE("what is under way when a connection closes belongs to it and is not r
     CHECK(script.stats(kS2c).not_accepted == 2);
     script.join_ddnet();
     check_plays(script);
+}
+
+TEST_CASE("the summaries of a session add up to its totals") {
+    for (const bool late_at_the_end : {true, false}) {
+        CAPTURE(late_at_the_end);
+        SessionScript script;
+        script.join_ddnet();
+        check_plays(script);
+        const auto close_and_more = [&](bool more) {
+            const Bytes late = script.snap_datagram(14, 12, kItems);
+            script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
+            if (more) {
+                script.feed(kS2c, late);
+            }
+        };
+        close_and_more(true);
+        script.log().clear();
+        script.join_ddnet();
+        check_plays(script);
+        close_and_more(late_at_the_end);
+        script.close("idle");
+        const auto& summaries = script.log().summaries();
+        REQUIRE(summaries.size() == (late_at_the_end ? 3 : 2));
+        tw::record::SessionStats sum;
+        for (const tw::record::SessionStats& summary : summaries) {
+            sum.merge(summary);
+        }
+        const tw::record::SessionStats totals = script.session().totals();
+        for (const std::size_t direction : {0U, 1U}) {
+            CHECK(sum.directions[direction].datagrams == totals.directions[direction].datagrams);
+            CHECK(sum.directions[direction].control == totals.directions[direction].control);
+        }
+        CHECK(sum.findings == totals.findings);
+        CHECK(sum.directions[1].not_accepted == (late_at_the_end ? 2 : 1));
+    }
 }
 
 TEST_CASE("0.6 and 0.7 take turns on one pair of addresses") {
