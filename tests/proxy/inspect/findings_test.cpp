@@ -331,6 +331,11 @@ std::vector<Row> part_rows() {
          [](auto& s) {
              s.snap(12, kNoBase, {{{0x7fff, 1}, {1}}});
          }},
+        {snapshot_missing_descriptor, kDdnet,
+         [](auto& s) { // it was there before
+             s.snap(12, kNoBase, {{{0, 0x7fff}, {1, 2, 3, 4}}, {{0x7fff, 1}, {1}}});
+             s.snap(14, 12, {{{0x7fff, 1}, {1}}});
+         }},
     };
 }
 

@@ -96,7 +96,9 @@ TEST_CASE("sheet 10.4: ENTERGAME may come before the map change; type numbers st
     Items without_descriptor = with_type("ddnet_character");
     without_descriptor.erase({0, kFirstUuidNumber});
     script.snap(2, kNoBase, without_descriptor);
-    CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 2<--1 ok 3"});
+    CHECK(script.log().lines({"snapshot", "finding"}) ==
+          Lines{"finding snapshot.missing_descriptor tick 2 ddnet_character 3",
+                "snapshot 2<--1 ok 3"});
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
     CHECK(script.stats().ack_lag_ticks.count == 0);
 }
