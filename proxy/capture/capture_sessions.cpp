@@ -232,7 +232,10 @@ std::size_t CaptureSessions::PairHash::operator()(const Pair& pair) const {
 
 void CaptureSessions::on_time(std::int64_t now) {
     now_ = now;
-    if (now_ >= next_sweep_ || now_ + kSecond < next_sweep_) { // or the clock was set back
+    if (now_ + kSecond < next_sweep_) { // the clock was set back, or one time is wrong
+        next_sweep_ = now_ + kSecond;
+    }
+    if (now_ >= next_sweep_) {
         close_idle();
         next_sweep_ = now_ + kSecond;
     }
@@ -333,7 +336,7 @@ bool CaptureSessions::make_room(bool connection) {
 /// Somebody has spoken.
 void CaptureSessions::note(Sessions::iterator session, wire::Direction direction, bool connection) {
     Open& open = session->second;
-    open.last = now_;
+    open.last = std::max(open.last, now_);
     Line& from = lines_[static_cast<std::size_t>(open.standing)];
     if (connection) {
         open.seen[direction == wire::Direction::c2s ? 0 : 1] = true;

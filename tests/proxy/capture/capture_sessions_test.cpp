@@ -267,6 +267,7 @@ TEST_CASE("a session closes when it is idle after the clock was set back, too") 
     Bench bench{{.idle_timeout = 10 * kSecond}};
     bench.see(kHour, kAnn, kServer);
     bench.see(kSecond, kBob, kServer);
+    bench.see(2 * kSecond, kServer, kBob, kNonsense);
     bench.see(9 * kSecond, kServer, kBob, kNonsense);
     CHECK(bench.lines().size() == 2);
     bench.see(13 * kSecond, kServer, kBob, kNonsense);

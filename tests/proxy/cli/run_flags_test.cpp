@@ -97,7 +97,7 @@ TEST_CASE("a line of a configuration that gives no value is refused by its numbe
         {"nonsense\n", ", line 1: 'nonsense' needs a value"},
         {"q\n", ", line 1: 'q' needs a value"},
         {"fail-on = [snapshot.crc_mismatch,\n  map.not_found]\nquiet\n", ", line 3: 'quiet' needs"},
-        {"quiet = []\n", "c.conf: 'quiet' needs a value: quiet = true"},
+        {"raw = []\n", "c.conf: 'raw' needs a value: raw = true"},
         {"max-sessions = [ ]\n", "c.conf: 'max-sessions' needs a value: max-sessions = ..."},
         {"fail-on = \",\"\n", "c.conf: 'fail-on' needs a value"},
         {"show-secrets =\n", ", line 1: 'show-secrets' needs a value: show-secrets = true"},
