@@ -166,7 +166,7 @@ void check_picture(const MapFlags& flags) {
     if (flags.png == "-" && (flags.json || !flags.at.empty())) {
         throw UsageError{"--png -: --json and --at also write to standard output; name a file"};
     }
-    keep_apart({flags.file, flags.path}, {{"--png", flags.png}});
+    check_outputs({flags.file, flags.path}, {{"--png", flags.png}});
 }
 
 int run_map(const MapFlags& flags) {

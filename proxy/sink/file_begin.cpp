@@ -10,8 +10,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace tw::sink {
@@ -67,6 +70,23 @@ std::string waiting_begin(int file, std::size_t size) {
     return bytes;
 }
 
+/// A pipe in a folder, which cannot be opened a second time once its writer is done: it would be waited for.
+bool is_named_pipe(const std::string& path) {
+    struct stat found {};
+
+    struct statfs system {};
+
+    return ::stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode) &&
+           ::statfs(path.c_str(), &system) == 0 && system.f_type != PIPEFS_MAGIC;
+}
+
+int open_to_look(const std::string& path) {
+    if (path == "-") {
+        return ::dup(STDIN_FILENO);
+    }
+    return is_named_pipe(path) ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+}
+
 bool ended(int file) {
     pollfd state{.fd = file, .events = 0, .revents = 0};
     return ::poll(&state, 1, 0) != 0;
@@ -74,8 +94,7 @@ bool ended(int file) {
 
 } // namespace
 
-FileBegin::FileBegin(const std::string& path, std::size_t size)
-    : file_{path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)} {
+FileBegin::FileBegin(const std::string& path, std::size_t size) : file_{open_to_look(path)} {
     if (file_ < 0) {
         return;
     }

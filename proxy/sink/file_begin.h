@@ -10,7 +10,8 @@ namespace tw::sink {
 /// reads the file, a pipe, too, still finds all of it.
 class FileBegin {
   public:
-    /// Waits until a pipe holds something. Nothing of what cannot be read: who reads it says why.
+    /// Waits until a pipe holds something. Nothing of a pipe with a name in a folder, and of what cannot be
+    /// read: who reads it says why.
     FileBegin(const std::string& path, std::size_t size);
     ~FileBegin();
     FileBegin(const FileBegin&) = delete;
