@@ -167,7 +167,7 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kMinHeader) {
         return ends_early();
     }
-    const std::size_t header = (u8(packet, 0) & 15U) * 4U;
+    const std::size_t header = std::size_t{u8(packet, 0) & 15U} * 4U;
     if (header < kMinHeader || u8(packet, 9) != kUdp) {
         return is_other();
     }

@@ -220,11 +220,11 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
         if (token != handshake_.token) {
             return ConnectionChange::none; // leftovers of an older connection
         }
-    } else if (direction == wire::Direction::c2s && !is_one_sided(token)) {
+    } else if (direction == wire::Direction::c2s
+                   ? !is_one_sided(token)
+                   : packet.header_token &&
+                         !has_token_in_headers(*packet.header_token, has_chunks)) {
         // Anybody can send a server anything. That there is a connection, the server says.
-        return ConnectionChange::none;
-    } else if (packet.header_token && direction == wire::Direction::s2c &&
-               !has_token_in_headers(*packet.header_token, has_chunks)) {
         return ConnectionChange::none;
     }
     const bool from_start = handshake_.answered;
