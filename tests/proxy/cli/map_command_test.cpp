@@ -82,19 +82,19 @@ TEST_CASE("twscope map tells and draws what is there") {
                   "all its positions are on other maps");
 
     // Players of one name on two servers: whichever way their worlds alternate, each has its own way.
-    const auto worlds = [&](int first, int second) {
-        std::string lines;
+    const auto worlds = [&](int even, int odd) {
+        std::string text;
         for (int i = 0; i < 20; ++i) {
-            const int server = i % 2 == 0 ? first : second;
+            const int server = i % 2 == 0 ? even : odd;
             const int step = i / 2;
-            lines +=
+            text +=
                 R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"world","session":0,"server":")" +
                 std::to_string(server) +
                 R"(","run":1,"items":[{"type":"character","id":0,"player":"ann","fields":{"x":)" +
                 std::to_string(40 + server * 40 + step) + R"(,"y":)" +
                 std::to_string(50 + step * 2) + "}}]}\n";
         }
-        return lines;
+        return text;
     };
     const std::string path = folder.file("worlds.jsonl");
     write_text(path, worlds(1, 2));
