@@ -197,6 +197,7 @@ Desk::Desk(Sources from)
 
 State Desk::state() const {
     State state = sources.state();
+    state.view.cut_to_table();
     state.impaired = impaired;
     state.viewers = viewers.size();
     state.viewers_lost = viewers.lost();
@@ -204,10 +205,14 @@ State Desk::state() const {
 }
 
 State Desk::state_of(const std::string& server) const {
-    State state = sources.state_of ? sources.state_of(server) : sources.state();
+    if (sources.state_of && !server.empty()) {
+        return sources.state_of(server);
+    }
+    State state = sources.state();
     std::erase_if(state.view.sessions,
                   [&](const SessionView& session) { return session.server_name != server; });
-    state.view.sessions_open = state.view.sessions.size();
+    const auto seen = state.view.servers.find(server);
+    state.view.sessions_open = seen == state.view.servers.end() ? 0 : seen->second.sessions;
     return state;
 }
 

@@ -49,8 +49,8 @@ class LastHealth {
 /// Where the page gets things from; all but `health`'s answer is on the server's thread.
 struct Sources {
     std::function<State()> state;
-    /// The same with the sessions of this server, more than a table of all has room for; none: those in
-    /// the state are all there are to choose from.
+    /// The same with only this server's sessions, and more of them; none: `state` has a table of each
+    /// server.
     std::function<State(const std::string& server)> state_of{};
     /// Whether the processes turn: if not, only a restart helps. Told at once.
     std::function<Health()> live;

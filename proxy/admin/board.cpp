@@ -1,9 +1,22 @@
 #include "proxy/admin/board.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 namespace tw::admin {
+
+namespace {
+
+/// Those first that are connected, in order.
+void order_by_use(std::vector<SessionView>& sessions) {
+    std::ranges::sort(sessions, {}, [](const SessionView& session) {
+        return std::pair{!session.connected, session.number};
+    });
+}
+
+} // namespace
 
 void View::merge(const View& other) {
     totals.merge(other.totals);
@@ -20,6 +33,7 @@ void View::merge(const View& other) {
     }
     accounts.insert(accounts.end(), other.accounts.begin(), other.accounts.end());
     for (const auto& [name, seen] : other.servers) {
+        servers[name].sessions += seen.sessions;
         servers[name].players += seen.players;
         servers[name].findings += seen.findings;
     }
@@ -29,13 +43,18 @@ void View::merge(const View& other) {
 }
 
 void View::cut_sessions() {
+    order_by_use(sessions);
+    std::map<std::string, std::size_t> found; // by the server's name
+    std::erase_if(sessions, [&](const SessionView& session) {
+        return ++found[session.server_name] > kMaxSessions;
+    });
     std::ranges::sort(sessions, {}, &SessionView::number);
-    if (sessions.size() > kMaxSessions) {
-        std::stable_partition(sessions.begin(), sessions.end(),
-                              [](const SessionView& session) { return session.connected; });
-        sessions.resize(kMaxSessions);
-        std::ranges::sort(sessions, {}, &SessionView::number);
-    }
+}
+
+void View::cut_to_table() {
+    order_by_use(sessions);
+    sessions.resize(std::min(sessions.size(), kMaxSessions));
+    std::ranges::sort(sessions, {}, &SessionView::number);
 }
 
 bool Board::try_publish(std::size_t worker, View& view) {

@@ -60,14 +60,15 @@ struct Account {
 
 /// What was seen of a server that has a name.
 struct ServerView {
+    std::uint64_t sessions = 0; ///< that are open
     std::uint64_t players = 0;  ///< sessions that are connected
     std::uint64_t findings = 0; ///< warnings and errors so far
 };
 
 /// What one worker saw, or all of them together.
 struct View {
-    /// Sessions beyond this are only counted, those first that are not connected: nobody reads a longer
-    /// table.
+    /// Sessions of a server beyond this are only counted, those first that are not connected: nobody
+    /// reads a longer table.
     static constexpr std::size_t kMaxSessions = 128;
     /// The latest warnings and errors.
     static constexpr std::size_t kMaxFindings = 32;
@@ -83,8 +84,10 @@ struct View {
     std::map<std::string, std::uint64_t, std::less<>> items{}; ///< in rebuilt snapshots, by type
 
     void merge(const View& other);
-    /// Leaves so many as a table may have, in order.
+    /// Leaves so many of each server as a table may have, in order.
     void cut_sessions();
+    /// Leaves so many in all.
+    void cut_to_table();
 };
 
 /// What the workers show and the page reads. A worker never waits here: while somebody reads, it

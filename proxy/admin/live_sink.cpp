@@ -150,8 +150,10 @@ void LiveSink::fill(View& view, const inspect::Inspector& inspector) {
 
 void LiveSink::count_players(View& view) const {
     for (const auto& [unused, known] : sessions_) {
-        if (known.connected && !known.view.server_name.empty()) {
-            ++view.servers[known.view.server_name].players;
+        if (!known.view.server_name.empty()) {
+            ServerView& server = view.servers[known.view.server_name];
+            ++server.sessions;
+            server.players += known.connected ? 1 : 0;
         }
     }
     for (const auto& [name, count] : server_findings_) {

@@ -120,7 +120,7 @@ class Stream final : public WebSocket, public std::enable_shared_from_this<Strea
 
     // NOLINTEND(misc-no-recursion)
 
-    websocket::stream<HttpStream> socket_;
+    websocket::stream<HttpStream, false> socket_; ///< does not compress
     HttpMessage request_;
     beast::flat_buffer buffer_{kMaxMessageBytes + 1};
     std::deque<std::shared_ptr<const std::string>> queue_; ///< the first one is on its way

@@ -90,3 +90,28 @@ TEST_CASE("tables stay at their limits however much comes in") {
     REQUIRE(all.findings.size() == View::kMaxFindings);
     CHECK(all.findings.front().time_ms == static_cast<std::int64_t>(View::kMaxFindings) - 8);
 }
+
+TEST_CASE("each server keeps a table of its own, and all together one") {
+    Board board{2};
+    constexpr auto kMost = static_cast<std::uint32_t>(View::kMaxSessions);
+    View first;
+    View second;
+    for (std::uint32_t i = 1; i <= kMost; ++i) {
+        first.sessions.push_back({.number = i, .server_name = "ctf"});
+        second.sessions.push_back({.number = 2 * kMost + i, .server_name = "race"});
+        second.sessions.push_back({.number = kMost + i, .server_name = "ctf", .connected = true});
+    }
+    first.servers["ctf"] = {.sessions = kMost};
+    second.servers["ctf"] = {.sessions = kMost, .players = kMost};
+    second.servers["race"] = {.sessions = kMost};
+    REQUIRE(board.try_publish(0, first));
+    REQUIRE(board.try_publish(1, second));
+    View all = board.read();
+    CHECK(all.servers.at("ctf").sessions == 2 * kMost);
+    REQUIRE(all.sessions.size() == 2 * kMost);
+    CHECK(all.sessions.front().number == kMost + 1);
+    CHECK(all.sessions.back().number == 3 * kMost);
+    all.cut_to_table();
+    REQUIRE(all.sessions.size() == kMost);
+    CHECK(all.sessions.back().number == 2 * kMost);
+}
