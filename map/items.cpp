@@ -25,7 +25,7 @@ using Ints = std::span<const std::int32_t>;
 std::optional<std::string> block_text(const Map& map, std::int32_t index, std::size_t max_bytes) {
     const auto block = map.datafile().block(index);
     auto text = block ? decode_block_text(block->bytes()) : std::nullopt;
-    return text ? std::optional{truncate_utf8(std::move(*text), max_bytes)} : std::nullopt;
+    return text ? std::optional{std::string{truncate_utf8(*text, max_bytes)}} : std::nullopt;
 }
 
 /// Names become file names in clients; one that could leave the folder is none.

@@ -102,15 +102,15 @@ std::optional<std::string> decode_block_text(std::span<const std::byte> block) {
     return text;
 }
 
-std::string truncate_utf8(std::string text, std::size_t max_bytes) {
-    if (text.size() > max_bytes) {
-        std::size_t end = max_bytes;
-        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) {
-            --end;
-        }
-        text.resize(end);
+std::string_view truncate_utf8(std::string_view text, std::size_t max_bytes) {
+    if (text.size() <= max_bytes) {
+        return text;
     }
-    return text;
+    std::size_t end = max_bytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) {
+        --end;
+    }
+    return text.substr(0, end);
 }
 
 } // namespace tw::map

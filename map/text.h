@@ -31,6 +31,6 @@ void encode_int_text(std::string_view text, std::span<std::int32_t> ints);
 [[nodiscard]] std::optional<std::string> decode_block_text(std::span<const std::byte> block);
 
 /// The longest start of valid UTF-8 text that has at most `max_bytes` bytes.
-[[nodiscard]] std::string truncate_utf8(std::string text, std::size_t max_bytes);
+[[nodiscard]] std::string_view truncate_utf8(std::string_view text, std::size_t max_bytes);
 
 } // namespace tw::map

@@ -2,6 +2,7 @@
 
 #include "proxy/capture/state_blocks.h"
 #include "proxy/sink/byte_source.h"
+#include "proxy/sink/pcapng.h"
 
 #include <algorithm>
 #include <array>
@@ -89,8 +90,8 @@ std::string explained(std::string_view why) {
 
 bool looks_like_capture(std::span<const std::byte> begin) {
     // Those that libpcap knows: of pcapng the first block's type, of pcap the writers' variants.
-    constexpr std::array<std::uint32_t, 6> kMagics{0x0a0d0d0a, 0xa1b2c3d4, 0xa1b23c4d,
-                                                   0xa1b2cd34, 0xa1b234cd, 0xa12b3c4d};
+    constexpr std::array<std::uint32_t, 6> kMagics{sink::kPcapngSection, 0xa1b2c3d4, 0xa1b23c4d,
+                                                   0xa1b2cd34,           0xa1b234cd, 0xa12b3c4d};
     if (begin.size() < kCaptureMagicSize) {
         return false;
     }

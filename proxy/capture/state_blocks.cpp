@@ -1,6 +1,7 @@
 #include "proxy/capture/state_blocks.h"
 
 #include "proxy/sink/capture_blocks.h"
+#include "proxy/sink/pcapng.h"
 #include "proxy/sink/session_state.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@ namespace tw::capture {
 namespace {
 
 constexpr std::uint32_t kInterface = 1;
-constexpr std::uint32_t kSection = 0x0a0d0d0a; ///< the same in either order of bytes
 constexpr std::uint32_t kByteOrder = 0x1a2b3c4d;
 constexpr std::size_t kPage = 4096;                           ///< more than stands around a state
 constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's
@@ -62,13 +62,13 @@ void StateBlocks::on_bytes(std::span<const std::byte> bytes) {
             }
             continue;
         }
-        const bool section = head_size_ >= kHead && number_at(0) == kSection;
+        const bool section = head_size_ >= kHead && number_at(0) == sink::kPcapngSection;
         const std::size_t wanted = (section ? kSectionHead : kHead) - head_size_;
         const auto here = bytes.first(std::min(wanted, bytes.size()));
         std::ranges::copy(here, head_.begin() + static_cast<std::ptrdiff_t>(head_size_));
         head_size_ += here.size();
         bytes = bytes.subspan(here.size());
-        if (here.size() == wanted && (section || number_at(0) != kSection)) {
+        if (here.size() == wanted && (section || number_at(0) != sink::kPcapngSection)) {
             begin_block();
         }
     }
@@ -76,7 +76,7 @@ void StateBlocks::on_bytes(std::span<const std::byte> bytes) {
 
 void StateBlocks::begin_block() {
     const std::uint32_t type = number_at(0);
-    if (type == kSection) {
+    if (type == sink::kPcapngSection) {
         begun_ = true;
         swapped_ = false;
         swapped_ = number_at(kHead) != kByteOrder;

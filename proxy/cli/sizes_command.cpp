@@ -42,9 +42,9 @@ int run_sizes(const SizesFlags& flags) {
         return captures.damaged() ? kExitFailed : kExitUsage;
     }
     std::FILE* const people = flags.output == "-" ? stderr : stdout;
-    fmt::print(people, "{}", sizes.table());
+    sink::say(people, sizes.table());
     if (!sizes.any_differs()) {
-        fmt::print(people, "All sizes are as agreed in 0.6.\n");
+        sink::say(people, "All sizes are as agreed in 0.6.\n");
     }
     // Not before: without a snapshot, a file that is there stays as it is.
     std::optional<sink::FileOutput> file;

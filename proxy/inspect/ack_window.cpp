@@ -2,14 +2,6 @@
 
 namespace tw::inspect {
 
-namespace {
-
-unsigned steps(std::uint16_t from, std::uint16_t to) {
-    return (static_cast<unsigned>(to) - from) % wire::kSequenceModulus;
-}
-
-} // namespace
-
 void AckWindow::reset(bool from_start) {
     taken_ = from_start ? std::optional<std::uint16_t>{0} : std::nullopt;
     newest_ = taken_;
@@ -17,15 +9,16 @@ void AckWindow::reset(bool from_start) {
 }
 
 void AckWindow::sent(std::uint16_t sequence) {
-    if (!newest_ || steps(*newest_, sequence) < wire::kSequenceModulus / 2) {
+    if (!newest_ || wire::sequence_steps(*newest_, sequence) < wire::kSequenceModulus / 2) {
         newest_ = sequence;
     }
 }
 
 bool AckWindow::is_little_ahead(std::uint16_t ack) const {
     constexpr unsigned kMissedCopies = 16;
-    return taken_ && newest_ && steps(*taken_, ack) > steps(*taken_, *newest_) &&
-           steps(*newest_, ack) <= kMissedCopies;
+    return taken_ && newest_ &&
+           wire::sequence_steps(*taken_, ack) > wire::sequence_steps(*taken_, *newest_) &&
+           wire::sequence_steps(*newest_, ack) <= kMissedCopies;
 }
 
 bool AckWindow::take_little_ahead(std::uint16_t ack) {
@@ -41,7 +34,8 @@ bool AckWindow::take_little_ahead(std::uint16_t ack) {
 }
 
 bool AckWindow::take(std::uint16_t ack) {
-    if (taken_ && newest_ && steps(*taken_, ack) > steps(*taken_, *newest_)) {
+    if (taken_ && newest_ &&
+        wire::sequence_steps(*taken_, ack) > wire::sequence_steps(*taken_, *newest_)) {
         return false;
     }
     taken_ = ack;

@@ -346,7 +346,7 @@ bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chun
     const wire::Direction sender = wire::opposite(reporter.direction());
     if (connection_.order(sender).acknowledged(packet.ack)) {
         reporter.finding({.id = record::FindingId::inspect_gap, .name = "missed_chunks"});
-        missed_chunks_ = sender == wire::Direction::s2c;
+        missed_chunks_ = missed_chunks_ || sender == wire::Direction::s2c;
     }
     if (reporter.direction() == wire::Direction::c2s) {
         seven_.settle();

@@ -117,7 +117,8 @@ void report_warnings(const Decoded& decoded, const wire::DecodedFields& fields,
                                .value = unread ? std::nullopt : std::optional{odd->integer},
                                .name = decoded.name,
                                .detail = odd->name,
-                               .bytes = odd->bytes});
+                               .bytes = odd->bytes,
+                               .secrecy = odd->secrecy});
     }
 }
 

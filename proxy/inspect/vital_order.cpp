@@ -2,14 +2,6 @@
 
 namespace tw::inspect {
 
-namespace {
-
-unsigned steps(std::uint16_t from, std::uint16_t to) {
-    return (static_cast<unsigned>(to) - from) % wire::kSequenceModulus;
-}
-
-} // namespace
-
 wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
     if (!synced_) {
         const bool is_next = acknowledged_ && wire::classify_sequence(*acknowledged_, sequence) ==
@@ -48,15 +40,15 @@ bool VitalOrder::acknowledged(std::uint16_t ack) {
         acknowledged_ = ack;
         return false;
     }
-    const unsigned ahead = steps(last_, ack);
+    const unsigned ahead = wire::sequence_steps(last_, ack);
     if (!gap_ || ahead == 0 || ahead >= wire::kSequenceModulus / 2) {
         return false;
     }
-    if (ahead + 1 < steps(last_, first_dropped_)) {
+    if (ahead + 1 < wire::sequence_steps(last_, first_dropped_)) {
         last_ = ack; // there is another gap
         return true;
     }
-    last_ = ahead < steps(last_, last_dropped_) ? last_dropped_ : ack;
+    last_ = ahead < wire::sequence_steps(last_, last_dropped_) ? last_dropped_ : ack;
     gap_ = false;
     return true;
 }

@@ -1,5 +1,6 @@
 #include "proxy/record/roster.h"
 
+#include "map/text.h"
 #include "proxy/wire/text.h"
 
 #include <algorithm>
@@ -17,18 +18,6 @@ bool is_client(std::int32_t id) {
 /// Readers of names turn control characters into spaces and skip white space in front.
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
-/// The bytes of a name's last character that was cut are left out.
-std::string_view cut(std::string_view name, std::size_t size) {
-    if (name.size() <= size) {
-        return name;
-    }
-    const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
-    while (size > 0 && continues(name[size])) {
-        --size;
-    }
-    return name.substr(0, size);
-}
-
 } // namespace
 
 void Roster::join(const Player& player) {
@@ -39,8 +28,8 @@ void Roster::join(const Player& player) {
         wire::sanitize_string(std::as_bytes(std::span{player.name}), kNameCleaning);
     Entry entry{.team = player.team};
     // Vanilla and DDNet know no longer names than fit here.
-    snapshot::encode_int_string(cut(text, snapshot::kIntStringBytes * entry.name.size() - 1),
-                                entry.name);
+    snapshot::encode_int_string(
+        map::truncate_utf8(text, snapshot::kIntStringBytes * entry.name.size() - 1), entry.name);
     const auto client = static_cast<std::uint16_t>(player.client_id);
     put(client, entry);
     if (player.own) {

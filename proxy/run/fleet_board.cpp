@@ -1,5 +1,6 @@
 #include "proxy/run/fleet_board.h"
 
+#include "map/text.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/describe_finding.h"
 #include "proxy/record/findings.h"
@@ -26,21 +27,11 @@ using Object = json::object;
 /// Names and addresses are shorter; there may be millions of texts.
 constexpr std::size_t kMaxText = 256;
 
-/// No more than kMaxText bytes of it, and no part of a character.
+/// No more than kMaxText bytes of it.
 std::string_view text_in(const Object& object, std::string_view key) {
     const json::value* const found = object.if_contains(key);
     const json::string* const text = found == nullptr ? nullptr : found->if_string();
-    if (text == nullptr || text->size() <= kMaxText) {
-        return text == nullptr ? std::string_view{} : std::string_view{*text};
-    }
-    const auto continues = [&text](std::size_t at) {
-        return (static_cast<unsigned char>((*text)[at]) & 0xC0U) == 0x80U;
-    };
-    std::size_t end = kMaxText;
-    while (end != 0 && continues(end)) {
-        --end;
-    }
-    return std::string_view{*text}.substr(0, end);
+    return text == nullptr ? std::string_view{} : map::truncate_utf8({*text}, kMaxText);
 }
 
 template <typename Number>

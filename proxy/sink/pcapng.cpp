@@ -1,5 +1,7 @@
 #include "proxy/sink/pcapng.h"
 
+#include "map/text.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -8,7 +10,6 @@ namespace tw::sink {
 
 namespace {
 
-constexpr std::uint32_t kSection = 0x0a0d0d0a;
 constexpr std::uint32_t kInterface = 1;
 constexpr std::uint32_t kStatistics = 5;
 constexpr std::uint32_t kByteOrder = 0x1a2b3c4d;
@@ -48,15 +49,8 @@ void PcapngEncoder::put_option(std::uint16_t code, std::span<const std::byte> va
 }
 
 void PcapngEncoder::put_option(std::uint16_t code, std::string_view text, Bytes& out) const {
-    const auto continues = [text](std::size_t at) {
-        return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
-    };
-    std::size_t size = std::min(text.size(), kMaxComment);
-    while (size > 0 && size < text.size() && continues(size)) {
-        --size; // no character is cut
-    }
     if (!text.empty()) {
-        put_option(code, std::as_bytes(std::span{text}).first(size), out);
+        put_option(code, std::as_bytes(std::span{map::truncate_utf8(text, kMaxComment)}), out);
     }
 }
 
@@ -74,7 +68,7 @@ void PcapngEncoder::end(std::size_t begin, Bytes& out) const {
 }
 
 void PcapngEncoder::section(std::string_view program, Bytes& out, std::string_view comment) const {
-    const std::size_t at = begin(kSection, out);
+    const std::size_t at = begin(kPcapngSection, out);
     put32(kByteOrder, out);
     put16(1, out);
     put16(0, out);

@@ -13,6 +13,9 @@ namespace tw::sink {
 /// Link types of captures (tcpdump.org/linktypes.html).
 inline constexpr std::uint16_t kLinkEthernet = 1;
 
+/// Type of the block that begins a section, and the file; the same in either order of bytes.
+inline constexpr std::uint32_t kPcapngSection = 0x0a0d0d0a;
+
 /// Where packets of a capture passed.
 struct PcapngInterface {
     std::string_view name{}; ///< empty: none

@@ -52,8 +52,7 @@ std::optional<Chunk> ChunkReader::next() {
 }
 
 VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence) {
-    const std::uint32_t ahead =
-        (std::uint32_t{sequence} + kSequenceModulus - last % kSequenceModulus) % kSequenceModulus;
+    const unsigned ahead = sequence_steps(last, sequence);
     if (ahead == 1) {
         return VitalClass::next;
     }

@@ -12,6 +12,11 @@ namespace tw::wire {
 
 inline constexpr std::uint16_t kSequenceModulus = 1024;
 
+/// Steps from one sequence to another, over the end of the counting.
+[[nodiscard]] constexpr unsigned sequence_steps(std::uint16_t from, std::uint16_t to) {
+    return (unsigned{to} - from) % kSequenceModulus;
+}
+
 struct Chunk {
     bool vital = false;
     bool resend = false;
