@@ -27,8 +27,8 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
         {"IP fragments of datagrams that could not be reassembled", counts.fragments},
         {"datagrams truncated by the recorder (record with a snap length of 0)", counts.cut},
-        {"frames ignored: no UDP over IPv4 or IPv6", counts.other},
-        {"datagrams ignored: not recognised as a game's", asked ? 0 : ignored},
+        {"frames ignored: not UDP over IPv4 or IPv6", counts.other},
+        {"datagrams ignored: not recognised as game traffic", asked ? 0 : ignored},
         {"datagrams of new sessions ignored: too many sessions at once", refused},
     };
     for (const auto& [what, count] : warnings) {

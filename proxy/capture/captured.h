@@ -49,7 +49,7 @@ struct CapturedDatagram {
 struct CaptureCounts {
     std::uint64_t frames = 0;
     std::uint64_t datagrams = 0;
-    std::uint64_t other = 0;       ///< no UDP over IPv4 or IPv6
+    std::uint64_t other = 0;       ///< not UDP over IPv4 or IPv6
     std::uint64_t reassembled = 0; ///< of the datagrams: that came in fragments
     std::uint64_t pieces = 0;      ///< frames that were reassembled, but for one of each datagram
     std::uint64_t repeats = 0;     ///< IP fragments that had been there before

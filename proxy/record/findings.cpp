@@ -167,7 +167,7 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "running session. memory: all sessions together needed more than --memory allows. "
      "kernel_dropped: a tap's kernel buffer was full (tap --buffer). truncated: the capture's "
      "recorder kept only the beginning of a datagram (record with a snap length of 0). "
-     "missed_chunks: the receiver acknowledged a reliable message of which no copy came, as in "
+     "missed_chunks: the receiver acknowledged a reliable message that was never seen here, as in "
      "captures that miss packets."},
     {snapshot_tick_jump, "snapshot.tick_jump", warning,
      "A snapshot's tick is far from what the clock allows; clients that accept a future one drop "

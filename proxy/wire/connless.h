@@ -28,9 +28,9 @@ struct ConnlessSpec {
 [[nodiscard]] std::optional<std::string_view>
 find_server_version(std::span<const std::byte> payload, Dialect dialect);
 /// Values as decode_fields gives them, offsets counting behind the magic; players are a struct
-/// array named "clients", servers one of "address" and "port". A number in text that is none stays
-/// text and is marked out of range. `token` of get_info has the 16 bits of an extended header above
-/// its own 8.
+/// array named "clients", servers one of "address" and "port". Text that should be a number and is
+/// not stays text and is marked out of range. `token` of get_info has the 16 bits of an extended
+/// header above its own 8.
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out);
 
 } // namespace tw::wire

@@ -170,7 +170,7 @@ struct FieldValue {
     std::uint16_t offset = 0;                   ///< byte offset in the body
 };
 
-/// Whether this is a number in text that is none: kept as it stands, like any text.
+/// Whether this is text where a number should be: kept as it stands, like any text.
 [[nodiscard]] constexpr bool is_unread_number(const FieldValue& value) {
     return value.kind == FieldValue::Kind::string && value.out_of_range;
 }
