@@ -127,13 +127,14 @@ void BusOutput::on_time(Clock::time_point now) {
 
 /// What had to make room is told of where the younger ones stand.
 void BusOutput::tell_of_loss() {
-    const std::uint64_t lost = store_->given_up();
-    if (lost == told_) {
-        lossless_until_ = utc_now();
+    const std::uint64_t lost = store_->untold();
+    if (lost == 0) {
+        // What tells of a loss may have to make room, too, until it is published.
+        lossless_until_ = store_->settled() < told_in_ ? lossless_until_ : utc_now();
         return;
     }
     const record::LossRecord record{.head = {.time = utc_now()},
-                                    .lost = lost - told_,
+                                    .lost = lost,
                                     .since = lossless_until_,
                                     .cause = "disk_full"};
     LineText text;
@@ -141,8 +142,11 @@ void BusOutput::tell_of_loss() {
     line.on_record(&record);
     line.flush();
     if (store_->append(text.text)) {
-        spdlog::error("the spool {} is full: dropped its oldest {} records", spool_, lost - told_);
-        told_ = lost;
+        store_->tell(lost);
+        told_in_ = store_->last();
+        spdlog::error("the spool {} is full: {} of its oldest records were dropped, {} in all",
+                      spool_, store_->given_up() - logged_, store_->given_up());
+        logged_ = store_->given_up();
     }
 }
 

@@ -83,7 +83,8 @@ class BusOutput final : public sink::RecordTarget {
     std::atomic<bool> holds_{false};
     std::atomic<std::uint64_t> held_lines_{0};
     std::atomic<std::uint64_t> refused_{0};
-    std::uint64_t told_ = 0; ///< lines that made room, and of which the records tell
+    std::uint64_t told_in_ = 0; ///< the last line that tells of what made room
+    std::uint64_t logged_ = 0;  ///< lines that made room, and of which the log tells
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};
     bool finished_ = false;

@@ -211,6 +211,14 @@ std::uint64_t Spool::given_up() const {
     return folder_->lost();
 }
 
+std::uint64_t Spool::untold() const {
+    return folder_->untold();
+}
+
+void Spool::tell(std::uint64_t lost) {
+    folder_->tell(lost);
+}
+
 /// To the segment; of the last one, which is still written to, nothing need wait.
 std::uint64_t Spool::bytes() const {
     return waiting() == 0 ? 0 : folder_->bytes();
@@ -224,16 +232,17 @@ void Spool::remove_first() {
     segments_.pop_front();
 }
 
-std::optional<std::uint64_t> Spool::drop_oldest() {
+std::optional<SpoolFolder::Loss> Spool::drop_oldest() {
     const std::lock_guard lock{mutex_};
     if (segments_.size() < 2) {
         return std::nullopt;
     }
-    const std::uint64_t end = end_of(0);
-    const std::uint64_t begin = std::max(segments_.front().first, state_.settled + 1);
-    const std::uint64_t gone = end < begin ? 0 : end - begin + 1;
+    const std::uint64_t first = segments_.front().first;
+    const std::uint64_t begin = std::max(first, state_.settled + 1);
+    SpoolFolder::Loss loss = SpoolFolder::loss_of(path_of(first), first, begin);
+    loss.lines = std::max(end_of(0) + 1, begin) - begin; // also of a file that is damaged
     remove_first();
-    return gone;
+    return loss;
 }
 
 /// At a line, or the first behind it that is there. False: there is none.

@@ -46,6 +46,8 @@ class Spool final : public Store {
     [[nodiscard]] int error() const override;
     void mend() override;
     [[nodiscard]] std::uint64_t given_up() const override;
+    [[nodiscard]] std::uint64_t untold() const override;
+    void tell(std::uint64_t lost) override;
 
     [[nodiscard]] bool lasting() const override { return true; }
 
@@ -70,9 +72,8 @@ class Spool final : public Store {
 
     Spool(SpoolFolder& folder, std::string run, int state);
     void find_segments();
-    /// Gives up the oldest file but the one being written. Returns how many lines are lost with it;
-    /// nothing: there is no such file.
-    std::optional<std::uint64_t> drop_oldest();
+    /// Gives up the oldest file but the one being written; nothing: there is no such file.
+    std::optional<SpoolFolder::Loss> drop_oldest();
     [[nodiscard]] bool begin_segment(std::size_t coming);
     void remove_first();
     [[nodiscard]] int write_state();

@@ -1,5 +1,7 @@
 #include "proxy/bus/spool_folder.h"
 
+#include "proxy/filter/json_scan.h"
+#include "proxy/filter/line_record.h"
 #include "proxy/relay/unique_fd.h"
 #include "proxy/sink/output.h"
 
@@ -45,6 +47,12 @@ std::optional<SpoolState> state_at(const std::filesystem::path& path) {
 std::uint64_t first_unsettled(const std::filesystem::path& state) {
     const auto known = state_at(state);
     return known ? known->settled + 1 : 1;
+}
+
+/// How many records a line reports as lost.
+std::uint64_t told_by(std::string_view line) {
+    const auto head = filter::read_head(line);
+    return head && head->type == "records_lost" ? filter::find_count(line, "lost") : 0;
 }
 
 } // namespace
@@ -95,7 +103,7 @@ std::vector<SpoolFolder::Found> SpoolFolder::files() const {
 }
 
 void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
-                            const std::function<std::optional<std::uint64_t>()>& drop_own) {
+                            const std::function<std::optional<Loss>()>& drop_own) {
     if (this->bytes() + bytes > max_bytes_) {
         count_again(own_run);
     }
@@ -106,8 +114,27 @@ void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
         if (!gone) {
             return; // one file is all there is
         }
-        lost_ += *gone;
+        lose(*gone);
     }
+}
+
+void SpoolFolder::lose(const Loss& loss) {
+    lost_ += loss.lines;
+    untold_ += loss.lines + loss.told;
+}
+
+SpoolFolder::Loss SpoolFolder::loss_of(const std::string& path, std::uint64_t first,
+                                       std::uint64_t unsettled) {
+    Loss loss;
+    std::ifstream file{path};
+    std::string line;
+    for (std::uint64_t number = first; std::getline(file, line) && !file.eof(); ++number) {
+        if (number >= unsettled) {
+            ++loss.lines;
+            loss.told += told_by(line);
+        }
+    }
+    return loss;
 }
 
 std::uint64_t SpoolFolder::bytes() const {
@@ -200,13 +227,12 @@ bool SpoolFolder::drop_leftover(const std::string& own_run) {
 bool SpoolFolder::drop(const Found& found) {
     const auto& [run, first] = found.file;
     const std::string path = (path_ / spool_file_name(run, first)).string();
-    const std::uint64_t end = first + contents(path).lines;
-    const std::uint64_t begin = std::max(first, first_unsettled(path_ / spool_state_name(run)));
+    const Loss loss = loss_of(path, first, first_unsettled(path_ / spool_state_name(run)));
     const std::lock_guard lock{mutex_};
     if (!disk_->remove(path)) {
         return false;
     }
-    lost_ += end < begin ? 0 : end - begin;
+    lose(loss);
     bytes_ -= std::min(bytes_, found.bytes);
     return true;
 }

@@ -46,6 +46,12 @@ class SpoolFolder {
     /// Lines that had to make room.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
+    /// Of these, and of those that they told of, how many no line tells of.
+    [[nodiscard]] std::uint64_t untold() const { return untold_; }
+
+    /// A line tells of so many.
+    void tell(std::uint64_t lost) { untold_ -= lost; }
+
     /// Lines that nobody gave up, and that stand nowhere any more.
     [[nodiscard]] std::uint64_t damaged() const { return damaged_; }
 
@@ -63,10 +69,21 @@ class SpoolFolder {
     /// what is for other streams.
     void report_unpublished(const std::string& stream) const;
 
+    /// What giving up a file costs.
+    struct Loss {
+        std::uint64_t lines = 0; ///< that nobody published
+        std::uint64_t told = 0;  ///< records that those lines reported as lost
+    };
+
     /// Gives up the oldest lines until so many bytes fit: first of runs that are over, then of the one
-    /// that asks, by `drop_own`, which tells how many lines that cost; nothing: there are no more.
+    /// that asks, by `drop_own`; nothing: there are no more.
     void make_room(const std::string& own_run, std::uint64_t bytes,
-                   const std::function<std::optional<std::uint64_t>()>& drop_own);
+                   const std::function<std::optional<Loss>()>& drop_own);
+
+    /// Of a file whose first line has the number `first`, when the lines before `unsettled` are
+    /// published.
+    [[nodiscard]] static Loss loss_of(const std::string& path, std::uint64_t first,
+                                      std::uint64_t unsettled);
 
     /// Those that have a state.
     [[nodiscard]] std::vector<std::string> runs() const;
@@ -98,6 +115,7 @@ class SpoolFolder {
     void count_again(const std::string& own_run);
     [[nodiscard]] bool drop_leftover(const std::string& own_run);
     [[nodiscard]] bool drop(const Found& found);
+    void lose(const Loss& loss);
 
     std::filesystem::path path_;
     std::uint64_t max_bytes_;
@@ -107,6 +125,7 @@ class SpoolFolder {
     std::set<std::string> counted_; ///< runs that are over, and whose bytes count
     std::uint64_t bytes_ = 0;
     std::atomic<std::uint64_t> lost_{0};
+    std::atomic<std::uint64_t> untold_{0};
     std::atomic<std::uint64_t> damaged_{0};
     mutable std::mutex waiting_mutex_;
     mutable std::chrono::steady_clock::time_point waiting_counted_{};

@@ -24,6 +24,12 @@ class Store : public Backlog {
     /// Lines that had to make room for younger ones.
     [[nodiscard]] virtual std::uint64_t given_up() const { return 0; }
 
+    /// Losses that no line tells of: lines given up, and what lines told that were given up themselves.
+    [[nodiscard]] virtual std::uint64_t untold() const { return 0; }
+
+    /// The last line tells of so many.
+    virtual void tell(std::uint64_t /*lost*/) {}
+
     /// Lines that wait, with what earlier runs left.
     [[nodiscard]] virtual std::uint64_t waiting() const {
         const std::uint64_t before = settled(); // first: the other one only grows

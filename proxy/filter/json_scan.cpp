@@ -311,6 +311,15 @@ std::optional<std::string_view> find_member(std::string_view object, std::string
     return member ? std::optional{member->text} : std::nullopt;
 }
 
+std::uint64_t find_count(std::string_view object, std::string_view key) {
+    const auto value = find_member(object, key);
+    std::uint64_t count = 0;
+    if (value) {
+        std::from_chars(value->data(), value->data() + value->size(), count);
+    }
+    return count;
+}
+
 std::string_view string_of(std::string_view value, std::string& room) {
     if (value.size() < 2) {
         return {};

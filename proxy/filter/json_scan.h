@@ -103,6 +103,8 @@ class JsonMembers {
 [[nodiscard]] std::optional<std::string_view> find_member(std::string_view object,
                                                           std::string_view key);
 [[nodiscard]] std::optional<JsonText> find_member(const JsonText& object, std::string_view key);
+/// The whole number that stands there; 0 where there is none.
+[[nodiscard]] std::uint64_t find_count(std::string_view object, std::string_view key);
 /// The same of a member that is a list or an object, with all brackets in it, which are read into `brackets`.
 [[nodiscard]] std::optional<JsonText> find_member(std::string_view object, std::string_view key,
                                                   JsonBrackets& brackets);

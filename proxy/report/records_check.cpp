@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -14,15 +13,6 @@
 namespace tw::report {
 
 namespace {
-
-std::uint64_t number_in(std::string_view line, std::string_view key) {
-    const auto value = filter::find_member(line, key);
-    std::uint64_t number = 0;
-    if (value) {
-        std::from_chars(value->data(), value->data() + value->size(), number);
-    }
-    return number;
-}
 
 bool has(std::string_view line, std::string_view key, std::string_view value) {
     return filter::find_member(line, key) == value;
@@ -73,9 +63,9 @@ void RecordsCheck::on_line(std::string_view line, const std::optional<filter::Li
     }
     last_time_ = std::max<std::string_view>(last_time_, head->time);
     if (head->type == "records_lost") {
-        counts_.lost += number_in(line, "lost");
+        counts_.lost += filter::find_count(line, "lost");
     } else if (head->type == "finding" && has(line, "id", R"("inspect.gap")")) {
-        counts_.gap += number_in(line, "lost");
+        counts_.gap += filter::find_count(line, "lost");
     }
     if (head->session != 0) {
         count_sessions(line, *head);
@@ -124,14 +114,14 @@ void RecordsCheck::add_up(const Session& session, std::string_view line) {
     for (const std::string_view direction : {"c2s", "s2c"}) {
         const auto totals = filter::find_member(line, direction);
         for (const std::string_view layer : {"messages", "control", "connless"}) {
-            messages += totals ? number_in(*totals, layer) : 0;
+            messages += totals ? filter::find_count(*totals, layer) : 0;
         }
     }
     const auto compare = [this](std::uint64_t counted, std::uint64_t total, std::uint64_t& absent) {
         counts_.doubled += counted > total ? counted - total : 0;
         absent += counted < total ? total - counted : 0;
     };
-    compare(session.snapshots, number_in(*snapshots, "total"), absent_snapshots_);
+    compare(session.snapshots, filter::find_count(*snapshots, "total"), absent_snapshots_);
     compare(session.messages, messages, absent_messages_);
 }
 

@@ -1,5 +1,6 @@
 #include "proxy/bus/bus_output.h"
 #include "proxy/bus/run_id.h"
+#include "proxy/filter/json_scan.h"
 #include "proxy/relay/unique_fd.h"
 #include "tests/support/full_disk.h"
 
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include <arpa/inet.h>
@@ -130,6 +132,34 @@ TEST_CASE("what made room in a spool is told of, also when nobody tells the time
     const std::string left = left_in(place);
     CHECK(left.find(fmt::format(R"("type":"records_lost","session":0,"lost":{})", output.lost())) !=
           std::string::npos);
+}
+
+TEST_CASE("what was told of a loss, and had to make room itself, is told again") {
+    const SilentServer server;
+    const Folder place;
+    BusOutput output{with_spool(server, place), kNoPatience};
+    const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
+    auto now = std::chrono::steady_clock::now();
+    for (int i = 0; i < 5'000; ++i) {
+        output.write(line);
+        if (i % 50 == 0) {
+            output.on_time(now += std::chrono::seconds{2});
+        }
+    }
+    output.finish();
+    std::istringstream left{left_in(place)};
+    std::uint64_t kept = 0;
+    std::uint64_t tells = 0;
+    std::uint64_t told = 0;
+    for (std::string each; std::getline(left, each);) {
+        const bool loss = each.find(R"("type":"records_lost")") != std::string::npos;
+        kept += loss ? 0 : 1;
+        tells += loss ? 1 : 0;
+        told += loss ? tw::filter::find_count(each, "lost") : 0;
+    }
+    CHECK(tells > 1);
+    CHECK(told == output.lost());
+    CHECK(output.lost() > 5'000 - kept); // those that told of it, too
 }
 
 } // namespace

@@ -269,5 +269,8 @@ TEST_CASE("what stands under a key is found, and damaged text has nothing") {
     CHECK(trailing.next());
     CHECK_FALSE(trailing.next());
     CHECK_FALSE(trailing.whole());
+    CHECK(tw::filter::find_count(R"({"lost":12,"id":"x"})", "lost") == 12);
+    CHECK(tw::filter::find_count(R"({"lost":12,"id":"x"})", "id") == 0);
+    CHECK(tw::filter::find_count("no record", "lost") == 0);
     CHECK_FALSE(find_member("[1]"sv, "a"));
 }
