@@ -33,9 +33,13 @@ engine() {
 ENGINE=$(engine)
 readonly ENGINE RUN=twscope-check-$$
 KEEP=0
+TESTS=ON
 for argument in "$@"; do
-    [[ $argument == --keep ]] || die "unknown argument '$argument' (there is: --keep)"
-    KEEP=1
+    case $argument in
+        --keep) KEEP=1 ;;
+        --quick) TESTS=OFF ;;
+        *) die "unknown argument '$argument' (there are: --keep --quick)" ;;
+    esac
 done
 
 now_ms() { date +%s%3N; }
@@ -52,7 +56,7 @@ build() {
     # Podman leaves HEALTHCHECK out of its own format.
     [[ $ENGINE != podman ]] || format=(--format docker)
     say "building $1 from $2"
-    "$ENGINE" build "${format[@]}" -t "$1" -f "$2" .
+    "$ENGINE" build "${format[@]}" "${@:3}" -t "$1" -f "$2" .
 }
 
 size_of() { "$ENGINE" image inspect --format '{{.Size}}' "$1"; }
@@ -111,7 +115,7 @@ check_records() {
     [[ $records == *'"game":"air"'* ]] || die "the map was not found"
 }
 
-build "$RUN" docker/Dockerfile
+build "$RUN" docker/Dockerfile --build-arg "TESTS=$TESTS"
 build "$RUN-server" docker/server/Dockerfile
 build "$RUN-bots" docker/bots/Dockerfile
 start
