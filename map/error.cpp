@@ -63,7 +63,6 @@ constexpr std::array kErrors = {
               "the data block holds fewer records than its item says"},
     ErrorInfo{MapErrc::unknown_tile_record, "unknown_tile_record",
               "the tile layer is of a kind whose records are not known"},
-    ErrorInfo{MapErrc::cannot_write, "cannot_write", "the file cannot be written"},
     ErrorInfo{MapErrc::picture_too_large, "picture_too_large",
               "the picture would have more pixels than the set limit"},
     ErrorInfo{MapErrc::out_of_memory, "out_of_memory", "there is not enough memory for the data"},

@@ -43,7 +43,6 @@ enum class MapErrc : std::uint8_t {
     block_wrong_size,
     wrong_record_size,
     unknown_tile_record,
-    cannot_write,
     picture_too_large,
     out_of_memory,
 };

@@ -13,7 +13,6 @@ namespace tw::capture {
 namespace {
 
 constexpr std::uint32_t kInterface = 1;
-constexpr std::uint32_t kByteOrder = 0x1a2b3c4d;
 constexpr std::size_t kPage = 4096;                           ///< more than stands around a state
 constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's
 
@@ -79,7 +78,7 @@ void StateBlocks::begin_block() {
     if (type == sink::kPcapngSection) {
         begun_ = true;
         swapped_ = false;
-        swapped_ = number_at(kHead) != kByteOrder;
+        swapped_ = number_at(kHead) != sink::kPcapngByteOrder;
     }
     const std::uint32_t size = number_at(sizeof type);
     constexpr std::uint32_t kLengthBehind = 4;

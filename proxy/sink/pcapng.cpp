@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t kInterface = 1;
 constexpr std::uint32_t kStatistics = 5;
-constexpr std::uint32_t kByteOrder = 0x1a2b3c4d;
 constexpr std::uint32_t kUnknownLength = 0xffffffff;
 constexpr std::uint32_t kSnapLength = 262144;
 
@@ -69,7 +68,7 @@ void PcapngEncoder::end(std::size_t begin, Bytes& out) const {
 
 void PcapngEncoder::section(std::string_view program, Bytes& out, std::string_view comment) const {
     const std::size_t at = begin(kPcapngSection, out);
-    put32(kByteOrder, out);
+    put32(kPcapngByteOrder, out);
     put16(1, out);
     put16(0, out);
     put32(kUnknownLength, out);

@@ -15,6 +15,8 @@ inline constexpr std::uint16_t kLinkEthernet = 1;
 
 /// Type of the block that begins a section, and the file; the same in either order of bytes.
 inline constexpr std::uint32_t kPcapngSection = 0x0a0d0d0a;
+/// What stands in it to tell the order of bytes.
+inline constexpr std::uint32_t kPcapngByteOrder = 0x1a2b3c4d;
 
 /// Where packets of a capture passed.
 struct PcapngInterface {

@@ -35,7 +35,7 @@ struct Folder {
     ~Folder() { fs::remove_all(path); }
 
     void put(const fs::path& name, std::string_view text) const {
-        REQUIRE(test::write_file(path / name, bytes_of(text)).has_value());
+        REQUIRE(test::write_file(path / name, bytes_of(text)));
     }
 };
 

@@ -131,18 +131,14 @@ std::vector<std::byte> rewrite(const Datafile& file) {
     return writer.finish();
 }
 
-Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-    const auto fail = [] { return tl::unexpected{MapError{.code = MapErrc::cannot_write}}; };
+bool write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "wb"),
                                                          &std::fclose};
     if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) {
-        return fail();
+        return false;
     }
     // A full disk shows only when the last bytes leave the buffer.
-    if (std::fclose(file.release()) != 0) {
-        return fail();
-    }
-    return {};
+    return std::fclose(file.release()) == 0;
 }
 
 } // namespace tw::map::test

@@ -44,8 +44,7 @@ class DatafileWriter {
 /// The same items and data, compressed anew; a block that does not inflate is taken as it is.
 [[nodiscard]] std::vector<std::byte> rewrite(const Datafile& file);
 
-/// Errors:  cannot_write.
-[[nodiscard]] Result<void> write_file(const std::filesystem::path& path,
-                                      std::span<const std::byte> bytes);
+/// False: it cannot be written.
+[[nodiscard]] bool write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 } // namespace tw::map::test

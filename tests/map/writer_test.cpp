@@ -82,9 +82,9 @@ TEST_CASE("DDNet's own tools read what is written") {
     fs::create_directories(user);
     MapBuilder builder{4, 3};
     builder.set_game(1, 2, 1).add_layer(Layer::tele, 4, 3).add_layer(Layer::switch_, 4, 3);
-    REQUIRE(write_file(folder / "ours.map", builder.build()).has_value());
+    REQUIRE(write_file(folder / "ours.map", builder.build()));
     constexpr std::string_view kPaths = "add_path $USERDIR\nadd_path $CURRENTDIR\n";
-    REQUIRE(write_file(folder / "storage.cfg", std::as_bytes(std::span{kPaths})).has_value());
+    REQUIRE(write_file(folder / "storage.cfg", std::as_bytes(std::span{kPaths})));
     const std::string in_folder = "cd '" + folder.string() + "' && HOME='" +
                                   (folder / "home").string() + "' " + tools.string() + "/";
     CHECK(runs(in_folder + "map_resave ours.map theirs.map"));

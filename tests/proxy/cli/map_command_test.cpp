@@ -20,7 +20,7 @@ TEST_CASE("twscope map tells and draws what is there") {
     const TemporaryFolder folder;
     const std::string file = folder.file("tiny.map");
     const auto bytes = small_map();
-    REQUIRE(map::test::write_file(file, bytes).has_value());
+    REQUIRE(map::test::write_file(file, bytes));
 
     const Finished json = twscope({"map", file, "--json", "--at", "80,80", "--at", "3.5,-100"});
     CHECK(json.status == 0);
@@ -106,7 +106,7 @@ TEST_CASE("twscope map tells and draws what is there") {
 
 TEST_CASE("a picture that cannot be written leaves the one that was there") {
     const TemporaryFolder folder;
-    REQUIRE(map::test::write_file(folder.file("tiny.map"), small_map()).has_value());
+    REQUIRE(map::test::write_file(folder.file("tiny.map"), small_map()));
     const std::string png = folder.file("tiny.png");
     write_text(png, "the one before");
     const std::string enter = "cd " + folder.path() + "; ";
@@ -143,7 +143,7 @@ TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {
     const std::string odd = folder.file("odd.map");
     auto bytes = small_map();
     bytes.push_back(std::byte{0});
-    REQUIRE(map::test::write_file(odd, bytes).has_value());
+    REQUIRE(map::test::write_file(odd, bytes));
     const Finished page = twscope({"map", odd});
     CHECK(page.status == 0);
     CHECK(page.out.find("strict rejects:trailing_bytes, lenient accepts") != std::string::npos);
@@ -155,7 +155,7 @@ TEST_CASE("twscope map refuses nonsense in one line") {
     const std::string file = folder.file("tiny.map");
     const std::string noise = folder.file("noise.map");
     const std::string nobody = folder.file("nobody.jsonl");
-    REQUIRE(map::test::write_file(file, small_map()).has_value());
+    REQUIRE(map::test::write_file(file, small_map()));
     write_text(noise, "this is no map, but it is long enough to be read as if it were one");
     write_text(nobody, R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1})"
                        "\n");

@@ -29,7 +29,7 @@ struct Files {
         recording.play(kAnn, tee_at(50, 80));
         recording.save(capture);
         REQUIRE(twscope({"decode", capture, "-o", records}).status == 0);
-        REQUIRE(tw::map::test::write_file(map, small_map()).has_value());
+        REQUIRE(tw::map::test::write_file(map, small_map()));
         std::filesystem::create_hard_link(records, hard);
         std::filesystem::create_symlink(records, soft);
         write_text(kept, "kept");

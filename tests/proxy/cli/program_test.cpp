@@ -266,7 +266,7 @@ TEST_CASE("a flag that may be given again takes one value, and the file behind i
     Recording recording;
     recording.play(kAnn, tee_at(100, 100));
     recording.save(capture);
-    REQUIRE(tw::map::test::write_file(map, small_map()).has_value());
+    REQUIRE(tw::map::test::write_file(map, small_map()));
     const Arguments rows[] = {
         {"decode", "--expect", "snapshot", capture, "-o", records},
         {"decode", "--expect", "snapshot", "--expect", "name == ready", capture},
