@@ -16,7 +16,8 @@ namespace tw::cli {
 void CaptureFlags::add_to(CLI::App& command) {
     command
         .add_option("captures", paths,
-                    "Capture files, demos (.demo), or folders of segments; - means standard input")
+                    "Capture files, demos (.demo), or folders of segments; - means a capture on "
+                    "standard input")
         ->type_name("CAPTURE...")
         ->required();
     command

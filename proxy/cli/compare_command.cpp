@@ -9,6 +9,7 @@
 #include "proxy/report/game_comparison.h"
 #include "proxy/report/recorded_stays.h"
 #include "proxy/report/stay_pairs.h"
+#include "proxy/sink/complaint.h"
 
 #include <array>
 #include <cstdint>
@@ -36,16 +37,22 @@ struct CompareFlags {
     bool json = false;
 };
 
-/// Looks through a view for what there is to compare.
-std::vector<report::Stay> list_stays(const RecordsOrigin& origin,
-                                     std::optional<std::int64_t> session,
-                                     std::string_view session_flag) {
+/// Looks through a view for what there is to compare. Nothing: it is damaged, and holds nothing of that.
+std::optional<report::RecordedStays> list_stays(const RecordsOrigin& origin,
+                                                std::optional<std::int64_t> session,
+                                                std::string_view session_flag) {
     report::RecordedStays stays;
     static_cast<void>(read_lines(
         origin, true, [&](std::string_view line) { static_cast<void>(stays.on_line(line)); }));
     if (stays.stays().empty()) {
-        throw UsageError{fmt::format("{}: contains no snapshot with known items{}", origin.path,
-                                     stays.unusable() == 0 ? "" : " (recorded without items?)")};
+        const std::string nothing =
+            fmt::format("{}: contains no snapshot with known items{}", origin.path,
+                        stays.unusable() == 0 ? "" : " (recorded without items?)");
+        if (read_lines(origin, false, [](std::string_view /*line*/) {})) {
+            throw UsageError{nothing};
+        }
+        sink::complain("{}", nothing);
+        return std::nullopt;
     }
     bool any = false;
     for (const report::Stay& stay : stays.stays()) {
@@ -55,7 +62,7 @@ std::vector<report::Stay> list_stays(const RecordsOrigin& origin,
         throw UsageError{fmt::format("{} {}: {} has no snapshots of this session", session_flag,
                                      *session, origin.path)};
     }
-    return stays.stays();
+    return stays;
 }
 
 /// One of the two files, read along with the other.
@@ -128,8 +135,13 @@ int run_compare(const CompareFlags& flags) {
                              .objects = &objects,
                              .memory_bytes = flags.captures.memory_bytes()};
     };
-    const auto stays_a = list_stays(origin(0), flags.sessions[0], "--session");
-    const auto stays_b = list_stays(origin(1), flags.sessions[1], "--other-session");
+    const auto listed_a = list_stays(origin(0), flags.sessions[0], "--session");
+    const auto listed_b = list_stays(origin(1), flags.sessions[1], "--other-session");
+    if (!listed_a || !listed_b) {
+        return kExitFailed;
+    }
+    const std::vector<report::Stay>& stays_a = listed_a->stays();
+    const std::vector<report::Stay>& stays_b = listed_b->stays();
     const report::StayPairs pairs =
         pair_stays(stays_a, stays_b, flags.sessions[0], flags.sessions[1]);
     report::GameComparison comparison{pairs.pairs.size(), objects};
@@ -139,7 +151,9 @@ int run_compare(const CompareFlags& flags) {
     const report::ComparisonReport report{.files = flags.files,
                                           .stays = {&stays_a, &stays_b},
                                           .pairs = &pairs,
-                                          .comparison = &comparison};
+                                          .comparison = &comparison,
+                                          .unusable = {listed_a->unusable(), listed_b->unusable()},
+                                          .behind = {listed_a->behind(), listed_b->behind()}};
     fmt::print("{}", flags.json ? comparison_json(report) : comparison_text(report));
     const bool whole_a = a.whole();
     const bool whole_b = b.whole();

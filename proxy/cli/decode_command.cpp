@@ -263,8 +263,8 @@ bool Decoding::finish_demos() {
         const sink::WorldDemoLosses worlds = world_demos_->losses();
         losses.merge(worlds.demos);
         if (worlds.items != 0) {
-            sink::complain("--demo: left out {} items in {} ticks: more than a snapshot "
-                           "holds, or no id left for their players",
+            sink::complain("--demo: left out {} items in {} ticks: more than a snapshot holds, no "
+                           "id left for their players, or unknown to the demo's protocol",
                            worlds.items, worlds.ticks);
         }
         if (worlds.worlds != 0) {
@@ -286,7 +286,11 @@ bool Decoding::finish_demos() {
     if (losses.mapless != 0) {
         sink::complain("--demo: {} sessions have no demo: their map is unknown", losses.mapless);
     }
-    if (files_->created() == 0) {
+    if (losses.single != 0) {
+        sink::complain("--demo: {} sessions have no demo: they have only one snapshot of a map",
+                       losses.single);
+    }
+    if (files_->created() == 0 && losses.mapless + losses.single == 0) {
         sink::complain("--demo: no demo written: no client was shown a game");
     }
     return files_->lost() == 0 && losses.snapshots + losses.messages == 0;

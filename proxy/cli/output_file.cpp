@@ -3,6 +3,7 @@
 #include "proxy/sink/complaint.h"
 #include "proxy/sink/recording.h"
 
+#include <cerrno>
 #include <chrono>
 
 #include <fmt/format.h>
@@ -66,11 +67,16 @@ std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
 
 bool finish_records(const std::string& flag, sink::RecordTarget& file, std::string_view what) {
     file.finish();
-    if (file.failed()) {
-        sink::complain("{} {}: {}; {} {} are missing", flag, file.path(),
-                       std::generic_category().message(file.error()), file.lost(), what);
+    if (!file.failed()) {
+        return true;
     }
-    return !file.failed();
+    const std::string why = std::generic_category().message(file.error());
+    if (file.error() == EPIPE) { // nobody asks for more, and how much more there was is not known
+        sink::complain("{} {}: {}; the rest is missing", flag, file.path(), why);
+    } else {
+        sink::complain("{} {}: {}; {} {} are missing", flag, file.path(), why, file.lost(), what);
+    }
+    return false;
 }
 
 } // namespace tw::cli

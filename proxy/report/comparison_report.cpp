@@ -90,6 +90,28 @@ std::string counts_text(const GameComparison& comparison) {
     return text;
 }
 
+std::string skipped_text(const ComparisonReport& report) {
+    std::string text;
+    for (std::size_t view = 0; view < report.files.size(); ++view) {
+        const char name = view == 0 ? 'A' : 'B';
+        if (report.unusable[view] != 0) {
+            text +=
+                fmt::format("{} of {} not compared: recorded without items, or based on records "
+                            "that are missing\n",
+                            plural(report.unusable[view], "snapshot"), name);
+        }
+        if (report.behind[view] != 0) {
+            text += fmt::format("{} of {} not compared: at or behind the tick before them\n",
+                                plural(report.behind[view], "snapshot"), name);
+        }
+    }
+    return text;
+}
+
+json::object both_json(const std::array<std::uint64_t, 2>& counts) {
+    return {{"a", counts[0]}, {"b", counts[1]}};
+}
+
 json::object stay_json(const Stay& stay) {
     return {{"session", stay.session},
             {"client", stay.client},
@@ -143,6 +165,7 @@ std::string comparison_text(const ComparisonReport& report) {
         text += fmt::format("{} not compared: only 0.7 demos contain them\n",
                             plural(comparison.of_demos(), "item"));
     }
+    text += skipped_text(report);
     if (const auto& first = comparison.first()) {
         text += fmt::format(
             "First difference: tick {}, {} {}, {}: {} in A, {} in B (session {} and {})\n\n{}\n",
@@ -189,6 +212,8 @@ std::string comparison_json(const ComparisonReport& report) {
         {"differences", std::move(differences)},
         {"uncounted", comparison.uncounted()},
         {"not_compared", comparison.unlike() + comparison.of_demos()},
+        {"unusable_snapshots", both_json(report.unusable)},
+        {"snapshots_behind", both_json(report.behind)},
         {"pairs", std::move(pairs)},
         {"without_partner", json::object{{"a", lonely(report.pairs->only_a, 0)},
                                          {"b", lonely(report.pairs->only_b, 1)}}}};

@@ -5,6 +5,7 @@
 #include "proxy/report/stay_pairs.h"
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct ComparisonReport {
     std::array<const std::vector<Stay>*, 2> stays{};
     const StayPairs* pairs = nullptr;
     const GameComparison* comparison = nullptr;
+    std::array<std::uint64_t, 2> unusable{}; ///< snapshots of which not all items are known
+    std::array<std::uint64_t, 2> behind{};   ///< snapshots that came late, or twice
 };
 
 /// For people.

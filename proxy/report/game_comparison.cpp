@@ -4,6 +4,7 @@
 #include "snapshot/objects.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include <boost/json.hpp>
@@ -205,10 +206,85 @@ bool is_demo(const RecordedItems& items) {
                        [](const auto& item) { return item.second->of_demos(); });
 }
 
+/// Numbers of the types that have a UUID, by name.
+using TypeNumbers = std::map<std::string_view, std::uint16_t>;
+
+TypeNumbers uuid_types(const RecordedItems& items) {
+    TypeNumbers numbers;
+    std::uint16_t last = 0;
+    const auto first =
+        std::ranges::lower_bound(items, ItemKey{snapshot::kFirstUuidType, 0}.packed(), {},
+                                 &RecordedItems::value_type::first);
+    for (auto at = first; at != items.end(); ++at) {
+        const std::uint16_t type = ItemKey::from_packed(at->first).type;
+        if (type != last && !at->second->type.empty()) {
+            numbers.emplace(at->second->type, type);
+        }
+        last = type;
+    }
+    return numbers;
+}
+
+/// How to number the types of a view as those of the other one: each server process has its own
+/// numbers for UUIDs. Empty: they are the same.
+std::map<std::uint16_t, std::uint16_t> renumbering(const TypeNumbers& own,
+                                                   const TypeNumbers& others) {
+    std::map<std::uint16_t, std::uint16_t> numbers;
+    std::set<std::uint16_t> used;
+    for (const auto& [unused, number] : others) {
+        used.insert(number);
+    }
+    std::uint16_t free = snapshot::kMaxItemType;
+    for (const auto& [name, number] : own) {
+        const auto same = others.find(name);
+        if (same != others.end()) {
+            if (same->second != number) {
+                numbers.emplace(number, same->second);
+            }
+        } else if (used.contains(number)) {
+            while (used.contains(free) && free > snapshot::kFirstUuidType) {
+                --free;
+            }
+            used.insert(free);
+            numbers.emplace(number, free);
+        }
+    }
+    return numbers;
+}
+
+RecordedItems renumber(const RecordedItems& items,
+                       const std::map<std::uint16_t, std::uint16_t>& numbers) {
+    RecordedItems renumbered = items;
+    for (auto& [packed, unused] : renumbered) {
+        ItemKey key = ItemKey::from_packed(packed);
+        std::uint16_t& number = key.type == snapshot::kDescriptorType ? key.id : key.type;
+        if (const auto found = numbers.find(number); found != numbers.end()) {
+            number = found->second;
+            packed = key.packed();
+        }
+    }
+    std::ranges::stable_sort(renumbered, {}, &RecordedItems::value_type::first);
+    return renumbered;
+}
+
+/// Whether the type has a name, and not only the UUID that a mod's has.
+bool is_named(const RecordedItem& item) {
+    return !item.type.empty() && item.type.find('-') == std::string::npos;
+}
+
 } // namespace
 
 void GameComparison::compare_snapshots(std::size_t index, Tick tick, const RecordedItems& a,
                                        const RecordedItems& b) {
+    if (const auto numbers = renumbering(uuid_types(b), uuid_types(a)); !numbers.empty()) {
+        compare_alike(index, tick, a, renumber(b, numbers));
+    } else {
+        compare_alike(index, tick, a, b);
+    }
+}
+
+void GameComparison::compare_alike(std::size_t index, Tick tick, const RecordedItems& a,
+                                   const RecordedItems& b) {
     const bool one_is_demo = is_demo(a) != is_demo(b);
     bool differs = false;
     auto of_a = a.begin();
@@ -231,7 +307,11 @@ void GameComparison::compare_snapshots(std::size_t index, Tick tick, const Recor
 bool GameComparison::compare(std::size_t index, Tick tick, const Entry* a, const Entry* b) {
     const Entry& any = a != nullptr ? *a : *b;
     std::optional<std::vector<FieldDifference>> found;
-    if (a != nullptr && b != nullptr) {
+    if (a != nullptr && b != nullptr && a->second->type != b->second->type &&
+        is_named(*a->second) && is_named(*b->second)) {
+        found.emplace().push_back({"(type)", json::serialize(json::string{a->second->type}),
+                                   json::serialize(json::string{b->second->type})});
+    } else if (a != nullptr && b != nullptr) {
         found =
             compare_items(ItemKey::from_packed(any.first).type, *a->second, *b->second, *objects_);
     } else {

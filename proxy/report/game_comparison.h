@@ -22,7 +22,8 @@ enum class View : std::uint8_t { a, b };
 
 /// A field that is not the same in both.
 struct FieldDifference {
-    std::string field; ///< `int_4`: an int without a name; `(item)`: the whole of it
+    /// `int_4`: an int without a name; `(item)`: the whole of it; `(type)`: what it is
+    std::string field;
     std::string a;     ///< JSON
     std::string b;
 };
@@ -126,6 +127,9 @@ class GameComparison {
     bool compare(std::size_t index, snapshot::Tick tick, const Entry* a, const Entry* b);
     void compare_snapshots(std::size_t index, snapshot::Tick tick, const RecordedItems& a,
                            const RecordedItems& b);
+    /// The same where types of one number are the same.
+    void compare_alike(std::size_t index, snapshot::Tick tick, const RecordedItems& a,
+                       const RecordedItems& b);
     void count(const GameDifference& difference);
 
     std::vector<Pair> pairs_;

@@ -231,6 +231,7 @@ void RecordedStays::on_world(const json::object& record, Session& session) const
 }
 
 void RecordedStays::on_map(const json::object& record, Session& session) {
+    session.announced = !is_true(record, "again");
     const auto name = text_of(record, "name");
     const auto crc = text_of(record, "crc");
     if (name != session.map || crc != session.crc) {
@@ -260,9 +261,11 @@ std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& recor
     }
     session.items = items;
     const bool behind = session.stay && *tick <= session.tick;
-    if (behind && std::int64_t{session.tick} - *tick <= kNewGame) {
-        return std::nullopt; // overtaken, or a repetition
+    if (behind && !session.announced && std::int64_t{session.tick} - *tick <= kNewGame) {
+        ++behind_; // overtaken, or a repetition
+        return std::nullopt;
     }
+    session.announced = false;
     if (!session.stay || behind) {
         if (stays_.size() >= kMaxSessions) {
             return std::nullopt;

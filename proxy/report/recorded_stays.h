@@ -38,8 +38,9 @@ struct StaySnapshot {
 };
 
 /// Rebuilds what sessions saw, and the worlds of each server, from the lines of a recording, in their
-/// order. Another connection, map or run of the server, or a tick far behind the last one, begins
-/// another stay. A snapshot is taken from the first on that lists all items, once for each tick.
+/// order. Another connection, map or run of the server, a tick behind the last one when the map was
+/// announced anew, or far behind it, begins another stay. A snapshot is taken from the first on that
+/// lists all items, once for each tick.
 class RecordedStays {
   public:
     /// More sessions, and more stays, are left out.
@@ -57,6 +58,9 @@ class RecordedStays {
     /// Snapshots whose items are not known: none were recorded, or what they build on is missing.
     [[nodiscard]] std::uint64_t unusable() const { return unusable_; }
 
+    /// Snapshots of a tick that was there, or a little behind it: they came late, or twice.
+    [[nodiscard]] std::uint64_t behind() const { return behind_; }
+
   private:
     struct Session {
         std::string client;
@@ -66,6 +70,7 @@ class RecordedStays {
         std::shared_ptr<const RecordedItems> items; ///< null: not known
         std::optional<std::size_t> stay;
         snapshot::Tick tick = 0;
+        bool announced = false; ///< its map was, since the last snapshot
     };
 
     /// What sessions show is not known until their next full snapshots. `session`: only of this one.
@@ -82,6 +87,7 @@ class RecordedStays {
     std::map<Number, Session> sessions_;
     std::vector<Stay> stays_;
     std::uint64_t unusable_ = 0;
+    std::uint64_t behind_ = 0;
     std::uint64_t broken_ = 0;
 };
 

@@ -185,8 +185,8 @@ void WorldRun::report_demos() {
     demos_->finish();
     const sink::WorldDemoLosses losses = demos_->losses();
     if (losses.items != 0) {
-        spdlog::warn("demos: left out {} items in {} ticks: more than a snapshot holds, or no id "
-                     "left for their players",
+        spdlog::warn("demos: left out {} items in {} ticks: more than a snapshot holds, no id left "
+                     "for their players, or unknown to the demo's protocol",
                      losses.items, losses.ticks);
     }
     if (losses.worlds != 0) {

@@ -30,6 +30,10 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     if (losses.mapless != 0) {
         spdlog::info("{} sessions have no demo: their map is unknown", losses.mapless);
     }
+    if (losses.single != 0) {
+        spdlog::info("{} sessions have no demo: they have only one snapshot of a map",
+                     losses.single);
+    }
     const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
     if (missing != 0) {
         spdlog::error("demos lack {} snapshots, {} messages and {} blocks", losses.snapshots,

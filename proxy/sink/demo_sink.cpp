@@ -264,6 +264,8 @@ void DemoSink::end(Tape& tape) {
         if (recording.file) {
             close(recording);
         }
+    } else if (tape.recording && tape.recording->encoder.first()) {
+        ++losses_.single;
     }
     tape.recording.reset();
 }

@@ -32,12 +32,14 @@ struct DemoLosses {
     std::uint64_t late = 0;      ///< snapshots that came behind a younger one
     std::uint64_t messages = 0;  ///< too large, or too many before the first snapshot
     std::uint64_t mapless = 0;   ///< sessions of which nobody said what map they are on
+    std::uint64_t single = 0;    ///< stays on a map with one snapshot: no client plays such a demo
 
     void merge(const DemoLosses& other) {
         snapshots += other.snapshots;
         late += other.late;
         messages += other.messages;
         mapless += other.mapless;
+        single += other.single;
     }
 };
 

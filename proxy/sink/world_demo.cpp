@@ -71,6 +71,7 @@ snapshot::SnapshotView WorldDemo::playable(const record::SnapshotRecord& world) 
             playable_.append(world.items[i].key, world.items[i].data);
         }
     }
+    items_ += world.items.size() - playable_.view().size();
     return playable_.view();
 }
 

@@ -285,10 +285,14 @@ TEST_CASE("the first difference is reported with both values, then how often wha
     const report::ComparisonReport report{.files = {"one.pcap", "t\x1bwo\xff"},
                                           .stays = {&a.stays(), &b.stays()},
                                           .pairs = &pairs,
-                                          .comparison = &comparison};
+                                          .comparison = &comparison,
+                                          .unusable = {7, 0},
+                                          .behind = {0, 1}};
     const std::string text = report::comparison_text(report);
     CAPTURE(text);
     CHECK(text.find('\x1b') == std::string::npos);
+    CHECK(text.find("\n7 snapshots of A not compared: ") != std::string::npos);
+    CHECK(text.find("\n1 snapshot of B not compared: ") != std::string::npos);
     CHECK(
         text.find("First difference: tick 3, character 3, x: 5 in A, 6 in B (session 1 and 1)\n") !=
         std::string::npos);
@@ -305,7 +309,79 @@ TEST_CASE("the first difference is reported with both values, then how often wha
         boost::json::serialize(json.at("first")) ==
         R"({"tick":3,"session_a":1,"session_b":1,"type":"character","type_id":9,"id":3,"field":"x","a":5,"b":6})");
     CHECK(json.at("differences").as_array().size() == 2);
+    CHECK(boost::json::serialize(json.at("unusable_snapshots")) == R"({"a":7,"b":0})");
+    CHECK(boost::json::serialize(json.at("snapshots_behind")) == R"({"a":0,"b":1})");
     CHECK(json.at("ticks").at("different") == 2);
     CHECK(json.at("without_partner").at("a").as_array().size() == 1);
     CHECK(json.at("without_partner").at("b").as_array().empty());
+}
+
+TEST_CASE("types that have a UUID are the same by name, whatever each server numbers them") {
+    struct Item {
+        std::uint16_t type;
+        std::uint16_t id;
+        const char* name;
+        std::int64_t value;
+    };
+
+    const auto items_of = [](std::initializer_list<Item> all) {
+        auto items = std::make_shared<RecordedItems>();
+        for (const Item& each : all) {
+            items->emplace_back(
+                snapshot::ItemKey{each.type, each.id}.packed(),
+                std::make_shared<RecordedItem>(RecordedItem{
+                    .type = each.name, .fields = "", .data = std::vector{each.value}}));
+        }
+        return items;
+    };
+
+    struct Row {
+        const char* name;
+        std::shared_ptr<RecordedItems> a;
+        std::shared_ptr<RecordedItems> b;
+        std::vector<std::string> differ; ///< "type field"
+    };
+
+    constexpr std::uint16_t kDescriptor = snapshot::kDescriptorType;
+    const Row rows[] = {
+        {"the other way round",
+         items_of({{kDescriptor, 0x4001, "", 11},
+                   {kDescriptor, 0x4002, "", 12},
+                   {0x4001, 5, "ddnet_character", 1},
+                   {0x4002, 5, "ddnet_player", 2}}),
+         items_of({{kDescriptor, 0x4001, "", 12},
+                   {kDescriptor, 0x4002, "", 11},
+                   {0x4001, 5, "ddnet_player", 2},
+                   {0x4002, 5, "ddnet_character", 1}}),
+         {}},
+        {"a difference is found all the same",
+         items_of({{0x4001, 5, "ddnet_character", 1}}),
+         items_of({{0x7fff, 5, "ddnet_character", 3}}),
+         {"ddnet_character int_0"}},
+        {"one that only the other has, under a number of ours",
+         items_of({{0x4001, 5, "ddnet_character", 1}}),
+         items_of({{0x4001, 5, "ddnet_laser", 1}}),
+         {"ddnet_character (item)", "ddnet_laser (item)"}},
+        {"one number, two names",
+         items_of({{6, 0, "game_info", 1}}),
+         items_of({{6, 0, "game_data", 1}}),
+         {"game_info (type)"}},
+        {"a name that only one side knows is no difference",
+         items_of({{0x4001, 5, "66de1544-6e32-3531-a0a9-4ad4a6d2e9a2", 1}, {6, 0, "", 1}}),
+         items_of({{0x4001, 5, "mods_thing", 1}, {6, 0, "game_info", 1}}),
+         {}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        GameComparison comparison{1};
+        comparison.on_snapshot(0, View::a, 1, row.a);
+        comparison.on_snapshot(0, View::b, 1, row.b);
+        comparison.finish();
+        CHECK(comparison.equal() == row.differ.empty());
+        std::vector<std::string> differ;
+        for (const auto& [key, unused] : comparison.counts()) {
+            differ.push_back(key.first + ' ' + key.second);
+        }
+        CHECK(differ == row.differ);
+    }
 }

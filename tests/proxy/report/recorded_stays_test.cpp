@@ -140,6 +140,23 @@ TEST_CASE("another map and a tick far back begin another stay, what was overtake
     CHECK(stays.stays()[2].begin == 4);
 }
 
+TEST_CASE("a map that is announced anew begins another stay where the ticks begin anew") {
+    const std::string map = line("map", R"("name":"dm1","crc":"1")");
+    const std::string again = line("map", R"("name":"dm1","crc":"1","again":true)");
+    RecordedStays stays;
+    static_cast<void>(stays.on_line(map));
+    CHECK(stays.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)"))->stay == 0);
+    static_cast<void>(stays.on_line(again)); // a segment begins with it
+    CHECK_FALSE(stays.on_line(snapshot_line(48, item(4, 1, 5), R"(,"full":true)")));
+    CHECK_FALSE(stays.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)")));
+    CHECK(stays.behind() == 2);
+    static_cast<void>(stays.on_line(map));
+    CHECK(stays.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)"))->stay == 1);
+    CHECK_FALSE(stays.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)")));
+    CHECK(stays.stays().size() == 2);
+    CHECK(stays.behind() == 3);
+}
+
 TEST_CASE("worlds of several servers are told apart, and so are the runs of each") {
     RecordedStays stays;
     const auto world = [](std::string_view server, int run, int tick, std::string_view rest) {

@@ -150,6 +150,7 @@ TEST_CASE("each map has a demo of its own, and none is empty") {
     stage.script().enter("dm2");
     stage.script().snap(5, kNoBase, kSecond); // no player plays a single tick
     const auto files = stage.end();
+    CHECK(stage.demos().losses().single == 1);
     REQUIRE(files.size() == 2);
     const bool first = files[0].filename().string().ends_with("dm1.demo");
     const auto& other = files[first ? 1 : 0];
