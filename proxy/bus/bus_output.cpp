@@ -87,12 +87,16 @@ void BusOutput::write(std::string_view block) {
     if (holds_) { // nobody who writes now can wait any longer
         store_->mend();
         if (!let_go()) {
-            refused_ += sink::lines_in(lines);
+            refuse(lines);
             return;
         }
     }
     while (!store_->has_room() || !store_->append(lines)) {
         publisher_->wake(work_);
+        if (store_->is_gone()) {
+            refuse(lines);
+            return;
+        }
         if (Clock::now() - begun >= patience_.full) {
             held_ = lines; // until there is room for it
             held_lines_ = sink::lines_in(lines);
@@ -103,6 +107,15 @@ void BusOutput::write(std::string_view block) {
         store_->mend();
     }
     publisher_->wake(work_);
+}
+
+/// What is held waits no longer, either, where there will never be room.
+void BusOutput::refuse(std::string_view lines) {
+    refused_ += sink::lines_in(lines);
+    if (holds_ && store_->is_gone()) {
+        refused_ += held_lines_.exchange(0);
+        holds_ = false;
+    }
 }
 
 /// What is held goes first. False: there is no room for it yet.
@@ -133,10 +146,8 @@ void BusOutput::tell_of_loss() {
         lossless_until_ = store_->settled() < told_in_ ? lossless_until_ : utc_now();
         return;
     }
-    const record::LossRecord record{.head = {.time = utc_now()},
-                                    .lost = lost,
-                                    .since = lossless_until_,
-                                    .cause = "disk_full"};
+    const record::LossRecord record{
+        .head = {.time = utc_now()}, .lost = lost, .since = lossless_until_, .cause = "disk_full"};
     LineText text;
     sink::JsonLines line{{}, text};
     line.on_record(&record);

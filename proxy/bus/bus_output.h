@@ -45,7 +45,9 @@ class BusOutput final : public sink::RecordTarget {
 
     void on_time(Clock::time_point now) override;
 
-    [[nodiscard]] bool ready() const override { return !holds_ && store_->has_room(); }
+    [[nodiscard]] bool ready() const override {
+        return store_->is_gone() || (!holds_ && store_->has_room());
+    }
 
     void finish() override;
 
@@ -72,6 +74,7 @@ class BusOutput final : public sink::RecordTarget {
     };
 
     [[nodiscard]] bool let_go();
+    void refuse(std::string_view lines);
     [[nodiscard]] std::uint64_t damaged() const;
     void tell_of_loss();
 

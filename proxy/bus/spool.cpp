@@ -142,7 +142,7 @@ bool Spool::begin_segment(std::size_t coming) {
     file_ = relay::UniqueFd{folder_->disk().open(path_of(last_ + 1), sink::Disk::How::empty)};
     if (!file_.valid()) {
         error_ = errno;
-        if (error_ == ENOENT && !std::exchange(is_taken_away_, true)) { // nor may we make it again
+        if (error_ == ENOENT && !is_taken_away_.exchange(true)) { // nor may we make it again
             spdlog::error(
                 "the spool {} was removed: nothing is published until twscope is restarted",
                 folder_->path().string());

@@ -6,6 +6,7 @@
 #include "proxy/relay/unique_fd.h"
 #include "proxy/sink/disk.h"
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -42,6 +43,8 @@ class Spool final : public Store {
     bool append(std::string_view block) override;
 
     [[nodiscard]] bool has_room() const override { return error() == 0; }
+
+    [[nodiscard]] bool is_gone() const override { return is_taken_away_; }
 
     [[nodiscard]] int error() const override;
     void mend() override;
@@ -89,7 +92,7 @@ class Spool final : public Store {
     mutable std::mutex mutex_;
     SpoolState state_;
     bool is_ours_ = false;
-    bool is_taken_away_ = false; ///< its folder, while it was needed
+    std::atomic<bool> is_taken_away_{false}; ///< its folder, while it was needed
     bool known_ = false; ///< the state stands on the disk: without it nobody finds the lines
     std::deque<Segment> segments_;
     relay::UniqueFd file_; ///< of the last segment; of an adopted run: none

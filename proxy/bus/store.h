@@ -15,6 +15,9 @@ class Store : public Backlog {
 
     [[nodiscard]] virtual bool has_room() const = 0;
 
+    /// Whether it will never take any again.
+    [[nodiscard]] virtual bool is_gone() const { return false; }
+
     /// errno of what keeps it from taking lines; 0: nothing does.
     [[nodiscard]] virtual int error() const { return 0; }
 

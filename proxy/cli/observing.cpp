@@ -74,15 +74,24 @@ void print_stats(sink::PromptStream& console, const run::ObserverResult& result)
                                     .ledger = &result.seen.ledger}));
 }
 
-int conclude_run(const RunFlags& flags, const run::ObserverResult& result,
+/// `after_loss`: the observer before this one ended without a conclusion.
+int conclude_run(const RunFlags& flags, const run::ObserverResult& result, bool after_loss,
                  std::optional<sink::FileOutput>& summary) {
     auto checks = flags.records.failing().checks(result.seen.totals, "--fail-on");
     report::add_checks(checks, filter::Expectations{result.seen.expectations}.report(), "--expect");
     const std::chrono::duration<double> seconds = result.duration;
+    if (after_loss && (summary || !checks.empty())) {
+        checks.push_back(
+            {.asked_by = "run",
+             .text = "checked as a whole",
+             .passed = false,
+             .instead = fmt::format("an observer was lost: only the last {:.1f} s were checked",
+                                    seconds.count())});
+    }
     const int code = conclude(report::outcome_of(std::move(checks), result.seen.totals,
                                                  result.seen.sessions, seconds.count()),
                               summary);
-    return code == 0 && result.lost_records != 0 ? kExitFailed : code;
+    return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
 }
 
 /// Everything is open: the process that reads what strangers send needs little more.
@@ -125,7 +134,7 @@ bool open_page(run::ObserverOptions& options, const HttpFlags& http, run::LatePa
 }
 
 /// Looks until the relay has ended. Returns the exit code.
-int look(const RunFlags& flags, run::ObserverRun& run, sink::PromptStream& console,
+int look(const RunFlags& flags, run::ObserverRun& run, bool after_loss, sink::PromptStream& console,
          std::optional<sink::FileOutput>& summary) {
     try {
         const run::ObserverResult result = run.run();
@@ -137,7 +146,7 @@ int look(const RunFlags& flags, run::ObserverRun& run, sink::PromptStream& conso
         if (flags.stats) {
             print_stats(console, result);
         }
-        return conclude_run(flags, result, summary);
+        return conclude_run(flags, result, after_loss, summary);
     } catch (const std::exception& error) {
         spdlog::error("{}", error.what());
         return kExitFailed;
@@ -208,16 +217,16 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
         return kExitNotYet;
     }
     confine_observer(flags, post.number);
+    const bool after_loss = post.number > 1 && !post.waits; // one that waits follows by plan
     run::ObserverRun run{std::move(options), std::move(post)};
-    return look(flags, run, console, summary);
+    return look(flags, run, after_loss, console, summary);
 }
 
 run::SupervisorOptions supervision(const std::string& command, const RunFlags& flags,
                                    const Settings& settings, const Invocation& invocation,
                                    const MakeFlags& make_flags) {
     run::SupervisorOptions options;
-    const bool reports = !flags.records.output.empty() || flags.bus.on() ||
-                         !flags.records.summary.empty() || flags.http.on() || flags.stats;
+    const bool reports = !flags.records.summary.empty() || flags.http.on() || flags.stats;
     if (!flags.no_inspect || reports) {
         options.observer = [invocation](std::uint32_t number, bool waits) {
             return observer_command(invocation, number, waits);

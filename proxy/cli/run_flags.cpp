@@ -125,6 +125,9 @@ void RunFlags::check_inspecting() const {
     if (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on()) {
         throw UsageError{"--demo, --write and --flight need inspection; drop --no-inspect"};
     }
+    if (!records.output.empty() || bus.on()) {
+        throw UsageError{"--output and --nats need inspection; drop --no-inspect"};
+    }
     if (!records.expect.empty() || !records.fail_on.empty()) {
         throw UsageError{
             "--expect and --fail-on need inspection to check anything; drop --no-inspect"};

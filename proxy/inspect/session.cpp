@@ -163,7 +163,7 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
     const bool prelude = gate_.is_prelude(chunks, reporter_);
     if (gate_.missed_chunks()) {
         maps_.on_gap();
-        snapshots_.on_missed_chunks(reporter_.head().time);
+        snapshots_.on_gap(reporter_.head().time);
     }
     for (const wire::Chunk& chunk : chunks.chunks) {
         const auto head = wire::decode_message_head(chunk.payload, packet.dialect);

@@ -61,14 +61,11 @@ class SnapshotTracker {
                failure_->lost > 1;
     }
 
-    /// Copies were lost: what the client has is not known.
+    /// Copies were lost: what the client has is not known, and the map may have changed.
     void on_gap(record::Timestamp time) {
         client_.restart();
-        on_missed_chunks(time);
+        ticks_.doubt(time);
     }
-
-    /// Messages passed unseen: the map may have changed.
-    void on_missed_chunks(record::Timestamp time) { ticks_.doubt(time); }
 
     /// Map change: ticks and items start again, type numbers stay. What is under way of the old map
     /// is known for what it is for a while.

@@ -80,10 +80,11 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
         // Another run counts from 1 again: the one before it came to no end.
         cut_off_ += before != open_.end() && !before->second.closed ? 1U : 0U;
         open_[head.session] = {.begun = true};
-    } else if (!event && !open_.contains(head.session)) {
-        return; // it began somewhere else
+    } else if (!open_.contains(head.session)) {
+        ++sessions_; // it began somewhere else
     }
     Session& session = open_[head.session];
+    session.has_events = session.has_events || event;
     if (!session.closed && head.time < session.time) {
         ++counts_.backwards;
     }
@@ -98,7 +99,7 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
         if (session.closed) {
             open_.erase(head.session);
         } else if (session.reconnects) { // and counts from 0 again
-            session = {.time = session.time, .begun = session.begun};
+            session = {.time = session.time, .begun = session.begun, .has_events = true};
         }
     }
 }
@@ -153,8 +154,10 @@ std::string RecordsCheck::text() const {
                             "recorded, or filtered out\n",
                             absent_snapshots_, absent_messages_);
     }
-    const auto going_on = std::count_if(open_.begin(), open_.end(),
-                                        [](const auto& open) { return !open.second.closed; });
+    // Where events were filtered out, nobody can tell.
+    const auto going_on = std::count_if(open_.begin(), open_.end(), [](const auto& open) {
+        return open.second.has_events && !open.second.closed;
+    });
     if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {
         text += fmt::format("{} sessions without an end: the run was cut off, or is still going\n",
                             open);

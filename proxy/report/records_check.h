@@ -44,8 +44,9 @@ class RecordsCheck {
     };
 
     struct Session {
-        std::string time{};  ///< of its last record
-        bool begun = false;  ///< all of it is here from its first record on
+        std::string time{}; ///< of its last record
+        bool begun = false; ///< all of it is here from its first record on
+        bool has_events = false;
         bool closed = false; ///< only its summary may follow
         bool reconnects = false;
         std::uint64_t snapshots = 0;

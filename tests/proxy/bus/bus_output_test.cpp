@@ -4,6 +4,7 @@
 #include "proxy/relay/unique_fd.h"
 #include "tests/support/full_disk.h"
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -132,6 +133,24 @@ TEST_CASE("what made room in a spool is told of, also when nobody tells the time
     const std::string left = left_in(place);
     CHECK(left.find(fmt::format(R"("type":"records_lost","session":0,"lost":{})", output.lost())) !=
           std::string::npos);
+}
+
+TEST_CASE("what comes when the spool was removed is lost at once, and counted") {
+    const SilentServer server;
+    const Folder place;
+    BusOutput output{with_spool(server, place), kNoPatience};
+    output.write("{\"type\":\"a\"}\n");
+    std::filesystem::remove_all(place.path);
+    const std::string block = fmt::format("{{\"type\":\"{:040000}\"}}\n", 0);
+    output.write(block); // still goes into the file that is open
+    CHECK(output.lost() == 0);
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        output.write(block);
+    }
+    CHECK(output.lost() == 5);
+    CHECK(output.bus_totals()->dropped == 5);
+    CHECK(output.ready()); // nobody need keep any for it
+    CHECK(output.error() == ENOENT);
 }
 
 TEST_CASE("what was told of a loss, and had to make room itself, is told again") {

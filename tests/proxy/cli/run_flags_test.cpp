@@ -32,6 +32,8 @@ TEST_CASE("what needs the inspection that is switched off is refused") {
         {{"--expect", "snapshot"}, "--expect and --fail-on need"},
         {{"--fail-on", "error"}, "--expect and --fail-on need"},
         {{"--resync"}, "--resync needs"},
+        {{"--output", "never.jsonl"}, "--output and --nats need"},
+        {{"--nats", "nats://127.0.0.1:1"}, "--output and --nats need"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.what);
