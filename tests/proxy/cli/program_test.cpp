@@ -363,7 +363,9 @@ TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
             }
             return proxy.ended();
         }));
-        CHECK(proxy.finish().status == 0);
+        const Finished done = proxy.finish();
+        CAPTURE(done.err);
+        CHECK(done.status == 0);
     }
 }
 
