@@ -128,7 +128,8 @@ CaptureFile::CaptureFile(const std::string& path) {
         if (!message.starts_with(path)) {
             message.insert(0, path + ": ");
         }
-        throw CaptureError{message + " (expected a pcap or pcapng file; demos must be plain files)"};
+        throw CaptureError{message +
+                           " (expected a pcap or pcapng file; demos must be plain files)"};
     }
     const int link = pcap_datalink(handle_.get());
     if (!FrameReader::knows(link)) {

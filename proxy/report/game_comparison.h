@@ -24,7 +24,7 @@ enum class View : std::uint8_t { a, b };
 struct FieldDifference {
     /// `int_4`: an int without a name; `(item)`: the whole of it; `(type)`: what it is
     std::string field;
-    std::string a;     ///< JSON
+    std::string a; ///< JSON
     std::string b;
 };
 
