@@ -3,6 +3,7 @@
 #include "proxy/inspect/client_view.h"
 #include "tests/support/session_script.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -317,6 +318,21 @@ TEST_CASE("a gap in the copies, another map and a quiet end count nothing") {
     CHECK(play.script.stats().frozen_ms == 0);
     play.lose(50);
     play.script.close("idle");
+    CHECK(play.script.stats().frozen_ms == 0);
+}
+
+TEST_CASE("a hole in a capture counts nothing") {
+    Play play;
+    for (int i = 0; i < 20; ++i) {
+        play.usable();
+    }
+    static_cast<void>(play.script.pack(kS2c, {vital(message("rcon_line").string("unseen"))}));
+    play.lose(50);
+    play.script.tell(kS2c, message("rcon_line").string("behind the hole"));
+    const auto behind = static_cast<std::uint16_t>(play.script.next_sequence(kS2c) - 1);
+    play.script.feed(kC2s, wire::encode_packet({.ack = behind, .token = SessionScript::kToken}));
+    play.usable();
+    CHECK(play.script.log().findings().back() == "finding inspect.gap missed_chunks");
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
