@@ -38,7 +38,8 @@ void show_sessions(Desk& desk, const Request& request, const Respond& respond) {
         return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
     }
     respond({.content_type = kJson,
-             .body = sessions_json(server ? desk.state_of(*server) : desk.state())});
+             .body = sessions_json(server && !server->empty() ? desk.state_of(*server)
+                                                              : desk.state())});
 }
 
 void show_findings(Desk& desk, const Request& /*request*/, const Respond& respond) {
@@ -205,7 +206,7 @@ State Desk::state() const {
 }
 
 State Desk::state_of(const std::string& server) const {
-    if (sources.state_of && !server.empty()) {
+    if (sources.state_of) {
         return sources.state_of(server);
     }
     State state = sources.state();
