@@ -37,17 +37,10 @@ std::string how_it_asked(bool asked, std::uint32_t errors) {
 
 void ClientView::on_refused(const Usable& snapshot, FindingId why, const Reporter& reporter) {
     ++refused_;
-    arrivals_[num_arrivals_++ % kArrivals] = {.tick = snapshot.tick, .time = reporter.head().time};
+    arrivals_[num_arrivals_++ % kArrivals] = {.snapshot = snapshot, .time = reporter.head().time};
     refused_tick_ = std::max(refused_tick_, snapshot.tick);
     why_ = why;
     errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
-}
-
-Timestamp ClientView::arrival_of(Tick tick, Timestamp otherwise) const {
-    const auto* const found =
-        std::find_if(arrivals_.begin(), arrivals_.end(),
-                     [tick](const Shown& each) { return each.tick == tick && each.time != 0; });
-    return found == arrivals_.end() ? otherwise : found->time;
 }
 
 void ClientView::follow(const Usable& snapshot, const Cadence& cadence, Reporter& reporter) {
@@ -82,8 +75,7 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
     gave_up_ = false;
     // It could use what we could not: an observer that came late, or a client of the server's mod.
     if (shown_ && refused_ != 0 && input.acked <= refused_tick_ && input.acked > shown_->tick) {
-        take({.tick = input.acked, .delta_tick = shown_->tick}, arrival_of(input.acked, time),
-             cadence, reporter);
+        take_refused(input.acked, cadence, reporter);
     }
     if (!shown_ || input.acked > shown_->tick || input.acked < run_.tick) {
         return; // forged, of another map, or out of order
@@ -95,6 +87,24 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
     }
     end_run(input.acked, time, reporter);
     run_ = Run::begin(input, time);
+}
+
+void ClientView::take_refused(Tick tick, const Cadence& cadence, Reporter& reporter) {
+    const auto* const found =
+        std::find_if(arrivals_.begin(), arrivals_.end(), [tick](const Refused& each) {
+            return each.time != 0 && each.snapshot.tick == tick;
+        });
+    const bool known = found != arrivals_.end();
+    // It has the base, which did not pass here: what it showed meanwhile is not known.
+    if (known && found->snapshot.delta_tick > shown_->tick) {
+        const Shown shown{.tick = tick, .time = found->time};
+        restart();
+        alive_ = reporter.head().time;
+        shown_ = shown;
+        return;
+    }
+    take({.tick = tick, .delta_tick = shown_->tick}, known ? found->time : reporter.head().time,
+         cadence, reporter);
 }
 
 void ClientView::take(const Usable& snapshot, Timestamp time, const Cadence& cadence,
@@ -113,8 +123,8 @@ void ClientView::take(const Usable& snapshot, Timestamp time, const Cadence& cad
     gave_up_ = false;
     // An acknowledgement may be of one before others that were refused.
     refused_ = static_cast<std::uint64_t>(
-        std::count_if(arrivals_.begin(), arrivals_.end(), [&](const Shown& each) {
-            return each.tick > snapshot.tick && each.time != 0;
+        std::count_if(arrivals_.begin(), arrivals_.end(), [&](const Refused& each) {
+            return each.snapshot.tick > snapshot.tick && each.time != 0;
         }));
 }
 

@@ -99,6 +99,11 @@ class ClientView {
         record::Timestamp time = 0;
     };
 
+    struct Refused {
+        Usable snapshot;
+        record::Timestamp time = 0; ///< 0: none
+    };
+
     /// Inputs in a row that acknowledge one tick.
     struct Run {
         snapshot::Tick tick = snapshot::kNoBase;
@@ -154,15 +159,15 @@ class ClientView {
     /// The inputs that acknowledge one tick are over.
     void end_run(std::optional<snapshot::Tick> next, record::Timestamp end, Reporter& reporter);
     void tell(const Freeze& freeze, Reporter& reporter);
-    [[nodiscard]] record::Timestamp arrival_of(snapshot::Tick tick,
-                                               record::Timestamp otherwise) const;
+    /// It acknowledges a snapshot that was refused here.
+    void take_refused(snapshot::Tick tick, const Cadence& cadence, Reporter& reporter);
 
     std::optional<Shown> shown_;                      ///< the newest that the client could use
     snapshot::Tick step_ = 2;                         ///< from one snapshot to the next, mostly
     snapshot::Tick newest_ = snapshot::kNoBase;       ///< of which a part came
     std::uint64_t refused_ = 0;                       ///< since `shown_`
     snapshot::Tick refused_tick_ = snapshot::kNoBase; ///< the newest of them
-    std::array<Shown, kArrivals> arrivals_{};         ///< of them, in a ring; 0: none
+    std::array<Refused, kArrivals> arrivals_{};       ///< of them, in a ring
     std::size_t num_arrivals_ = 0;
     record::FindingId why_ = record::FindingId::count;
     /// As DDNet's client counts: up by a wrong checksum, down by a right one.

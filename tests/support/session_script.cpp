@@ -193,6 +193,16 @@ std::uint16_t SessionScript::next_sequence(wire::Direction direction) {
 void SessionScript::tell(wire::Direction direction, const std::vector<Piece>& pieces) {
     const std::uint16_t before = peer(direction).sent;
     feed(direction, pack(direction, pieces));
+    receive(direction, before);
+}
+
+void SessionScript::tell_unseen(wire::Direction direction, const MessageBuilder& vital_message) {
+    const std::uint16_t before = peer(direction).sent;
+    static_cast<void>(pack(direction, {vital(vital_message)}));
+    receive(direction, before);
+}
+
+void SessionScript::receive(wire::Direction direction, std::uint16_t before) {
     // A receiver that has all up to here has these too; one behind a gap stays where it is.
     Peer& receiver = peer(opposite(direction));
     if (receiver.received == before) {

@@ -121,6 +121,8 @@ class SessionScript {
     [[nodiscard]] std::uint16_t next_sequence(wire::Direction direction);
     void tell(wire::Direction direction, const std::vector<Piece>& pieces);
     void tell(wire::Direction direction, const MessageBuilder& vital_message);
+    /// The receiver gets it, and the session does not see it.
+    void tell_unseen(wire::Direction direction, const MessageBuilder& vital_message);
 
     /// From map change to entering the game.
     void enter(std::string_view map = "dm1");
@@ -157,6 +159,9 @@ class SessionScript {
     [[nodiscard]] Peer& peer(wire::Direction sender) {
         return peers_[sender == wire::Direction::s2c ? 1 : 0];
     }
+
+    /// The other side has what `direction`'s sender sent since `before`.
+    void receive(wire::Direction direction, std::uint16_t before);
 
     void restart(std::optional<wire::Token> token, std::optional<wire::Token> header_token);
 

@@ -63,6 +63,13 @@ class Play {
         base_ = tick_;
     }
 
+    /// One that only the client gets.
+    void pass_unseen() {
+        next();
+        static_cast<void>(script.snap_datagram(tick_, base_, world(tick_)));
+        base_ = tick_;
+    }
+
     void refused() {
         next();
         script.tell(kS2c, {plain(snap_single(tick_, base_, 1, delta_body({}, world(1))))});
@@ -326,13 +333,29 @@ TEST_CASE("a hole in a capture counts nothing") {
     for (int i = 0; i < 20; ++i) {
         play.usable();
     }
-    static_cast<void>(play.script.pack(kS2c, {vital(message("rcon_line").string("unseen"))}));
+    play.lose(50);
+    play.pass_unseen();
+    play.usable();
+    CHECK(play.script.log().count_of("snapshot.unknown_base") == 1);
+    play.usable(true);
+    play.usable();
+    CHECK(play.script.stats().frozen_ms == 0);
+    play.lose(10);
+    play.usable();
+    CHECK(play.script.stats().frozen_ms == 400);
+}
+
+TEST_CASE("reliable messages in a hole make what was shown unknown") {
+    Play play;
+    for (int i = 0; i < 20; ++i) {
+        play.usable();
+    }
+    play.script.tell_unseen(kS2c, message("rcon_line").string("in the hole"));
     play.lose(50);
     play.script.tell(kS2c, message("rcon_line").string("behind the hole"));
-    const auto behind = static_cast<std::uint16_t>(play.script.next_sequence(kS2c) - 1);
-    play.script.feed(kC2s, wire::encode_packet({.ack = behind, .token = SessionScript::kToken}));
-    play.usable();
+    play.ack(play.tick());
     CHECK(play.script.log().findings().back() == "finding inspect.gap missed_chunks");
+    play.usable(true);
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
