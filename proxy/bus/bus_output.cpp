@@ -132,18 +132,18 @@ void BusOutput::on_time(Clock::time_point now) {
         looked_ = now;
         store_->mend();
         if (let_go()) {
-            tell_of_loss();
+            report_loss();
         }
     }
     publisher_->wake(work_);
 }
 
-/// What had to make room is told of where the younger ones stand.
-void BusOutput::tell_of_loss() {
-    const std::uint64_t lost = store_->untold();
+/// What had to make room is reported where the younger ones stand.
+void BusOutput::report_loss() {
+    const std::uint64_t lost = store_->unreported();
     if (lost == 0) {
-        // What tells of a loss may have to make room, too, until it is published.
-        lossless_until_ = store_->settled() < told_in_ ? lossless_until_ : utc_now();
+        // Until it is published, what reports a loss may have to make room, too.
+        lossless_until_ = store_->settled() < reported_in_ ? lossless_until_ : utc_now();
         return;
     }
     const record::LossRecord record{
@@ -153,8 +153,8 @@ void BusOutput::tell_of_loss() {
     line.on_record(&record);
     line.flush();
     if (store_->append(text.text)) {
-        store_->tell(lost);
-        told_in_ = store_->last();
+        store_->on_reported(lost);
+        reported_in_ = store_->last();
         spdlog::error("the spool {} is full: {} of its oldest records were dropped, {} in all",
                       spool_, store_->given_up() - logged_, store_->given_up());
         logged_ = store_->given_up();
@@ -175,7 +175,7 @@ void BusOutput::finish() {
         refused_ += sink::lines_in(held_);
     }
     held_lines_ = 0;
-    tell_of_loss(); // also of a file that is read, of which nobody tells the time
+    report_loss(); // also of a file that is read, of which nobody tells the time
     publisher_->finish(patience_.end);
     const std::uint64_t waiting = store_->waiting();
     if (waiting == 0) {

@@ -76,7 +76,7 @@ class BusOutput final : public sink::RecordTarget {
     [[nodiscard]] bool let_go();
     void refuse(std::string_view lines);
     [[nodiscard]] std::uint64_t damaged() const;
-    void tell_of_loss();
+    void report_loss();
 
     std::string path_;
     std::string spool_;
@@ -86,8 +86,8 @@ class BusOutput final : public sink::RecordTarget {
     std::atomic<bool> holds_{false};
     std::atomic<std::uint64_t> held_lines_{0};
     std::atomic<std::uint64_t> refused_{0};
-    std::uint64_t told_in_ = 0; ///< the last line that tells of what made room
-    std::uint64_t logged_ = 0;  ///< lines that made room, and of which the log tells
+    std::uint64_t reported_in_ = 0; ///< the last line that reports what made room
+    std::uint64_t logged_ = 0;      ///< lines that made room and that the log reports
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};
     bool finished_ = false;

@@ -211,12 +211,12 @@ std::uint64_t Spool::given_up() const {
     return folder_->lost();
 }
 
-std::uint64_t Spool::untold() const {
-    return folder_->untold();
+std::uint64_t Spool::unreported() const {
+    return folder_->unreported();
 }
 
-void Spool::tell(std::uint64_t lost) {
-    folder_->tell(lost);
+void Spool::on_reported(std::uint64_t lost) {
+    folder_->on_reported(lost);
 }
 
 /// To the segment; of the last one, which is still written to, nothing need wait.

@@ -49,8 +49,8 @@ class Spool final : public Store {
     [[nodiscard]] int error() const override;
     void mend() override;
     [[nodiscard]] std::uint64_t given_up() const override;
-    [[nodiscard]] std::uint64_t untold() const override;
-    void tell(std::uint64_t lost) override;
+    [[nodiscard]] std::uint64_t unreported() const override;
+    void on_reported(std::uint64_t lost) override;
 
     [[nodiscard]] bool lasting() const override { return true; }
 

@@ -50,7 +50,7 @@ std::uint64_t first_unsettled(const std::filesystem::path& state) {
 }
 
 /// How many records a line reports as lost.
-std::uint64_t told_by(std::string_view line) {
+std::uint64_t lost_by(std::string_view line) {
     const auto head = filter::read_head(line);
     return head && head->type == "records_lost" ? filter::find_count(line, "lost") : 0;
 }
@@ -120,7 +120,7 @@ void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
 
 void SpoolFolder::lose(const Loss& loss) {
     lost_ += loss.lines;
-    untold_ += loss.lines + loss.told;
+    unreported_ += loss.lines + loss.reported;
 }
 
 SpoolFolder::Loss SpoolFolder::loss_of(const std::string& path, std::uint64_t first,
@@ -131,7 +131,7 @@ SpoolFolder::Loss SpoolFolder::loss_of(const std::string& path, std::uint64_t fi
     for (std::uint64_t number = first; std::getline(file, line) && !file.eof(); ++number) {
         if (number >= unsettled) {
             ++loss.lines;
-            loss.told += told_by(line);
+            loss.reported += lost_by(line);
         }
     }
     return loss;

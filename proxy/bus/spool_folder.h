@@ -46,11 +46,11 @@ class SpoolFolder {
     /// Lines that had to make room.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
-    /// Of these, and of those that they told of, how many no line tells of.
-    [[nodiscard]] std::uint64_t untold() const { return untold_; }
+    /// Of these, and of those that they reported, how many no line reports.
+    [[nodiscard]] std::uint64_t unreported() const { return unreported_; }
 
-    /// A line tells of so many.
-    void tell(std::uint64_t lost) { untold_ -= lost; }
+    /// A line reports so many.
+    void on_reported(std::uint64_t lost) { unreported_ -= lost; }
 
     /// Lines that nobody gave up, and that stand nowhere any more.
     [[nodiscard]] std::uint64_t damaged() const { return damaged_; }
@@ -71,8 +71,8 @@ class SpoolFolder {
 
     /// What giving up a file costs.
     struct Loss {
-        std::uint64_t lines = 0; ///< that nobody published
-        std::uint64_t told = 0;  ///< records that those lines reported as lost
+        std::uint64_t lines = 0;    ///< that nobody published
+        std::uint64_t reported = 0; ///< records that those lines reported as lost
     };
 
     /// Gives up the oldest lines until so many bytes fit: first of runs that are over, then of the one
@@ -125,7 +125,7 @@ class SpoolFolder {
     std::set<std::string> counted_; ///< runs that are over, and whose bytes count
     std::uint64_t bytes_ = 0;
     std::atomic<std::uint64_t> lost_{0};
-    std::atomic<std::uint64_t> untold_{0};
+    std::atomic<std::uint64_t> unreported_{0};
     std::atomic<std::uint64_t> damaged_{0};
     mutable std::mutex waiting_mutex_;
     mutable std::chrono::steady_clock::time_point waiting_counted_{};

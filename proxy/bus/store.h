@@ -27,11 +27,11 @@ class Store : public Backlog {
     /// Lines that had to make room for younger ones.
     [[nodiscard]] virtual std::uint64_t given_up() const { return 0; }
 
-    /// Losses that no line tells of: lines given up, and what lines told that were given up themselves.
-    [[nodiscard]] virtual std::uint64_t untold() const { return 0; }
+    /// Losses that no line reports: lines given up, and what those had reported.
+    [[nodiscard]] virtual std::uint64_t unreported() const { return 0; }
 
-    /// The last line tells of so many.
-    virtual void tell(std::uint64_t /*lost*/) {}
+    /// The last line reports so many of them.
+    virtual void on_reported(std::uint64_t /*lost*/) {}
 
     /// Lines that wait, with what earlier runs left.
     [[nodiscard]] virtual std::uint64_t waiting() const {

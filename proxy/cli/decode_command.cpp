@@ -20,6 +20,7 @@
 #include "proxy/run/view_choice.h"
 #include "proxy/sink/capture_sink.h"
 #include "proxy/sink/complaint.h"
+#include "proxy/sink/demo_losses.h"
 #include "proxy/sink/tee_output.h"
 #include "proxy/sink/wanted.h"
 #include "proxy/sink/world_demo.h"
@@ -34,6 +35,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -243,6 +245,12 @@ bool Decoding::finish_capture() {
     return cli::finish_records("--write", *capture_file_, "packets") && capture_->lost() == 0;
 }
 
+void complain_of(const std::vector<std::string>& losses) {
+    for (const std::string& loss : losses) {
+        sink::complain("--demo: {}", loss);
+    }
+}
+
 /// False: demos are missing, or something in them.
 bool Decoding::finish_demos() {
     if (!files_) {
@@ -260,36 +268,12 @@ bool Decoding::finish_demos() {
     }
     sink::DemoLosses losses = demos_ ? demos_->losses() : sink::DemoLosses{};
     if (world_demos_) {
-        const sink::WorldDemoLosses worlds = world_demos_->losses();
+        sink::WorldDemoLosses worlds = world_demos_->losses();
+        worlds.messages += worlds_->lost_messages();
         losses.merge(worlds.demos);
-        if (worlds.items != 0) {
-            sink::complain("--demo: left out {} items in {} ticks: more than a snapshot holds, no "
-                           "id left for their players, or unknown to the demo's protocol",
-                           worlds.items, worlds.ticks);
-        }
-        if (worlds.worlds != 0) {
-            sink::complain("--demo: left out {} worlds: too many servers at once", worlds.worlds);
-        }
-        if (const auto lost = worlds.messages + worlds_->lost_messages(); lost != 0) {
-            sink::complain("--demo: left out {} messages: no id left for their players, or "
-                           "too many at once",
-                           lost);
-        }
+        complain_of(sentences_of(worlds));
     }
-    if (losses.late != 0) {
-        sink::complain("--demo: left out {} snapshots that arrived after a newer one", losses.late);
-    }
-    if (losses.snapshots + losses.messages != 0) {
-        sink::complain("--demo: left out {} snapshots and {} messages that do not fit in a demo",
-                       losses.snapshots, losses.messages);
-    }
-    if (losses.mapless != 0) {
-        sink::complain("--demo: {} sessions have no demo: their map is unknown", losses.mapless);
-    }
-    if (losses.single != 0) {
-        sink::complain("--demo: {} sessions have no demo: they have only one snapshot of a map",
-                       losses.single);
-    }
+    complain_of(sentences_of(losses));
     if (files_->created() == 0 && losses.mapless + losses.single == 0) {
         sink::complain("--demo: no demo written: no client was shown a game");
     }

@@ -183,18 +183,10 @@ void WorldRun::finish() {
 
 void WorldRun::report_demos() {
     demos_->finish();
-    const sink::WorldDemoLosses losses = demos_->losses();
-    if (losses.items != 0) {
-        spdlog::warn("demos: left out {} items in {} ticks: more than a snapshot holds, no id left "
-                     "for their players, or unknown to the demo's protocol",
-                     losses.items, losses.ticks);
-    }
-    if (losses.worlds != 0) {
-        spdlog::warn("demos: left out {} worlds: too many servers at once", losses.worlds);
-    }
-    if (const auto lost = losses.messages + merger_.lost_messages(); lost != 0) {
-        spdlog::warn(
-            "demos: left out {} messages: no id left for their players, or too many at once", lost);
+    sink::WorldDemoLosses losses = demos_->losses();
+    losses.messages += merger_.lost_messages();
+    for (const std::string& loss : sentences_of(losses)) {
+        spdlog::warn("demos: {}", loss);
     }
 }
 

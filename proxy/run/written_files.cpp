@@ -24,22 +24,13 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     }
     files_->finish();
     complain();
-    if (losses.late != 0) {
-        spdlog::info("demos: left out {} snapshots that arrived after a newer one", losses.late);
+    for (const std::string& loss : sentences_of(losses)) {
+        spdlog::warn("demos: {}", loss);
     }
-    if (losses.mapless != 0) {
-        spdlog::info("{} sessions have no demo: their map is unknown", losses.mapless);
+    if (files_->lost() != 0) {
+        spdlog::error("demos lack {} blocks", files_->lost());
     }
-    if (losses.single != 0) {
-        spdlog::info("{} sessions have no demo: they have only one snapshot of a map",
-                     losses.single);
-    }
-    const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
-    if (missing != 0) {
-        spdlog::error("demos lack {} snapshots, {} messages and {} blocks", losses.snapshots,
-                      losses.messages, files_->lost());
-    }
-    return missing;
+    return losses.snapshots + losses.messages + files_->lost();
 }
 
 void WrittenFiles::finish_flight(const sink::FlightTally& tally) {

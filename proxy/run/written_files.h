@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/run/page_recordings.h"
-#include "proxy/sink/demo_sink.h"
+#include "proxy/sink/demo_losses.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/flight_recorder.h"
 

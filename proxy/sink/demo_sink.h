@@ -2,6 +2,7 @@
 
 #include "proxy/record/records.h"
 #include "proxy/sink/demo_encoder.h"
+#include "proxy/sink/demo_losses.h"
 #include "proxy/sink/demo_seven.h"
 #include "proxy/sink/file_queue.h"
 #include "snapshot/snapshot.h"
@@ -24,23 +25,6 @@ struct DemoOptions {
     bool messages = true;               ///< chat, kills, broadcasts and the like
     bool show_secrets = false;          ///< messages with whispers and codes, too
     bool of_server = false;             ///< as servers record them: nobody's view
-};
-
-/// What demos could not hold.
-struct DemoLosses {
-    std::uint64_t snapshots = 0; ///< too large, or no room where they wait to be written
-    std::uint64_t late = 0;      ///< snapshots that came behind a younger one
-    std::uint64_t messages = 0;  ///< too large, or too many before the first snapshot
-    std::uint64_t mapless = 0;   ///< sessions of which nobody said what map they are on
-    std::uint64_t single = 0;    ///< stays on a map with one snapshot: no client plays such a demo
-
-    void merge(const DemoLosses& other) {
-        snapshots += other.snapshots;
-        late += other.late;
-        messages += other.messages;
-        mapless += other.mapless;
-        single += other.single;
-    }
 };
 
 /// Writes what each session's client was shown as demos that the game plays: one for each session

@@ -2,6 +2,7 @@
 
 #include "proxy/record/records.h"
 #include "proxy/record/world_message.h"
+#include "proxy/sink/demo_losses.h"
 #include "proxy/sink/demo_players.h"
 #include "proxy/sink/demo_sink.h"
 #include "snapshot/snapshot.h"
@@ -17,14 +18,6 @@
 namespace tw::sink {
 
 /// What the demos of worlds could not hold.
-struct WorldDemoLosses {
-    std::uint64_t items = 0;    ///< beyond what a snapshot can be, or of players without an id
-    std::uint64_t ticks = 0;    ///< that lack some
-    std::uint64_t worlds = 0;   ///< of servers beyond those that may have demos at one time
-    std::uint64_t messages = 0; ///< about players without an id
-    DemoLosses demos{};
-};
-
 /// Writes worlds as demos of the kind that servers record: everybody is in them, and nobody's view.
 /// One for each run of each server, and map, from when somebody was told of it on. A snapshot holds
 /// at most kMaxItems items and kMaxSnapshotBytes bytes. Beyond that items are taken in this order,

@@ -119,7 +119,7 @@ TEST_CASE(
     CHECK(left_in(place) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
 }
 
-TEST_CASE("what made room in a spool is told of, also when nobody tells the time") {
+TEST_CASE("what made room in a spool is reported, also when nobody tells the time") {
     const SilentServer server;
     const Folder place;
     BusOutput output{with_spool(server, place), kNoPatience};
@@ -153,7 +153,7 @@ TEST_CASE("what comes when the spool was removed is lost at once, and counted") 
     CHECK(output.error() == ENOENT);
 }
 
-TEST_CASE("what was told of a loss, and had to make room itself, is told again") {
+TEST_CASE("what reported a loss, and had to make room itself, is reported again") {
     const SilentServer server;
     const Folder place;
     BusOutput output{with_spool(server, place), kNoPatience};
@@ -169,16 +169,16 @@ TEST_CASE("what was told of a loss, and had to make room itself, is told again")
     std::istringstream left{left_in(place)};
     std::uint64_t kept = 0;
     std::uint64_t tells = 0;
-    std::uint64_t told = 0;
+    std::uint64_t reported = 0;
     for (std::string each; std::getline(left, each);) {
         const bool loss = each.find(R"("type":"records_lost")") != std::string::npos;
         kept += loss ? 0 : 1;
         tells += loss ? 1 : 0;
-        told += loss ? tw::filter::find_count(each, "lost") : 0;
+        reported += loss ? tw::filter::find_count(each, "lost") : 0;
     }
     CHECK(tells > 1);
-    CHECK(told == output.lost());
-    CHECK(output.lost() > 5'000 - kept); // those that told of it, too
+    CHECK(reported == output.lost());
+    CHECK(output.lost() > 5'000 - kept); // those that reported it, too
 }
 
 } // namespace
