@@ -305,15 +305,15 @@ void ItemMerge::report(const FieldSpec& field, const ObjectSpec& object, ItemRef
                              .other_session = left.session});
 }
 
-void ItemMerge::tell_own(ItemRef ref, const ObjectSpec& object, bool own) {
+void ItemMerge::tell_own(ItemRef ref, OwnFields fields, bool own) {
     const ItemView told = item(ref);
-    for (const FieldSpec& field : object.fields) {
-        const bool counts =
-            field.merge == FieldMerge::own || (own && field.merge == FieldMerge::own_first);
-        const bool is_told = (untold(ref) & record::Sightings::bit(field.offset)) == 0;
-        if (counts && is_told && field.offset < told.data.size()) {
-            patches_.push_back({told.key.packed(), field.offset, own ? kKnown : kWatched,
-                                told.data[field.offset]});
+    const std::uint32_t unknown = untold(ref);
+    for (const FieldSpec* const field : fields) {
+        const bool is_told = (unknown & record::Sightings::bit(field->offset)) == 0;
+        if ((own || field->merge == FieldMerge::own) && is_told &&
+            field->offset < told.data.size()) {
+            patches_.push_back({told.key.packed(), field->offset, own ? kKnown : kWatched,
+                                told.data[field->offset]});
         }
     }
 }
@@ -323,6 +323,7 @@ void ItemMerge::finish() {
         return std::tuple{patch.key, patch.offset, patch.rank};
     });
     std::ranges::stable_sort(replacements_, {}, &Replacement::key);
+    next_patch_ = 0;
 }
 
 ItemRef ItemMerge::replaced(ItemRef ref) const {
@@ -335,16 +336,23 @@ ItemRef ItemMerge::replaced(ItemRef ref) const {
     return by != replacements_.end() && by->key == key ? by->ref : ref;
 }
 
-std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) const {
+std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) {
+    // Items are written in the order of their keys, but for beams that have other ids now.
+    const bool goes_on = next_patch_ != 0 && patches_[next_patch_ - 1].key < key;
+    if (!goes_on || next_patch_ == patches_.size() || patches_[next_patch_].key < key) {
+        const auto from = patches_.begin() + static_cast<std::ptrdiff_t>(goes_on ? next_patch_ : 0);
+        const auto at = std::ranges::lower_bound(from, patches_.end(), key, {}, &Patch::key);
+        next_patch_ = static_cast<std::size_t>(at - patches_.begin());
+    }
     std::uint32_t patched = 0;
     std::optional<std::uint8_t> last;
-    for (auto patch = std::ranges::lower_bound(patches_, key, {}, &Patch::key);
-         patch != patches_.end() && patch->key == key; ++patch) {
-        if (patch->offset != last && patch->offset < ints.size()) {
-            ints[patch->offset] = patch->value;
-            patched |= record::Sightings::bit(patch->offset);
+    for (; next_patch_ < patches_.size() && patches_[next_patch_].key == key; ++next_patch_) {
+        const Patch& patch = patches_[next_patch_];
+        if (patch.offset != last && patch.offset < ints.size()) {
+            ints[patch.offset] = patch.value;
+            patched |= record::Sightings::bit(patch.offset);
         }
-        last = patch->offset;
+        last = patch.offset;
     }
     return patched;
 }

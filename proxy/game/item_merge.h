@@ -39,8 +39,11 @@ class ItemMerge {
     /// Two views have an item under one key that is not the same. `first` says more. False: they are
     /// two things.
     [[nodiscard]] bool differ(ItemRef first, ItemRef other);
+    /// Those of an object that are merged as FieldMerge::own or own_first.
+    using OwnFields = std::span<const snapshot::FieldSpec* const>;
+
     /// What the player's own view, or one that watches the player, says of an item.
-    void tell_own(ItemRef ref, const snapshot::ObjectSpec& object, bool own);
+    void tell_own(ItemRef ref, OwnFields fields, bool own);
     /// No more is to come.
     void finish();
 
@@ -100,7 +103,7 @@ class ItemMerge {
     /// The item that stands for this one.
     [[nodiscard]] ItemRef replaced(ItemRef ref) const;
     /// Puts in what other views say better. Returns the bits of those ints.
-    std::uint32_t patch(std::uint32_t key, std::span<std::int32_t> ints) const;
+    std::uint32_t patch(std::uint32_t key, std::span<std::int32_t> ints);
 
     std::span<const View> views_;
     const record::TypeNames* types_ = nullptr;
@@ -111,6 +114,7 @@ class ItemMerge {
     std::uint32_t own_ints_ = 0;                    ///< of that, as are
     bool is_viewers_ = false;                       ///< fields of the viewer
     std::vector<Patch> patches_;
+    std::size_t next_patch_ = 0; ///< of the item behind the one written last
     std::unordered_map<std::uint64_t, std::size_t> greatest_; ///< place in patches_
     std::vector<Replacement> replacements_;
     std::vector<ItemRef> beams_;

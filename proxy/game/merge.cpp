@@ -104,7 +104,7 @@ void ViewMerge::merge(std::span<const View> views, const record::TypeNames& type
     finish_seen();
     add_base_variants();
     std::ranges::sort(variants_, {}, [](const Variant& variant) {
-        return std::pair{variant.key, variant.view};
+        return std::uint64_t{variant.key} << 32U | variant.view;
     });
     gather();
     order_as_views();
@@ -126,7 +126,8 @@ void ViewMerge::add_view(std::uint32_t view) {
             add_variant(place);
         }
     } else {
-        finding_.find(bases_.front(), it.items);
+        finding_.runs.clear();
+        finding_.find(bases_.front(), 0, it.items);
         std::ranges::for_each(finding_.others, add_variant);
         std::swap(runs_[view], finding_.runs);
     }
@@ -179,6 +180,9 @@ template <typename Use>
 void ViewMerge::each_meant(const Question& question, const Use& use) const {
     std::uint32_t last = question.view;
     use(last);
+    if (question.variant->seen == nullptr) {
+        return; // that view alone has it
+    }
     for (std::uint32_t view = last + 1; view < views_.size(); ++view) {
         if (has(*question.variant, view)) {
             if (!alike_ && is_other_kind(last, view)) {
@@ -357,25 +361,31 @@ void ViewMerge::resolve_beams(Beams& beams) {
 void ViewMerge::tell_own() {
     for (std::size_t i = 0; i < merged_.size(); ++i) {
         const ObjectSpec* const object = merged_[i].object;
-        if (object == nullptr || (i != 0 && object == merged_[i - 1].object) ||
-            std::ranges::none_of(object->fields, [](const auto& field) {
-                return field.merge == FieldMerge::own || field.merge == FieldMerge::own_first;
-            })) {
+        if (object == nullptr || (i != 0 && object == merged_[i - 1].object)) {
+            continue;
+        }
+        own_fields_.clear();
+        for (const snapshot::FieldSpec& field : object->fields) {
+            if (field.merge == FieldMerge::own || field.merge == FieldMerge::own_first) {
+                own_fields_.push_back(&field);
+            }
+        }
+        if (own_fields_.empty()) {
             continue;
         }
         const std::uint16_t type = merged_[i].key.type;
         for (std::uint32_t view = 0; view < views_.size(); ++view) {
-            tell(*object, type, view, views_[view].own, true);
-            tell(*object, type, view, views_[view].watched, false);
+            tell(type, view, views_[view].own, true);
+            tell(type, view, views_[view].watched, false);
         }
     }
 }
 
-void ViewMerge::tell(const ObjectSpec& object, std::uint16_t type, std::uint32_t view,
-                     std::optional<std::uint16_t> client, bool own) {
+void ViewMerge::tell(std::uint16_t type, std::uint32_t view, std::optional<std::uint16_t> client,
+                     bool own) {
     const auto at = client ? views_[view].find({type, *client}) : std::nullopt;
     if (at) {
-        items_.tell_own(ref_of(view, *at), object, own);
+        items_.tell_own(ref_of(view, *at), own_fields_, own);
     }
 }
 

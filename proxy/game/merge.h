@@ -82,8 +82,9 @@ class ViewMerge {
     void drop_lesser_forms();
     void resolve_beams(Beams& beams);
     void tell_own();
-    void tell(const snapshot::ObjectSpec& object, std::uint16_t type, std::uint32_t view,
-              std::optional<std::uint16_t> client, bool own);
+    /// Of an object with own_fields_.
+    void tell(std::uint16_t type, std::uint32_t view, std::optional<std::uint16_t> client,
+              bool own);
     void write();
 
     std::span<const View> views_;
@@ -106,6 +107,7 @@ class ViewMerge {
     std::vector<ItemRef> beams_;        ///< those, by view
     std::vector<MergedItem> differing_; ///< draggers and beams under one id
     std::vector<std::uint64_t> beam_seen_;
+    std::vector<const snapshot::FieldSpec*> own_fields_; ///< of one object
     snapshot::Snapshot result_;
     std::vector<std::uint32_t> sessions_; ///< of the views, rising
     std::vector<std::size_t> slots_;      ///< of each view: its place in sessions_

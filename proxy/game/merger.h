@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace tw::game {
 
@@ -81,7 +82,7 @@ class Merger final : public InputSink {
     record::RecordSink* sink_;
     std::size_t max_bytes_;
     Servers servers_;
-    std::map<std::uint32_t, Session> sessions_;
+    std::unordered_map<std::uint32_t, Session> sessions_;
     std::size_t bytes_ = 0;
     std::uint32_t run_ = 0; ///< the highest of servers that gave their place away
     record::Timestamp advanced_ = 0;

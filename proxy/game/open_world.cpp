@@ -38,7 +38,7 @@ void OpenWorld::begin(snapshot::Tick tick, record::Timestamp time) {
     stored_.clear();
     sessions_.clear();
     ints_.clear();
-    runs_.clear();
+    shared_.runs.clear();
     bases_.clear();
     widenings_ = 0;
     rosters_ = 0;
@@ -62,21 +62,17 @@ OpenWorld::Block OpenWorld::keep(const SnapshotView& items) {
 }
 
 void OpenWorld::add_base(const SnapshotView& items) {
-    runs_.push_back({.base = BasePlace::make(bases_.size(), 0),
-                     .count = static_cast<std::uint32_t>(items.size())});
+    shared_.runs.push_back({.base = BasePlace::make(bases_.size(), 0),
+                            .count = static_cast<std::uint32_t>(items.size())});
     bases_.push_back(keep(items));
 }
 
 SnapshotView OpenWorld::share(const SnapshotView& items) {
     SnapshotView rest = items;
     for (std::size_t base = 0; base < bases_.size() && !rest.empty(); ++base) {
-        found_.find(items_of(bases_[base]), rest);
-        for (SharedRun run : found_.runs) {
-            run.base = BasePlace::make(base, run.base);
-            runs_.push_back(run);
-        }
+        shared_.find(items_of(bases_[base]), base, rest);
         std::swap(rest_, former_rest_); // what is looked at stays
-        rest = pick(rest, found_.others, rest_);
+        rest = pick(rest, shared_.others, rest_);
     }
     return rest;
 }
@@ -124,7 +120,7 @@ void OpenWorld::move_runs() {
     for (Stored& stored : stored_) {
         const std::size_t first = moved.size();
         for (std::size_t i = stored.runs; i < stored.runs + stored.num_runs; ++i) {
-            const SharedRun& run = runs_[i];
+            const SharedRun& run = shared_.runs[i];
             if (BasePlace::base_of(run.base) != 0) {
                 moved.push_back(run);
                 continue;
@@ -141,19 +137,19 @@ void OpenWorld::move_runs() {
         stored.runs = first;
         stored.num_runs = moved.size() - first;
     }
-    runs_ = std::move(moved);
+    shared_.runs = std::move(moved);
 }
 
 /// What the bases do not have is the next base, while there may be more: what one view saw before the
 /// others is what they will see.
 void OpenWorld::keep_shared(const SnapshotView& items, Stored& stored) {
     stored.shares = true;
-    stored.runs = runs_.size();
+    stored.runs = shared_.runs.size();
     SnapshotView rest = share(items);
     if (!is_wide_enough(rest)) {
-        runs_.resize(stored.runs);
+        shared_.runs.resize(stored.runs);
         widen(rest);
-        stored.runs = runs_.size();
+        stored.runs = shared_.runs.size();
         rest = share(items);
     }
     if (rest.size() >= kWorthBase && bases_.size() < BasePlace::kMostBases) {
@@ -161,7 +157,7 @@ void OpenWorld::keep_shared(const SnapshotView& items, Stored& stored) {
     } else {
         stored.items = keep(rest);
     }
-    stored.num_runs = runs_.size() - stored.runs;
+    stored.num_runs = shared_.runs.size() - stored.runs;
 }
 
 bool OpenWorld::add(const Input& input, std::shared_ptr<const record::Roster> roster) {
@@ -199,7 +195,7 @@ void OpenWorld::read(std::vector<View>& views) const {
         view.items = items_of(each.items);
         if (each.shares) {
             view.bases = read_bases_;
-            view.shared = std::span{runs_}.subspan(each.runs, each.num_runs);
+            view.shared = std::span{shared_.runs}.subspan(each.runs, each.num_runs);
         }
     }
     std::ranges::sort(views, says_more);

@@ -35,7 +35,7 @@ class OpenWorld {
 
     /// What it keeps, at most; the same roster counts with each view that has it.
     [[nodiscard]] std::size_t bytes() const {
-        return ints_.size() * sizeof(std::int32_t) + runs_.size() * sizeof(SharedRun) +
+        return ints_.size() * sizeof(std::int32_t) + shared_.runs.size() * sizeof(SharedRun) +
                stored_.size() * sizeof(Stored) + rosters_ * kRosterBytes;
     }
 
@@ -58,7 +58,7 @@ class OpenWorld {
         std::shared_ptr<const record::Roster> roster{};
         bool shares = false; ///< those of the bases that are in its runs
         Block items{};
-        std::size_t runs = 0; ///< in runs_
+        std::size_t runs = 0; ///< in shared_
         std::size_t num_runs = 0;
     };
 
@@ -89,10 +89,9 @@ class OpenWorld {
     snapshot::RawVector<std::int32_t> ints_; ///< blocks as of SnapshotView, one behind the other
     std::vector<Block> bases_;
     int widenings_ = 0; ///< of the first one
-    std::vector<SharedRun> runs_;
+    SharedItems shared_;
     // Kept for their memory:
     mutable std::vector<snapshot::SnapshotView> read_bases_; ///< as they stand in ints_
-    SharedItems found_;
     snapshot::Snapshot wide_;
     std::vector<std::uint32_t> moved_;       ///< of each item of the first base: where it is now
     snapshot::RawVector<std::int32_t> rest_; ///< of a view, what no base has; as a block

@@ -17,11 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace tw::game {
@@ -116,8 +116,8 @@ class ServerWorlds {
     record::RecordSink* sink_;
     record::TypeNames types_;
     Timeline timeline_;
-    std::map<std::uint32_t, std::shared_ptr<Place>> places_; ///< of open sessions
-    std::shared_ptr<const Place> place_;                     ///< of the run
+    std::unordered_map<std::uint32_t, std::shared_ptr<Place>> places_; ///< of open sessions
+    std::shared_ptr<const Place> place_;                               ///< of the run
     Beams beams_;
     record::Roster roster_; ///< of the world being made, where no items tell who plays
     Translation translation_;

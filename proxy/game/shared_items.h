@@ -33,6 +33,8 @@ struct SharedRun {
     std::uint32_t base = 0; ///< BasePlace of the first one in the one
     std::uint32_t item = 0; ///< its index in the other
     std::uint32_t count = 0;
+
+    friend bool operator==(const SharedRun&, const SharedRun&) = default;
 };
 
 /// What of a snapshot another one has alike, and what it does not.
@@ -40,14 +42,10 @@ struct SharedItems {
     std::vector<SharedRun> runs{};
     std::vector<std::uint32_t> others{}; ///< indices of items that `base` does not have like this
 
-    /// Replaces what is here. Whole blocks are compared, so that snapshots that are nearly the same cost
-    /// an instruction or two for each item.
-    void find(const snapshot::SnapshotView& base, const snapshot::SnapshotView& items);
-
-  private:
-    void compare(const snapshot::SnapshotView& base, std::size_t at,
-                 const snapshot::SnapshotView& items, std::size_t item, std::size_t count);
-    void share(std::size_t at, std::size_t item, std::size_t count);
+    /// Appends to `runs`, and replaces `others`. `number`: of the base. Whole blocks are compared, so
+    /// that snapshots that are nearly the same cost an instruction or two for each item.
+    void find(const snapshot::SnapshotView& base, std::size_t number,
+              const snapshot::SnapshotView& items);
 };
 
 } // namespace tw::game

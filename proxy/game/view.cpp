@@ -37,13 +37,12 @@ std::optional<std::uint16_t> local_player(const SnapshotView& items) {
     const auto keys = items.keys();
     const auto first = std::ranges::lower_bound(
         keys, ItemKey{.type = snapshot::kPlayerInfoType, .id = 0}.packed());
-    for (auto at = first; at != keys.end(); ++at) {
-        const auto item = items[static_cast<std::size_t>(at - keys.begin())];
-        if (item.key.type != snapshot::kPlayerInfoType) {
-            break;
-        }
-        if (!item.data.empty() && item.data[kLocal] != 0) {
-            return item.key.id;
+    const auto behind = std::ranges::lower_bound(
+        first, keys.end(), ItemKey{.type = snapshot::kPlayerInfoType + 1, .id = 0}.packed());
+    for (auto at = first; at != behind; ++at) {
+        const auto data = items[static_cast<std::size_t>(at - keys.begin())].data;
+        if (!data.empty() && data[kLocal] != 0) {
+            return ItemKey::from_packed(*at).id;
         }
     }
     return std::nullopt;
@@ -117,6 +116,9 @@ bool has(std::span<const SharedRun> shared, std::uint32_t place) {
 } // namespace
 
 std::optional<std::uint32_t> View::find(ItemKey key) const {
+    if (const auto at = items.find(key)) { // far fewer than those of the bases
+        return static_cast<std::uint32_t>(*at);
+    }
     for (std::size_t base = 0; base < bases.size(); ++base) {
         if (const auto at = bases[base].find(key)) {
             const std::uint32_t place = BasePlace::make(base, *at);
@@ -125,8 +127,7 @@ std::optional<std::uint32_t> View::find(ItemKey key) const {
             }
         }
     }
-    const auto at = items.find(key);
-    return at ? std::optional{static_cast<std::uint32_t>(*at)} : std::nullopt;
+    return std::nullopt;
 }
 
 std::vector<std::uint32_t> View::places_of(std::uint16_t type) const {

@@ -16,14 +16,19 @@ namespace {
 void check_all(const Items& left, const Items& right) {
     const snapshot::Snapshot base = to_snapshot(left);
     const snapshot::Snapshot items = to_snapshot(right);
-    game::SharedItems shared;
-    shared.find(base.view(), items.view());
+    constexpr std::size_t kNumber = 5; // of the base
+    const game::SharedRun before{.base = 1, .item = 2, .count = 3};
+    game::SharedItems shared{.runs = {before}, .others = {7}};
+    shared.find(base.view(), kNumber, items.view());
+    REQUIRE(shared.runs.front() == before);
+    shared.runs.erase(shared.runs.begin());
     std::vector<int> told(items.view().size());
     for (const game::SharedRun& run : shared.runs) {
         REQUIRE(run.count > 0);
+        REQUIRE(game::BasePlace::base_of(run.base) == kNumber);
         for (std::uint32_t i = 0; i < run.count; ++i) {
             const auto mine = items.view()[run.item + i];
-            const auto theirs = base.view()[run.base + i];
+            const auto theirs = base.view()[game::BasePlace::index_of(run.base) + i];
             CHECK(mine.key == theirs.key);
             CHECK(std::ranges::equal(mine.data, theirs.data));
             ++told[run.item + i];
