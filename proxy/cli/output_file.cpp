@@ -11,6 +11,17 @@
 
 namespace tw::cli {
 
+bool is_compressed(const std::string& flag, std::string_view path) {
+    for (const std::string_view other : {".gz", ".bz2", ".xz", ".lz4", ".zip"}) {
+        if (path.ends_with(other)) {
+            path.remove_suffix(other.size());
+            throw UsageError{fmt::format("{} {}{}: twscope compresses with zstd only; name it {}{}",
+                                         flag, path, other, path, kCompressed)};
+        }
+    }
+    return path.ends_with(kCompressed);
+}
+
 UsageError cannot_open(const std::string& flag, const std::string& path,
                        const std::system_error& error) {
     if (error.code() == std::errc::timed_out) {
@@ -52,7 +63,7 @@ open_plain_output(const std::string& flag, const std::string& path, const sink::
 
 std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
                                                         const std::string& path) {
-    if (!path.ends_with(kCompressed)) {
+    if (!is_compressed(flag, path)) {
         return open_plain_output(flag, path);
     }
     try {

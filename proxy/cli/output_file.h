@@ -15,6 +15,10 @@ namespace tw::cli {
 /// What the name of a compressed file ends in.
 inline constexpr std::string_view kCompressed = ".zst";
 
+/// Whether a file of this name is written compressed. Errors: UsageError for a name that promises another
+/// compression.
+[[nodiscard]] bool is_compressed(const std::string& flag, std::string_view path);
+
 /// Of what is written at once, and not as it happens, a frame holds this much: a disk that becomes full costs the last
 /// one. Smaller ones would compress less well.
 inline constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;

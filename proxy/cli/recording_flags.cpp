@@ -183,7 +183,7 @@ std::unique_ptr<sink::RecordTarget> open_recording(const RecordingKind& kind,
     }
     return open_files(kind,
                       {.path = path,
-                       .compressed = path.ends_with(kCompressed),
+                       .compressed = is_compressed(kind.flag, path),
                        .units = kind.units,
                        .readers = kind.readers,
                        .frame_text = kOfflineFrameText},
@@ -212,7 +212,8 @@ std::optional<sink::RecordingOptions> RecordingFlags::options(const RecordingKin
     }
     sink::RecordingOptions options{
         .path = path,
-        .compressed = (folder ? kind.folder_suffix : std::string_view{path}).ends_with(kCompressed),
+        .compressed =
+            is_compressed(kind.flag, folder ? kind.folder_suffix : std::string_view{path}),
         .units = kind.units,
         .readers = kind.readers,
         .rotate = {.age = rotation.time, .bytes = rotation.bytes},

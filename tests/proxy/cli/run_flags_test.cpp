@@ -69,6 +69,8 @@ TEST_CASE("a file that holds something else than records is not written to") {
     write_text(token, "abcdefghijklmnopqrstuv");
     const Row rows[] = {
         {{"-o", notes}, "contains something other than records"},
+        {{"-o", folder.file("new.jsonl.gz")}, "compresses with zstd only; name it "},
+        {{"--show-secrets", "-w", folder.file("new.pcapng.xz")}, "new.pcapng.zst"},
         {{"--config", config, "-o", config}, "is also an input"},
         {{"--config", config, "--summary", config, "--expect", "always ok"}, "is also an input"},
         {{"--http", "0", "--http-token-file", token, "-o", token}, "is also an input"},
