@@ -39,7 +39,7 @@ class ItemMerge {
     /// Two views have an item under one key that is not the same. `first` says more. False: they are
     /// two things.
     [[nodiscard]] bool differ(ItemRef first, ItemRef other);
-    /// Those of an object that are merged as FieldMerge::own or own_first.
+    /// Fields of an object that are merged as FieldMerge::own or own_first.
     using OwnFields = std::span<const snapshot::FieldSpec* const>;
 
     /// What the player's own view, or one that watches the player, says of an item.

@@ -27,10 +27,11 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     for (const std::string& loss : sentences_of(losses)) {
         spdlog::warn("demos: {}", loss);
     }
-    if (files_->lost() != 0) {
-        spdlog::error("demos lack {} blocks", files_->lost());
+    const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
+    if (missing != 0) {
+        spdlog::error("demos are incomplete; {} blocks could not be written", files_->lost());
     }
-    return losses.snapshots + losses.messages + files_->lost();
+    return missing;
 }
 
 void WrittenFiles::finish_flight(const sink::FlightTally& tally) {

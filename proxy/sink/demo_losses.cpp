@@ -11,9 +11,9 @@ std::vector<std::string> sentences_of(const DemoLosses& losses) {
             fmt::format("left out {} snapshots that arrived after a newer one", losses.late));
     }
     if (losses.snapshots + losses.messages != 0) {
-        sentences.push_back(
-            fmt::format("left out {} snapshots and {} messages that do not fit in a demo",
-                        losses.snapshots, losses.messages));
+        sentences.push_back(fmt::format(
+            "left out {} snapshots and {} messages: too large, or the disk was too slow",
+            losses.snapshots, losses.messages));
     }
     if (losses.mapless != 0) {
         sentences.push_back(

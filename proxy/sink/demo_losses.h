@@ -23,6 +23,7 @@ struct DemoLosses {
     }
 };
 
+/// What demos of worlds could not hold.
 struct WorldDemoLosses {
     std::uint64_t items = 0;    ///< beyond what a snapshot can be, or of players without an id
     std::uint64_t ticks = 0;    ///< that lack some

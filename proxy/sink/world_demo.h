@@ -17,7 +17,6 @@
 
 namespace tw::sink {
 
-/// What the demos of worlds could not hold.
 /// Writes worlds as demos of the kind that servers record: everybody is in them, and nobody's view.
 /// One for each run of each server, and map, from when somebody was told of it on. A snapshot holds
 /// at most kMaxItems items and kMaxSnapshotBytes bytes. Beyond that items are taken in this order,
