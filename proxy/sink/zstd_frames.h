@@ -14,7 +14,7 @@ struct ZSTD_CCtx_s;
 namespace tw::sink {
 
 /// Compresses text into frames of zstd, one behind the other. Each can be read alone, and any reader
-/// of zstd reads them as one text.
+/// of zstd reads them as one text. How repetitive a frame was decides how far back the next one looks.
 class FrameWriter {
   public:
     FrameWriter();
@@ -31,9 +31,12 @@ class FrameWriter {
 
   private:
     void run(std::string_view text, int directive, std::string& out);
+    void choose_window();
 
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
     std::vector<char> room_;
+    std::uint64_t text_bytes_ = 0;  ///< in the frame at hand
+    std::uint64_t frame_bytes_ = 0; ///< what it takes, as far as it is ready
 };
 
 /// A frame of this much text is ended at once. Compressed it is what is kept in memory while the disk is full, and

@@ -56,6 +56,35 @@ TEST_CASE("frames that were written are read by the library as one text") {
     CHECK_FALSE(found->foreign);
 }
 
+TEST_CASE("behind a frame of repetitive text the next one looks back less far") {
+    std::string repetitive;
+    for (int i = 0; i < 10'000; ++i) {
+        repetitive += "one line as good as any other\n";
+    }
+
+    struct Row {
+        std::string text;
+        int window_log; ///< of the frame
+    };
+
+    const Row rows[] = {{lines(1000), 24}, {repetitive, 24},  {lines(1000), 22},
+                        {repetitive, 24},  {repetitive, 22},  {repetitive, 22},
+                        {"", 22},          {lines(1000), 24}, {lines(1000), 24}};
+    FrameWriter writer;
+    std::string all;
+    std::string expected;
+    for (const Row& row : rows) {
+        std::string frame;
+        writer.add(row.text, frame);
+        writer.end(frame);
+        // The window descriptor stands behind the magic number and the frame's flags. RFC 8878, 3.1.1.1.2.
+        CHECK(10 + (static_cast<unsigned char>(frame.at(5)) >> 3U) == row.window_log);
+        all += frame;
+        expected += row.text;
+    }
+    CHECK(unpacked(all) == expected);
+}
+
 TEST_CASE("a file cut at any byte ends where its last whole frame does") {
     const std::string first = packed("one\n");
     const std::string second = packed(lines(200));
