@@ -197,11 +197,14 @@ TEST_CASE("times that do not fit into a clock are refused, and so is what is non
     CHECK(twscope(run_with({"--rotate", "36525d", "-o", folder.path() + "/"})).status == 0);
 }
 
-TEST_CASE("what cannot be opened is refused by what it is") {
+TEST_CASE("what cannot be opened, or opens nothing, is refused by what it is") {
     const TemporaryFolder folder;
     const Row rows[] = {
         {{"--objects", folder.path()}, "Is a directory; name a file with"},
         {{"--http", "99999"}, "--http 99999: expected a port up to 65535"},
+        {{"--http-host", "scope.example.org"}, "--http-host has no effect without --http"},
+        {{"--http-open-reading"}, "--http-open-reading has no effect without --http"},
+        {{"--http-token-file", "token"}, "--http-token-file has no effect without --http"},
         {{"--config", "/dev/zero"}, "longer than 65536 bytes"},
         {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "given twice; give each address once"},
     };
