@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/ip/udp.hpp>
@@ -42,7 +44,8 @@ relay::ServerOptions server_options(const std::string& text) {
     return {.host = where.host, .port = where.port};
 }
 
-run::ServedServer named_server(const std::string& text, const std::string& listen) {
+/// NAME=HOST:PORT, without an address to listen on yet.
+run::ServedServer named_server(const std::string& text) {
     const auto equals = text.find('=');
     const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
     static_assert(bus::kMaxToken <= run::ServerFacts::kMaxName);
@@ -52,9 +55,7 @@ run::ServedServer named_server(const std::string& text, const std::string& liste
                         "most {}: NAME=HOST:PORT, for example ctf=127.0.0.1:8304",
                         text, bus::kMaxToken)};
     }
-    run::ServedServer served{.name = name, .where = server_options(text.substr(equals + 1))};
-    served.where.listen.push_back(listen_endpoint(listen));
-    return served;
+    return {.name = name, .where = server_options(text.substr(equals + 1))};
 }
 
 /// An address as the system compares it: one of IPv4 within IPv6 is the one of IPv4.
@@ -181,14 +182,17 @@ std::vector<run::ServedServer> ProxyFlags::servers() const {
     if (server.size() <= 1 && !std::ranges::any_of(server, has_name)) {
         return {};
     }
+    std::vector<run::ServedServer> named;
+    std::ranges::transform(server, std::back_inserter(named), named_server);
     if (server.size() != listen.size()) {
         throw UsageError{fmt::format("--server: {} named servers, but {} --listen; give each "
                                      "server its own, in the same order",
                                      server.size(), listen.size())};
     }
     std::vector<run::ServedServer> servers;
-    for (std::size_t i = 0; i < server.size(); ++i) {
-        servers.push_back(named_server(server[i], listen[i]));
+    for (std::size_t i = 0; i < named.size(); ++i) {
+        named[i].where.listen.push_back(listen_endpoint(listen[i]));
+        servers.push_back(std::move(named[i]));
         check_other(servers);
     }
     return servers;

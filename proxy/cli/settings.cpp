@@ -244,7 +244,11 @@ void Settings::complete(std::optional<std::string> text) {
 void Settings::complete_from_file() {
     const auto options = options_of(*command_);
     std::map<CLI::Option*, std::vector<std::string>> filled;
-    const std::string plain = without_comments(text_, file_);
+    // Some editors begin a file of UTF-8 with a mark.
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    const bool marked = text_.starts_with(kByteOrderMark);
+    const std::string plain =
+        without_comments(marked ? text_.substr(kByteOrderMark.size()) : text_, file_);
     const auto items = items_of(plain, file_);
     if (const auto lone = find_lone_key(plain)) {
         const CLI::Option* const option = command_->get_option_no_throw("--" + lone->key);

@@ -115,6 +115,8 @@ TEST_CASE("a line of a configuration that gives no value is refused by its numbe
         {"pseudonyms = \"my'secret # 1\n", ", line 1: the quotes are not closed"},
         {"fail-on = [\"a]\n", ", line 1: the quotes are not closed"},
         {"nonsense = true\n", "unknown key 'nonsense'"},
+        {"\xEF\xBB\xBFno-inspect = true\n", ""},
+        {"\xEF\xBB\xBFno-inspect\n", ", line 1: 'no-inspect' needs a value"},
         {"", ""},
         {"# no-inspect\n; quiet\n\n[proxy]\nno-inspect = true\n", ""},
         {"fail-on = [snapshot.crc_mismatch, # and\n  map.not_found]\n", ""},
