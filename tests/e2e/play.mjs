@@ -51,7 +51,7 @@ async function play(folder) {
     // What is under way has to come by before twscope is told to stop: of the clients the goodbyes are the last, and the server
     // goes on sending until it has read them, so it is ended first; what it had sent by then is read in one look or two.
     await waitUntil('the goodbyes', () => [...front.flows.values()].every((flow) => flow.datagrams.some(isGoodbye)), 5000);
-    const late = front.flowOf(bots.at(-1).ports.client).datagrams;
+    const late = front.flowOf(bots.find(({ name }) => name === HELD_UP).ports.client).datagrams;
     await waitUntil(`a snapshot behind the goodbye of ${HELD_UP}`, () => late.at(-1).dir === 's2c', 5000);
     const serverStatus = await server.stop();
     let before = '';
