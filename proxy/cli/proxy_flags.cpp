@@ -11,7 +11,6 @@
 #include <iterator>
 #include <span>
 #include <tuple>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/ip/udp.hpp>
@@ -100,9 +99,9 @@ void check_once(const std::vector<asio::ip::udp::endpoint>& listen) {
 }
 
 /// The last one against those before it.
-void check_other(const std::vector<run::ServedServer>& servers) {
+void check_other(std::span<const run::ServedServer> servers) {
     const run::ServedServer& last = servers.back();
-    for (const run::ServedServer& each : std::span{servers}.first(servers.size() - 1)) {
+    for (const run::ServedServer& each : servers.first(servers.size() - 1)) {
         const auto& own = last.where.listen.front();
         const auto& other = each.where.listen.front();
         if (each.name == last.name) {
@@ -182,18 +181,16 @@ std::vector<run::ServedServer> ProxyFlags::servers() const {
     if (server.size() <= 1 && !std::ranges::any_of(server, has_name)) {
         return {};
     }
-    std::vector<run::ServedServer> named;
-    std::ranges::transform(server, std::back_inserter(named), named_server);
+    std::vector<run::ServedServer> servers;
+    std::ranges::transform(server, std::back_inserter(servers), named_server);
     if (server.size() != listen.size()) {
         throw UsageError{fmt::format("--server: {} named servers, but {} --listen; give each "
                                      "server its own, in the same order",
                                      server.size(), listen.size())};
     }
-    std::vector<run::ServedServer> servers;
-    for (std::size_t i = 0; i < named.size(); ++i) {
-        named[i].where.listen.push_back(listen_endpoint(listen[i]));
-        servers.push_back(std::move(named[i]));
-        check_other(servers);
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+        servers[i].where.listen.push_back(listen_endpoint(listen[i]));
+        check_other(std::span{servers}.first(i + 1));
     }
     return servers;
 }

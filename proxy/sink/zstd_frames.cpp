@@ -22,10 +22,10 @@ constexpr int kLevel = 3;
 constexpr int kWindowLog = 24;
 
 /// 4 MiB, for the lines of many players who see each other: most of a line stands in those just before it. To look
-/// further back makes a file a tenth smaller, and takes a third more time: that is in no cache of the processor any more.
+/// further back makes a file a tenth smaller, and takes a quarter more time: the processor's caches do not hold it.
 constexpr int kNearWindowLog = 22;
 
-/// So many times as long as its frame is such text.
+/// Text at least so many times as long as its frame is such text.
 constexpr std::uint64_t kRepetitive = 64;
 
 constexpr std::uint32_t kFrameMagic = 0xFD2FB528;

@@ -81,8 +81,6 @@ function differences(got, wanted) {
     return lines;
 }
 
-const summaries = (records) => records.filter((record) => record.type === 'summary');
-
 /** What of a record must not depend on whether it was live: everything but times and why a session ended. */
 const timeless = ({ t, ...record }) => JSON.stringify(record);
 
@@ -106,14 +104,15 @@ test('each client has one session, opened, established and closed; its summaries
         const events = mine.filter((record) => record.type === 'session').map((record) => record.event);
         assert.deepEqual(events, ['open', 'established', 'close']);
         // What still passes behind the goodbye, as it does now and then to anybody, has a summary of its own.
-        const [, ...late] = summaries(mine);
+        const summaries = mine.filter((record) => record.type === 'summary');
+        const [, ...late] = summaries;
         assert.ok(late.length <= 1 && (late.length === 1 || bot.name !== HELD_UP), `${late.length} late summaries of ${bot.name}`);
         for (const { c2s, s2c, snapshots } of late) {
             assert.deepEqual([s2c.not_accepted, c2s.datagrams - c2s.not_accepted, snapshots.total], [s2c.datagrams, 0, 0]);
         }
         const passed = game.front.flowOf(bot.ports.client).datagrams;
         for (const dir of ['c2s', 's2c']) {
-            assert.equal(summaries(mine).reduce((sum, summary) => sum + summary[dir].datagrams, 0),
+            assert.equal(summaries.reduce((sum, summary) => sum + summary[dir].datagrams, 0),
                 passed.filter((datagram) => datagram.dir === dir).length, `${dir} of ${bot.name}`);
         }
     }
