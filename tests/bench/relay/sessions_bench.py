@@ -24,12 +24,13 @@ SPEED_OF_50 = 2  # the capture of 4 players holds 25 snapshots a second
 MIB = 1 << 20
 
 
-def rss(pid):
-    """Resident bytes of a process and its children; what they share counts once."""
+def rss(pid, *kinds):
+    """Resident bytes of a process and its children; what they share counts once. `kinds`: only those of smaps_rollup."""
     total = 0
     for each in family_of(pid):
         with open(f"/proc/{each}/smaps_rollup", encoding="utf-8") as rollup:
-            total += int(re.search(r"Pss:\s+(\d+)", rollup.read()).group(1)) * 1024
+            sizes = dict(re.findall(r"^(\w+):\s+(\d+) kB$", rollup.read(), re.MULTILINE))
+        total += sum(int(sizes[kind]) for kind in kinds or ["Pss"]) * 1024
     return total
 
 

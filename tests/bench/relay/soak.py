@@ -33,7 +33,8 @@ def look(pid, load, seconds):
     while time.monotonic() < until:
         if load.poll() is not None:
             sys.exit("soak: the load generator ended before its time")
-        looks.append((rss(pid), descriptors(pid)))
+        # Not the pages of programs and libraries: how many others have them in memory, too, decides what they count.
+        looks.append((rss(pid, "Pss_Anon", "Pss_Shmem"), descriptors(pid)))
         time.sleep(0.5)
     return [min(each) for each in zip(*looks)]
 
