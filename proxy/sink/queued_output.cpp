@@ -11,7 +11,7 @@ namespace {
 
 /// How often the target is asked, when nothing is written, whether there is something to be done.
 constexpr std::chrono::milliseconds kTurn{250};
-/// Handed on at a time, so that it can be seen that it gets on.
+/// Handed on at a time, where the target does not want more, so that it can be seen that it gets on.
 constexpr std::size_t kPiece = 65'536;
 /// Makes a target try at once what it would try later.
 constexpr std::chrono::seconds kLastTry{10};
@@ -71,6 +71,9 @@ void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
         std::string& queue = queues_[turning_ && segment == segment_ ? 1 : 0];
         tell_of_loss(queue);
         queue.append(block);
+        if (queue.size() < target_->portion()) {
+            return;
+        }
     }
     wake_.notify_one();
 }
@@ -130,10 +133,11 @@ void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point no
 
 /// Hands on what was taken from the queue, as long as the target takes it.
 void QueuedOutput::hand_on() {
+    const std::size_t most = std::max(kPiece, target_->portion());
     while (handed_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(handed_);
         const std::size_t size =
-            text.size() <= kPiece ? text.size() : target_->units().front(text, kPiece);
+            text.size() <= most ? text.size() : target_->units().front(text, most);
         target_->write(text.substr(0, size));
         handed_ += size;
         if (progress_ != nullptr) {
@@ -150,7 +154,8 @@ void QueuedOutput::run() {
     std::unique_lock lock{mutex_};
     while (!stop_) {
         wake_.wait_for(lock, kTurn, [this] {
-            return stop_ || (target_->ready() && (!queues_[0].empty() || !writing_.empty()));
+            return stop_ || (target_->ready() &&
+                             (queues_[0].size() >= target_->portion() || !writing_.empty()));
         });
         if (writing_.empty()) {
             std::swap(queues_[0], writing_);

@@ -5,6 +5,7 @@
 #include "proxy/sink/units.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ class RecordTarget : public Output {
 
     /// To be called from time to time by the thread that writes, also when there is nothing to write.
     virtual void on_time(Clock::time_point /*now*/) {}
+
+    /// So many bytes at a time suit it best. Fewer may wait until on_time is due.
+    [[nodiscard]] virtual std::size_t portion() const { return 1; }
 
     /// False: what was handed over is not written yet, and nothing more is taken; on_time tries again.
     [[nodiscard]] virtual bool ready() const { return true; }

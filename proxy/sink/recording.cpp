@@ -16,8 +16,9 @@ namespace tw::sink {
 
 namespace {
 
-/// How long text waits in a frame: who reads a running file is behind by so much.
-constexpr std::chrono::seconds kFrameTime{1};
+/// How long a frame is held open. Who reads a running file is behind by as much, and by what the text waited in a
+/// queue: a second.
+constexpr std::chrono::milliseconds kFrameTime{750};
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
 /// Segments of the same second that others may have made.
@@ -161,6 +162,12 @@ void Recording::write(std::string_view block) {
     }
     if (!frames_) {
         unit_.append(block);
+        std::ignore = put();
+        return;
+    }
+    if (frames_->repetitive() && block.size() >= portion() / 2) {
+        end_frame();
+        frames_->add_whole(block, unit_);
         std::ignore = put();
         return;
     }

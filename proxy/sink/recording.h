@@ -6,6 +6,7 @@
 #include "proxy/sink/segment_names.h"
 #include "proxy/sink/zstd_frames.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -70,6 +71,10 @@ class Recording final : public RecordTarget {
     /// What comes while it is not ready is lost.
     void write(std::string_view block) override;
     void on_time(Clock::time_point now) override;
+
+    [[nodiscard]] std::size_t portion() const override {
+        return frames_ ? std::min<std::size_t>(kWholeFrameText, options_.frame_text) : 1;
+    }
 
     [[nodiscard]] bool ready() const override { return error_ == 0; }
 

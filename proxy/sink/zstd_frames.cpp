@@ -17,15 +17,14 @@ namespace {
 /// The usual one: three times as fast as what the disk of a game server takes.
 constexpr int kLevel = 3;
 
+/// For whole frames: where most of a line stands in those just before it, more effort finds little more.
+constexpr int kWholeLevel = 1;
+
 /// 16 MiB: on a full server the lines of one tick, and those of the tick before it, are found again. Readers
 /// of zstd take up to 128 MiB unasked.
 constexpr int kWindowLog = 24;
 
-/// 4 MiB, for the lines of many players who see each other: most of a line stands in those just before it. To look
-/// further back makes a file a tenth smaller, and takes a quarter more time: the processor's caches do not hold it.
-constexpr int kNearWindowLog = 22;
-
-/// Text at least so many times as long as its frame is such text.
+/// Text at least so many times as long as its frame is repetitive.
 constexpr std::uint64_t kRepetitive = 64;
 
 constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
@@ -252,7 +251,7 @@ FrameWriter::FrameWriter()
     }
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kLevel);
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
-    choose_window();
+    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_windowLog, kWindowLog);
 }
 
 FrameWriter::~FrameWriter() = default;
@@ -264,13 +263,29 @@ void FrameWriter::add(std::string_view text, std::string& out) {
 
 void FrameWriter::end(std::string& out) {
     run({}, ZSTD_e_end, out);
-    choose_window();
+    ended();
 }
 
-void FrameWriter::choose_window() {
-    const bool repetitive = frame_bytes_ != 0 && text_bytes_ / frame_bytes_ >= kRepetitive;
-    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_windowLog,
-                           repetitive ? kNearWindowLog : kWindowLog);
+void FrameWriter::add_whole(std::string_view text, std::string& out) {
+    if (const std::size_t most = ZSTD_compressBound(text.size()); whole_size_ < most) {
+        whole_room_ = std::make_unique_for_overwrite<char[]>(most);
+        whole_size_ = most;
+    }
+    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kWholeLevel);
+    const std::size_t size =
+        ZSTD_compress2(context_.get(), whole_room_.get(), whole_size_, text.data(), text.size());
+    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kLevel);
+    if (ZSTD_isError(size) != 0) {
+        throw std::bad_alloc{}; // the only way in which compressing in memory fails
+    }
+    out.append(whole_room_.get(), size);
+    text_bytes_ = text.size();
+    frame_bytes_ = size;
+    ended();
+}
+
+void FrameWriter::ended() {
+    repetitive_ = text_bytes_ / frame_bytes_ >= kRepetitive;
     text_bytes_ = 0;
     frame_bytes_ = 0;
 }

@@ -14,7 +14,7 @@ struct ZSTD_CCtx_s;
 namespace tw::sink {
 
 /// Compresses text into frames of zstd, one behind the other. Each can be read alone, and any reader
-/// of zstd reads them as one text. How repetitive a frame was decides how far back the next one looks.
+/// of zstd reads them as one text.
 class FrameWriter {
   public:
     FrameWriter();
@@ -28,20 +28,35 @@ class FrameWriter {
     void add(std::string_view text, std::string& out);
     /// Ends the frame; the next text begins another one.
     void end(std::string& out);
+    /// A frame of its own, between two others. Of repetitive text it takes half the time of one that is added to: zstd
+    /// looks for repetitions in the text itself and not in a copy of it, and finds them with less effort.
+    void add_whole(std::string_view text, std::string& out);
+
+    /// The last frame took so little that most of a line stands in those just before it: it costs little to begin
+    /// another one.
+    [[nodiscard]] bool repetitive() const { return repetitive_; }
 
   private:
     void run(std::string_view text, int directive, std::string& out);
-    void choose_window();
+    void ended();
 
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
     std::vector<char> room_;
+    std::unique_ptr<char[]>
+        whole_room_; ///< for whole frames; of it only what they fill is in memory
+    std::size_t whole_size_ = 0;
     std::uint64_t text_bytes_ = 0;  ///< in the frame at hand
     std::uint64_t frame_bytes_ = 0; ///< what it takes, as far as it is ready
+    bool repetitive_ = false;
 };
 
 /// A frame of this much text is ended at once. Compressed it is what is kept in memory while the disk is full, and
 /// unpacked what a reader holds back until the frame's checksum agrees. A full server fills it in about a second.
 inline constexpr std::uint64_t kMaxFrameText = std::uint64_t{64} << 20U;
+
+/// Repetitive text of this size makes a good frame of its own: lines of several ticks, as all players of a full server
+/// saw them.
+inline constexpr std::size_t kWholeFrameText = std::size_t{12} << 20U;
 
 /// What a file of frames holds.
 struct FrameScan {

@@ -56,33 +56,31 @@ TEST_CASE("frames that were written are read by the library as one text") {
     CHECK_FALSE(found->foreign);
 }
 
-TEST_CASE("behind a frame of repetitive text the next one looks back less far") {
-    std::string repetitive;
-    for (int i = 0; i < 10'000; ++i) {
-        repetitive += "one line as good as any other\n";
-    }
-
-    struct Row {
-        std::string text;
-        int window_log; ///< of the frame
-    };
-
-    const Row rows[] = {{lines(1000), 24}, {repetitive, 24},  {lines(1000), 22},
-                        {repetitive, 24},  {repetitive, 22},  {repetitive, 22},
-                        {"", 22},          {lines(1000), 24}, {lines(1000), 24}};
+TEST_CASE("text that is a frame at once stands between those that were added to") {
     FrameWriter writer;
-    std::string all;
+    std::string out;
     std::string expected;
-    for (const Row& row : rows) {
-        std::string frame;
-        writer.add(row.text, frame);
-        writer.end(frame);
-        // The window descriptor stands behind the magic number and the frame's flags. RFC 8878, 3.1.1.1.2.
-        CHECK(10 + (static_cast<unsigned char>(frame.at(5)) >> 3U) == row.window_log);
-        all += frame;
-        expected += row.text;
+    std::size_t expected_frames = 0;
+    for (const std::size_t count : {1U, 0U, 100'000U, 10U}) {
+        const std::string added = lines(count);
+        writer.add(added, out);
+        writer.end(out);
+        const std::string whole = lines(2 * count);
+        writer.add_whole(whole, out);
+        expected += added + whole;
+        expected_frames += 2;
+        CHECK(unpacked(out) == expected);
     }
-    CHECK(unpacked(all) == expected);
+    std::size_t frames = 0;
+    for (std::size_t at = 0; at < out.size(); ++frames) {
+        const std::size_t size = ZSTD_findFrameCompressedSize(&out[at], out.size() - at);
+        REQUIRE(ZSTD_isError(size) == 0);
+        at += size;
+    }
+    CHECK(frames == expected_frames);
+    const auto found = scan(out);
+    REQUIRE(found);
+    CHECK(found->whole == out.size());
 }
 
 TEST_CASE("a file cut at any byte ends where its last whole frame does") {
