@@ -59,6 +59,8 @@ class Walk {
     }
 
   private:
+    static constexpr std::ptrdiff_t kPiece = 16;
+
     enum class Next : std::uint8_t { value, nothing, wrong };
 
     bool take(char wanted) {
@@ -183,6 +185,16 @@ class Walk {
 
     bool string() {
         ++at_;
+        // Most are short, and mean themselves.
+        const std::ptrdiff_t plain = end_ - at_ >= kPiece ? plain_in_piece() : kPiece;
+        if (plain != kPiece && at_[plain] == '"') {
+            at_ += plain + 1;
+            return true;
+        }
+        return rest_of_string();
+    }
+
+    [[gnu::noinline]] bool rest_of_string() {
         while (true) {
             skip_plain();
             if (at_ == end_) {
@@ -200,27 +212,37 @@ class Walk {
 
     /// Steps over ASCII that means itself in a string.
     void skip_plain() {
-#if defined(__SSE2__)
-        constexpr std::ptrdiff_t kPiece = 16;
         while (end_ - at_ >= kPiece) {
-            __m128i piece;
-            std::memcpy(&piece, at_, kPiece);
-            // As signed numbers, control bytes and what is no ASCII are less than a space.
-            const __m128i special =
-                _mm_or_si128(_mm_cmplt_epi8(piece, _mm_set1_epi8(' ')),
-                             _mm_or_si128(_mm_cmpeq_epi8(piece, _mm_set1_epi8('"')),
-                                          _mm_cmpeq_epi8(piece, _mm_set1_epi8('\\'))));
-            const auto mask = static_cast<unsigned>(_mm_movemask_epi8(special));
-            if (mask != 0) {
-                at_ += std::countr_zero(mask);
+            const std::ptrdiff_t plain = plain_in_piece();
+            at_ += plain;
+            if (plain != kPiece) {
                 return;
             }
-            at_ += kPiece;
         }
-#endif
-        while (at_ != end_ && *at_ >= ' ' && *at_ != '"' && *at_ != '\\') {
+        while (at_ != end_ && is_plain(*at_)) {
             ++at_;
         }
+    }
+
+    static bool is_plain(char character) {
+        return static_cast<signed char>(character) >= ' ' && character != '"' && character != '\\';
+    }
+
+    /// How many of the next kPiece bytes do, up to the first that does not.
+    [[nodiscard]] std::ptrdiff_t plain_in_piece() const {
+#if defined(__SSE2__)
+        __m128i piece;
+        std::memcpy(&piece, at_, kPiece);
+        // As signed numbers, control bytes and what is no ASCII are less than a space.
+        const __m128i special =
+            _mm_or_si128(_mm_cmplt_epi8(piece, _mm_set1_epi8(' ')),
+                         _mm_or_si128(_mm_cmpeq_epi8(piece, _mm_set1_epi8('"')),
+                                      _mm_cmpeq_epi8(piece, _mm_set1_epi8('\\'))));
+        const auto mask = static_cast<unsigned>(_mm_movemask_epi8(special));
+        return std::countr_zero(mask | 1U << kPiece);
+#else
+        return std::find_if_not(at_, at_ + kPiece, is_plain) - at_;
+#endif
     }
 
     bool escape() {
