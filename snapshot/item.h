@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace tw::snapshot {
@@ -41,6 +42,13 @@ struct ItemKey {
 
     friend constexpr auto operator<=>(const ItemKey&, const ItemKey&) = default;
 };
+
+/// Whether these are the same ints. As bytes, which is several times as fast as one by one.
+[[nodiscard]] inline bool same_ints(std::span<const std::int32_t> left,
+                                    std::span<const std::int32_t> right) {
+    return left.size() == right.size() &&
+           (left.empty() || std::memcmp(left.data(), right.data(), left.size_bytes()) == 0);
+}
 
 /// One item of a snapshot that is owned elsewhere.
 struct ItemView {

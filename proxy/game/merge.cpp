@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
@@ -16,16 +15,12 @@ using snapshot::Family;
 using snapshot::FieldMerge;
 using snapshot::ItemKey;
 using snapshot::ObjectSpec;
+using snapshot::same_ints;
 using snapshot::SnapshotView;
 
 namespace {
 
 constexpr std::size_t kBits = 64;
-
-bool equal(std::span<const std::int32_t> left, std::span<const std::int32_t> right) {
-    return left.size() == right.size() &&
-           (left.empty() || std::memcmp(left.data(), right.data(), left.size_bytes()) == 0);
-}
 
 ItemRef ref_of(std::uint32_t view, std::size_t item) {
     return {.view = view, .item = static_cast<std::uint32_t>(item)};
@@ -213,7 +208,7 @@ void ViewMerge::ask(const Variant& variant) {
 void ViewMerge::answer(ItemRef first, const Question& question) {
     const auto told = [this] { return differences_ == nullptr ? 0 : differences_->size(); };
     const ItemRef asked = ref(*question.variant, question.view);
-    bool is_it = equal(items_.item(first).data, items_.item(asked).data);
+    bool is_it = same_ints(items_.item(first).data, items_.item(asked).data);
     bool is_clear = is_it;
     if (!is_it) {
         const std::size_t before = told();

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -17,6 +16,7 @@ namespace tw::sink {
 using record::SnapshotRecord;
 using snapshot::ItemView;
 using snapshot::kClientInfoType;
+using snapshot::same_ints;
 using snapshot::SnapshotView;
 
 namespace {
@@ -24,11 +24,6 @@ namespace {
 /// With `changed`, every snapshot of this ordinal lists all items, so that a reader can start
 /// there.
 constexpr std::uint64_t kFullEvery = 250;
-
-bool equal(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
-    return a.size() == b.size() &&
-           (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
-}
 
 /// Appends "[type,id]" to a list of them.
 void append_key(std::uint32_t packed, JsonBuffer& list) {
@@ -162,7 +157,7 @@ void ItemWriter::set_name(PlayerName& player, std::optional<record::PackedText> 
         return;
     }
     const auto name = packed->ints;
-    if (player.text.size() == 0 || !equal(name, player.ints)) {
+    if (player.text.size() == 0 || !same_ints(name, player.ints)) {
         player.ints = {};
         std::ranges::copy(name, player.ints.begin());
         JsonBuffer text;
@@ -196,7 +191,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
     static_assert(std::has_single_bit(kWrittenItems));
     WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
     if (written.spec == &spec && written.key == item.key && written.untold == untold &&
-        equal(written.ints, item.data)) {
+        same_ints(written.ints, item.data)) {
         out.append(std::string_view{written.text.data(), written.text.size()});
         return written.client;
     }
@@ -301,7 +296,7 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
             append_key(before.keys()[old], removed_);
         }
         const bool known = old < before.size() && before.keys()[old] == key;
-        const bool same = !full && known && equal(before[old].data, now[i].data);
+        const bool same = !full && known && same_ints(before[old].data, now[i].data);
         old += known ? 1 : 0;
         if (full || !same) {
             if (any) {
