@@ -228,7 +228,7 @@ class Walk {
         return static_cast<signed char>(character) >= ' ' && character != '"' && character != '\\';
     }
 
-    /// How many of the next kPiece bytes do, up to the first that does not.
+    /// How many of the next kPiece bytes are plain, up to the first that is not.
     [[nodiscard]] std::ptrdiff_t plain_in_piece() const {
 #if defined(__SSE2__)
         __m128i piece;

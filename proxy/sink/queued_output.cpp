@@ -136,8 +136,9 @@ void QueuedOutput::hand_on() {
     const std::size_t most = std::max(kPiece, target_->portion());
     while (handed_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(handed_);
+        // A small rest is not handed on alone.
         const std::size_t size =
-            text.size() <= most ? text.size() : target_->units().front(text, most);
+            text.size() <= most + most / 2 ? text.size() : target_->units().front(text, most);
         target_->write(text.substr(0, size));
         handed_ += size;
         if (progress_ != nullptr) {
@@ -154,8 +155,9 @@ void QueuedOutput::run() {
     std::unique_lock lock{mutex_};
     while (!stop_) {
         wake_.wait_for(lock, kTurn, [this] {
-            return stop_ || (target_->ready() &&
-                             (queues_[0].size() >= target_->portion() || !writing_.empty()));
+            const bool all_arrived = turning_ && arrived_ >= makers_;
+            return stop_ || (target_->ready() && (queues_[0].size() >= target_->portion() ||
+                                                  !writing_.empty() || all_arrived));
         });
         if (writing_.empty()) {
             std::swap(queues_[0], writing_);

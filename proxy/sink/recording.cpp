@@ -16,8 +16,8 @@ namespace tw::sink {
 
 namespace {
 
-/// How long a frame is held open. Who reads a running file is behind by as much, and by what the text waited in a
-/// queue: a second.
+/// How long a frame is held open. With the time for which text waits in a queue, who reads a running file is behind by
+/// about a second.
 constexpr std::chrono::milliseconds kFrameTime{750};
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};

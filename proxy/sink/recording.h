@@ -40,13 +40,13 @@ struct RecordingOptions {
     KeepLimits keep{};
     SyncPolicy sync = SyncPolicy::none;
     std::uint64_t frame_text =
-        kMaxFrameText; ///< where it is compressed: that a frame holds at most
+        kMaxFrameText; ///< where it is compressed: with so much a frame is ended
 };
 
 /// A recording on a disk: one file that is only ever appended to, or segments. What is in it can be
 /// read at any time, but for what was written within the last second where it is compressed.
 ///
-/// It is written line by line, or block by block; compressed, a frame of zstd a second. Of what does not
+/// It is written line by line, or block by block; compressed, in frames of zstd of up to a second. Of what does not
 /// fit, what was written is taken back, and it waits: nothing is lost as long as who writes can wait, too.
 /// So whoever reads, and whoever goes on after the process was killed, finds whole units.
 class Recording final : public RecordTarget {

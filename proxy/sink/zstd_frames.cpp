@@ -24,8 +24,10 @@ constexpr int kWholeLevel = 1;
 /// of zstd take up to 128 MiB unasked.
 constexpr int kWindowLog = 24;
 
-/// Text at least so many times as long as its frame is repetitive.
+/// Text at least so many times as long as its frame is repetitive. Of a whole frame, which knows nothing of what stands
+/// before it, three quarters of that say the same.
 constexpr std::uint64_t kRepetitive = 64;
+constexpr std::uint64_t kWholeRepetitive = 48;
 
 constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
 constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
@@ -263,7 +265,9 @@ void FrameWriter::add(std::string_view text, std::string& out) {
 
 void FrameWriter::end(std::string& out) {
     run({}, ZSTD_e_end, out);
-    ended();
+    repetitive_ = text_bytes_ / frame_bytes_ >= kRepetitive;
+    text_bytes_ = 0;
+    frame_bytes_ = 0;
 }
 
 void FrameWriter::add_whole(std::string_view text, std::string& out) {
@@ -279,15 +283,7 @@ void FrameWriter::add_whole(std::string_view text, std::string& out) {
         throw std::bad_alloc{}; // the only way in which compressing in memory fails
     }
     out.append(whole_room_.get(), size);
-    text_bytes_ = text.size();
-    frame_bytes_ = size;
-    ended();
-}
-
-void FrameWriter::ended() {
-    repetitive_ = text_bytes_ / frame_bytes_ >= kRepetitive;
-    text_bytes_ = 0;
-    frame_bytes_ = 0;
+    repetitive_ = text.size() / size >= kWholeRepetitive;
 }
 
 void FrameWriter::run(std::string_view text, int directive, std::string& out) {

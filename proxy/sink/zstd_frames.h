@@ -38,7 +38,6 @@ class FrameWriter {
 
   private:
     void run(std::string_view text, int directive, std::string& out);
-    void ended();
 
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
     std::vector<char> room_;
@@ -51,7 +50,7 @@ class FrameWriter {
 };
 
 /// A frame of this much text is ended at once. Compressed it is what is kept in memory while the disk is full, and
-/// unpacked what a reader holds back until the frame's checksum agrees. A full server fills it in about a second.
+/// unpacked what a reader holds back until the frame's checksum agrees. A full server fills it within a second.
 inline constexpr std::uint64_t kMaxFrameText = std::uint64_t{64} << 20U;
 
 /// Repetitive text of this size makes a good frame of its own: lines of several ticks, as all players of a full server

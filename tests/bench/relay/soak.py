@@ -33,7 +33,7 @@ def look(pid, load, seconds):
     while time.monotonic() < until:
         if load.poll() is not None:
             sys.exit("soak: the load generator ended before its time")
-        # Not the pages of programs and libraries: how many others have them in memory, too, decides what they count.
+        # Without pages of programs and libraries: their share depends on how many others map them.
         looks.append((rss(pid, "Pss_Anon", "Pss_Shmem"), descriptors(pid)))
         time.sleep(0.5)
     return [min(each) for each in zip(*looks)]

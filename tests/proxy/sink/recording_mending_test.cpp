@@ -64,6 +64,13 @@ std::string frame_of(std::string_view text) {
     return frame;
 }
 
+std::string whole_frame_of(std::string_view text) {
+    FrameWriter writer;
+    std::string frame;
+    writer.add_whole(text, frame);
+    return frame;
+}
+
 /// Goes on behind what is there, and writes nothing.
 std::uint64_t reopen(const std::string& path, const Units& units, Disk& disk = system_disk()) {
     Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .units = &units},
@@ -81,18 +88,20 @@ TEST_CASE("of compressed data that was cut anywhere every unit stays that can be
         std::string before; ///< in frames that are whole
         std::string text;   ///< in the last one
         std::size_t heads;  ///< bytes that are written behind what is there
+        std::string (*pack)(std::string_view) = &frame_of;
     };
 
     const std::string head = capture_units().head();
     const Row rows[] = {
         {"one frame of records", &record_lines(), "", records(6'000), 0},
+        {"records at once", &record_lines(), records(10), records(3'000), 0, &whole_frame_of},
         {"records behind others", &record_lines(), records(10), records(3'000), 0},
         {"a capture of one frame", &capture_units(), "", head + packets(1'000), head.size()},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const std::string before = row.before.empty() ? "" : frame_of(row.before);
-        const std::string frame = frame_of(row.text);
+        const std::string frame = row.pack(row.text);
         for (std::size_t size = frame.size(); size > 100;
              size -= std::min(size, frame.size() / 13)) {
             CAPTURE(size);

@@ -139,7 +139,7 @@ TEST_CASE("something else is never spoilt, and what cannot be opened says why") 
     CHECK_THROWS_AS(Recording(options, Begin::behind), std::system_error);
 }
 
-TEST_CASE("lines are there at once, and a frame of them a second later") {
+TEST_CASE("lines are there at once, and a frame of them within a second") {
     const TemporaryFolder folder;
     Recording plain{{.path = folder.file("a.jsonl")}, Begin::behind};
     plain.write("one\n");
@@ -155,7 +155,7 @@ TEST_CASE("lines are there at once, and a frame of them a second later") {
         clock.pass(milliseconds{500});
         recording.write("two\n");
         CHECK(text_of(path) == expected);
-        clock.pass(milliseconds{600});
+        clock.pass(milliseconds{250});
         expected += "one\ntwo\n";
         CHECK(text_of(path) == expected);
     }
@@ -198,6 +198,31 @@ TEST_CASE("where lines repeat those before them, as many as make a frame are the
         clock.pass(seconds{1});
         CHECK(text_of(path) == expected);
     }
+}
+
+TEST_CASE("many lines at once, behind a frame that is open, wait for room on the disk with it") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("a.jsonl.zst");
+    FaultyDisk disk;
+    Recording recording{compressed(path), Begin::behind, disk};
+    Clockwork clock{recording};
+    std::string many;
+    while (many.size() < recording.portion()) {
+        many += "one line as good as any other\n";
+    }
+    recording.write(many);
+    clock.pass(seconds{1});
+    disk.room = 0;
+    recording.write("few\n");
+    recording.write(many);
+    CHECK(recording.error() == ENOSPC);
+    CHECK_FALSE(recording.ready());
+    CHECK(text_of(path) == many);
+    disk.room = UINT64_MAX;
+    clock.pass(seconds{1});
+    CHECK(recording.ready());
+    CHECK(text_of(path) == many + "few\n" + many);
+    CHECK(recording.lost() == 0);
 }
 
 TEST_CASE(

@@ -83,6 +83,32 @@ TEST_CASE("text that is a frame at once stands between those that were added to"
     CHECK(found->whole == out.size());
 }
 
+TEST_CASE("how little a frame takes says whether text is repetitive") {
+    const std::string block = lines(2'000);
+
+    struct Row {
+        std::size_t copies;
+        bool added; ///< repetitive as a frame that was added to
+        bool whole; ///< as one of its own
+    };
+
+    for (const Row& row : {Row{20, false, false}, {25, false, true}, {40, true, true}}) {
+        CAPTURE(row.copies);
+        std::string text;
+        for (std::size_t i = 0; i < row.copies; ++i) {
+            text += block;
+        }
+        FrameWriter writer;
+        CHECK_FALSE(writer.repetitive());
+        std::string out;
+        writer.add(text, out);
+        writer.end(out);
+        CHECK(writer.repetitive() == row.added);
+        writer.add_whole(text, out);
+        CHECK(writer.repetitive() == row.whole);
+    }
+}
+
 TEST_CASE("a file cut at any byte ends where its last whole frame does") {
     const std::string first = packed("one\n");
     const std::string second = packed(lines(200));
