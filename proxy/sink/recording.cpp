@@ -171,21 +171,19 @@ void Recording::write(std::string_view block) {
         std::ignore = put();
         return;
     }
-    if (!block.empty() && !std::exchange(frame_open_, true)) {
+    if (frames_->text_bytes() == 0) {
         frame_begun_ = now_;
     }
     frames_->add(block, unit_);
-    frame_bytes_ += block.size();
-    if (frame_bytes_ >= options_.frame_text) {
+    if (frames_->text_bytes() >= options_.frame_text) {
         end_frame();
         std::ignore = put();
     }
 }
 
 void Recording::end_frame() {
-    if (std::exchange(frame_open_, false)) {
+    if (frame_open()) {
         frames_->end(unit_);
-        frame_bytes_ = 0;
     }
 }
 
@@ -252,7 +250,7 @@ void Recording::on_time(Clock::time_point now) {
         }
         return;
     }
-    if (frame_open_ && now - frame_begun_ >= kFrameTime) {
+    if (frame_open() && now - frame_begun_ >= kFrameTime) {
         end_frame();
         std::ignore = put();
     }

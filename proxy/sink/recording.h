@@ -108,6 +108,9 @@ class Recording final : public RecordTarget {
     /// Why it cannot be written behind.
     [[nodiscard]] std::string complaint(Mending::Result result) const;
     void begin_file();
+
+    [[nodiscard]] bool frame_open() const { return frames_ && frames_->text_bytes() != 0; }
+
     void end_frame();
     /// Writes the unit at hand. False: not now.
     bool put();
@@ -126,10 +129,8 @@ class Recording final : public RecordTarget {
     int file_ = -1;
     std::string current_; ///< the path of file_
     std::optional<FrameWriter> frames_;
-    bool frame_open_ = false;
     Clock::time_point frame_begun_{};
-    std::uint64_t frame_bytes_ = 0; ///< in it, before they were compressed
-    std::string unit_;              ///< not written yet, from `written_` on
+    std::string unit_; ///< not written yet, from `written_` on
     std::size_t written_ = 0;
     std::uint64_t file_bytes_ = 0; ///< written to this file
     bool unsynced_ = false;

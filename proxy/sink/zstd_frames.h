@@ -32,6 +32,9 @@ class FrameWriter {
     /// looks for repetitions in the text itself and not in a copy of it, and finds them with less effort.
     void add_whole(std::string_view text, std::string& out);
 
+    /// What was added to the frame at hand; 0: it was not begun.
+    [[nodiscard]] std::uint64_t text_bytes() const { return text_bytes_; }
+
     /// The last frame took so little that most of a line stands in those just before it: it costs little to begin
     /// another one.
     [[nodiscard]] bool repetitive() const { return repetitive_; }
@@ -44,7 +47,7 @@ class FrameWriter {
     std::unique_ptr<char[]>
         whole_room_; ///< for whole frames; of it only what they fill is in memory
     std::size_t whole_size_ = 0;
-    std::uint64_t text_bytes_ = 0;  ///< in the frame at hand
+    std::uint64_t text_bytes_ = 0;
     std::uint64_t frame_bytes_ = 0; ///< what it takes, as far as it is ready
     bool repetitive_ = false;
 };
