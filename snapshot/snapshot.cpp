@@ -25,16 +25,21 @@ void SnapshotView::write_block(std::int32_t* block) const {
     append(data_);
 }
 
-std::optional<std::size_t> SnapshotView::find(ItemKey key) const {
+std::size_t SnapshotView::lower_bound(ItemKey key) const {
     // Branches on what stands there cannot be predicted, and std::lower_bound has one a step.
     const std::uint32_t wanted = key.packed();
     std::size_t at = 0;
-    for (std::size_t left = keys_.size(); left > 1;) {
-        const std::size_t half = left / 2;
-        at += keys_[at + half] <= wanted ? half : 0;
+    for (std::size_t left = keys_.size(); left != 0;) {
+        const std::size_t half = (left + 1) / 2;
+        at += keys_[at + half - 1] < wanted ? half : 0;
         left -= half;
     }
-    return at < keys_.size() && keys_[at] == wanted ? std::optional{at} : std::nullopt;
+    return at;
+}
+
+std::optional<std::size_t> SnapshotView::find(ItemKey key) const {
+    const std::size_t at = lower_bound(key);
+    return at < keys_.size() && keys_[at] == key.packed() ? std::optional{at} : std::nullopt;
 }
 
 std::int32_t SnapshotView::checksum() const {

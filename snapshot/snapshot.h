@@ -40,7 +40,9 @@ class SnapshotView {
         return {ItemKey::from_packed(keys_[index]), data_.subspan(begin, ends_[index] - begin)};
     }
 
-    /// Index of the item with this key. Binary search.
+    /// Index of the first item whose key is not less. Binary search.
+    [[nodiscard]] std::size_t lower_bound(ItemKey key) const;
+    /// Index of the item with this key.
     [[nodiscard]] std::optional<std::size_t> find(ItemKey key) const;
 
     [[nodiscard]] std::span<const std::uint32_t> keys() const { return keys_; }
@@ -75,7 +77,7 @@ class Snapshot {
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 
   private:
-    friend class SnapshotWriter; // apply.cpp: fills in runs of items at once
+    friend class SnapshotWriter; // fills in runs of items at once
 
     RawVector<std::uint32_t> keys_;
     RawVector<std::uint32_t> ends_;

@@ -34,15 +34,14 @@ bool is_nameless(const SnapshotView& items, std::uint16_t client) {
 }
 
 std::optional<std::uint16_t> local_player(const SnapshotView& items) {
+    constexpr ItemKey kFirst{.type = snapshot::kPlayerInfoType, .id = 0};
+    constexpr ItemKey kBehind{.type = snapshot::kPlayerInfoType + 1, .id = 0};
     const auto keys = items.keys();
-    const auto first = std::ranges::lower_bound(
-        keys, ItemKey{.type = snapshot::kPlayerInfoType, .id = 0}.packed());
-    const auto behind = std::ranges::lower_bound(
-        first, keys.end(), ItemKey{.type = snapshot::kPlayerInfoType + 1, .id = 0}.packed());
-    for (auto at = first; at != behind; ++at) {
-        const auto data = items[static_cast<std::size_t>(at - keys.begin())].data;
-        if (!data.empty() && data[kLocal] != 0) {
-            return ItemKey::from_packed(*at).id;
+    std::size_t at = items.lower_bound(kFirst);
+    for (std::size_t begin = at == 0 ? 0 : items.ends()[at - 1];
+         at < keys.size() && keys[at] < kBehind.packed(); begin = items.ends()[at++]) {
+        if (begin + kLocal < items.ends()[at] && items.data()[begin + kLocal] != 0) {
+            return ItemKey::from_packed(keys[at]).id;
         }
     }
     return std::nullopt;
@@ -50,14 +49,12 @@ std::optional<std::uint16_t> local_player(const SnapshotView& items) {
 
 /// Reads whom the client watches, and that it does. `id`: which int of the item says it.
 void read_watching(const SnapshotView& items, std::size_t id, View& view) {
-    const auto keys = items.keys();
-    const auto at = std::ranges::lower_bound(
-        keys, ItemKey{.type = snapshot::kSpectatorInfoType, .id = 0}.packed());
-    if (at == keys.end() || ItemKey::from_packed(*at).type != snapshot::kSpectatorInfoType) {
+    const std::size_t at = items.lower_bound({.type = snapshot::kSpectatorInfoType, .id = 0});
+    if (at == items.size() || items[at].key.type != snapshot::kSpectatorInfoType) {
         return;
     }
     view.watches = true;
-    const auto data = items[static_cast<std::size_t>(at - keys.begin())].data;
+    const auto data = items[at].data;
     if (data.size() > id && data[id] >= 0 && data[id] <= snapshot::kMaxItemId) {
         view.watched = static_cast<std::uint16_t>(data[id]);
     }
@@ -133,11 +130,9 @@ std::optional<std::uint32_t> View::find(ItemKey key) const {
 std::vector<std::uint32_t> View::places_of(std::uint16_t type) const {
     std::vector<std::uint32_t> places;
     const auto add = [&](const SnapshotView& from, std::uint32_t first, const auto& is_mine) {
-        const auto keys = from.keys();
-        const ItemKey begin{.type = type, .id = 0};
-        auto at = std::ranges::lower_bound(keys, begin.packed());
-        for (; at != keys.end() && ItemKey::from_packed(*at).type == type; ++at) {
-            const auto place = first + static_cast<std::uint32_t>(at - keys.begin());
+        for (std::size_t at = from.lower_bound({.type = type, .id = 0});
+             at < from.size() && from[at].key.type == type; ++at) {
+            const auto place = first + static_cast<std::uint32_t>(at);
             if (is_mine(place)) {
                 places.push_back(place);
             }

@@ -1,0 +1,75 @@
+// Snapshots as they are read and written, item by item and in runs.
+#include "snapshot/snapshot.h"
+#include "snapshot/snapshot_writer.h"
+
+#include <array>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::snapshot;
+
+namespace {
+
+/// Items 2, 4, 6 ... of one type, with 0, 1, 2 ... ints.
+Snapshot even(std::size_t count) {
+    Snapshot snapshot;
+    for (std::size_t i = 0; i < count; ++i) {
+        snapshot.append({.type = 1, .id = static_cast<std::uint16_t>(2 * i + 2)},
+                        std::vector<std::int32_t>(i, static_cast<std::int32_t>(i)));
+    }
+    return snapshot;
+}
+
+} // namespace
+
+TEST_CASE("an item is found, and so is the first that is not less, in snapshots of any size") {
+    for (std::size_t size = 0; size < 20; ++size) {
+        const Snapshot snapshot = even(size);
+        for (std::uint16_t id = 0; id < 45; ++id) {
+            CAPTURE(size);
+            CAPTURE(id);
+            std::size_t wanted = 0;
+            while (wanted < size && snapshot.view()[wanted].key.id < id) {
+                ++wanted;
+            }
+            CHECK(snapshot.view().lower_bound({.type = 1, .id = id}) == wanted);
+            const bool there = wanted < size && snapshot.view()[wanted].key.id == id;
+            CHECK(snapshot.view().find({.type = 1, .id = id}) ==
+                  (there ? std::optional{wanted} : std::nullopt));
+        }
+        CHECK(snapshot.view().lower_bound({.type = 0, .id = 99}) == 0);
+        CHECK(snapshot.view().lower_bound({.type = 2, .id = 0}) == size);
+    }
+}
+
+TEST_CASE("a snapshot written in runs and item by item is the one appended to") {
+    const Snapshot base = even(9);
+    for (std::size_t first = 0; first <= 9; ++first) {
+        for (std::size_t last = first; last <= 9; ++last) {
+            CAPTURE(first);
+            CAPTURE(last);
+            const std::array<std::int32_t, 2> added{7, 8};
+            Snapshot wanted;
+            wanted.append({.type = 0, .id = 1}, added);
+            for (std::size_t i = first; i < last; ++i) {
+                wanted.append(base.view()[i].key, base.view()[i].data);
+            }
+            const std::size_t size = wanted.view().size();
+            const std::size_t num_ints = wanted.view().data().size();
+            Snapshot own;
+            std::vector<std::int32_t> block(2 * size + num_ints);
+            for (SnapshotWriter writer :
+                 {SnapshotWriter{own, size, num_ints}, SnapshotWriter{block.data(), size}}) {
+                CHECK(writer.add(1, added).size() == 2);
+                writer.copy(base.view(), first, last);
+                CHECK(writer.num_items() == size);
+            }
+            CHECK(own == wanted);
+            const SnapshotView read = SnapshotView::of_block(block, size, num_ints);
+            CHECK(std::ranges::equal(read.keys(), wanted.view().keys()));
+            CHECK(std::ranges::equal(read.ends(), wanted.view().ends()));
+            CHECK(std::ranges::equal(read.data(), wanted.view().data()));
+        }
+    }
+}
