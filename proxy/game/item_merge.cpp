@@ -1,5 +1,6 @@
 #include "proxy/game/item_merge.h"
 
+#include "proxy/game/four_numbers.h"
 #include "proxy/game/lasers.h"
 #include "proxy/game/seven_as_six.h"
 #include "proxy/record/records.h"
@@ -25,12 +26,6 @@ constexpr std::uint8_t kKnown = 0;
 constexpr std::uint8_t kWatched = 1;
 constexpr std::uint8_t kGreatest = 2;
 
-/// "racetime" of gamestateflag: the timer is the viewer's.
-constexpr std::uint32_t kRaceBit = 8;
-
-/// "watching" of 0.7's playerflag: the viewer watches the player.
-constexpr std::uint32_t kWatchingBit = 0x20;
-
 /// Clients before this version are not told of switches: the server makes doors and more for them as
 /// they are for the team of who looks.
 constexpr std::int32_t kKnowsSwitches = 16200;
@@ -40,63 +35,8 @@ int position_unit(const ObjectSpec& object, Ints data) {
     return position ? position->per_unit : 0;
 }
 
-/// The int of the object's field that is merged in this way; nothing where it has none.
-std::optional<std::size_t> find_offset(const ObjectSpec& object, FieldMerge how) {
-    const auto found = std::ranges::find(object.fields, how, &FieldSpec::merge);
-    return found == object.fields.end() ? std::nullopt : std::optional<std::size_t>{found->offset};
-}
-
 std::int32_t value_at(Ints data, std::optional<std::size_t> offset) {
     return offset && *offset < data.size() ? data[*offset] : 0;
-}
-
-bool has_race_bit(std::int32_t flags) {
-    return (static_cast<std::uint32_t>(flags) & kRaceBit) != 0;
-}
-
-std::int32_t without_race_bit(std::int32_t flags) {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~kRaceBit);
-}
-
-std::int32_t without_watching_bit(std::int32_t flags) {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~kWatchingBit);
-}
-
-/// Bits of the ints that only who the item belongs to is told.
-std::uint32_t own_ints(const ObjectSpec& object) {
-    std::uint32_t bits = 0;
-    for (const FieldSpec& field : object.fields) {
-        bits |= field.merge == FieldMerge::own ? record::Sightings::bit(field.offset) : 0;
-    }
-    return bits;
-}
-
-/// Whether some of it is the viewer's alone, and nobody's in a world.
-bool has_viewers_fields(const ObjectSpec& object) {
-    return std::ranges::any_of(object.fields, [](const FieldSpec& field) {
-        return field.merge == FieldMerge::viewer || field.merge == FieldMerge::watched_flag ||
-               field.merge == FieldMerge::race_flags;
-    });
-}
-
-void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
-    for (const FieldSpec& field : object.fields) {
-        if (field.offset >= ints.size()) {
-            break;
-        }
-        std::int32_t& value = ints[field.offset];
-        if (field.merge == FieldMerge::viewer) {
-            value = 0;
-        } else if (field.merge == FieldMerge::watched_flag) {
-            value = without_watching_bit(value);
-        } else if (field.merge == FieldMerge::race_flags && has_race_bit(value)) {
-            value = without_race_bit(value);
-            if (const auto timer = find_offset(object, FieldMerge::race_timer);
-                timer && *timer < ints.size()) {
-                ints[*timer] = 0;
-            }
-        }
-    }
 }
 
 } // namespace
@@ -119,6 +59,16 @@ const ObjectSpec* ItemMerge::object(std::uint16_t type) {
         object_ = types_->object(type);
     }
     return object_;
+}
+
+const MergeRules& ItemMerge::rules(const ObjectSpec* object) {
+    if (rules_ == nullptr || ruled_ != object) {
+        static const ObjectSpec unknown{};
+        ruled_ = object;
+        rules_ =
+            &all_rules_.try_emplace(object, object == nullptr ? unknown : *object).first->second;
+    }
+    return *rules_;
 }
 
 void ItemMerge::replace(ItemKey key, ItemRef by) {
@@ -172,6 +122,19 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
         replace(left.key, other); // a newer version's, with more fields
     }
     return false;
+}
+
+bool ItemMerge::say_same(ItemRef first, ItemRef other) {
+    const ItemView it = item(first);
+    const Ints right = item(other).data;
+    const ObjectSpec* const spec = object(it.key.type);
+    constexpr std::size_t kBits = 32;
+    if (spec != nullptr && it.data.size() == right.size() && right.size() <= kBits) {
+        if (const MergeRules& how = rules(spec); how.by_fields) {
+            return (differing_ints(it.data, right) & how.telling) == 0;
+        }
+    }
+    return snapshot::same_ints(it.data, right);
 }
 
 bool ItemMerge::differ(ItemRef first, ItemRef other) {
@@ -319,9 +282,12 @@ void ItemMerge::tell_own(ItemRef ref, OwnFields fields, bool own) {
 }
 
 void ItemMerge::finish() {
-    std::ranges::stable_sort(patches_, {}, [](const Patch& patch) {
-        return std::tuple{patch.key, patch.offset, patch.rank};
-    });
+    const auto order = [](const Patch& patch) {
+        return std::uint64_t{patch.key} << 16U | std::uint64_t{patch.offset} << 8U | patch.rank;
+    };
+    if (!std::ranges::is_sorted(patches_, {}, order)) {
+        std::ranges::stable_sort(patches_, {}, order);
+    }
     std::ranges::stable_sort(replacements_, {}, &Replacement::key);
     next_patch_ = 0;
 }
@@ -357,20 +323,63 @@ std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) 
     return patched;
 }
 
-std::uint32_t ItemMerge::write(const MergedItem& merged, snapshot::Snapshot& to) {
-    const ItemRef ref = replaced(merged.ref);
-    const std::span<std::int32_t> ints = to.append(merged.key, item(ref).data);
-    if (merged.object != written_) {
-        written_ = merged.object;
-        own_ints_ = written_ == nullptr ? 0 : own_ints(*written_);
-        is_viewers_ = written_ != nullptr && has_viewers_fields(*written_);
+/// How many of these stand in a base one behind the other as they will in the world.
+std::size_t ItemMerge::count_plain(std::span<const MergedItem> items) {
+    const ItemRef first = items.front().ref;
+    if ((first.item & View::kOfBase) == 0 || !replacements_.empty()) {
+        return 0;
     }
-    const std::uint32_t nobody = untold(ref) | own_ints_;
+    std::size_t count = 0;
+    for (; count < items.size() && items[count].ref.item == first.item + count; ++count) {
+        const MergedItem& it = items[count];
+        const MergeRules& how = rules(it.object);
+        const bool is_as_told = how.own == 0 && !how.of_viewer && how.by_fields;
+        if (!is_as_told || !views_[it.ref.view].untold.empty() || may_be_patched(it.key.packed())) {
+            break;
+        }
+    }
+    return count;
+}
+
+/// Whether another view may say some of it better. Items are written in the order of their keys.
+bool ItemMerge::may_be_patched(std::uint32_t key) const {
+    const bool is_behind_last = next_patch_ == 0 || patches_[next_patch_ - 1].key < key;
+    const bool is_before_next = next_patch_ == patches_.size() || patches_[next_patch_].key > key;
+    return !is_behind_last || !is_before_next;
+}
+
+std::uint32_t ItemMerge::write(const MergedItem& merged, snapshot::SnapshotWriter& to) {
+    const ItemRef ref = replaced(merged.ref);
+    const std::span<std::int32_t> ints = to.add(merged.key.packed(), item(ref).data);
     const std::uint32_t patched = patch(item(merged.ref).key.packed(), ints);
-    if (is_viewers_) {
+    const MergeRules& how = rules(merged.object);
+    if (how.of_viewer) {
         clear_viewers_fields(*merged.object, ints);
     }
-    return nobody & ~patched;
+    return (untold(ref) | how.own) & ~patched;
+}
+
+void ItemMerge::write(std::span<const MergedItem> items, snapshot::Snapshot& to,
+                      std::vector<std::uint32_t>& untold) {
+    std::size_t num_ints = 0;
+    for (const MergedItem& merged : items) {
+        num_ints += item(replaced(merged.ref)).data.size();
+    }
+    snapshot::SnapshotWriter writer{to, items.size(), num_ints};
+    untold.clear();
+    while (!items.empty()) {
+        if (const std::size_t count = count_plain(items); count != 0) {
+            const ItemRef ref = items.front().ref;
+            const std::uint32_t place = ref.item & ~View::kOfBase;
+            const std::size_t begin = BasePlace::index_of(place);
+            writer.copy(views_[ref.view].bases[BasePlace::base_of(place)], begin, begin + count);
+            untold.insert(untold.end(), count, 0);
+            items = items.subspan(count);
+        } else {
+            untold.push_back(write(items.front(), writer));
+            items = items.subspan(1);
+        }
+    }
 }
 
 } // namespace tw::game

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "proxy/game/difference.h"
+#include "proxy/game/merge_rules.h"
 #include "proxy/game/view.h"
 #include "proxy/record/world.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
+#include "snapshot/snapshot_writer.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +21,8 @@ namespace tw::game {
 struct ItemRef {
     std::uint32_t view = 0; ///< place in the list of views
     std::uint32_t item = 0; ///< its place there (View::at)
+
+    friend bool operator==(const ItemRef&, const ItemRef&) = default;
 };
 
 /// An item on its way into a world.
@@ -35,6 +39,9 @@ class ItemMerge {
     /// `differences`: null: nobody wants to know.
     void begin(std::span<const View> views, const record::TypeNames& types,
                std::vector<Difference>* differences);
+
+    /// Whether two views have an item that is the same, or differs in nothing that counts.
+    [[nodiscard]] bool say_same(ItemRef first, ItemRef other);
 
     /// Two views have an item under one key that is not the same. `first` says more. False: they are
     /// two things.
@@ -53,8 +60,12 @@ class ItemMerge {
 
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type);
 
-    /// Appends an item as it stands in the world. Returns the bits of the ints that nobody told.
-    std::uint32_t write(const MergedItem& merged, snapshot::Snapshot& to);
+    /// Writes all items as they stand in the world. `untold`: of each, bits of the ints that nobody told.
+    void write(std::span<const MergedItem> items, snapshot::Snapshot& to,
+               std::vector<std::uint32_t>& untold);
+
+    /// The rules of an object; null: of what nobody knows.
+    [[nodiscard]] const MergeRules& rules(const snapshot::ObjectSpec* object);
 
     /// Draggers and beams that differ under one id; each of another view than the one before.
     [[nodiscard]] std::span<const ItemRef> differing_beams() const { return beams_; }
@@ -100,6 +111,9 @@ class ItemMerge {
     [[nodiscard]] std::uint32_t untold(ItemRef ref) const;
     void raise(snapshot::ItemKey key, std::uint8_t offset, std::int32_t first, std::int32_t other);
     void replace(snapshot::ItemKey key, ItemRef by);
+    [[nodiscard]] std::size_t count_plain(std::span<const MergedItem> items);
+    [[nodiscard]] bool may_be_patched(std::uint32_t key) const;
+    std::uint32_t write(const MergedItem& merged, snapshot::SnapshotWriter& to);
     /// The item that stands for this one.
     [[nodiscard]] ItemRef replaced(ItemRef ref) const;
     /// Puts in what other views say better. Returns the bits of those ints.
@@ -110,9 +124,9 @@ class ItemMerge {
     std::vector<Difference>* differences_ = nullptr;
     std::optional<std::uint16_t> type_; ///< of `object_`
     const snapshot::ObjectSpec* object_ = nullptr;
-    const snapshot::ObjectSpec* written_ = nullptr; ///< the last one
-    std::uint32_t own_ints_ = 0;                    ///< of that, as are
-    bool is_viewers_ = false;                       ///< fields of the viewer
+    std::unordered_map<const snapshot::ObjectSpec*, MergeRules> all_rules_;
+    const snapshot::ObjectSpec* ruled_ = nullptr;
+    const MergeRules* rules_ = nullptr; ///< of `ruled_`
     std::vector<Patch> patches_;
     std::size_t next_patch_ = 0; ///< of the item behind the one written last
     std::unordered_map<std::uint64_t, std::size_t> greatest_; ///< place in patches_

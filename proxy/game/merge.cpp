@@ -15,7 +15,6 @@ using snapshot::Family;
 using snapshot::FieldMerge;
 using snapshot::ItemKey;
 using snapshot::ObjectSpec;
-using snapshot::same_ints;
 using snapshot::SnapshotView;
 
 namespace {
@@ -208,7 +207,7 @@ void ViewMerge::ask(const Variant& variant) {
 void ViewMerge::answer(ItemRef first, const Question& question) {
     const auto told = [this] { return differences_ == nullptr ? 0 : differences_->size(); };
     const ItemRef asked = ref(*question.variant, question.view);
-    bool is_it = same_ints(items_.item(first).data, items_.item(asked).data);
+    bool is_it = asked == first || items_.say_same(first, asked);
     bool is_clear = is_it;
     if (!is_it) {
         const std::size_t before = told();
@@ -229,12 +228,14 @@ void ViewMerge::answer(ItemRef first, const Question& question) {
     });
 }
 
-void ViewMerge::contest(Variants variants, std::uint64_t* seen) {
+void ViewMerge::contest(std::uint64_t* seen) {
     questions_.clear();
-    for (const Variant& variant : variants) {
+    for (const Variant& variant : contested_) {
         ask(variant);
     }
-    std::ranges::sort(questions_, {}, &Question::view);
+    if (!std::ranges::is_sorted(questions_, {}, &Question::view)) {
+        std::ranges::sort(questions_, {}, &Question::view);
+    }
     const Question& best = questions_.front();
     const ItemRef first = ref(*best.variant, best.view);
     answers_.assign(words_, 0);
@@ -275,7 +276,7 @@ void ViewMerge::gather() {
             seen = &*more_seen_.insert(more_seen_.end(), words_, 0);
         }
         if (contested_.size() > 1 || contested_.front().seen != seen) {
-            contest(contested_, seen);
+            contest(seen);
         } else {
             add(ref(contested_.front(), contested_.front().view), seen);
         }
@@ -359,12 +360,7 @@ void ViewMerge::tell_own() {
         if (object == nullptr || (i != 0 && object == merged_[i - 1].object)) {
             continue;
         }
-        own_fields_.clear();
-        for (const snapshot::FieldSpec& field : object->fields) {
-            if (field.merge == FieldMerge::own || field.merge == FieldMerge::own_first) {
-                own_fields_.push_back(&field);
-            }
-        }
+        own_fields_ = items_.rules(object).own_fields;
         if (own_fields_.empty()) {
             continue;
         }
@@ -385,11 +381,9 @@ void ViewMerge::tell(std::uint16_t type, std::uint32_t view, std::optional<std::
 }
 
 void ViewMerge::write() {
-    result_.clear();
+    items_.write(merged_, result_, untold_);
     seen_.clear();
-    untold_.clear();
     for (const MergedItem& item : merged_) {
-        untold_.push_back(items_.write(item, result_));
         seen_.insert(seen_.end(), item.seen, item.seen + words_);
     }
     sightings_ = {.sessions = sessions_, .bits = seen_, .words = words_, .untold = untold_};

@@ -47,8 +47,6 @@ class ViewMerge {
         const std::uint64_t* seen = nullptr; ///< who has it; null: that view alone
     };
 
-    using Variants = std::span<const Variant>;
-
     /// A variant is asked about for the views from this one on that are of its kind.
     struct Question {
         std::uint32_t view = 0;
@@ -70,7 +68,7 @@ class ViewMerge {
     void gather();
     void add(ItemRef ref, std::uint64_t* seen);
     /// `seen`: who has the item is left there.
-    void contest(Variants variants, std::uint64_t* seen);
+    void contest(std::uint64_t* seen);
     /// Whether what the later one says differently of an item may mean something else.
     [[nodiscard]] bool is_other_kind(std::uint32_t earlier, std::uint32_t later) const;
     void ask(const Variant& variant);
@@ -107,7 +105,7 @@ class ViewMerge {
     std::vector<ItemRef> beams_;        ///< those, by view
     std::vector<MergedItem> differing_; ///< draggers and beams under one id
     std::vector<std::uint64_t> beam_seen_;
-    std::vector<const snapshot::FieldSpec*> own_fields_; ///< of one object
+    ItemMerge::OwnFields own_fields_; ///< of one object
     snapshot::Snapshot result_;
     std::vector<std::uint32_t> sessions_; ///< of the views, rising
     std::vector<std::size_t> slots_;      ///< of each view: its place in sessions_

@@ -1,33 +1,64 @@
 #include "proxy/game/open_world.h"
 
+#include "snapshot/objects.h"
+#include "snapshot/snapshot_writer.h"
+
 #include <algorithm>
 #include <span>
 #include <utility>
 
 namespace tw::game {
 
+using snapshot::ObjectSpec;
 using snapshot::SnapshotView;
 
 namespace {
 
-/// A snapshot of these items of another one, in `block`.
-SnapshotView pick(const SnapshotView& items, std::span<const std::uint32_t> places,
-                  snapshot::RawVector<std::int32_t>& block) {
+using Places = std::span<const std::uint32_t>;
+
+/// Ints of these items.
+std::size_t count_ints(const SnapshotView& items, Places places) {
     std::size_t num_ints = 0;
     for (const std::uint32_t place : places) {
         num_ints += items[place].data.size();
     }
-    block.resize(2 * places.size() + num_ints);
-    std::int32_t* key = block.data();
-    std::int32_t* end = key + places.size();
-    std::int32_t* const ints = end + places.size();
-    std::int32_t* to = ints;
+    return num_ints;
+}
+
+/// Writes these items as a block.
+void pick(const SnapshotView& items, Places places, std::int32_t* block) {
+    snapshot::SnapshotWriter writer{block, places.size()};
     for (const std::uint32_t place : places) {
-        to = std::ranges::copy(items[place].data, to).out;
-        *key++ = static_cast<std::int32_t>(items.keys()[place]);
-        *end++ = static_cast<std::int32_t>(to - ints);
+        writer.add(items.keys()[place], items[place].data);
     }
-    return SnapshotView::of_block(block, places.size(), num_ints);
+}
+
+bool is_own(const snapshot::FieldSpec& field) {
+    return field.merge == snapshot::FieldMerge::own || field.merge == snapshot::FieldMerge::viewer;
+}
+
+/// Objects that say of a player what only that player is told. Their id is the client's.
+std::span<const ObjectSpec* const> own_objects() {
+    static const auto objects_with_own = [] {
+        std::vector<const ObjectSpec*> objects;
+        for (const ObjectSpec& object : snapshot::object_table()) {
+            if (object.type != 0 && object.dialect == snapshot::Dialect::six &&
+                std::ranges::any_of(object.fields, is_own)) {
+                objects.push_back(&object);
+            }
+        }
+        return objects;
+    }();
+    return objects_with_own;
+}
+
+/// Leaves what others are told.
+void hide_own(const ObjectSpec& object, std::span<std::int32_t> ints) {
+    for (const snapshot::FieldSpec& field : object.fields) {
+        if (is_own(field) && field.offset < ints.size()) {
+            ints[field.offset] = 0;
+        }
+    }
 }
 
 } // namespace
@@ -61,24 +92,50 @@ OpenWorld::Block OpenWorld::keep(const SnapshotView& items) {
     return {.begin = begin, .num_items = items.size(), .num_ints = items.data().size()};
 }
 
-void OpenWorld::add_base(const SnapshotView& items) {
-    shared_.runs.push_back({.base = BasePlace::make(bases_.size(), 0),
-                            .count = static_cast<std::uint32_t>(items.size())});
-    bases_.push_back(keep(items));
+/// The first view is the first base, but for what it is told of its own player: others have that as
+/// they are told it, and only the view itself as it stands there.
+void OpenWorld::begin_bases(const SnapshotView& items, std::optional<std::uint16_t> own) {
+    const Block base = keep(items);
+    bases_.push_back(base);
+    std::int32_t* const ints = ints_.data() + base.begin + 2 * base.num_items;
+    for (const ObjectSpec* const object :
+         own ? own_objects() : std::span<const ObjectSpec* const>{}) {
+        if (const auto at = items.find({object->type, *own})) {
+            const std::size_t size = items[*at].data.size();
+            hide_own(*object, {ints + items.ends()[*at] - size, size});
+        }
+    }
 }
 
-SnapshotView OpenWorld::share(const SnapshotView& items) {
+/// Notes what a view has of the bases, and keeps the rest.
+OpenWorld::Block OpenWorld::share(const SnapshotView& items) {
     SnapshotView rest = items;
-    for (std::size_t base = 0; base < bases_.size() && !rest.empty(); ++base) {
+    for (std::size_t base = 0;; ++base) {
         shared_.find(items_of(bases_[base]), base, rest);
+        const std::size_t num_ints = count_ints(rest, shared_.others);
+        const Block block{
+            .begin = ints_.size(), .num_items = shared_.others.size(), .num_ints = num_ints};
+        if (block.num_items == 0 || base + 1 == bases_.size()) {
+            ints_.resize(block.begin + 2 * block.num_items + num_ints);
+            pick(rest, shared_.others, ints_.data() + block.begin);
+            return block;
+        }
         std::swap(rest_, former_rest_); // what is looked at stays
-        rest = pick(rest, shared_.others, rest_);
+        rest_.resize(2 * block.num_items + num_ints);
+        pick(rest, shared_.others, rest_.data());
+        rest = SnapshotView::of_block(rest_, block.num_items, num_ints);
     }
-    return rest;
+}
+
+/// Of what was kept last; it lives until the next call.
+SnapshotView OpenWorld::take_back(const Block& block) {
+    rest_.assign(ints_.begin() + static_cast<std::ptrdiff_t>(block.begin), ints_.end());
+    ints_.resize(block.begin);
+    return SnapshotView::of_block(rest_, block.num_items, block.num_ints);
 }
 
 bool OpenWorld::is_wide_enough(const SnapshotView& rest) const {
-    if (bases_.empty() || widenings_ == kMostWidenings || rest.size() < kWorthBase) {
+    if (widenings_ == kMostWidenings || rest.size() < kWorthBase) {
         return true;
     }
     const SnapshotView base = items_of(bases_.front());
@@ -90,27 +147,45 @@ bool OpenWorld::is_wide_enough(const SnapshotView& rest) const {
 
 /// What is there under another key is put into the first base, so that the next views need to be
 /// compared with that one only.
-void OpenWorld::widen(const SnapshotView& rest) {
+void OpenWorld::widen(const SnapshotView& rest, std::optional<std::uint16_t> own) {
     ++widenings_;
-    wide_.clear();
     moved_.clear();
-    const SnapshotView base = items_of(bases_.front());
-    std::size_t next = 0; // of the rest
-    const auto append = [this](const snapshot::ItemView& item) {
-        wide_.append(item.key, item.data);
-    };
-    for (std::size_t i = 0; i < base.size(); ++i) {
-        for (; next < rest.size() && rest.keys()[next] < base.keys()[i]; ++next) {
-            append(rest[next]);
+    added_.clear();
+    const Block former = bases_.front();
+    Block wide{.begin = ints_.size(), .num_items = former.num_items, .num_ints = former.num_ints};
+    const auto keys = items_of(former).keys();
+    for (std::uint32_t i = 0; i < rest.size(); ++i) {
+        const auto at = std::ranges::lower_bound(keys, rest.keys()[i]);
+        if (at == keys.end() || *at != rest.keys()[i]) {
+            added_.push_back({static_cast<std::uint32_t>(at - keys.begin()), i});
+            wide.num_ints += rest[i].data.size();
         }
-        next += next < rest.size() && rest.keys()[next] == base.keys()[i] ? 1U : 0U;
-        moved_.push_back(static_cast<std::uint32_t>(wide_.view().size()));
-        append(base[i]);
     }
-    for (; next < rest.size(); ++next) {
-        append(rest[next]);
+    wide.num_items += added_.size();
+    ints_.resize(wide.begin + 2 * wide.num_items + wide.num_ints);
+    const SnapshotView base = items_of(former);
+    snapshot::SnapshotWriter writer{ints_.data() + wide.begin, wide.num_items};
+    const auto copy_to = [&](std::size_t place) {
+        const std::size_t begin = moved_.size();
+        const std::size_t shift = writer.num_items() - begin;
+        for (std::size_t i = begin; i < place; ++i) {
+            moved_.push_back(static_cast<std::uint32_t>(i + shift));
+        }
+        writer.copy(base, begin, place);
+    };
+    for (const Added& added : added_) {
+        copy_to(added.place);
+        const snapshot::ItemView item = rest[added.item];
+        const std::span<std::int32_t> ints = writer.add(item.key.packed(), item.data);
+        if (item.key.id == own) {
+            const auto object = std::ranges::find(own_objects(), item.key.type, &ObjectSpec::type);
+            if (object != own_objects().end()) {
+                hide_own(**object, ints);
+            }
+        }
     }
-    bases_.front() = keep(wide_.view());
+    copy_to(base.size());
+    bases_.front() = wide;
     move_runs();
 }
 
@@ -145,17 +220,22 @@ void OpenWorld::move_runs() {
 void OpenWorld::keep_shared(const SnapshotView& items, Stored& stored) {
     stored.shares = true;
     stored.runs = shared_.runs.size();
-    SnapshotView rest = share(items);
-    if (!is_wide_enough(rest)) {
+    if (bases_.empty()) {
+        begin_bases(items, stored.view.own);
+    }
+    Block rest = share(items);
+    if (!is_wide_enough(items_of(rest))) {
         shared_.runs.resize(stored.runs);
-        widen(rest);
+        widen(take_back(rest), stored.view.own);
         stored.runs = shared_.runs.size();
         rest = share(items);
     }
-    if (rest.size() >= kWorthBase && bases_.size() < BasePlace::kMostBases) {
-        add_base(rest);
+    if (rest.num_items >= kWorthBase && bases_.size() < BasePlace::kMostBases) {
+        shared_.runs.push_back({.base = BasePlace::make(bases_.size(), 0),
+                                .count = static_cast<std::uint32_t>(rest.num_items)});
+        bases_.push_back(rest);
     } else {
-        stored.items = keep(rest);
+        stored.items = rest;
     }
     stored.num_runs = shared_.runs.size() - stored.runs;
 }

@@ -62,6 +62,12 @@ class OpenWorld {
         std::size_t num_runs = 0;
     };
 
+    /// An item that the first base does not have yet.
+    struct Added {
+        std::uint32_t place = 0; ///< that it will be in front of
+        std::uint32_t item = 0;  ///< its index in the rest of a view
+    };
+
     /// Fewer are not worth another base: each view that comes is compared with it.
     static constexpr std::size_t kWorthBase = 6;
     /// What the first base lacks is put into it so often: the first views see what the others will.
@@ -70,11 +76,12 @@ class OpenWorld {
     [[nodiscard]] snapshot::SnapshotView items_of(const Block& block) const;
     [[nodiscard]] Block keep(const snapshot::SnapshotView& items);
     void keep_shared(const snapshot::SnapshotView& items, Stored& stored);
-    void add_base(const snapshot::SnapshotView& items);
-    /// Notes what a view has of the bases; returns the rest, which lives until the next call.
-    [[nodiscard]] snapshot::SnapshotView share(const snapshot::SnapshotView& items);
+    void begin_bases(const snapshot::SnapshotView& items, std::optional<std::uint16_t> own);
+    /// Notes what a view has of the bases; returns the rest, which is kept.
+    [[nodiscard]] Block share(const snapshot::SnapshotView& items);
+    [[nodiscard]] snapshot::SnapshotView take_back(const Block& block);
     [[nodiscard]] bool is_wide_enough(const snapshot::SnapshotView& rest) const;
-    void widen(const snapshot::SnapshotView& rest);
+    void widen(const snapshot::SnapshotView& rest, std::optional<std::uint16_t> own);
     void move_runs();
 
     /// Entries of a roster, up to the highest client id.
@@ -92,7 +99,7 @@ class OpenWorld {
     SharedItems shared_;
     // Kept for their memory:
     mutable std::vector<snapshot::SnapshotView> read_bases_; ///< as they stand in ints_
-    snapshot::Snapshot wide_;
+    std::vector<Added> added_;
     std::vector<std::uint32_t> moved_;       ///< of each item of the first base: where it is now
     snapshot::RawVector<std::int32_t> rest_; ///< of a view, what no base has; as a block
     snapshot::RawVector<std::int32_t> former_rest_;

@@ -305,18 +305,30 @@ bool Timeline::belongs_in(const Session& session, Tick tick) const {
            tick <= Wide{full_rate->last} + kLongest && session.latest >= Wide{tick} - kFullStep;
 }
 
-bool Timeline::may_close(Tick tick) const {
+bool Timeline::may_close(Tick tick) {
     if (*newest_ >= Wide{tick} + patience_.most) {
         return true;
     }
+    if (*newest_ < Wide{tick} + patience_.least) {
+        return false;
+    }
     // Whether it was told before shows when the rates of the first are known.
     const bool first = tick < Wide{*first_} + patience_.least;
-    return *newest_ >= Wide{tick} + patience_.least &&
-           std::ranges::none_of(sessions_, [&](const auto& each) {
-               const Session& session = each.second;
-               return is_due(session, tick) ||
-                      (first && session.resumed && session.run == run_ && session.step == 0);
-           });
+    const auto holds_up = [&](const auto& each) {
+        const Session& session = each.second;
+        return is_due(session, tick) ||
+               (first && session.resumed && session.run == run_ && session.step == 0);
+    };
+    // Asked with every view that comes: mostly it still waits for the same one.
+    const auto last = sessions_.find(awaited_);
+    if (last != sessions_.end() && holds_up(*last)) {
+        return false;
+    }
+    const auto found = std::ranges::find_if(sessions_, holds_up);
+    if (found != sessions_.end()) {
+        awaited_ = found->first;
+    }
+    return found == sessions_.end();
 }
 
 void Timeline::close_oldest() {

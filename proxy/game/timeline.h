@@ -170,7 +170,7 @@ class Timeline {
     [[nodiscard]] bool may_have_been_in(const Session& session, snapshot::Tick tick) const;
     /// Whether the process before this one wrote a world of that tick.
     [[nodiscard]] bool was_told_before(snapshot::Tick tick) const;
-    [[nodiscard]] bool may_close(snapshot::Tick tick) const;
+    [[nodiscard]] bool may_close(snapshot::Tick tick);
     void close_oldest();
     void close_ready();
     [[nodiscard]] OpenWorld& open(snapshot::Tick tick, record::Timestamp time);
@@ -184,6 +184,7 @@ class Timeline {
     Close close_;
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, Open> open_;
+    std::uint32_t awaited_ = 0; ///< a session that the oldest of them waited for last
     OpenWorlds* memory_;
     std::size_t bytes_ = 0; ///< of the open ones
     std::uint32_t run_;

@@ -3,7 +3,7 @@
 #include "snapshot/objects.h"
 
 #include <algorithm>
-#include <set>
+#include <string_view>
 
 namespace tw::game {
 
@@ -55,10 +55,8 @@ bool is_well_inside(const View& view, std::uint16_t character, Point place) {
 
 template <typename Use>
 void each_of_type(const SnapshotView& items, std::uint16_t type, const Use& use) {
-    const auto keys = items.keys();
-    const auto first = std::ranges::lower_bound(keys, ItemKey{.type = type, .id = 0}.packed());
-    for (auto i = static_cast<std::size_t>(first - keys.begin());
-         i < keys.size() && items[i].key.type == type; ++i) {
+    for (std::size_t i = items.lower_bound({.type = type, .id = 0});
+         i < items.size() && items[i].key.type == type; ++i) {
         use(items[i]);
     }
 }
@@ -73,49 +71,56 @@ bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
            (static_cast<std::uint32_t>(info.data[0]) & kDeadBit) == 0;
 }
 
+using Clients = std::vector<std::uint16_t>; ///< sorted
+
 /// Who plays, so that there must be a tee, or be one again soon.
-std::set<std::uint16_t> players_in(const Whereabouts& shown) {
-    std::set<std::uint16_t> players;
+Clients players_in(const Whereabouts& shown) {
+    Clients players;
     each_of_type(shown.items, snapshot::player_info_type(shown.types.dialect()),
                  [&](const snapshot::ItemView& info) {
                      if (plays(info, shown.roster)) {
-                         players.insert(info.key.id);
+                         players.push_back(info.key.id);
                      }
                  });
     return players;
 }
 
 /// Who has a reason to be without a tee: the player died, watches, or is away.
-std::set<std::uint16_t> excused_in(const Whereabouts& shown) {
+Clients excused_in(const Whereabouts& shown) {
     const SnapshotView& world = shown.items;
     const record::TypeNames& types = shown.types;
     const bool seven = types.dialect() == snapshot::Dialect::seven;
-    std::set<std::uint16_t> excused;
+    Clients excused;
     each_of_type(world, snapshot::player_info_type(types.dialect()),
                  [&](const snapshot::ItemView& info) {
                      if (!plays(info, shown.roster)) {
-                         excused.insert(info.key.id);
+                         excused.push_back(info.key.id);
                      }
                  });
     const std::uint16_t deaths = seven ? snapshot::kSevenDeathType : snapshot::kDeathType;
     each_of_type(world, deaths, [&](const snapshot::ItemView& death) {
         if (death.data.size() > kDeathClient) {
-            excused.insert(static_cast<std::uint16_t>(death.data[kDeathClient]));
+            excused.push_back(static_cast<std::uint16_t>(death.data[kDeathClient]));
         }
     });
-    for (std::size_t i = 0; i < world.size(); ++i) {
+    const record::TypeNames::Entry* entry = nullptr; // of the last item; they come sorted by type
+    for (std::size_t i = world.lower_bound({.type = snapshot::kFirstUuidType, .id = 0});
+         i < world.size(); ++i) {
         const snapshot::ItemView item = world[i];
-        const auto* const object =
-            item.key.type < snapshot::kFirstUuidType ? nullptr : types.object(item.key.type);
-        if (object == nullptr) {
+        if (entry == nullptr || entry->type != item.key.type) {
+            entry = types.find(item.key.type);
+        }
+        if (entry == nullptr || entry->object == nullptr) {
             continue;
         }
-        const bool away = object->name == "ddnet_player" && !item.data.empty() &&
+        const std::string_view name = entry->object->name;
+        const bool away = name == "ddnet_player" && !item.data.empty() &&
                           (static_cast<std::uint32_t>(item.data[0]) & kAwayBits) != 0;
-        if (away || object->name == "spec_char") {
-            excused.insert(item.key.id);
+        if (away || name == "spec_char") {
+            excused.push_back(item.key.id);
         }
     }
+    std::ranges::sort(excused);
     return excused;
 }
 
@@ -164,7 +169,8 @@ std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const Whereabouts& wo
     const auto playing = players_in(world);
     const auto excused = excused_in(world);
     std::erase_if(players_, [&](const auto& each) {
-        return !playing.contains(each.first) || excused.contains(each.first);
+        return !std::ranges::binary_search(playing, each.first) ||
+               std::ranges::binary_search(excused, each.first);
     });
     const bool vanilla =
         items.empty() || items[0].key.type != snapshot::kDescriptorType; // DDNet has descriptors
@@ -197,7 +203,9 @@ std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const Whereabouts& wo
 
 void Vanishing::pass_over(const Whereabouts& world, std::span<const View> views) {
     const auto excused = excused_in(world);
-    std::erase_if(players_, [&](const auto& each) { return excused.contains(each.first); });
+    std::erase_if(players_, [&](const auto& each) {
+        return std::ranges::binary_search(excused, each.first);
+    });
     for (auto& [client, player] : players_) {
         std::erase_if(player.witnesses, [&](std::uint32_t witness) {
             return std::ranges::find(views, witness, &View::session) == views.end();

@@ -1,4 +1,4 @@
-// Covers: proxy/game/merge.cpp, proxy/game/item_merge.cpp, proxy/game/view.cpp, proxy/game/beams.cpp, proxy/game/lasers.cpp
+// Covers: proxy/game/merge.cpp, proxy/game/item_merge.cpp, proxy/game/merge_rules.cpp, proxy/game/view.cpp, proxy/game/beams.cpp, proxy/game/lasers.cpp
 #include "proxy/game/beams.h"
 #include "proxy/game/merge.h"
 #include "tests/proxy/game/views.h"

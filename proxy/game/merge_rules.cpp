@@ -1,0 +1,83 @@
+#include "proxy/game/merge_rules.h"
+
+#include "proxy/record/records.h"
+
+#include <algorithm>
+
+namespace tw::game {
+
+using snapshot::FieldMerge;
+using snapshot::FieldSpec;
+using snapshot::ObjectSpec;
+
+namespace {
+
+/// "racetime" of gamestateflag: the timer is the viewer's.
+constexpr std::uint32_t kRaceBit = 8;
+
+/// "watching" of 0.7's playerflag: the viewer watches the player.
+constexpr std::uint32_t kWatchingBit = 0x20;
+
+std::int32_t without(std::uint32_t bit, std::int32_t flags) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~bit);
+}
+
+/// Whether two views may have the field differently, and it says nothing.
+bool is_silent(FieldMerge merge) {
+    return merge == FieldMerge::varies || merge == FieldMerge::own ||
+           merge == FieldMerge::own_first || merge == FieldMerge::viewer ||
+           merge == FieldMerge::watched_flag;
+}
+
+} // namespace
+
+MergeRules::MergeRules(const ObjectSpec& object)
+    : by_fields{object.merge.family == snapshot::Family::none && !object.merge.whole} {
+    for (const FieldSpec& field : object.fields) {
+        own |= field.merge == FieldMerge::own ? record::Sightings::bit(field.offset) : 0;
+        for (std::size_t i = 0; i < field.count && !is_silent(field.merge); ++i) {
+            telling |= record::Sightings::bit(field.offset + i);
+        }
+        of_viewer = of_viewer || field.merge == FieldMerge::viewer ||
+                    field.merge == FieldMerge::watched_flag ||
+                    field.merge == FieldMerge::race_flags;
+        if (field.merge == FieldMerge::own || field.merge == FieldMerge::own_first) {
+            own_fields.push_back(&field);
+        }
+    }
+}
+
+std::optional<std::size_t> find_offset(const ObjectSpec& object, FieldMerge how) {
+    const auto found = std::ranges::find(object.fields, how, &FieldSpec::merge);
+    return found == object.fields.end() ? std::nullopt : std::optional<std::size_t>{found->offset};
+}
+
+bool has_race_bit(std::int32_t flags) {
+    return (static_cast<std::uint32_t>(flags) & kRaceBit) != 0;
+}
+
+std::int32_t without_race_bit(std::int32_t flags) {
+    return without(kRaceBit, flags);
+}
+
+void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
+    for (const FieldSpec& field : object.fields) {
+        if (field.offset >= ints.size()) {
+            break;
+        }
+        std::int32_t& value = ints[field.offset];
+        if (field.merge == FieldMerge::viewer) {
+            value = 0;
+        } else if (field.merge == FieldMerge::watched_flag) {
+            value = without(kWatchingBit, value);
+        } else if (field.merge == FieldMerge::race_flags && has_race_bit(value)) {
+            value = without_race_bit(value);
+            if (const auto timer = find_offset(object, FieldMerge::race_timer);
+                timer && *timer < ints.size()) {
+                ints[*timer] = 0;
+            }
+        }
+    }
+}
+
+} // namespace tw::game
