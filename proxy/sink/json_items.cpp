@@ -238,7 +238,7 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
     out.append('}');
 }
 
-/// Items of a world are seen by few different sets of sessions.
+/// Items of a world are seen by few different sets of sessions, which are those of the world before.
 void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t index,
                                 JsonBuffer& out) {
     constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U; // the upper bits are the good ones
@@ -249,19 +249,22 @@ void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t 
     }
     static_assert(std::has_single_bit(kSeenTexts));
     SeenText& known = seen_[hash >> (64U - static_cast<unsigned>(std::bit_width(kSeenTexts) - 1))];
-    if (known.snapshot != snapshots_ || !std::ranges::equal(known.sessions, seen)) {
-        known.snapshot = snapshots_;
+    if (known.generation != seen_generation_ || !std::ranges::equal(known.sessions, seen)) {
+        known.generation = seen_generation_;
         known.sessions.assign(seen.begin(), seen.end());
         known.text.clear();
         known.text.append(record::kItemSeenBy.key.json());
-        char separator = '[';
-        sightings.each(index, [&](std::uint32_t session) {
-            known.text.append(separator);
-            known.text.append_int(std::int64_t{session});
-            separator = ',';
+        char* const begin = known.text.room(2 + sightings.sessions.size() * (kIntRoom + 1));
+        char* to = begin;
+        sightings.each(index, [&to](std::uint32_t session) {
+            *to++ = ',';
+            to = put_int(to, session);
             return false;
         });
-        known.text.append(separator == '[' ? std::string_view{"[]"} : std::string_view{"]"});
+        to += to == begin ? 1 : 0; // there is none
+        *begin = '[';              // the first comma
+        *to++ = ']';
+        known.text.took(to);
     }
     out.append(known.text.view());
 }
@@ -280,10 +283,13 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
     }
     out.append(record::kSnapshotItems.key.json());
     out.append('[');
-    first_client_info_ = static_cast<std::size_t>(
-        std::ranges::lower_bound(now.keys(), std::uint32_t{kClientInfoType} << 16U) -
-        now.keys().begin());
+    first_client_info_ = now.lower_bound({.type = kClientInfoType, .id = 0});
     ++snapshots_;
+    if (record.sightings != nullptr &&
+        !std::ranges::equal(record.sightings->sessions, seen_sessions_)) {
+        seen_sessions_.assign(record.sightings->sessions.begin(), record.sightings->sessions.end());
+        ++seen_generation_;
+    }
     bool any = false;
     std::size_t old = 0;
     std::optional<std::uint16_t> type; // of the last item; they come sorted by it

@@ -53,9 +53,9 @@ class ItemWriter {
         std::vector<char> text;
     };
 
-    /// Who was shown an item of the world at hand: most items have the same.
+    /// Who was shown an item of a world: most items have the same.
     struct SeenText {
-        std::uint64_t snapshot = 0; ///< the world whose sessions these are, counted in snapshots_
+        std::uint64_t generation = 0;        ///< of the sessions that the bits are of
         std::vector<std::uint64_t> sessions; ///< bits as of record::Sightings
         JsonBuffer text;                     ///< `,"seen_by":[1,2]`
     };
@@ -91,6 +91,8 @@ class ItemWriter {
     std::size_t first_client_info_ = 0; ///< in the snapshot at hand
     std::uint64_t snapshots_ = 0;       ///< written so far, with the one at hand
     JsonBuffer removed_;
+    std::vector<std::uint32_t> seen_sessions_; ///< of the world written last
+    std::uint64_t seen_generation_ = 0;        ///< how often those were others
     std::vector<SeenText> seen_ = std::vector<SeenText>(kSeenTexts); ///< by hash of the sessions
 };
 

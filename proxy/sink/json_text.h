@@ -92,29 +92,32 @@ inline char* put_three(char* to, std::uint32_t value) {
     return to + 3;
 }
 
-inline char* put_int(char* to, std::int32_t value) {
+inline char* put_int(char* to, std::uint32_t value) {
     constexpr std::uint32_t kThousand = 1000;
     constexpr std::uint32_t kMillion = 1'000'000;
     constexpr std::uint32_t kBillion = 1'000'000'000;
+    if (value < kThousand) {
+        return put_first_three(to, value);
+    }
+    if (value < kMillion) {
+        return put_three(put_first_three(to, value / kThousand), value % kThousand);
+    }
+    if (value < kBillion) {
+        to = put_first_three(to, value / kMillion);
+    } else {
+        to = put_first_three(to, value / kBillion);
+        value %= kBillion;
+        to = put_three(to, value / kMillion);
+    }
+    value %= kMillion;
+    return put_three(put_three(to, value / kThousand), value % kThousand);
+}
+
+inline char* put_int(char* to, std::int32_t value) {
     *to = '-';
     to += value < 0 ? 1 : 0;
-    std::uint32_t left =
-        value < 0 ? 0U - static_cast<std::uint32_t>(value) : static_cast<std::uint32_t>(value);
-    if (left < kThousand) {
-        return put_first_three(to, left);
-    }
-    if (left < kMillion) {
-        return put_three(put_first_three(to, left / kThousand), left % kThousand);
-    }
-    if (left < kBillion) {
-        to = put_first_three(to, left / kMillion);
-    } else {
-        to = put_first_three(to, left / kBillion);
-        left %= kBillion;
-        to = put_three(to, left / kMillion);
-    }
-    left %= kMillion;
-    return put_three(put_three(to, left / kThousand), left % kThousand);
+    const auto bits = static_cast<std::uint32_t>(value);
+    return put_int(to, value < 0 ? 0U - bits : bits);
 }
 
 } // namespace tw::sink

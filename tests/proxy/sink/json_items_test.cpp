@@ -106,6 +106,44 @@ TEST_CASE("an item's text does not depend on what was written before it") {
     CHECK(together.text == alone);
 }
 
+TEST_CASE("who was shown an item does not depend on who was there before") {
+    const std::vector<std::uint32_t> rows[] = {
+        {1, 2, 3}, {1, 2, 4}, {7}, {}, {1, 2147483648U, 4294967295U}};
+    std::mt19937 random{21}; // NOLINT(cert-msc32-c,cert-msc51-cpp): the same every time
+    test::TextOutput together;
+    sink::JsonLines json{{.items = sink::ItemChoice::all}, together};
+    std::string alone;
+    for (int round = 0; round < 200; ++round) {
+        SnapshotRow snapshots;
+        auto record = snapshots.next({{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}});
+        const auto& sessions = rows[random() % std::size(rows)];
+        const std::uint64_t all = (std::uint64_t{1} << sessions.size()) - 1;
+        const std::vector<std::uint64_t> seen{random() & all, random() & all};
+        const std::vector<std::uint32_t> untold(seen.size());
+        const record::Sightings sightings{
+            .sessions = sessions, .bits = seen, .words = 1, .untold = untold};
+        record.sightings = &sightings;
+        json.on_record(&record);
+        test::TextOutput one;
+        sink::JsonLines fresh{{.items = sink::ItemChoice::all}, one};
+        fresh.on_record(&record);
+        fresh.flush();
+        alone += one.text;
+        const auto line = boost::json::parse(one.text);
+        std::size_t index = 0;
+        for (const auto& item : line.at("items").as_array()) {
+            boost::json::array wanted;
+            sightings.each(index++, [&](std::uint32_t session) {
+                wanted.emplace_back(std::int64_t{session});
+                return false;
+            });
+            CHECK(item.at("seen_by") == wanted);
+        }
+    }
+    json.flush();
+    CHECK(together.text == alone);
+}
+
 TEST_CASE("of items the changed, all or none are listed") {
     const test::Items first{{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}, {{14, 3}, {7, 7}}};
     const test::Items second{{{13, 1}, {0, 0}}, {{13, 2}, {5, 6}}, {{15, 4}, {1, 1}}};
