@@ -55,7 +55,7 @@ class ItemWriter {
 
     /// Who was shown an item of a world: most items have the same.
     struct SeenText {
-        std::uint64_t generation = 0;        ///< of the sessions that the bits are of
+        std::uint64_t generation = 0; ///< of the sessions that the bits are of; 0: no text yet
         std::vector<std::uint64_t> sessions; ///< bits as of record::Sightings
         JsonBuffer text;                     ///< `,"seen_by":[1,2]`
     };
@@ -92,7 +92,7 @@ class ItemWriter {
     std::uint64_t snapshots_ = 0;       ///< written so far, with the one at hand
     JsonBuffer removed_;
     std::vector<std::uint32_t> seen_sessions_; ///< of the world written last
-    std::uint64_t seen_generation_ = 0;        ///< how often those were others
+    std::uint64_t seen_generation_ = 1;        ///< one more whenever those are others
     std::vector<SeenText> seen_ = std::vector<SeenText>(kSeenTexts); ///< by hash of the sessions
 };
 

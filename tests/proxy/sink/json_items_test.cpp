@@ -144,6 +144,15 @@ TEST_CASE("who was shown an item does not depend on who was there before") {
     CHECK(together.text == alone);
 }
 
+TEST_CASE("a world that no session was shown says so") {
+    SnapshotRow snapshots;
+    auto record = snapshots.next({{{13, 1}, {0, 0}}});
+    const std::vector<std::uint32_t> untold{0};
+    const record::Sightings sightings{.untold = untold};
+    record.sightings = &sightings;
+    CHECK(only(&record).at("items").at(0).at("seen_by") == boost::json::array{});
+}
+
 TEST_CASE("of items the changed, all or none are listed") {
     const test::Items first{{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}, {{14, 3}, {7, 7}}};
     const test::Items second{{{13, 1}, {0, 0}}, {{13, 2}, {5, 6}}, {{15, 4}, {1, 1}}};
