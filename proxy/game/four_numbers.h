@@ -85,11 +85,13 @@ inline std::uint32_t apart_of_four(const std::uint32_t* left, const std::uint32_
 
 #endif
 
-/// Bits of the first 32 ints that differ. Precondition: both have as many.
+/// As many ints have a bit each.
+inline constexpr std::size_t kMaskedInts = 32;
+
+/// Bits of the first kMaskedInts ints that differ. Precondition: both have as many.
 inline std::uint32_t differing_ints(std::span<const std::int32_t> left,
                                     std::span<const std::int32_t> right) {
-    constexpr std::size_t kBits = 32;
-    const std::size_t size = std::min(left.size(), kBits);
+    const std::size_t size = std::min(left.size(), kMaskedInts);
     std::uint32_t bits = 0;
     std::size_t at = 0;
     for (; at + kFour <= size; at += kFour) {

@@ -128,8 +128,7 @@ bool ItemMerge::say_same(ItemRef first, ItemRef other) {
     const ItemView it = item(first);
     const Ints right = item(other).data;
     const ObjectSpec* const spec = object(it.key.type);
-    constexpr std::size_t kBits = 32;
-    if (spec != nullptr && it.data.size() == right.size() && right.size() <= kBits) {
+    if (spec != nullptr && it.data.size() == right.size() && right.size() <= kMaskedInts) {
         if (const MergeRules& how = rules(spec); how.by_fields) {
             return (differing_ints(it.data, right) & how.telling) == 0;
         }

@@ -153,11 +153,11 @@ void OpenWorld::widen(const SnapshotView& rest, std::optional<std::uint16_t> own
     added_.clear();
     const Block former = bases_.front();
     Block wide{.begin = ints_.size(), .num_items = former.num_items, .num_ints = former.num_ints};
-    const auto keys = items_of(former).keys();
+    const SnapshotView narrow = items_of(former); // until there is room for the other one
     for (std::uint32_t i = 0; i < rest.size(); ++i) {
-        const auto at = std::ranges::lower_bound(keys, rest.keys()[i]);
-        if (at == keys.end() || *at != rest.keys()[i]) {
-            added_.push_back({static_cast<std::uint32_t>(at - keys.begin()), i});
+        const std::size_t at = narrow.lower_bound(rest[i].key);
+        if (at == narrow.size() || narrow.keys()[at] != rest.keys()[i]) {
+            added_.push_back({static_cast<std::uint32_t>(at), i});
             wide.num_ints += rest[i].data.size();
         }
     }

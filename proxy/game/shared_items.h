@@ -42,8 +42,8 @@ struct SharedItems {
     std::vector<SharedRun> runs{};
     std::vector<std::uint32_t> others{}; ///< indices of items that `base` does not have like this
 
-    /// Appends to `runs`, and replaces `others`. `number`: of the base. Whole blocks are compared, so
-    /// that snapshots that are nearly the same cost an instruction or two for each item.
+    /// Appends to `runs`, and replaces `others`. `number`: of the base. Ints are compared in
+    /// blocks, so that snapshots that are nearly the same cost an instruction or two for each.
     void find(const snapshot::SnapshotView& base, std::size_t number,
               const snapshot::SnapshotView& items);
 };

@@ -55,6 +55,34 @@ std::vector<std::int64_t> ids(const boost::json::value& line) {
     return found;
 }
 
+/// Writes records with one writer, and each with one of its own, too.
+class Together {
+  public:
+    /// Returns the line that it is alone.
+    const std::string& write(const record::Record& record) {
+        json_.on_record(record);
+        test::TextOutput one;
+        sink::JsonLines fresh{kAll, one};
+        fresh.on_record(record);
+        fresh.flush();
+        alone_ += one.text;
+        return line_ = one.text;
+    }
+
+    void check() {
+        json_.flush();
+        CHECK(together_.text == alone_);
+    }
+
+  private:
+    static constexpr sink::JsonOptions kAll{.items = sink::ItemChoice::all};
+
+    test::TextOutput together_;
+    sink::JsonLines json_{kAll, together_};
+    std::string alone_;
+    std::string line_;
+};
+
 /// Items as a server would show them: some come, go, change, or stay; names change, too.
 test::Items random_items(std::mt19937& random) {
     const auto below = [&](std::uint32_t limit) {
@@ -89,30 +117,20 @@ test::Items random_items(std::mt19937& random) {
 
 TEST_CASE("an item's text does not depend on what was written before it") {
     std::mt19937 random{20}; // NOLINT(cert-msc32-c,cert-msc51-cpp): the same every time
-    test::TextOutput together;
-    sink::JsonLines json{{.items = sink::ItemChoice::all}, together};
-    std::string alone;
+    Together lines;
     for (int round = 0; round < 300; ++round) {
         SnapshotRow snapshots;
         const auto record = snapshots.next(random_items(random));
-        json.on_record(&record);
-        test::TextOutput one;
-        sink::JsonLines fresh{{.items = sink::ItemChoice::all}, one};
-        fresh.on_record(&record);
-        fresh.flush();
-        alone += one.text;
+        lines.write(&record);
     }
-    json.flush();
-    CHECK(together.text == alone);
+    lines.check();
 }
 
 TEST_CASE("who was shown an item does not depend on who was there before") {
     const std::vector<std::uint32_t> rows[] = {
         {1, 2, 3}, {1, 2, 4}, {7}, {}, {1, 2147483648U, 4294967295U}};
     std::mt19937 random{21}; // NOLINT(cert-msc32-c,cert-msc51-cpp): the same every time
-    test::TextOutput together;
-    sink::JsonLines json{{.items = sink::ItemChoice::all}, together};
-    std::string alone;
+    Together lines;
     for (int round = 0; round < 200; ++round) {
         SnapshotRow snapshots;
         auto record = snapshots.next({{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}});
@@ -123,13 +141,7 @@ TEST_CASE("who was shown an item does not depend on who was there before") {
         const record::Sightings sightings{
             .sessions = sessions, .bits = seen, .words = 1, .untold = untold};
         record.sightings = &sightings;
-        json.on_record(&record);
-        test::TextOutput one;
-        sink::JsonLines fresh{{.items = sink::ItemChoice::all}, one};
-        fresh.on_record(&record);
-        fresh.flush();
-        alone += one.text;
-        const auto line = boost::json::parse(one.text);
+        const auto line = boost::json::parse(lines.write(&record));
         std::size_t index = 0;
         for (const auto& item : line.at("items").as_array()) {
             boost::json::array wanted;
@@ -140,8 +152,7 @@ TEST_CASE("who was shown an item does not depend on who was there before") {
             CHECK(item.at("seen_by") == wanted);
         }
     }
-    json.flush();
-    CHECK(together.text == alone);
+    lines.check();
 }
 
 TEST_CASE("a world that no session was shown says so") {
