@@ -1,0 +1,352 @@
+#include "snapshot/shared_deltas.h"
+
+#include "snapshot/varint.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace tw::snapshot {
+
+namespace {
+
+std::uint64_t word_at(const std::byte* data) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, data, sizeof(word));
+    return word;
+}
+
+/// How many bytes are alike from the beginning.
+std::size_t count_same(const std::byte* left, const std::byte* right, std::size_t size) {
+    constexpr std::size_t kWord = sizeof(std::uint64_t);
+    const auto difference = [&](std::size_t at) {
+        return word_at(left + at) ^ word_at(right + at);
+    };
+    std::size_t at = 0;
+    while (at + 4 * kWord <= size &&
+           (difference(at) | difference(at + kWord) | difference(at + 2 * kWord) |
+            difference(at + 3 * kWord)) == 0) {
+        at += 4 * kWord;
+    }
+    for (; at + kWord <= size; at += kWord) {
+        if (const std::uint64_t bits = difference(at); bits != 0) {
+            const int before = std::endian::native == std::endian::little ? std::countr_zero(bits)
+                                                                          : std::countl_zero(bits);
+            return at + static_cast<std::size_t>(before) / 8;
+        }
+    }
+    while (at < size && left[at] == right[at]) {
+        ++at;
+    }
+    return at;
+}
+
+/// Deltas vary in size: what is kept of them grows now and then, not a little with each.
+template <typename Vector>
+void make_room(Vector& vector, std::size_t size) {
+    if (vector.capacity() < size) {
+        vector.reserve(std::bit_ceil(size));
+    }
+}
+
+/// Ints of an update in front of its data: type, id, and the size where it is written.
+std::uint32_t head_ints(ItemKey key, const AgreedSizes& sizes) {
+    return agreed_size(key.type, sizes) == 0 ? 3 : 2;
+}
+
+} // namespace
+
+void SharedDeltas::Updates::clear() {
+    bytes.clear();
+    ints.clear();
+    places.clear();
+}
+
+std::size_t SharedDeltas::Updates::memory_bytes() const {
+    return bytes.capacity() + ints.capacity() * sizeof(std::int32_t) +
+           places.capacity() * sizeof(Place);
+}
+
+void SharedDeltas::Updates::append(std::span<const Place> some,
+                                   std::span<const std::byte> its_bytes,
+                                   std::span<const std::int32_t> its_ints) {
+    if (some.empty()) {
+        return;
+    }
+    const auto bytes_on = static_cast<std::uint32_t>(bytes.size()) - some.front().byte;
+    const auto ints_on = static_cast<std::uint32_t>(ints.size()) - some.front().num;
+    for (Place place : some) {
+        place.byte += bytes_on;
+        place.num += ints_on;
+        place.update.begin += ints_on;
+        places.push_back(place);
+    }
+    bytes.insert(bytes.end(), its_bytes.begin(), its_bytes.end());
+    ints.insert(ints.end(), its_ints.begin(), its_ints.end());
+}
+
+void SharedDeltas::Updates::end() {
+    places.push_back({.byte = static_cast<std::uint32_t>(bytes.size()),
+                      .num = static_cast<std::uint32_t>(ints.size())});
+}
+
+std::optional<std::size_t> SharedDeltas::Updates::find(ItemKey key, std::size_t first) const {
+    const std::size_t last = std::min(size(), first + kReach);
+    while (first != last && places[first].update.key != key) {
+        ++first;
+    }
+    return first != last ? std::optional{first} : std::nullopt;
+}
+
+/// Reads a body from front to back. What it cannot read is for decode_delta, which says why.
+class SharedDeltas::Reader {
+  public:
+    Reader(std::span<const std::byte> body, Delta& out)
+        : body_{body}, out_{&out}, room_{std::min(body.size(), kMaxDeltaInts)} {
+        out.ints.resize(room_);
+        ints_ = out.ints.data();
+    }
+
+    [[nodiscard]] std::size_t updates_left() const { return updates_left_; }
+
+    /// Where it is, as the place of an update that is not read yet.
+    [[nodiscard]] Place place() const {
+        return {.byte = static_cast<std::uint32_t>(byte_), .num = static_cast<std::uint32_t>(num_)};
+    }
+
+    void go_back(const Place& place) {
+        byte_ = place.byte;
+        num_ = place.num;
+    }
+
+    /// Takes all in front of the updates.
+    [[nodiscard]] bool take_head() {
+        const auto num_deleted = take_count();
+        const auto num_updates = num_deleted ? take_count() : std::nullopt;
+        if (!num_updates || !take(1 + *num_deleted)) {
+            return false;
+        }
+        num_deleted_ = *num_deleted;
+        out_->updates.resize(*num_updates);
+        update_ = out_->updates.data();
+        updates_left_ = *num_updates;
+        return true;
+    }
+
+    /// Takes the known updates from `first` on that come next; returns the one behind them.
+    [[nodiscard]] std::size_t take_known(const Updates& known, std::size_t first) {
+        const Place* const begin = &known.places[first];
+        const std::size_t size = std::min(known.bytes.size() - begin->byte, body_.size() - byte_);
+        const std::size_t end =
+            begin->byte + count_same(known.bytes.data() + begin->byte, body_.data() + byte_, size);
+        const Place* const last = begin + std::min(known.size() - first, updates_left_);
+        const auto ints_on = static_cast<std::uint32_t>(num_) - begin->num;
+        const Place* place = begin;
+        DeltaUpdate* update = update_;
+        for (; place != last && place[1].byte <= end; ++place, ++update) {
+            *update = place->update;
+            update->begin += ints_on;
+        }
+        const std::size_t num_ints = place->num - begin->num;
+        const auto count = static_cast<std::size_t>(place - begin);
+        if (count == 0 || num_ints > room_ - num_) {
+            return first;
+        }
+        std::memcpy(ints_ + num_, known.ints.data() + begin->num, num_ints * sizeof(std::int32_t));
+        update_ = update;
+        updates_left_ -= count;
+        num_ += num_ints;
+        byte_ += place->byte - begin->byte;
+        return first + count;
+    }
+
+    [[nodiscard]] std::optional<ItemKey> take_key() {
+        if (!take(2)) {
+            return std::nullopt;
+        }
+        const std::int32_t type = ints_[num_ - 2];
+        const std::int32_t id = ints_[num_ - 1];
+        if (type < 0 || type > kMaxItemType || id < 0 || id > kMaxItemId) {
+            return std::nullopt;
+        }
+        return ItemKey{static_cast<std::uint16_t>(type), static_cast<std::uint16_t>(id)};
+    }
+
+    /// Takes what stands behind the key of an update: its size, where that is written, and its ints.
+    [[nodiscard]] bool take_update(ItemKey key, const AgreedSizes& sizes) {
+        std::optional<std::size_t> size = agreed_size(key.type, sizes);
+        if (size == 0) {
+            size = take_count();
+        }
+        const auto begin = static_cast<std::uint32_t>(num_);
+        if (!size || !take(*size)) {
+            return false;
+        }
+        *update_++ = {key, begin, static_cast<std::uint32_t>(*size)};
+        --updates_left_;
+        return true;
+    }
+
+    [[nodiscard]] const DeltaUpdate& last_update() const { return update_[-1]; }
+
+    /// False: there is more.
+    [[nodiscard]] bool finish() {
+        out_->ints.resize(num_);
+        out_->deleted = std::span{out_->ints}.subspan(kDeltaHeaderInts, num_deleted_);
+        out_->surplus_ints = 0;
+        return byte_ == body_.size();
+    }
+
+  private:
+    /// False: that many ints are not there.
+    [[nodiscard]] bool take(std::size_t count) {
+        for (; count != 0 && num_ != room_; --count, ++num_) {
+            const std::size_t used =
+                decode_varint(body_.data() + byte_, body_.size() - byte_, ints_[num_]);
+            if (used == 0) {
+                return false;
+            }
+            byte_ += used;
+        }
+        return count == 0;
+    }
+
+    /// Takes a number of ints or more of which there cannot be more than there is room.
+    [[nodiscard]] std::optional<std::size_t> take_count() {
+        if (!take(1) || ints_[num_ - 1] < 0 || static_cast<std::size_t>(ints_[num_ - 1]) > room_) {
+            return std::nullopt;
+        }
+        return static_cast<std::size_t>(ints_[num_ - 1]);
+    }
+
+    std::span<const std::byte> body_;
+    Delta* out_;
+    std::int32_t* ints_ = nullptr;
+    std::size_t room_; ///< for ints
+    std::size_t byte_ = 0;
+    std::size_t num_ = 0;           ///< of the next int
+    DeltaUpdate* update_ = nullptr; ///< that is taken next
+    std::size_t updates_left_ = 0;
+    std::size_t num_deleted_ = 0;
+};
+
+std::size_t SharedDeltas::memory_bytes() const {
+    std::size_t bytes = wider_.memory_bytes() + whole_.ints.capacity() * sizeof(std::int32_t) +
+                        whole_.updates.capacity() * sizeof(DeltaUpdate) +
+                        unknown_.capacity() * sizeof(Unknown);
+    for (const Known& known : known_) {
+        bytes += known.updates.memory_bytes();
+    }
+    return bytes;
+}
+
+SharedDeltas::Known& SharedDeltas::known_of(const AssembledDelta& delta) {
+    const std::uint32_t hash = static_cast<std::uint32_t>(delta.tick) * 0x9E3779B1U +
+                               static_cast<std::uint32_t>(delta.delta_tick) * 0x85EBCA77U;
+    return known_[(hash >> 16U) % kKnown];
+}
+
+Result<void> SharedDeltas::decode(const AssembledDelta& delta, Delta& out,
+                                  const AgreedSizes& sizes) {
+    Known& known = known_of(delta);
+    if (known.tick == delta.tick && known.base == delta.delta_tick && known.sizes == sizes &&
+        (known.is_read || read(known)) && decode_with(known, delta.body, out)) {
+        if (unknown_.size() >= kWorthWidening && known.widenings < kMostWidenings &&
+            known.updates.ints.size() < kMaxDeltaInts) {
+            ++known.widenings;
+            widen(known.updates, delta.body, out);
+        }
+        return {};
+    }
+    known.tick = delta.tick;
+    known.base = delta.delta_tick;
+    known.sizes = sizes;
+    known.is_read = false;
+    known.widenings = 0;
+    make_room(known.updates.bytes, delta.body.size());
+    known.updates.bytes.assign(delta.body.begin(), delta.body.end());
+    return decode_delta(delta.body, out, sizes);
+}
+
+bool SharedDeltas::read(Known& known) {
+    Updates& updates = known.updates;
+    make_room(whole_.ints, updates.bytes.size() + kVarintsSlack); // it takes the place of others
+    if (!decode_delta(updates.bytes, whole_, known.sizes) || whole_.surplus_ints != 0) {
+        return false;
+    }
+    IntOffsets offsets{updates.bytes};
+    updates.places.clear();
+    for (const DeltaUpdate& update : whole_.updates) {
+        const std::uint32_t num = update.begin - head_ints(update.key, known.sizes);
+        updates.places.push_back({static_cast<std::uint32_t>(offsets.of(num)), num, update});
+    }
+    std::swap(updates.ints, whole_.ints);
+    updates.end();
+    known.is_read = true;
+    return true;
+}
+
+bool SharedDeltas::decode_with(const Known& known, std::span<const std::byte> body, Delta& out) {
+    const Updates& updates = known.updates;
+    Reader reader{body, out};
+    unknown_.clear();
+    if (!reader.take_head()) {
+        return false;
+    }
+    std::size_t next = 0; // of those that are known
+    std::size_t shared = 0;
+    while (reader.updates_left() != 0) {
+        if (const std::size_t behind = reader.take_known(updates, next); behind != next) {
+            shared += behind - next;
+            next = behind;
+            continue;
+        }
+        Place begin = reader.place();
+        const auto key = reader.take_key();
+        const auto found = key ? updates.find(*key, next) : std::nullopt;
+        if (found && *found != next) { // this client does not see those between
+            reader.go_back(begin);
+            next = *found;
+            continue;
+        }
+        if (!key || !reader.take_update(*key, known.sizes)) {
+            return false;
+        }
+        if (found) {
+            ++next; // said otherwise
+        } else {
+            begin.update = reader.last_update();
+            unknown_.push_back({begin, reader.place().byte, next});
+        }
+    }
+    counts_.shared += shared;
+    counts_.updates += out.updates.size();
+    return reader.finish();
+}
+
+void SharedDeltas::widen(Updates& known, std::span<const std::byte> body, const Delta& delta) {
+    wider_.clear();
+    std::size_t at = 0;
+    const auto append_until = [&](std::size_t end) {
+        const Place& begin = known.places[at];
+        const Place& behind = known.places[end];
+        wider_.append(std::span{known.places}.subspan(at, end - at),
+                      std::span{known.bytes}.subspan(begin.byte, behind.byte - begin.byte),
+                      std::span{known.ints}.subspan(begin.num, behind.num - begin.num));
+        at = end;
+    };
+    for (const Unknown& unknown : unknown_) {
+        append_until(unknown.before);
+        const Place& begin = unknown.begin;
+        const std::size_t num_ints = begin.update.begin + begin.update.size - begin.num;
+        wider_.append({&begin, 1}, body.subspan(begin.byte, unknown.end_byte - begin.byte),
+                      std::span{delta.ints}.subspan(begin.num, num_ints));
+    }
+    append_until(known.size());
+    wider_.end();
+    std::swap(known, wider_);
+}
+
+} // namespace tw::snapshot

@@ -1,0 +1,105 @@
+#pragma once
+
+#include "snapshot/delta.h"
+#include "snapshot/parts.h"
+#include "snapshot/raw_vector.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tw::snapshot {
+
+/// Decodes the deltas of sessions that are shown the same game. A server tells all clients of a tick
+/// the same in the same order, except for what they do not see and what is made for them alone: what
+/// deltas of one tick and base have alike, byte for byte, is decoded once.
+///
+/// It pays where such deltas follow each other. What is kept of a delta that no other one is like is
+/// a copy of its bytes.
+class SharedDeltas {
+  public:
+    /// As decode_delta, in all it gives and says.
+    [[nodiscard]] Result<void> decode(const AssembledDelta& delta, Delta& out,
+                                      const AgreedSizes& sizes);
+
+    /// Since it is there.
+    struct Counts {
+        std::uint64_t shared = 0;  ///< updates that a delta before had, too
+        std::uint64_t updates = 0; ///< of all deltas that were held against another
+    };
+
+    [[nodiscard]] const Counts& counts() const { return counts_; }
+
+    /// What it keeps; a few hundred KiB, and however servers behave no more than some MiB.
+    [[nodiscard]] std::size_t memory_bytes() const;
+
+  private:
+    /// Where an update begins: the byte and the int of its type.
+    struct Place {
+        std::uint32_t byte = 0;
+        std::uint32_t num = 0;
+        DeltaUpdate update{};
+    };
+
+    /// Updates in the order of the wire.
+    struct Updates {
+        std::vector<std::byte> bytes;
+        RawVector<std::int32_t> ints;
+        std::vector<Place> places; ///< and one behind the last
+
+        [[nodiscard]] std::size_t size() const { return places.size() - 1; }
+
+        void clear();
+        [[nodiscard]] std::size_t memory_bytes() const;
+        /// Appends some that stand one behind the other, with all their bytes and ints.
+        void append(std::span<const Place> some, std::span<const std::byte> its_bytes,
+                    std::span<const std::int32_t> its_ints);
+        void end();
+        /// The next from `first` on with this key.
+        [[nodiscard]] std::optional<std::size_t> find(ItemKey key, std::size_t first) const;
+    };
+
+    /// What deltas of one tick and base say, each update once.
+    struct Known {
+        Tick tick = 0;
+        Tick base = 0;
+        AgreedSizes sizes{};
+        bool is_read = false; ///< false: `updates` has but the bytes of a whole delta
+        int widenings = 0;
+        Updates updates{};
+    };
+
+    /// An update that was not known: where it stands in its delta, and in front of which one that is.
+    struct Unknown {
+        Place begin{};
+        std::uint32_t end_byte = 0;
+        std::size_t before = 0;
+    };
+
+    class Reader;
+
+    /// Ticks and bases at a time: clients acknowledge late, each in its own way.
+    static constexpr std::size_t kKnown = 16;
+    /// How far behind the last update the next one is looked for: clients lack what they do not see.
+    static constexpr std::size_t kReach = 32;
+    /// Fewer unknown updates are not worth making known.
+    static constexpr std::size_t kWorthWidening = 3;
+    static constexpr int kMostWidenings = 8;
+
+    [[nodiscard]] Known& known_of(const AssembledDelta& delta);
+    [[nodiscard]] bool read(Known& known);
+    [[nodiscard]] bool decode_with(const Known& known, std::span<const std::byte> body, Delta& out);
+    void widen(Updates& known, std::span<const std::byte> body, const Delta& delta);
+
+    std::array<Known, kKnown> known_;
+    std::vector<Unknown> unknown_; ///< of the delta that was decoded last
+    // Kept for their memory:
+    Delta whole_;
+    Updates wider_;
+    Counts counts_;
+};
+
+} // namespace tw::snapshot
