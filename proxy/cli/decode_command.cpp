@@ -142,6 +142,7 @@ Decoding::Decoding(const DecodeFlags& flags)
                          .messages = records.wants_messages(
                              flags.bus.on(), flags.artifacts.wants_demos() || filtered_capture_),
                          .learn_sizes = records.learn_sizes,
+                         .share_deltas = worlds_.has_value(),
                          .memory = &memory_,
                          .observers = &observers_},
         maps_, sinks_, numbers_);

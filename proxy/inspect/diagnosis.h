@@ -23,13 +23,14 @@ class Diagnosis {
         const record::TypeNames* types = nullptr;
         SearchBudget* searches = nullptr;
         Reporter* reporter = nullptr;
+        snapshot::SharedDeltas* shared = nullptr; ///< null: deltas are decoded alone
     };
 
     /// Rebuilds a snapshot; where it does not fit, looks for sizes under which it does.
     void rebuild(const snapshot::AssembledDelta& delta, snapshot::History& history,
                  snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
         if (learner_ == nullptr) [[likely]] {
-            inspect::rebuild(delta, *agreed_, history, decoded, rebuilt);
+            inspect::rebuild(delta, *agreed_, history, decoded, rebuilt, known.shared);
             if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) [[likely]] {
                 return;
             }

@@ -26,6 +26,9 @@ class Inspector {
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
         options_.arena = &arena_;
+        if (options.share_deltas) {
+            workspace_.snapshots.shared = std::make_unique<snapshot::SharedDeltas>();
+        }
     }
 
     ~Inspector();

@@ -4,6 +4,7 @@
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
 #include "snapshot/parts.h"
+#include "snapshot/shared_deltas.h"
 
 #include <cstdint>
 
@@ -22,8 +23,10 @@ struct Rebuilt {
 
 /// Rebuilds the snapshot of a delta behind those that the history has; it is for the caller to keep
 /// it. Of what the delta was read with, `decoded` holds the ints in any case but an unknown base.
+/// `shared`: what decodes it; null: it is decoded alone.
 void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
-             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt);
+             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt,
+             snapshot::SharedDeltas* shared = nullptr);
 
 /// Whether base and result are equal, after a delta that says no other than zeros.
 [[nodiscard]] bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta);

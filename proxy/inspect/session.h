@@ -29,6 +29,8 @@ struct Options {
     const snapshot::ObjectSet* objects = nullptr;
     bool messages = true;     ///< hand out a record for every message
     bool learn_sizes = false; ///< decode with sizes that differ from the agreed ones, once found
+    /// Decode once what deltas of several sessions have alike: for sessions of one game.
+    bool share_deltas = false;
     /// What all sessions of a run may keep; null: any amount. Has to outlive them.
     MemoryBudget* memory = nullptr;
     /// Where sessions of one thread keep snapshots; null: each in its own. Has to outlive them.

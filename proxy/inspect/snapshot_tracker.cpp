@@ -178,7 +178,8 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
                        {.right = previous_,
                         .types = &types_,
                         .searches = &workspace.searches,
-                        .reporter = &reporter});
+                        .reporter = &reporter,
+                        .shared = workspace.shared.get()});
     const DeltaFate fate = rebuilt.fate;
     if (fate == DeltaFate::unknown_base) {
         fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);

@@ -30,6 +30,8 @@ struct SnapshotWorkspace {
     snapshot::Delta delta;
     Rebuilt rebuilt;
     SearchBudget searches;
+    /// Where sessions are of one game; else none, and deltas are decoded alone.
+    std::unique_ptr<snapshot::SharedDeltas> shared;
 };
 
 /// A connection's snapshots: parts are reassembled, deltas applied, checksums compared, the world

@@ -87,6 +87,7 @@ PipelineOptions ObserverRun::pipeline() {
     return {.inspect = {.objects = options_.objects,
                         .messages = options_.messages,
                         .learn_sizes = options_.learn_sizes,
+                        .share_deltas = options_.makes_worlds(),
                         .memory = &memory_},
             .stats = options_.ledger,
             .json = options_.json,

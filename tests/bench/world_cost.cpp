@@ -93,7 +93,7 @@ Round play(const std::vector<test::TrafficDatagram>& traffic, std::string_view w
     game::Feed feed{merger};
     Seen sessions;
     sessions.next = way == "decode" ? nullptr : &feed;
-    test::TrafficInspector inspector{{}, sessions};
+    test::TrafficInspector inspector{{.share_deltas = way != "decode"}, sessions};
     for (const test::TrafficDatagram& datagram : traffic) {
         inspector.on_datagram(datagram);
     }
