@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -183,6 +184,20 @@ void ItemWriter::write_place(const record::WorldPlace& place, JsonBuffer& out) {
     put_object(place, record::kPlaceSchema, out);
 }
 
+bool ItemWriter::WrittenItem::has(std::span<const std::int32_t> ints) const {
+    return ints.size() == num_ints &&
+           (ints.empty() || std::memcmp(bytes.data(), ints.data(), ints.size_bytes()) == 0);
+}
+
+void ItemWriter::WrittenItem::put(std::span<const std::int32_t> ints, std::string_view text) {
+    num_ints = ints.size();
+    bytes.resize(ints.size_bytes() + text.size());
+    if (!ints.empty()) {
+        std::memcpy(bytes.data(), ints.data(), ints.size_bytes());
+    }
+    std::memcpy(bytes.data() + ints.size_bytes(), text.data(), text.size());
+}
+
 std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
                                                       const ItemView& item, std::uint32_t untold,
                                                       JsonBuffer& out) {
@@ -191,8 +206,8 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
     static_assert(std::has_single_bit(kWrittenItems));
     WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
     if (written.spec == &spec && written.key == item.key && written.untold == untold &&
-        same_ints(written.ints, item.data)) {
-        out.append(std::string_view{written.text.data(), written.text.size()});
+        written.has(item.data)) {
+        out.append(written.text());
         return written.client;
     }
     const auto client = snapshot::client_of(spec, item.key, item.data);
@@ -204,8 +219,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
         written.key = item.key;
         written.untold = untold;
         written.client = client;
-        written.ints.assign(item.data.begin(), item.data.end());
-        written.text.assign(text.begin(), text.end());
+        written.put(item.data, text);
     }
     return client;
 }

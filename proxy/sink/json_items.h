@@ -4,11 +4,14 @@
 #include "proxy/record/snapshot_names.h"
 #include "proxy/sink/json_buffer.h"
 #include "proxy/sink/json_object.h"
+#include "snapshot/raw_vector.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 namespace tw::sink {
@@ -49,8 +52,16 @@ class ItemWriter {
         snapshot::ItemKey key;
         std::uint32_t untold = 0;            ///< of its ints, bits as of record::Sightings
         std::optional<std::uint16_t> client; ///< whose item it is
-        std::vector<std::int32_t> ints;
-        std::vector<char> text;
+        std::size_t num_ints = 0;
+        snapshot::RawVector<char> bytes; ///< its ints, then its text
+
+        [[nodiscard]] bool has(std::span<const std::int32_t> ints) const;
+        void put(std::span<const std::int32_t> ints, std::string_view text);
+
+        [[nodiscard]] std::string_view text() const {
+            const std::size_t begin = num_ints * sizeof(std::int32_t);
+            return {bytes.data() + begin, bytes.size() - begin};
+        }
     };
 
     /// Who was shown an item of a world: most items have the same.
