@@ -233,9 +233,7 @@ class SharedDeltas::Reader {
 };
 
 std::size_t SharedDeltas::memory_bytes() const {
-    std::size_t bytes = wider_.memory_bytes() + whole_.ints.capacity() * sizeof(std::int32_t) +
-                        whole_.updates.capacity() * sizeof(DeltaUpdate) +
-                        unknown_.capacity() * sizeof(Unknown);
+    std::size_t bytes = wider_.memory_bytes() + unknown_.capacity() * sizeof(Unknown);
     for (const Known& known : known_) {
         bytes += known.updates.memory_bytes();
     }
@@ -252,7 +250,7 @@ Result<void> SharedDeltas::decode(const AssembledDelta& delta, Delta& out,
                                   const AgreedSizes& sizes) {
     Known& known = known_of(delta);
     if (known.tick == delta.tick && known.base == delta.delta_tick && known.sizes == sizes &&
-        (known.is_read || read(known)) && decode_with(known, delta.body, out)) {
+        is_ready(known) && decode_with(known, delta.body, out)) {
         if (unknown_.size() >= kWorthWidening && known.widenings < kMostWidenings &&
             known.updates.ints.size() < kMaxDeltaInts) {
             ++known.widenings;
@@ -260,32 +258,50 @@ Result<void> SharedDeltas::decode(const AssembledDelta& delta, Delta& out,
         }
         return {};
     }
-    known.tick = delta.tick;
-    known.base = delta.delta_tick;
-    known.sizes = sizes;
-    known.is_read = false;
-    known.widenings = 0;
-    make_room(known.updates.bytes, delta.body.size());
-    known.updates.bytes.assign(delta.body.begin(), delta.body.end());
-    return decode_delta(delta.body, out, sizes);
+    known.state = State::unusable;
+    const auto decoded = decode_delta(delta.body, out, sizes);
+    if (decoded && out.surplus_ints == 0) {
+        known.tick = delta.tick;
+        known.base = delta.delta_tick;
+        known.sizes = sizes;
+        remember(delta.body, out, known);
+    }
+    return decoded;
 }
 
-bool SharedDeltas::read(Known& known) {
+void SharedDeltas::remember(std::span<const std::byte> body, const Delta& delta, Known& known) {
+    known.state = State::remembered;
+    known.widenings = 0;
     Updates& updates = known.updates;
-    make_room(whole_.ints, updates.bytes.size() + kVarintsSlack); // it takes the place of others
-    if (!decode_delta(updates.bytes, whole_, known.sizes) || whole_.surplus_ints != 0) {
-        return false;
-    }
-    IntOffsets offsets{updates.bytes};
+    make_room(updates.bytes, body.size());
+    make_room(updates.ints, delta.ints.size());
+    updates.bytes.assign(body.begin(), body.end());
+    updates.ints.assign(delta.ints.begin(), delta.ints.end());
     updates.places.clear();
-    for (const DeltaUpdate& update : whole_.updates) {
+    for (const DeltaUpdate& update : delta.updates) {
         const std::uint32_t num = update.begin - head_ints(update.key, known.sizes);
-        updates.places.push_back({static_cast<std::uint32_t>(offsets.of(num)), num, update});
+        updates.places.push_back({.num = num, .update = update});
     }
-    std::swap(updates.ints, whole_.ints);
     updates.end();
-    known.is_read = true;
-    return true;
+}
+
+/// Finds the bytes of what is remembered when they are asked for: most deltas have others like them, or
+/// none at all.
+bool SharedDeltas::is_ready(Known& known) {
+    if (known.state == State::remembered) {
+        Updates& updates = known.updates;
+        std::uint32_t num = 0;
+        std::size_t byte = 0;
+        for (Place& place : updates.places) {
+            for (; num < place.num; ++num) {
+                byte += varint_size(updates.ints[num]);
+            }
+            place.byte = static_cast<std::uint32_t>(byte);
+        }
+        // Otherwise some ints take more bytes than they need, and who knows which.
+        known.state = byte == updates.bytes.size() ? State::ready : State::unusable;
+    }
+    return known.state == State::ready;
 }
 
 bool SharedDeltas::decode_with(const Known& known, std::span<const std::byte> body, Delta& out) {

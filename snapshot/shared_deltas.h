@@ -17,8 +17,7 @@ namespace tw::snapshot {
 /// the same in the same order, except for what they do not see and what is made for them alone: what
 /// deltas of one tick and base have alike, byte for byte, is decoded once.
 ///
-/// It pays where such deltas follow each other. What is kept of a delta that no other one is like is
-/// a copy of its bytes.
+/// It pays where such deltas follow each other; what no other one is like was copied for nothing.
 class SharedDeltas {
   public:
     /// As decode_delta, in all it gives and says.
@@ -62,12 +61,18 @@ class SharedDeltas {
         [[nodiscard]] std::optional<std::size_t> find(ItemKey key, std::size_t first) const;
     };
 
+    enum class State : std::uint8_t {
+        unusable,   ///< nothing to compare with
+        remembered, ///< a whole delta, of which the bytes of its updates are not known yet
+        ready,
+    };
+
     /// What deltas of one tick and base say, each update once.
     struct Known {
         Tick tick = 0;
         Tick base = 0;
         AgreedSizes sizes{};
-        bool is_read = false; ///< false: `updates` has but the bytes of a whole delta
+        State state = State::unusable;
         int widenings = 0;
         Updates updates{};
     };
@@ -90,15 +95,14 @@ class SharedDeltas {
     static constexpr int kMostWidenings = 8;
 
     [[nodiscard]] Known& known_of(const AssembledDelta& delta);
-    [[nodiscard]] bool read(Known& known);
+    static void remember(std::span<const std::byte> body, const Delta& delta, Known& known);
+    [[nodiscard]] static bool is_ready(Known& known);
     [[nodiscard]] bool decode_with(const Known& known, std::span<const std::byte> body, Delta& out);
     void widen(Updates& known, std::span<const std::byte> body, const Delta& delta);
 
     std::array<Known, kKnown> known_;
     std::vector<Unknown> unknown_; ///< of the delta that was decoded last
-    // Kept for their memory:
-    Delta whole_;
-    Updates wider_;
+    Updates wider_;                ///< kept for its memory
     Counts counts_;
 };
 

@@ -54,6 +54,13 @@ struct VarintsDecoded {
 [[nodiscard]] VarintsDecoded decode_varints(std::span<const std::byte> data,
                                             std::span<std::int32_t> out);
 
+/// Bytes of the shortest encoding of a value.
+[[nodiscard]] constexpr std::size_t varint_size(std::int32_t value) {
+    const auto bits = static_cast<std::uint32_t>(value < 0 ? ~value : value);
+    return std::size_t{1} + (bits >> 6U != 0 ? 1U : 0U) + (bits >> 13U != 0 ? 1U : 0U) +
+           (bits >> 20U != 0 ? 1U : 0U) + (bits >> 27U != 0 ? 1U : 0U);
+}
+
 /// Writes the shortest encoding of a value; returns how many bytes it takes.
 constexpr std::size_t encode_varint(std::int32_t value, std::span<std::byte, kMaxVarintBytes> out) {
     auto bits = static_cast<std::uint32_t>(value);

@@ -239,17 +239,31 @@ TEST_CASE("what a client alone is told, or is not told, changes nothing for othe
     }
 }
 
-TEST_CASE("ints that go on behind their fifth byte are the same to both") {
-    // No writer makes them; readers drop what is too much.
-    std::vector<std::byte> body = encode_ints({0, 2, 0, 40, 1, 1});
-    body.insert(body.end(), 5, std::byte{0xFF});
-    const auto behind = encode_ints({40, 2, 1, 7});
-    body.insert(body.end(), behind.begin(), behind.end());
-    Both both;
-    for (int time = 0; time < 3; ++time) {
-        REQUIRE(both.decode(body));
+TEST_CASE("ints that no writer makes are the same to both") {
+    struct Row {
+        const char* note;
+        std::vector<std::byte> bytes; ///< of the int
+        std::uint64_t shared;         ///< updates, of two times two
+    };
+
+    const std::vector<Row> rows{
+        {"one that goes on behind its fifth byte", std::vector<std::byte>(5, std::byte{0xFF}), 4},
+        {"unused bits in the fifth byte", from_hex("80808080f8"), 4},
+        {"a 1 in two bytes: where updates begin is not known", from_hex("8100"), 0},
+        {"a 0 in five", from_hex("8080808000"), 0},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.note);
+        std::vector<std::byte> body = encode_ints({0, 2, 0, 40, 1, 1});
+        body.insert(body.end(), row.bytes.begin(), row.bytes.end());
+        const auto behind = encode_ints({40, 2, 1, 7});
+        body.insert(body.end(), behind.begin(), behind.end());
+        Both both;
+        for (int time = 0; time < 3; ++time) {
+            REQUIRE(both.decode(body));
+        }
+        CHECK(both.shared.counts().shared == row.shared);
     }
-    CHECK(both.shared.counts().shared == 4);
 }
 
 TEST_CASE("what many clients are told alone is not kept without end") {

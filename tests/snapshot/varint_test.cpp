@@ -17,11 +17,25 @@ TEST_CASE("varints encode to the shortest form and decode back") {
         std::vector<std::byte> encoded;
         encode_varint(value, encoded);
         CHECK(to_hex(encoded) == to_hex(bytes));
+        CHECK(varint_size(value) == bytes.size());
         std::int32_t decoded = 0;
         CHECK(decode_varint(bytes.data(), bytes.size(), decoded) == bytes.size());
         CHECK(decoded == value);
         for (std::size_t size = 0; size < bytes.size(); ++size) {
             CHECK(decode_varint(bytes.data(), size, decoded) == 0);
+        }
+    }
+}
+
+TEST_CASE("the size of a varint is what its encoding takes") {
+    for (unsigned bit = 0; bit < 32; ++bit) {
+        for (const std::uint32_t near : {~0U, 0U, 1U}) {
+            for (const std::uint32_t sign : {0U, ~0U}) {
+                const auto value = static_cast<std::int32_t>(((1U << bit) + near) ^ sign);
+                std::vector<std::byte> encoded;
+                encode_varint(value, encoded);
+                CHECK(varint_size(value) == encoded.size());
+            }
         }
     }
 }
