@@ -50,6 +50,12 @@ std::int32_t SnapshotView::checksum() const {
     return static_cast<std::int32_t>(sum);
 }
 
+bool operator==(const SnapshotView& left, const SnapshotView& right) {
+    return std::ranges::equal(left.keys_, right.keys_) &&
+           std::ranges::equal(left.ends_, right.ends_) &&
+           std::ranges::equal(left.data_, right.data_);
+}
+
 void Snapshot::clear() {
     keys_.clear();
     ends_.clear();

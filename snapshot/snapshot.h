@@ -57,6 +57,9 @@ class SnapshotView {
     /// Size as the reference builder counts it: 8 + 8 per item + 4 per int.
     [[nodiscard]] std::size_t size_bytes() const { return 8 + 8 * keys_.size() + 4 * data_.size(); }
 
+    /// Whether both have the same items, with the same ints.
+    friend bool operator==(const SnapshotView& left, const SnapshotView& right);
+
   private:
     std::span<const std::uint32_t> keys_;
     std::span<const std::uint32_t> ends_;

@@ -57,11 +57,7 @@ bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
             return false;
         }
     }
-    const snapshot::SnapshotView& base = rebuilt.base;
-    const snapshot::SnapshotView& built = rebuilt.result;
-    return std::ranges::equal(base.keys(), built.keys()) &&
-           std::ranges::equal(base.ends(), built.ends()) &&
-           std::ranges::equal(base.data(), built.data());
+    return rebuilt.base == rebuilt.result;
 }
 
 } // namespace tw::inspect

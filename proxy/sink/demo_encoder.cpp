@@ -82,12 +82,6 @@ bool can_differ(const SnapshotView& from, const SnapshotView& to,
     return true;
 }
 
-bool is_same(const SnapshotView& left, const SnapshotView& right) {
-    return std::ranges::equal(left.keys(), right.keys()) &&
-           std::ranges::equal(left.ends(), right.ends()) &&
-           std::ranges::equal(left.data(), right.data());
-}
-
 } // namespace
 
 Bytes DemoEncoder::head(const demo::Header& header, std::span<const std::byte> map) {
@@ -170,7 +164,7 @@ bool DemoEncoder::snapshot(snapshot::Tick tick, const SnapshotView& items, Bytes
         !first_ || tick - keyframe_ > kKeyframeTicks || !can_differ(base, items, *sizes_);
     const std::size_t begin = out.size();
     put_tick(tick, keyframe, out);
-    const bool unchanged = !keyframe && is_same(base, items);
+    const bool unchanged = !keyframe && base == items;
     const bool fits =
         unchanged ||
         (keyframe ? put_chunk(demo::kSnapshot, full_snapshot(items), out)

@@ -66,10 +66,29 @@ TEST_CASE("a snapshot written in runs and item by item is the one appended to") 
                 CHECK(writer.num_items() == size);
             }
             CHECK(own == wanted);
-            const SnapshotView read = SnapshotView::of_block(block, size, num_ints);
-            CHECK(std::ranges::equal(read.keys(), wanted.view().keys()));
-            CHECK(std::ranges::equal(read.ends(), wanted.view().ends()));
-            CHECK(std::ranges::equal(read.data(), wanted.view().data()));
+            const bool same = SnapshotView::of_block(block, size, num_ints) == wanted.view();
+            CHECK(same);
         }
     }
+}
+
+TEST_CASE("snapshots are the same where all their items are") {
+    const auto snapshot = [](ItemKey first, std::vector<std::int32_t> ints) {
+        Snapshot made;
+        made.append(first, ints);
+        made.append({.type = 9, .id = 9}, std::vector<std::int32_t>{5, 6});
+        return made;
+    };
+    const Snapshot one = snapshot({.type = 4, .id = 1}, {1, 2});
+    CHECK((one.view() == snapshot({.type = 4, .id = 1}, {1, 2}).view()));
+    CHECK((SnapshotView{} == Snapshot{}.view()));
+    CHECK_FALSE((one.view() == SnapshotView{}));
+    CHECK_FALSE((one.view() == snapshot({.type = 4, .id = 2}, {1, 2}).view()));
+    CHECK_FALSE((one.view() == snapshot({.type = 4, .id = 1}, {1, 3}).view()));
+    CHECK_FALSE((one.view() == snapshot({.type = 4, .id = 1}, {1, 2, 3}).view()));
+    // All ints are the same, but not whose they are.
+    Snapshot moved;
+    moved.append({.type = 4, .id = 1}, std::vector<std::int32_t>{1, 2, 5});
+    moved.append({.type = 9, .id = 9}, std::vector<std::int32_t>{6});
+    CHECK_FALSE((one.view() == moved.view()));
 }
