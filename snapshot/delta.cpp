@@ -19,13 +19,13 @@ Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t
     // Room enough to decode most bodies fast; a longer body holds long ints, or too many of them.
     ints.resize(std::min(body.size(), kMaxDeltaInts) + kVarintsSlack);
     const VarintsDecoded decoded = decode_varints(body, ints);
+    ints.resize(std::min(decoded.count, kMaxDeltaInts)); // nothing but what was decoded
     if (decoded.count > kMaxDeltaInts) {
         return error(DecodeErrc::too_many_ints, kMaxDeltaInts);
     }
     if (decoded.bytes < body.size()) {
         return error(DecodeErrc::truncated, body.size());
     }
-    ints.resize(decoded.count);
     return {};
 }
 

@@ -18,7 +18,7 @@ std::uint64_t word_at(const std::byte* data) {
     return word;
 }
 
-/// How many bytes are alike from the beginning.
+/// How many leading bytes are the same.
 std::size_t count_same(const std::byte* left, const std::byte* right, std::size_t size) {
     constexpr std::size_t kWord = sizeof(std::uint64_t);
     const auto difference = [&](std::size_t at) {
@@ -70,8 +70,8 @@ std::size_t SharedDeltas::Updates::memory_bytes() const {
 }
 
 void SharedDeltas::Updates::append(std::span<const Place> some,
-                                   std::span<const std::byte> its_bytes,
-                                   std::span<const std::int32_t> its_ints) {
+                                   std::span<const std::byte> their_bytes,
+                                   std::span<const std::int32_t> their_ints) {
     if (some.empty()) {
         return;
     }
@@ -83,11 +83,11 @@ void SharedDeltas::Updates::append(std::span<const Place> some,
         place.update.begin += ints_on;
         places.push_back(place);
     }
-    bytes.insert(bytes.end(), its_bytes.begin(), its_bytes.end());
-    ints.insert(ints.end(), its_ints.begin(), its_ints.end());
+    bytes.insert(bytes.end(), their_bytes.begin(), their_bytes.end());
+    ints.insert(ints.end(), their_ints.begin(), their_ints.end());
 }
 
-void SharedDeltas::Updates::end() {
+void SharedDeltas::Updates::close() {
     places.push_back({.byte = static_cast<std::uint32_t>(bytes.size()),
                       .num = static_cast<std::uint32_t>(ints.size())});
 }
@@ -151,7 +151,11 @@ class SharedDeltas::Reader {
         }
         const std::size_t num_ints = place->num - begin->num;
         const auto count = static_cast<std::size_t>(place - begin);
-        if (count == 0 || num_ints > room_ - num_) {
+        if (num_ints > room_ - num_) {
+            room_ = num_; // more than a delta may have: nothing else is to be taken either
+            return first;
+        }
+        if (count == 0) {
             return first;
         }
         std::memcpy(ints_ + num_, known.ints.data() + begin->num, num_ints * sizeof(std::int32_t));
@@ -243,24 +247,24 @@ std::size_t SharedDeltas::memory_bytes() const {
 SharedDeltas::Known& SharedDeltas::known_of(const AssembledDelta& delta) {
     const std::uint32_t hash = static_cast<std::uint32_t>(delta.tick) * 0x9E3779B1U +
                                static_cast<std::uint32_t>(delta.delta_tick) * 0x85EBCA77U;
-    return known_[(hash >> 16U) % kKnown];
+    return known_[(hash >> 16U) % kSlots];
 }
 
 Result<void> SharedDeltas::decode(const AssembledDelta& delta, Delta& out,
                                   const AgreedSizes& sizes) {
     Known& known = known_of(delta);
     if (known.tick == delta.tick && known.base == delta.delta_tick && known.sizes == sizes &&
-        is_ready(known) && decode_with(known, delta.body, out)) {
-        if (unknown_.size() >= kWorthWidening && known.widenings < kMostWidenings &&
+        make_ready(known) && decode_with(known, delta.body, out)) {
+        if (unknown_.size() >= kWorthWidening && known.widenings < kMaxWidenings &&
             known.updates.ints.size() < kMaxDeltaInts) {
             ++known.widenings;
             widen(known.updates, delta.body, out);
         }
         return {};
     }
-    known.state = State::unusable;
     const auto decoded = decode_delta(delta.body, out, sizes);
     if (decoded && out.surplus_ints == 0) {
+        known.state = State::unusable; // until all of it is there
         known.tick = delta.tick;
         known.base = delta.delta_tick;
         known.sizes = sizes;
@@ -270,7 +274,6 @@ Result<void> SharedDeltas::decode(const AssembledDelta& delta, Delta& out,
 }
 
 void SharedDeltas::remember(std::span<const std::byte> body, const Delta& delta, Known& known) {
-    known.state = State::remembered;
     known.widenings = 0;
     Updates& updates = known.updates;
     make_room(updates.bytes, body.size());
@@ -282,12 +285,12 @@ void SharedDeltas::remember(std::span<const std::byte> body, const Delta& delta,
         const std::uint32_t num = update.begin - head_ints(update.key, known.sizes);
         updates.places.push_back({.num = num, .update = update});
     }
-    updates.end();
+    updates.close();
+    known.state = State::remembered;
 }
 
-/// Finds the bytes of what is remembered when they are asked for: most deltas have others like them, or
-/// none at all.
-bool SharedDeltas::is_ready(Known& known) {
+/// Finds where updates begin only when another delta of the tick has come: many deltas stay alone.
+bool SharedDeltas::make_ready(Known& known) {
     if (known.state == State::remembered) {
         Updates& updates = known.updates;
         std::uint32_t num = 0;
@@ -298,7 +301,8 @@ bool SharedDeltas::is_ready(Known& known) {
             }
             place.byte = static_cast<std::uint32_t>(byte);
         }
-        // Otherwise some ints take more bytes than they need, and who knows which.
+        // No int takes fewer bytes than its shortest form: if the sums are equal, all have that form. Else
+        // some take more, and it is not known which.
         known.state = byte == updates.bytes.size() ? State::ready : State::unusable;
     }
     return known.state == State::ready;
@@ -331,15 +335,18 @@ bool SharedDeltas::decode_with(const Known& known, std::span<const std::byte> bo
             return false;
         }
         if (found) {
-            ++next; // said otherwise
+            ++next; // the same key, but not the same ints
         } else {
             begin.update = reader.last_update();
             unknown_.push_back({begin, reader.place().byte, next});
         }
     }
+    if (!reader.finish()) {
+        return false;
+    }
     counts_.shared += shared;
     counts_.updates += out.updates.size();
-    return reader.finish();
+    return true;
 }
 
 void SharedDeltas::widen(Updates& known, std::span<const std::byte> body, const Delta& delta) {
@@ -361,7 +368,7 @@ void SharedDeltas::widen(Updates& known, std::span<const std::byte> body, const 
                       std::span{delta.ints}.subspan(begin.num, num_ints));
     }
     append_until(known.size());
-    wider_.end();
+    wider_.close();
     std::swap(known, wider_);
 }
 

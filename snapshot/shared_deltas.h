@@ -13,26 +13,27 @@
 
 namespace tw::snapshot {
 
-/// Decodes the deltas of sessions that are shown the same game. A server tells all clients of a tick
-/// the same in the same order, except for what they do not see and what is made for them alone: what
-/// deltas of one tick and base have alike, byte for byte, is decoded once.
+/// Decodes the deltas of sessions that are shown the same game. A server tells all its clients the same
+/// about a tick, in the same order, except for what they do not see and what is for them alone. What
+/// deltas of one tick and base have in common, byte for byte, is decoded once.
 ///
-/// It pays where such deltas follow each other; what no other one is like was copied for nothing.
+/// It pays where such deltas follow each other; a delta that no other one resembles was copied for
+/// nothing.
 class SharedDeltas {
   public:
-    /// As decode_delta, in all it gives and says.
+    /// Gives exactly what decode_delta gives, errors included.
     [[nodiscard]] Result<void> decode(const AssembledDelta& delta, Delta& out,
                                       const AgreedSizes& sizes);
 
-    /// Since it is there.
+    /// Since construction.
     struct Counts {
-        std::uint64_t shared = 0;  ///< updates that a delta before had, too
-        std::uint64_t updates = 0; ///< of all deltas that were held against another
+        std::uint64_t shared = 0;  ///< updates taken over from an earlier delta
+        std::uint64_t updates = 0; ///< of all deltas that were compared with an earlier one
     };
 
     [[nodiscard]] const Counts& counts() const { return counts_; }
 
-    /// What it keeps; a few hundred KiB, and however servers behave no more than some MiB.
+    /// What it keeps: a few hundred KiB, and 12 MiB at most, whatever servers send.
     [[nodiscard]] std::size_t memory_bytes() const;
 
   private:
@@ -47,23 +48,24 @@ class SharedDeltas {
     struct Updates {
         std::vector<std::byte> bytes;
         RawVector<std::int32_t> ints;
-        std::vector<Place> places; ///< and one behind the last
+        std::vector<Place> places; ///< plus one behind the last, for its end
 
         [[nodiscard]] std::size_t size() const { return places.size() - 1; }
 
         void clear();
         [[nodiscard]] std::size_t memory_bytes() const;
         /// Appends some that stand one behind the other, with all their bytes and ints.
-        void append(std::span<const Place> some, std::span<const std::byte> its_bytes,
-                    std::span<const std::int32_t> its_ints);
-        void end();
-        /// The next from `first` on with this key.
+        void append(std::span<const Place> some, std::span<const std::byte> their_bytes,
+                    std::span<const std::int32_t> their_ints);
+        /// Notes where the last one ends.
+        void close();
+        /// The next from `first` on with this key, no further than kReach.
         [[nodiscard]] std::optional<std::size_t> find(ItemKey key, std::size_t first) const;
     };
 
     enum class State : std::uint8_t {
         unusable,   ///< nothing to compare with
-        remembered, ///< a whole delta, of which the bytes of its updates are not known yet
+        remembered, ///< a whole delta; where its updates begin in the bytes is not known yet
         ready,
     };
 
@@ -77,7 +79,7 @@ class SharedDeltas {
         Updates updates{};
     };
 
-    /// An update that was not known: where it stands in its delta, and in front of which one that is.
+    /// An update that was not known: where it stands in its delta, and in front of which known one.
     struct Unknown {
         Place begin{};
         std::uint32_t end_byte = 0;
@@ -86,21 +88,21 @@ class SharedDeltas {
 
     class Reader;
 
-    /// Ticks and bases at a time: clients acknowledge late, each in its own way.
-    static constexpr std::size_t kKnown = 16;
+    /// Pairs of tick and base that are kept at a time: clients acknowledge late, each in its own way.
+    static constexpr std::size_t kSlots = 16;
     /// How far behind the last update the next one is looked for: clients lack what they do not see.
     static constexpr std::size_t kReach = 32;
     /// Fewer unknown updates are not worth making known.
     static constexpr std::size_t kWorthWidening = 3;
-    static constexpr int kMostWidenings = 8;
+    static constexpr int kMaxWidenings = 8;
 
     [[nodiscard]] Known& known_of(const AssembledDelta& delta);
     static void remember(std::span<const std::byte> body, const Delta& delta, Known& known);
-    [[nodiscard]] static bool is_ready(Known& known);
+    [[nodiscard]] static bool make_ready(Known& known);
     [[nodiscard]] bool decode_with(const Known& known, std::span<const std::byte> body, Delta& out);
     void widen(Updates& known, std::span<const std::byte> body, const Delta& delta);
 
-    std::array<Known, kKnown> known_;
+    std::array<Known, kSlots> known_;
     std::vector<Unknown> unknown_; ///< of the delta that was decoded last
     Updates wider_;                ///< kept for its memory
     Counts counts_;

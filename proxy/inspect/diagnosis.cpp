@@ -14,7 +14,11 @@ void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History&
             return;
         }
     }
-    if (rebuilt.fate == DeltaFate::unknown_base) {
+    // Of a body that is cut or too long, sizes say nothing.
+    if (rebuilt.fate == DeltaFate::unknown_base ||
+        (rebuilt.fate == DeltaFate::undecodable &&
+         (rebuilt.error.code == snapshot::DecodeErrc::truncated ||
+          rebuilt.error.code == snapshot::DecodeErrc::too_many_ints))) {
         return;
     }
     if (!learner_) {

@@ -29,7 +29,7 @@ struct Options {
     const snapshot::ObjectSet* objects = nullptr;
     bool messages = true;     ///< hand out a record for every message
     bool learn_sizes = false; ///< decode with sizes that differ from the agreed ones, once found
-    /// Decode once what deltas of several sessions have alike: for sessions of one game.
+    /// Decode once what deltas of several sessions have in common: for sessions of one game.
     bool share_deltas = false;
     /// What all sessions of a run may keep; null: any amount. Has to outlive them.
     MemoryBudget* memory = nullptr;
