@@ -26,8 +26,6 @@ constexpr std::chrono::milliseconds kLongestPause{2000};
 constexpr int kHanging = 10;
 /// At the end: as long as it gets on it may go on, up to a limit; a stalled one is not waited for.
 constexpr std::chrono::milliseconds kStallTime{1200};
-/// Whoever is given this much of a processor is not stalled: on a busy machine the end comes slowly.
-constexpr std::chrono::milliseconds kWork{10};
 constexpr std::chrono::milliseconds kLook{20};
 constexpr std::chrono::seconds kFinishTime{10};
 constexpr int kWordsAtATime = 16;
@@ -253,22 +251,20 @@ Ending ObserverKeeper::finish() {
         }
         return {};
     }
-    tell(Word::finish);
+    bool told = false;
     const auto begin = Clock::now();
     auto moved = begin;
     std::uint64_t written = 0;
-    auto worked = process_->cpu_time();
     while (true) {
+        told = told || tell(Word::finish); // there may be no room behind words that wait to be read
         if (const auto ending = process_->wait(kLook)) {
             return *ending;
         }
         const auto now = Clock::now();
         const std::uint64_t so_far = parts_.shared->block().progress.load();
-        const auto used = process_->cpu_time();
-        if (reads() || so_far != written || used - worked >= kWork) {
+        if (reads() || so_far != written) {
             moved = now;
             written = so_far;
-            worked = used;
         }
         if (now - moved > kStallTime || now - begin > kFinishTime) {
             break;

@@ -113,15 +113,6 @@ void ObserverProcess::kill() {
     }
 }
 
-std::chrono::nanoseconds ObserverProcess::cpu_time() const {
-    clockid_t clock{};
-    timespec used{};
-    if (::clock_getcpuclockid(id_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
-        return {};
-    }
-    return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
-}
-
 std::optional<Ending> ObserverProcess::wait(std::chrono::milliseconds patience) {
     if (ending_) {
         return ending_;

@@ -47,9 +47,6 @@ class ObserverProcess {
 
     void kill();
 
-    /// What it has had of processors so far; 0 where that cannot be known.
-    [[nodiscard]] std::chrono::nanoseconds cpu_time() const;
-
     /// Waits so long for its end; nothing while it runs.
     [[nodiscard]] std::optional<Ending> wait(std::chrono::milliseconds patience);
 
