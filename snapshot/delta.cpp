@@ -29,7 +29,25 @@ Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t
     return {};
 }
 
-// Reads the update at ints[at] and moves `at` behind it.
+// Appends one item of the new snapshot, as difference to what the old one has under its key.
+void encode_update(ItemView item, std::span<const std::int32_t> base, const AgreedSizes& sizes,
+                   std::vector<std::byte>& out) {
+    encode_varint(item.key.type, out);
+    encode_varint(item.key.id, out);
+    const std::size_t agreed = agreed_size(item.key.type, sizes);
+    assert(agreed == 0 || agreed == item.data.size());
+    if (agreed == 0) {
+        encode_varint(static_cast<std::int32_t>(item.data.size()), out);
+    }
+    for (std::size_t i = 0; i < item.data.size(); ++i) {
+        const auto value = static_cast<std::uint32_t>(item.data[i]);
+        const auto old = base.empty() ? 0U : static_cast<std::uint32_t>(base[i]);
+        encode_varint(static_cast<std::int32_t>(value - old), out);
+    }
+}
+
+} // namespace
+
 Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
                                   const AgreedSizes& sizes) {
     const std::size_t left = ints.size() - at;
@@ -66,25 +84,6 @@ Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_
     at += size;
     return update;
 }
-
-// Appends one item of the new snapshot, as difference to what the old one has under its key.
-void encode_update(ItemView item, std::span<const std::int32_t> base, const AgreedSizes& sizes,
-                   std::vector<std::byte>& out) {
-    encode_varint(item.key.type, out);
-    encode_varint(item.key.id, out);
-    const std::size_t agreed = agreed_size(item.key.type, sizes);
-    assert(agreed == 0 || agreed == item.data.size());
-    if (agreed == 0) {
-        encode_varint(static_cast<std::int32_t>(item.data.size()), out);
-    }
-    for (std::size_t i = 0; i < item.data.size(); ++i) {
-        const auto value = static_cast<std::uint32_t>(item.data[i]);
-        const auto old = base.empty() ? 0U : static_cast<std::uint32_t>(base[i]);
-        encode_varint(static_cast<std::int32_t>(value - old), out);
-    }
-}
-
-} // namespace
 
 Result<void> decode_delta(std::span<const std::byte> body, Delta& out, const AgreedSizes& sizes) {
     out.deleted = {};

@@ -26,6 +26,8 @@ struct DeltaUpdate {
     ItemKey key;
     std::uint32_t begin = 0; ///< index of the first int in the delta's ints
     std::uint32_t size = 0;  ///< number of ints
+
+    friend bool operator==(const DeltaUpdate&, const DeltaUpdate&) = default;
 };
 
 /// A decoded delta body. Reused from snapshot to snapshot so that decoding does not allocate.
@@ -78,6 +80,15 @@ struct DeltaWarnings {
 /// Source:  protocol sheet, sections 6.3 and 6.4.
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes);
+
+/// Ints of an update in front of its data: type, id, and the size where none is agreed.
+[[nodiscard]] constexpr std::size_t update_head_ints(std::uint16_t type, const AgreedSizes& sizes) {
+    return agreed_size(type, sizes) == 0 ? 3 : 2;
+}
+
+/// Reads the update at ints[at] and moves `at` behind it. Errors: as decode_delta.
+[[nodiscard]] Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
+                                                const AgreedSizes& sizes);
 
 /// Rebuilds a snapshot from its base and a decoded delta; `base` is not a view of `out`. history.h
 /// has the same for those that a history keeps.

@@ -51,11 +51,6 @@ void make_room(Vector& vector, std::size_t size) {
     }
 }
 
-/// Ints of an update in front of its data: type, id, and the size where it is written.
-std::uint32_t head_ints(ItemKey key, const AgreedSizes& sizes) {
-    return agreed_size(key.type, sizes) == 0 ? 3 : 2;
-}
-
 } // namespace
 
 void SharedDeltas::Updates::clear() {
@@ -166,29 +161,30 @@ class SharedDeltas::Reader {
         return first + count;
     }
 
+    /// Takes what says whose update comes. Whether that can be is not asked yet.
     [[nodiscard]] std::optional<ItemKey> take_key() {
         if (!take(2)) {
             return std::nullopt;
         }
-        const std::int32_t type = ints_[num_ - 2];
-        const std::int32_t id = ints_[num_ - 1];
-        if (type < 0 || type > kMaxItemType || id < 0 || id > kMaxItemId) {
-            return std::nullopt;
-        }
-        return ItemKey{static_cast<std::uint16_t>(type), static_cast<std::uint16_t>(id)};
+        return ItemKey{static_cast<std::uint16_t>(ints_[num_ - 2]),
+                       static_cast<std::uint16_t>(ints_[num_ - 1])};
     }
 
-    /// Takes what stands behind the key of an update: its size, where that is written, and its ints.
+    /// Takes the update whose key was taken last, from its first int on.
     [[nodiscard]] bool take_update(ItemKey key, const AgreedSizes& sizes) {
+        std::size_t at = num_ - 2;
         std::optional<std::size_t> size = agreed_size(key.type, sizes);
         if (size == 0) {
             size = take_count();
         }
-        const auto begin = static_cast<std::uint32_t>(num_);
         if (!size || !take(*size)) {
             return false;
         }
-        *update_++ = {key, begin, static_cast<std::uint32_t>(*size)};
+        const auto update = decode_update({ints_, num_}, at, sizes);
+        if (!update) {
+            return false;
+        }
+        *update_++ = *update;
         --updates_left_;
         return true;
     }
@@ -282,8 +278,8 @@ void SharedDeltas::remember(std::span<const std::byte> body, const Delta& delta,
     updates.ints.assign(delta.ints.begin(), delta.ints.end());
     updates.places.clear();
     for (const DeltaUpdate& update : delta.updates) {
-        const std::uint32_t num = update.begin - head_ints(update.key, known.sizes);
-        updates.places.push_back({.num = num, .update = update});
+        const std::size_t num = update.begin - update_head_ints(update.key.type, known.sizes);
+        updates.places.push_back({.num = static_cast<std::uint32_t>(num), .update = update});
     }
     updates.close();
     known.state = State::remembered;

@@ -3,7 +3,8 @@
 //
 //     world_cost [ROUNDS [decode|worlds|lines]]      (default: 5 of each, in turns; the fastest counts)
 //
-// Each round begins anew, as a program that reads the capture does.
+// Each round begins anew, as a program that reads the capture does; and as there, deltas are shared where
+// worlds are made.
 
 #include "proxy/game/feed.h"
 #include "proxy/game/merger.h"

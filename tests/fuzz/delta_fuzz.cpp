@@ -55,10 +55,7 @@ void decode_together(std::span<const std::byte> body, SharedDeltas& shared) {
     demand(alone.surplus_ints == together.surplus_ints);
     demand(std::ranges::equal(alone.ints, together.ints));
     demand(std::ranges::equal(alone.deleted, together.deleted));
-    demand(std::ranges::equal(
-        alone.updates, together.updates, [](const DeltaUpdate& left, const DeltaUpdate& right) {
-            return left.key == right.key && left.begin == right.begin && left.size == right.size;
-        }));
+    demand(std::ranges::equal(alone.updates, together.updates));
 }
 
 } // namespace
