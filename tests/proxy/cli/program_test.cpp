@@ -369,6 +369,33 @@ TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
     }
 }
 
+TEST_CASE(
+    "an observer that has not read what it was asked for by then is told to end all the same") {
+    constexpr std::chrono::seconds kPatience{20};
+    const TemporaryFolder folder;
+    Program proxy{TW_TWSCOPE,
+                  {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "-o",
+                   folder.file("records.jsonl")},
+                  folder.path()};
+    REQUIRE(
+        within(kPatience, [&] { return proxy.err().find("listening on") != std::string::npos; }));
+    const std::string told = proxy.err();
+    constexpr std::string_view kBefore = "inspecting in process ";
+    REQUIRE(told.find(kBefore) != std::string::npos);
+    const pid_t observer = std::stoi(told.substr(told.find(kBefore) + kBefore.size()));
+    REQUIRE(::kill(observer, SIGSTOP) == 0);
+    constexpr int kMany = 50'000; // some hundred requests are more than there is room for
+    for (int i = 0; i < kMany; ++i) {
+        proxy.signal(SIGUSR1);
+    }
+    proxy.signal(SIGTERM);
+    CHECK(within(kPatience, [&] { return proxy.err().find("stopping") != std::string::npos; }));
+    REQUIRE(::kill(observer, SIGCONT) == 0);
+    const Finished done = proxy.finish();
+    CAPTURE(done.err);
+    CHECK(done.status == 0);
+}
+
 TEST_CASE("what cannot be meant is reported before anything is begun") {
     const TemporaryFolder folder;
     check_refused({"frobnicate"}, "unknown command 'frobnicate'");
