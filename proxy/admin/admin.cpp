@@ -15,7 +15,7 @@ namespace tw::admin {
 
 namespace {
 
-constexpr const char* kJson = "application/json";
+constexpr const char* kJsonType = "application/json";
 constexpr const char* kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
 constexpr unsigned kUnavailable = 503;
 
@@ -29,7 +29,7 @@ void show_page(Desk& /*desk*/, const Request& /*request*/, const Respond& respon
 }
 
 void show_state(Desk& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJson, .body = state_json(desk.state())});
+    respond({.content_type = kJsonType, .body = state_json(desk.state())});
 }
 
 void show_sessions(Desk& desk, const Request& request, const Respond& respond) {
@@ -37,13 +37,13 @@ void show_sessions(Desk& desk, const Request& request, const Respond& respond) {
     if (!server && value_in(request.query, "server")) {
         return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
     }
-    respond({.content_type = kJson,
+    respond({.content_type = kJsonType,
              .body = sessions_json(server && !server->empty() ? desk.state_of(*server)
                                                               : desk.state())});
 }
 
 void show_findings(Desk& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJson, .body = findings_json(desk.state())});
+    respond({.content_type = kJsonType, .body = findings_json(desk.state())});
 }
 
 void show_metrics(Desk& desk, const Request& /*request*/, const Respond& respond) {
@@ -51,11 +51,11 @@ void show_metrics(Desk& desk, const Request& /*request*/, const Respond& respond
 }
 
 void show_objects(Desk& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJson, .body = objects_json(*desk.sources.view.objects)});
+    respond({.content_type = kJsonType, .body = objects_json(*desk.sources.view.objects)});
 }
 
 void show_keys(Desk& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJson, .body = desk.sources.api.keys_json()});
+    respond({.content_type = kJsonType, .body = desk.sources.api.keys_json()});
 }
 
 void map(Desk& desk, const Request& request, const Respond& respond) {

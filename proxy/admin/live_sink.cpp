@@ -11,7 +11,7 @@ namespace tw::admin {
 
 namespace {
 
-constexpr std::int64_t kNanosecondsPerMs = 1'000'000;
+constexpr std::int64_t kNanosecondsInMs = 1'000'000;
 constexpr std::int64_t kLookEvery = 1'000'000'000; ///< nanoseconds: names and places for the page
 constexpr std::uint32_t kTypeShift = 16;           ///< of a packed item key
 
@@ -53,7 +53,7 @@ void LiveSink::see(const record::SessionRecord& record) {
     known.view.closed = record.event == record::SessionEvent::close;
     if (known.view.number == 0) {
         known.view.number = record.head.session;
-        known.view.opened_ms = record.head.time / kNanosecondsPerMs;
+        known.view.opened_ms = record.head.time / kNanosecondsInMs;
     }
     known.view.client = record.client;
     known.view.protocol = record.protocol;
@@ -119,7 +119,7 @@ void LiveSink::see(const record::FindingRecord& record) {
     if (findings_.size() == View::kMaxFindings) {
         findings_.pop_front();
     }
-    findings_.push_back({.time_ms = record.head.time / kNanosecondsPerMs,
+    findings_.push_back({.time_ms = record.head.time / kNanosecondsInMs,
                          .session = record.head.session,
                          .tick = record.tick,
                          .severity = std::string{record::severity_name(severity)},

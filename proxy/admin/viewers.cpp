@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kStateEvery{500};
 constexpr std::chrono::milliseconds kLogEvery{100};
 /// How long a request waits for a snapshot: servers send at least some a second.
-constexpr std::chrono::milliseconds kPatience{1500};
+constexpr std::chrono::milliseconds kWishPatience{1500};
 /// Of the log in one message; more is told as lost.
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 
@@ -122,7 +122,7 @@ void Viewers::ask_snapshot(std::uint32_t session, const relay::Source& peer, Res
     }
     snapshots_.push_back({.session = session,
                           .known = count_of(session),
-                          .until = Clock::now() + kPatience,
+                          .until = Clock::now() + kWishPatience,
                           .peer = peer,
                           .respond = std::move(respond)});
     look_at_what_is_wanted();

@@ -13,7 +13,7 @@ namespace tw::bus {
 
 namespace {
 
-constexpr std::int64_t kPatienceMs = 3000;
+constexpr std::int64_t kCommitPatienceMs = 3000;
 /// A batch a second for a day; older ones are settled with the consumer long since.
 constexpr std::int64_t kKept = 100'000;
 /// Of nats-server: another message is the last one.
@@ -123,7 +123,7 @@ Tried<void> CommitLog::read_on() {
     bool more = status == NATS_OK && info->NumPending + info->Delivered.Consumer != 0;
     while (status == NATS_OK && more) {
         natsMsg* next = nullptr;
-        status = natsSubscription_NextMsg(&next, made, kPatienceMs);
+        status = natsSubscription_NextMsg(&next, made, kCommitPatienceMs);
         const NatsMessage message{next};
         jsMsgMetaData* data = nullptr;
         if (status == NATS_OK) {
@@ -173,7 +173,7 @@ Tried<bool> CommitLog::add(const std::string& batch, const NumberSet& places) {
     }
     natsMsg* got = nullptr;
     if (status == NATS_OK) {
-        status = natsConnection_RequestMsg(&got, link_->connection(), made, kPatienceMs);
+        status = natsConnection_RequestMsg(&got, link_->connection(), made, kCommitPatienceMs);
     }
     const NatsMessage reply{got};
     if (status != NATS_OK) {

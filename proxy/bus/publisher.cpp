@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kLongestPause{1600};
 /// New lines wait at most so long while older ones are under way.
 constexpr std::chrono::milliseconds kAnswers{5};
 /// How often it is seen that a connection is gone.
-constexpr std::chrono::milliseconds kLook{250};
+constexpr std::chrono::milliseconds kIdleLook{250};
 /// What a thread whose time is over needs to see it.
 constexpr std::chrono::milliseconds kGrace{150};
 /// And that a run beside this one has ended, as one that was taken over from.
@@ -232,7 +232,7 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
                     return false;
                 }
             }
-            wait(kLook);
+            wait(kIdleLook);
         }
     }
     if (!backlog.lasting()) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxStateBytes = 256;
-constexpr mode_t kReadableByAll = 0644;
+constexpr mode_t kSpoolFileMode = 0644;
 
 } // namespace
 
@@ -32,7 +32,7 @@ Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& ser
              const std::string& stream)
     : Spool{folder, run,
             ::open((folder.path() / spool_state_name(run)).c_str(),
-                   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kReadableByAll)} {
+                   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kSpoolFileMode)} {
     if (!state_file_.valid() || !lock_file(state_file_.get())) {
         throw std::system_error{errno, std::generic_category(), folder.path().string()};
     }

@@ -21,7 +21,7 @@ namespace tw::bus {
 
 namespace {
 
-constexpr std::size_t kReadBytes = std::size_t{256} << 10U;
+constexpr std::size_t kCheckBytes = std::size_t{256} << 10U;
 constexpr std::uint64_t kSegments = 16;
 constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
 
@@ -166,7 +166,7 @@ void SpoolFolder::count_again(const std::string& own_run) {
 
 SpoolFolder::Contents SpoolFolder::contents(const std::string& path) {
     const relay::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-    std::string block(kReadBytes, '\0');
+    std::string block(kCheckBytes, '\0');
     Contents contents;
     ssize_t got = 1;
     while (file.valid() && got > 0) {

@@ -9,7 +9,7 @@ namespace tw::bus {
 
 namespace {
 
-constexpr std::int64_t kPatienceMs = 3000;
+constexpr std::int64_t kFetchPatienceMs = 3000;
 /// How long the server keeps what we asked it for when we are gone.
 constexpr std::int64_t kForgetAfter = std::chrono::nanoseconds{std::chrono::seconds{30}}.count();
 
@@ -89,7 +89,8 @@ Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream
     bool more = *messages != 0;
     while (more) {
         natsMsg* next = nullptr;
-        const natsStatus status = natsSubscription_NextMsg(&next, subscription->get(), kPatienceMs);
+        const natsStatus status =
+            natsSubscription_NextMsg(&next, subscription->get(), kFetchPatienceMs);
         const NatsMessage message{next};
         jsMsgMetaData* data = nullptr;
         if (status != NATS_OK || natsMsg_GetMetaData(&data, next) != NATS_OK) {

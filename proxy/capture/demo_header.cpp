@@ -16,7 +16,7 @@ namespace demo = sink::demo;
 
 using Bytes = std::span<const std::byte>;
 
-std::uint32_t be32(Bytes bytes, std::size_t at) {
+std::uint32_t big_endian_at(Bytes bytes, std::size_t at) {
     std::uint32_t value = 0;
     for (const std::byte byte : bytes.subspan(at, 4)) {
         value = value << 8U | std::to_integer<std::uint32_t>(byte);
@@ -41,11 +41,11 @@ std::size_t header_bytes(int version) {
 
 void read_markers(Bytes file, demo::Header& header) {
     // DDNet's player takes any count, and makes it one that fits.
-    const auto count = static_cast<std::int32_t>(be32(file, demo::kNumMarkersAt));
+    const auto count = static_cast<std::int32_t>(big_endian_at(file, demo::kNumMarkersAt));
     const auto kept = std::clamp<std::int32_t>(count, 0, demo::kMaxMarkers);
     for (std::int32_t i = 0; i < kept; ++i) {
         header.markers.push_back(static_cast<std::int32_t>(
-            be32(file, demo::kMarkersAt + 4 * static_cast<std::size_t>(i))));
+            big_endian_at(file, demo::kMarkersAt + 4 * static_cast<std::size_t>(i))));
     }
 }
 
@@ -87,10 +87,10 @@ DemoResult<DemoHead> decode_demo_head(Bytes file) {
     }
     header.net_version = text(file, demo::kNetVersionAt, demo::kTextBytes);
     header.map_name = text(file, demo::kMapNameAt, demo::kTextBytes);
-    header.map_size = be32(file, demo::kMapSizeAt);
-    header.map_crc = be32(file, demo::kMapCrcAt);
+    header.map_size = big_endian_at(file, demo::kMapSizeAt);
+    header.map_crc = big_endian_at(file, demo::kMapCrcAt);
     header.type = text(file, demo::kTypeAt, demo::kTypeBytes);
-    header.length = static_cast<std::int32_t>(be32(file, demo::kLengthAt));
+    header.length = static_cast<std::int32_t>(big_endian_at(file, demo::kLengthAt));
     header.timestamp = text(file, demo::kTimestampAt, demo::kTimestampBytes);
     if (header.version >= demo::kMarkersVersion) {
         read_markers(file, header);

@@ -7,7 +7,7 @@ namespace tw::capture {
 
 namespace {
 
-constexpr std::int32_t kIntBytes = 4;
+constexpr std::int32_t kBytesOfInt = 4;
 constexpr std::size_t kHeadInts = 2;
 
 struct Item {
@@ -30,8 +30,8 @@ DemoSnapshotRead decode_demo_snapshot(std::span<const std::int32_t> ints, snapsh
     }
     const auto num_items = static_cast<std::size_t>(ints[1]);
     const std::int32_t bytes = ints[0];
-    if (bytes % kIntBytes != 0 ||
-        ints.size() != kHeadInts + num_items + static_cast<std::size_t>(bytes / kIntBytes)) {
+    if (bytes % kBytesOfInt != 0 ||
+        ints.size() != kHeadInts + num_items + static_cast<std::size_t>(bytes / kBytesOfInt)) {
         return fail(Kind::counts, 0);
     }
     const auto offsets = ints.subspan(kHeadInts, num_items);
@@ -42,14 +42,15 @@ DemoSnapshotRead decode_demo_snapshot(std::span<const std::int32_t> ints, snapsh
         const std::int32_t begin = offsets[i];
         const std::int32_t end = i + 1 < num_items ? offsets[i + 1] : bytes;
         const bool inside = begin >= 0 && begin <= bytes && end >= 0 && end <= bytes;
-        if (!inside || begin % kIntBytes != 0 || end % kIntBytes != 0 || end - begin < kIntBytes) {
+        if (!inside || begin % kBytesOfInt != 0 || end % kBytesOfInt != 0 ||
+            end - begin < kBytesOfInt) {
             return fail(Kind::offsets, kHeadInts + i);
         }
-        const auto item = data.subspan(static_cast<std::size_t>(begin / kIntBytes),
-                                       static_cast<std::size_t>((end - begin) / kIntBytes));
+        const auto item = data.subspan(static_cast<std::size_t>(begin / kBytesOfInt),
+                                       static_cast<std::size_t>((end - begin) / kBytesOfInt));
         if (item[0] < 0) {
             return fail(Kind::type,
-                        kHeadInts + num_items + static_cast<std::size_t>(begin / kIntBytes));
+                        kHeadInts + num_items + static_cast<std::size_t>(begin / kBytesOfInt));
         }
         items.push_back({static_cast<std::uint32_t>(item[0]), item.subspan(1)});
     }

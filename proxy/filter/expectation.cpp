@@ -18,19 +18,19 @@ using record::Record;
 
 namespace {
 
-using Number = std::variant<std::int64_t, double>;
+using Bound = std::variant<std::int64_t, double>;
 
-double real(const Number& number) {
+double real_of(const Bound& number) {
     return std::visit([](auto value) { return static_cast<double>(value); }, number);
 }
 
-bool less(const Number& a, const Number& b) {
+bool less(const Bound& a, const Bound& b) {
     const auto* const left = std::get_if<std::int64_t>(&a);
     const auto* const right = std::get_if<std::int64_t>(&b);
-    return left != nullptr && right != nullptr ? *left < *right : real(a) < real(b);
+    return left != nullptr && right != nullptr ? *left < *right : real_of(a) < real_of(b);
 }
 
-std::string shown(const Number& number) {
+std::string shown(const Bound& number) {
     return std::visit([](auto value) { return fmt::format("{}", value); }, number);
 }
 
@@ -81,11 +81,11 @@ void Observed::add(const Value& value) {
         return add_text(value.text);
     }
     const auto* const integer = std::get_if<std::int64_t>(&value.number);
-    const Number number = integer != nullptr ? Number{*integer} : std::get<double>(value.number);
+    const Bound number = integer != nullptr ? Bound{*integer} : std::get<double>(value.number);
     widen(number, number);
 }
 
-void Observed::widen(const Number& least, const Number& most) {
+void Observed::widen(const Bound& least, const Bound& most) {
     if (!range_) {
         range_ = {least, most};
         return;

@@ -23,7 +23,7 @@ struct Wanted {
     Texts texts;
 };
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     return '"' + std::string{text} + '"';
 }
 
@@ -44,20 +44,20 @@ Wanted wanted_by(const Comparison& comparison) {
     }
     std::string_view path = comparison.key.name;
     if (path.starts_with(kFindings) && comparison.key.scope == KeyScope::record) {
-        wanted.keys.insert(quoted(path.substr(0, kFindings.size() - 1))); // none counts as zero
+        wanted.keys.insert(in_quotes(path.substr(0, kFindings.size() - 1))); // none counts as zero
         return wanted;
     }
     while (!path.empty()) {
         const std::string_view name = path.substr(0, path.find('.'));
         if (name != "x" && name != "y") { // the first and second of a list
-            wanted.keys.insert(quoted(name));
+            wanted.keys.insert(in_quotes(name));
         }
         path.remove_prefix(std::min(path.size(), name.size() + 1));
     }
     const Operand& literal = comparison.literal;
     const bool text = !literal.null && literal.number.index() == 0;
     if (text && comparison.op == Operator::equal && is_plain(literal.text)) {
-        wanted.texts.insert(quoted(literal.text));
+        wanted.texts.insert(in_quotes(literal.text));
     }
     return wanted;
 }
@@ -96,11 +96,11 @@ Wanted wanted_by(const Program& program, std::size_t at) {
     }
     case NodeKind::some_item: {
         Wanted some = node.child == Node::kNone ? Wanted{} : wanted_by(program, node.child);
-        some.keys.insert(quoted("items"));
+        some.keys.insert(in_quotes("items"));
         return some;
     }
     case NodeKind::count_items: // of those that fit there may be none
-        return {.keys = {quoted("items")}, .texts = {}};
+        return {.keys = {in_quotes("items")}, .texts = {}};
     case NodeKind::negation:
         return {};
     }

@@ -8,7 +8,7 @@ namespace tw::filter {
 
 namespace {
 
-bool is_space(char c) {
+bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
@@ -65,7 +65,7 @@ std::string shown_text(std::string_view text) {
 }
 
 std::size_t FilterScanner::offset() {
-    while (at_ < text_.size() && is_space(text_[at_])) {
+    while (at_ < text_.size() && is_blank(text_[at_])) {
         ++at_;
     }
     return at_;

@@ -12,7 +12,7 @@ namespace {
 using Ints = std::span<const std::int32_t>;
 
 /// Ints of a ddnet_laser.
-constexpr std::size_t kOwner = 5;
+constexpr std::size_t kLaserOwner = 5;
 constexpr std::size_t kKind = 6;
 
 constexpr std::int32_t kDoor = 2;
@@ -38,7 +38,7 @@ bool is_dragger(const ObjectSpec& object, Ints data) {
 }
 
 bool is_beam(const ObjectSpec& object, Ints data) {
-    return is_dragger(object, data) && data[kOwner] >= 0;
+    return is_dragger(object, data) && data[kLaserOwner] >= 0;
 }
 
 bool may_be_switched(const ObjectSpec& object, Ints data) {

@@ -10,12 +10,12 @@ namespace tw::replay {
 
 namespace {
 
-constexpr record::Timestamp kMillisecond = 1'000'000;
+constexpr record::Timestamp kOutboxMillisecond = 1'000'000;
 /// As DDNet's clients do (protocol sheet, section 4.4).
-constexpr record::Timestamp kKeepalive = 1000 * kMillisecond;
-constexpr record::Timestamp kResendAfter = 1000 * kMillisecond;
+constexpr record::Timestamp kKeepalive = 1000 * kOutboxMillisecond;
+constexpr record::Timestamp kResendAfter = 1000 * kOutboxMillisecond;
 /// A server that asks again and again gets no flood for it.
-constexpr record::Timestamp kAnswerEvery = 100 * kMillisecond;
+constexpr record::Timestamp kAnswerEvery = 100 * kOutboxMillisecond;
 /// Half of the sequences: more could not be told from old ones.
 constexpr std::size_t kMaxUnacked = wire::kSequenceModulus / 2 - 1;
 /// What the oldest receivers have room for, with the token.

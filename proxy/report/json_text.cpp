@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-std::string_view view(json::string_view text) {
+std::string_view standard_view(json::string_view text) {
     return {text.data(), text.size()};
 }
 
@@ -38,7 +38,7 @@ void append(sink::JsonBuffer& out, const json::object& object) {
     out.append('{');
     for (const auto& member : object) {
         out.append(before);
-        out.append_string(view(member.key()));
+        out.append_string(standard_view(member.key()));
         out.append(std::string_view{": "});
         append(out, member.value());
         before = ", ";
@@ -53,7 +53,7 @@ void append(sink::JsonBuffer& out, const json::value& value) {
     case json::kind::array:
         return append(out, value.get_array());
     case json::kind::string:
-        return out.append_string(view(value.get_string()));
+        return out.append_string(standard_view(value.get_string()));
     case json::kind::int64:
         return out.append_int(value.get_int64());
     case json::kind::uint64:
@@ -86,6 +86,12 @@ std::string json_text(const json::value& value) {
     sink::JsonBuffer out;
     append(out, value);
     return std::string{out.view()};
+}
+
+std::string_view text_of(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value != nullptr && value->is_string() ? std::string_view{value->get_string()}
+                                                  : std::string_view{};
 }
 
 } // namespace tw::report

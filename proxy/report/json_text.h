@@ -15,4 +15,7 @@ namespace tw::report {
 /// characters, and are made valid UTF-8.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
+/// The text under a key of an object; empty if there is none.
+[[nodiscard]] std::string_view text_of(const boost::json::object& object, std::string_view key);
+
 } // namespace tw::report

@@ -1,6 +1,7 @@
 #include "proxy/report/recorded_stays.h"
 
 #include "proxy/filter/line_record.h"
+#include "proxy/report/json_text.h"
 #include "snapshot/item.h"
 
 #include <algorithm>
@@ -16,12 +17,6 @@ namespace {
 
 /// Servers count on for as long as a map lasts; datagrams that overtake each other are far closer.
 constexpr snapshot::Tick kNewGame = 250;
-
-std::string_view text_of(const json::object& record, std::string_view key) {
-    const json::value* value = record.if_contains(key);
-    return value != nullptr && value->is_string() ? std::string_view{value->get_string()}
-                                                  : std::string_view{};
-}
 
 template <typename Integer>
 std::optional<Integer> integer_of(const json::value* value) {

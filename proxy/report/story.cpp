@@ -2,6 +2,7 @@
 
 #include "proxy/filter/line_record.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/report/json_text.h"
 
 #include <algorithm>
 #include <array>
@@ -22,12 +23,6 @@ constexpr std::size_t kAll = 18;
 constexpr std::size_t kChoices = 12;
 /// An attacker's records may name any number of sessions.
 constexpr std::size_t kMaxSessions = 4096;
-
-std::string_view text_of(const json::object& record, std::string_view key) {
-    const json::value* value = record.if_contains(key);
-    return value != nullptr && value->is_string() ? std::string_view{value->get_string()}
-                                                  : std::string_view{};
-}
 
 std::optional<std::int64_t> number_of(const json::object& record, std::string_view key) {
     const json::value* value = record.if_contains(key);

@@ -1,5 +1,6 @@
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/report/json_text.h"
 #include "proxy/report/story.h"
 
 #include <algorithm>
@@ -67,12 +68,6 @@ std::string_view lead_of(std::string_view id, std::string_view name) {
                (each.name.empty() || each.name == name);
     });
     return lead == kLeads.end() ? std::string_view{} : lead->where;
-}
-
-std::string_view text_of(const json::object& record, std::string_view key) {
-    const json::value* value = record.if_contains(key);
-    return value != nullptr && value->is_string() ? std::string_view{value->get_string()}
-                                                  : std::string_view{};
 }
 
 /// Any value as text; nothing where there is none.

@@ -10,19 +10,19 @@ namespace tw::run {
 
 namespace {
 
-constexpr record::Timestamp kMillisecond = 1'000'000;
+constexpr record::Timestamp kWorldMillisecond = 1'000'000;
 /// A server that is silent for so long leaves its place to another one, also by a clock that was set back.
-constexpr record::Timestamp kSilence = 1000 * kMillisecond;
+constexpr record::Timestamp kSilence = 1000 * kWorldMillisecond;
 /// Another one with so many more views takes its place: with one more they might change places with
 /// every player who comes and goes.
 constexpr std::uint32_t kLead = 2;
 /// A line costs as much as a recording's; who asks for it takes one.
-constexpr record::Timestamp kLineEvery = 200 * kMillisecond;
+constexpr record::Timestamp kLineEvery = 200 * kWorldMillisecond;
 
 /// Where a line goes.
-class Line final : public sink::Output {
+class WorldLine final : public sink::Output {
   public:
-    explicit Line(std::string& text) : text_{&text} {}
+    explicit WorldLine(std::string& text) : text_{&text} {}
 
     void write(std::string_view block) override { *text_ += block; }
 
@@ -71,7 +71,7 @@ void PageWorld::on_record(const record::Record& record) {
 
 void PageWorld::write_line(const record::WorldRecord& world) {
     batch_.world_line.clear();
-    Line line{batch_.world_line};
+    WorldLine line{batch_.world_line};
     sink::JsonLines json{{.items = sink::ItemChoice::all, .objects = objects_}, line};
     json.on_record(&world);
     json.flush();

@@ -19,7 +19,7 @@ namespace tw::run {
 
 namespace {
 
-constexpr mode_t kFileMode = 0600;
+constexpr mode_t kSocketMode = 0600;
 constexpr int kBacklog = 8;
 
 /// Waits for one of these; false at the deadline.
@@ -54,7 +54,7 @@ struct FileAddress {
 
 bool bind_to(int socket, const FileAddress& address) {
     // A socket's own mode becomes its file's.
-    return ::fchmod(socket, kFileMode) == 0 &&
+    return ::fchmod(socket, kSocketMode) == 0 &&
            ::bind(socket, address.get(), sizeof address.name) == 0;
 }
 

@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::milliseconds kPauseOfPage{5};
 /// Who is behind is not waited for as long as for records: a tee may be missing for a moment.
 constexpr game::Patience kPatienceOfPage{.least = 0, .most = 2};
-constexpr std::chrono::milliseconds kFlushEvery{100};
+constexpr std::chrono::milliseconds kFlushWorldEvery{100};
 /// Sessions come and go while nobody looks: what is said of them is taken out now and then.
 constexpr std::chrono::milliseconds kIdle{1000};
 
@@ -134,7 +134,7 @@ void WorldRun::run() {
             page_->hand_over();
         }
         const auto now = std::chrono::steady_clock::now();
-        if (json_ && now - flushed >= kFlushEvery) {
+        if (json_ && now - flushed >= kFlushWorldEvery) {
             flushed = now;
             json_->flush();
         }

@@ -10,9 +10,6 @@ namespace tw::sink {
 
 namespace {
 
-constexpr mode_t kReadableByAll = 0644;
-constexpr mode_t kReadableByOwner = 0600; // it holds passwords
-
 FileFacts facts_of(const struct stat& found) {
     return {.device = found.st_dev,
             .inode = found.st_ino,
@@ -25,8 +22,7 @@ FileFacts facts_of(const struct stat& found) {
 
 int Disk::open(const std::string& path, How how, Readers readers) {
     const int extra = how == How::empty ? O_TRUNC : how == How::create ? O_EXCL : 0;
-    return ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | extra,
-                  readers == Readers::all ? kReadableByAll : kReadableByOwner);
+    return ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | extra, mode_of(readers));
 }
 
 ssize_t Disk::write(int file, std::string_view bytes) {

@@ -26,6 +26,11 @@ struct FileFacts {
 /// Who may read a file.
 enum class Readers : std::uint8_t { all, owner };
 
+/// The permissions of a new file for these readers: a file for its owner alone holds passwords.
+[[nodiscard]] constexpr mode_t mode_of(Readers readers) {
+    return readers == Readers::all ? 0644 : 0600;
+}
+
 /// The calls by which a recording reaches its files. They are the system's, and set errno; a test has
 /// a disk of its own that fails when it is told to.
 class Disk {

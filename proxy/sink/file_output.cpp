@@ -18,16 +18,16 @@ namespace tw::sink {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kRoomWait{100};
 /// How long a reader may take nothing once there is a hurry.
 constexpr int kLooksInHurry = 8;
 
-constexpr mode_t kReadableByAll = 0644;
+constexpr mode_t kOutputMode = 0644;
 
 /// Never waits: to open a pipe that nobody reads fails with ENXIO.
 int open_at_once(const std::string& path, int how) {
     const int file = ::open(
-        path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kReadableByAll);
+        path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kOutputMode);
     if (file >= 0) {
         std::ignore = ::fcntl(file, F_SETFL, O_APPEND);
     }
@@ -107,7 +107,7 @@ void FileOutput::learn_kind() {
 bool FileOutput::wait_for_reader() const {
     for (int looks = 0; !hurried_ || looks < kLooksInHurry; ++looks) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
-        if (::poll(&room, 1, static_cast<int>(kLook.count())) > 0) {
+        if (::poll(&room, 1, static_cast<int>(kRoomWait.count())) > 0) {
             return true; // also when it is gone, which the write will say
         }
     }

@@ -15,8 +15,6 @@ namespace tw::sink {
 
 namespace {
 
-constexpr mode_t kReadableByAll = 0644;
-constexpr mode_t kReadableByOwner = 0600; // it holds passwords
 /// Beyond so many the disk is full, and nobody reads them.
 constexpr std::size_t kMaxComplaints = 16;
 
@@ -232,7 +230,7 @@ void FileQueue::execute(Command& command) {
 void FileQueue::create_file(const Command& command) {
     Open& open = open_[command.file];
     open.path = command.path;
-    const mode_t mode = command.readers == Readers::all ? kReadableByAll : kReadableByOwner;
+    const mode_t mode = mode_of(command.readers);
     constexpr int kMaxSameName = 1000;
     for (int number = 2; number <= kMaxSameName; ++number) {
         open.descriptor = ::open(open.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);

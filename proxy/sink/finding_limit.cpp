@@ -8,7 +8,7 @@ namespace tw::sink {
 
 namespace {
 
-constexpr record::Timestamp kSecond = 1'000'000'000;
+constexpr record::Timestamp kWindow = 1'000'000'000;
 
 constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id) {
     return std::uint64_t{session} << 32U | id;
@@ -35,14 +35,14 @@ void FindingLimit::limit(const record::FindingRecord& finding) {
         make_room(finding.head.time);
     }
     if (found == kinds_.end() && kinds_.size() < kMaxKinds) {
-        found = kinds_.emplace(key, Kind{.written = finding.head.time - kSecond}).first;
+        found = kinds_.emplace(key, Kind{.written = finding.head.time - kWindow}).first;
     }
     if (found == kinds_.end()) {
         target_->on_record(&finding);
         return;
     }
     Kind& kind = found->second;
-    if (finding.head.time - kind.written < kSecond && finding.head.time >= kind.written) {
+    if (finding.head.time - kind.written < kWindow && finding.head.time >= kind.written) {
         ++kind.left_out;
         kind.head = finding.head;
         return;
@@ -77,7 +77,7 @@ void FindingLimit::end_session(const record::RecordHead& head) {
 
 void FindingLimit::make_room(record::Timestamp now) {
     const auto is_past = [now](record::Timestamp then) {
-        return now - then >= kSecond || now < then;
+        return now - then >= kWindow || now < then;
     };
     if (!is_past(cleared_)) {
         return;

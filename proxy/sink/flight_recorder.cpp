@@ -14,7 +14,7 @@ namespace tw::sink {
 
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kFlightSecond = 1'000'000'000;
 /// Beyond this a piece waits: the disk is slow.
 constexpr std::size_t kQueued = std::size_t{8} << 20U;
 /// At the end: a disk that takes nothing for so long gets no more.
@@ -28,7 +28,7 @@ constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
     std::string name = fmt::format("flight-{:%Y%m%dT%H%M%SZ}",
-                                   fmt::gmtime(static_cast<std::time_t>(now / kSecond)));
+                                   fmt::gmtime(static_cast<std::time_t>(now / kFlightSecond)));
     if (session != 0) {
         name += fmt::format("-s{}", session);
     }
@@ -44,7 +44,7 @@ FlightRecorder::FlightRecorder(FlightOptions options, std::size_t bytes, FileQue
     : options_{std::move(options)}, files_{&files}, ring_{bytes} {}
 
 void FlightRecorder::repeat_states(StateSource states) {
-    blocks_.repeat_states(std::move(states), std::max(options_.time / kStates, kSecond));
+    blocks_.repeat_states(std::move(states), std::max(options_.time / kStates, kFlightSecond));
 }
 
 void FlightRecorder::on_record(const record::Record& record) {
@@ -116,8 +116,8 @@ void FlightRecorder::request(std::uint32_t session) {
 }
 
 void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
-    std::string comment =
-        fmt::format("flight recorder: the last {} s; {}", options_.time / kSecond, cause.text);
+    std::string comment = fmt::format("flight recorder: the last {} s; {}",
+                                      options_.time / kFlightSecond, cause.text);
     if (waiting_ != 0 && !cause.name.empty()) {
         comment += fmt::format("; and {} more findings since the previous file", waiting_);
     }
@@ -127,7 +127,7 @@ void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
     const auto oldest = ring_.at(ring_.begin());
     if (cause.since != 0 && oldest && cause.since < oldest->time) {
         comment += fmt::format("; its datagrams were already dropped: there is room for {:.1f} s",
-                               static_cast<double>(now - oldest->time) / kSecond);
+                               static_cast<double>(now - oldest->time) / kFlightSecond);
     }
     const auto file = files_->create(options_.folder / file_name(cause.name, cause.session, now),
                                      CaptureBlocks::head(comment), FileQueue::Readers::owner);

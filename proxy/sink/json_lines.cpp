@@ -20,7 +20,7 @@ using wire::FieldValue;
 namespace {
 
 constexpr std::string_view kRedacted = "[redacted]";
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
 std::string_view chars(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -185,10 +185,10 @@ void JsonLines::put(Integer value) {
 }
 
 void JsonLines::put(record::Moment moment) {
-    std::int64_t second = moment.time / kSecond;
-    std::int64_t rest = moment.time % kSecond;
+    std::int64_t second = moment.time / kNanosecondsPerSecond;
+    std::int64_t rest = moment.time % kNanosecondsPerSecond;
     if (rest < 0) {
-        rest += kSecond;
+        rest += kNanosecondsPerSecond;
         --second;
     }
     if (second != second_) {

@@ -1,17 +1,15 @@
 #include "proxy/wire/chunk.h"
 
+#include "proxy/wire/bytes.h"
+
 namespace tw::wire {
 
 namespace {
 
-constexpr std::uint32_t kResendBit = 0x80;
-constexpr std::uint32_t kVitalBit = 0x40;
+constexpr std::uint32_t kChunkResendBit = 0x80;
+constexpr std::uint32_t kChunkVitalBit = 0x40;
 constexpr std::size_t kPlainHeaderSize = 2;
 constexpr std::size_t kVitalHeaderSize = 3;
-
-std::uint32_t byte_at(std::span<const std::byte> data, std::size_t index) {
-    return std::to_integer<std::uint32_t>(data[index]);
-}
 
 } // namespace
 
@@ -31,8 +29,8 @@ std::optional<Chunk> ChunkReader::next() {
     const std::uint32_t first = byte_at(data, 0);
     const std::uint32_t second = byte_at(data, 1);
     Chunk chunk;
-    chunk.resend = (first & kResendBit) != 0;
-    chunk.vital = (first & kVitalBit) != 0;
+    chunk.resend = (first & kChunkResendBit) != 0;
+    chunk.vital = (first & kChunkVitalBit) != 0;
     chunk.header_size = chunk.vital ? kVitalHeaderSize : kPlainHeaderSize;
     chunk.offset = offset_;
     const std::uint32_t low_mask = (1U << low_bits_) - 1;

@@ -1,3 +1,4 @@
+#include "proxy/wire/bytes.h"
 #include "proxy/wire/packet.h"
 #include "proxy/wire/seven.h"
 #include "proxy/wire/text.h"
@@ -18,16 +19,8 @@ constexpr std::size_t kVanillaConnectToken = 4;
 
 using Bytes = std::span<const std::byte>;
 
-Token to_token(Bytes data) {
-    Token token{};
-    for (std::size_t i = 0; i < kTokenSize; ++i) {
-        token[i] = std::to_integer<std::uint8_t>(data[i]);
-    }
-    return token;
-}
-
 bool ends_with(Bytes data, const std::optional<Token>& token) {
-    return token && data.size() >= kTokenSize && to_token(data.last(kTokenSize)) == *token;
+    return token && data.size() >= kTokenSize && token_at(data.last(kTokenSize), 0) == *token;
 }
 
 std::string_view text_before_nul(Bytes data) {
@@ -41,16 +34,16 @@ void decode_handshake(Bytes data, const Packet& packet, Control& control) {
         std::equal(kTokenMagic.begin(), kTokenMagic.end(), data.begin())) {
         control.has_token_magic = true;
         if (data.size() >= kTokenMagic.size() + kTokenSize) {
-            control.token = to_token(data.subspan(kTokenMagic.size()));
+            control.token = token_at(data, kTokenMagic.size());
         }
         return;
     }
     if (control.kind == ControlKind::connect && data.size() >= kVanillaConnectPadding) {
-        control.token = to_token(data.subspan(kVanillaConnectToken));
+        control.token = token_at(data, kVanillaConnectToken);
         control.vanilla_token = true;
     } else if (control.kind == ControlKind::connectaccept && packet.header_token &&
                data.size() >= kTokenSize) {
-        control.token = to_token(data);
+        control.token = token_at(data, 0);
         control.vanilla_token = true;
     }
 }
@@ -68,13 +61,13 @@ void decode_close(Bytes data, const std::optional<Token>& known, Control& contro
         if (data[3] == std::byte{0} && is_utf8(data.first(3))) {
             control.reason = text_before_nul(data);
         } else {
-            control.token = to_token(data);
+            control.token = token_at(data, 0);
         }
         return;
     }
     control.reason = text_before_nul(data);
     if (data.size() == control.reason.size() + 1 + kTokenSize) {
-        control.token = to_token(data.last(kTokenSize));
+        control.token = token_at(data.last(kTokenSize), 0);
     }
 }
 
@@ -103,7 +96,7 @@ Control decode_control(const Packet& packet, std::optional<Token> known_token) {
     case ControlKind::keepalive:
     case ControlKind::accept:
         if (data.size() == kTokenSize) {
-            control.token = to_token(data);
+            control.token = token_at(data, 0);
         }
         break;
     case ControlKind::connect:

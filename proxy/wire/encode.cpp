@@ -13,25 +13,25 @@ namespace {
     return (std::size_t{64} << low_size_bits(dialect)) - 1;
 }
 
-using Bytes = std::vector<std::byte>;
+using Buffer = std::vector<std::byte>;
 
-void append_u8(Bytes& out, std::uint32_t value) {
+void append_u8(Buffer& out, std::uint32_t value) {
     out.push_back(static_cast<std::byte>(value));
 }
 
-void append_token(Bytes& out, const Token& token) {
+void append_token(Buffer& out, const Token& token) {
     for (const std::uint8_t value : token) {
         append_u8(out, value);
     }
 }
 
-void append_text(Bytes& out, std::string_view text) {
+void append_text(Buffer& out, std::string_view text) {
     for (const char c : text) {
         out.push_back(static_cast<std::byte>(c));
     }
 }
 
-void append_header(Bytes& out, std::uint32_t flags, std::uint16_t ack, std::uint8_t num_chunks) {
+void append_header(Buffer& out, std::uint32_t flags, std::uint16_t ack, std::uint8_t num_chunks) {
     assert(ack < kSequenceModulus);
     append_u8(out, flags | std::uint32_t{ack} >> 8U);
     append_u8(out, ack & 0xFFU);
@@ -63,22 +63,22 @@ std::uint32_t seven_kind(ControlKind kind) {
 
 } // namespace
 
-Bytes encode_packet(const PacketSpec& spec) {
+Buffer encode_packet(const PacketSpec& spec) {
     assert(spec.dialect == Dialect::six || spec.header_token);
     const HeaderBits& bits = bits_of(spec.dialect);
-    Bytes payload(spec.chunks.begin(), spec.chunks.end());
+    Buffer payload(spec.chunks.begin(), spec.chunks.end());
     if (spec.token) {
         append_token(payload, *spec.token);
     }
     std::uint32_t flags = (spec.resend ? bits.resend : 0U) | (spec.header_token ? bits.token : 0U);
     if (spec.compression != Compression::never) {
-        Bytes compressed = huffman_compress(payload, spec.ending);
+        Buffer compressed = huffman_compress(payload, spec.ending);
         if (spec.compression == Compression::always || compressed.size() < payload.size()) {
             payload.swap(compressed);
             flags |= bits.compressed;
         }
     }
-    Bytes out;
+    Buffer out;
     append_header(out, flags, spec.ack, spec.num_chunks);
     if (spec.header_token) {
         append_token(out, *spec.header_token);
@@ -87,8 +87,8 @@ Bytes encode_packet(const PacketSpec& spec) {
     return out;
 }
 
-Bytes encode_control(const ControlSpec& spec) {
-    Bytes out;
+Buffer encode_control(const ControlSpec& spec) {
+    Buffer out;
     if (spec.seven_token) {
         append_header(out, kSevenBits.control, spec.ack, 0);
         append_token(out, *spec.seven_token);
@@ -111,7 +111,7 @@ Bytes encode_control(const ControlSpec& spec) {
     return out;
 }
 
-void append_chunk(Bytes& out, bool vital, std::uint16_t sequence, bool resend,
+void append_chunk(Buffer& out, bool vital, std::uint16_t sequence, bool resend,
                   std::span<const std::byte> payload, Dialect dialect) {
     assert(payload.size() <= max_chunk_size(dialect) && sequence < kSequenceModulus);
     const unsigned low_bits = low_size_bits(dialect);
@@ -127,8 +127,8 @@ void append_chunk(Bytes& out, bool vital, std::uint16_t sequence, bool resend,
     out.insert(out.end(), payload.begin(), payload.end());
 }
 
-Bytes encode_connless(std::span<const std::byte> payload, std::optional<Token> extra) {
-    Bytes out;
+Buffer encode_connless(std::span<const std::byte> payload, std::optional<Token> extra) {
+    Buffer out;
     if (extra) {
         append_text(out, "xe");
         append_token(out, *extra);

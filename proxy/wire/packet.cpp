@@ -1,5 +1,6 @@
 #include "proxy/wire/packet.h"
 
+#include "proxy/wire/bytes.h"
 #include "proxy/wire/seven.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@ namespace {
 // Byte 0 of a connection-oriented 0.6 header.
 constexpr std::uint32_t kCompressedBit = 0x80;
 constexpr std::uint32_t kResendBit = 0x40;
-constexpr std::uint32_t kConnlessBit = 0x20;
 constexpr std::uint32_t kControlBit = 0x10;
 constexpr std::uint32_t kHeaderTokenBit = 0x08;
 constexpr std::uint32_t kSevenBit = 0x04;
@@ -19,18 +19,6 @@ constexpr std::uint32_t kAckHighBits = 0x03;
 
 /// Low bits of a connless 0.7 packet's first byte: its version, where 0.6 has nothing.
 constexpr std::uint32_t kSevenConnlessVersion = 1;
-
-std::uint32_t byte_at(std::span<const std::byte> data, std::size_t index) {
-    return std::to_integer<std::uint32_t>(data[index]);
-}
-
-Token token_at(std::span<const std::byte> data, std::size_t offset) {
-    Token token{};
-    for (std::size_t i = 0; i < kTokenSize; ++i) {
-        token[i] = std::to_integer<std::uint8_t>(data[offset + i]);
-    }
-    return token;
-}
 
 bool is_seven(std::uint32_t first, std::span<const std::byte> datagram, Protocol known) {
     if ((first & kConnlessBit) != 0) {

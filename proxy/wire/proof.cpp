@@ -1,5 +1,6 @@
 #include "proxy/wire/proof.h"
 
+#include "proxy/wire/bytes.h"
 #include "proxy/wire/chunk.h"
 #include "proxy/wire/seven.h"
 #include "snapshot/varint.h"
@@ -12,7 +13,6 @@ namespace tw::wire {
 
 namespace {
 
-constexpr std::uint32_t kConnlessBit = 0x20;
 constexpr std::size_t kSevenConnlessHeader = 9;
 constexpr std::size_t kSevenTokenRequest = 512; ///< servers answer none that is shorter
 /// Messages as they stand on the wire: their number, doubled, with a bit that means "system".

@@ -1,5 +1,6 @@
 #include "proxy/wire/seven.h"
 
+#include "proxy/wire/bytes.h"
 #include "proxy/wire/chunk.h"
 
 #include <cstring>
@@ -8,23 +9,12 @@ namespace tw::wire {
 
 namespace {
 
-constexpr std::uint32_t kConnlessBit = 0x20;
-constexpr std::uint32_t kCompressedBit = 0x10;
-constexpr std::uint32_t kResendBit = 0x08;
-constexpr std::uint32_t kControlBit = 0x04;
-constexpr std::uint32_t kAckHighBits = 0x03;
+constexpr std::uint32_t kSevenCompressedBit = 0x10;
+constexpr std::uint32_t kSevenResendBit = 0x08;
+constexpr std::uint32_t kSevenControlBit = 0x04;
+constexpr std::uint32_t kSevenAckHighBits = 0x03;
 /// What a peer writes where the own token of a CONNECT belongs: DDNet's client repeats itself so.
 constexpr Token kNotAToken{'T', 'K', 'E', 'N'};
-
-std::uint32_t byte_at(std::span<const std::byte> data, std::size_t index) {
-    return std::to_integer<std::uint32_t>(data[index]);
-}
-
-Token token_at(std::span<const std::byte> data, std::size_t offset) {
-    Token token{};
-    std::memcpy(token.data(), data.data() + offset, token.size());
-    return token;
-}
 
 ControlKind control_kind(std::uint32_t raw) {
     switch (raw) {
@@ -58,11 +48,12 @@ Result<Packet> decode_connless(std::span<const std::byte> datagram) {
 
 void read_header(std::span<const std::byte> datagram, Packet& packet) {
     const std::uint32_t first = byte_at(datagram, 0);
-    packet.kind = (first & kControlBit) != 0 ? PacketKind::control : PacketKind::chunks;
+    packet.kind = (first & kSevenControlBit) != 0 ? PacketKind::control : PacketKind::chunks;
     packet.dialect = Dialect::seven;
-    packet.compressed = (first & kCompressedBit) != 0;
-    packet.resend = (first & kResendBit) != 0;
-    packet.ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
+    packet.compressed = (first & kSevenCompressedBit) != 0;
+    packet.resend = (first & kSevenResendBit) != 0;
+    packet.ack =
+        static_cast<std::uint16_t>((first & kSevenAckHighBits) << 8U | byte_at(datagram, 1));
     packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
     packet.header_token = token_at(datagram, 3);
     packet.payload = datagram.subspan(kSevenHeaderSize);
@@ -146,7 +137,7 @@ bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
 bool is_six_handshake(std::span<const std::byte> datagram) {
     constexpr std::size_t kKind = kHeaderSize;
     constexpr std::uint32_t kSixControl = 0x10;
-    if (datagram.size() <= kKind || (byte_at(datagram, 0) & ~kAckHighBits) != kSixControl ||
+    if (datagram.size() <= kKind || (byte_at(datagram, 0) & ~kSevenAckHighBits) != kSixControl ||
         byte_at(datagram, 2) != 0) {
         return false;
     }

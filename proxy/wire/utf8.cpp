@@ -20,14 +20,10 @@ constexpr Lead kLeads[] = {
     {0xF1, 0xF3, 4, 0x80, 0xBF}, {0xF4, 0xF4, 4, 0x80, 0x8F},
 };
 
-std::uint8_t byte_at(std::span<const std::byte> bytes, std::size_t at) {
-    return std::to_integer<std::uint8_t>(bytes[at]);
-}
-
 } // namespace
 
 CodePoint decode_code_point(std::span<const std::byte> bytes) {
-    const std::uint8_t first = byte_at(bytes, 0);
+    const std::uint8_t first = std::to_integer<std::uint8_t>(bytes[0]);
     if (first < 0x80) {
         return {.value = first, .valid = true};
     }
@@ -39,7 +35,7 @@ CodePoint decode_code_point(std::span<const std::byte> bytes) {
     }
     std::uint32_t value = first & (0x7FU >> lead->size);
     for (std::size_t i = 1; i < lead->size; ++i) {
-        const std::uint8_t next = byte_at(bytes, i);
+        const std::uint8_t next = std::to_integer<std::uint8_t>(bytes[i]);
         const std::uint8_t min = i == 1 ? lead->second_min : 0x80;
         const std::uint8_t max = i == 1 ? lead->second_max : 0xBF;
         if (next < min || next > max) {

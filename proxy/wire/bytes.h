@@ -1,0 +1,28 @@
+#pragma once
+
+#include "proxy/wire/packet.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tw::wire {
+
+/// Set in the first byte of every connless packet, of 0.6 and of 0.7.
+inline constexpr std::uint32_t kConnlessBit = 0x20;
+
+/// The byte at a place that the caller has checked, ready for bit operations.
+[[nodiscard]] inline std::uint32_t byte_at(std::span<const std::byte> data, std::size_t index) {
+    return std::to_integer<std::uint32_t>(data[index]);
+}
+
+/// The token at a place that the caller has checked.
+[[nodiscard]] inline Token token_at(std::span<const std::byte> data, std::size_t offset) {
+    Token token{};
+    std::ranges::transform(data.subspan(offset, kTokenSize), token.begin(),
+                           [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
+    return token;
+}
+
+} // namespace tw::wire
