@@ -6,6 +6,7 @@ namespace tw::admin {
 
 namespace {
 
+#if TW_PAGE
 // No compiler at hand has the limit that the standard allows.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"
@@ -20,6 +21,14 @@ constexpr std::string_view kStyle =
     ;
 #pragma GCC diagnostic pop
 static_assert(!kHtml.empty() && !kScript.empty() && !kStyle.empty());
+#else
+constexpr std::string_view kHtml =
+    "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>twscope</title>"
+    "<p>This twscope was built without its live page (TW_PAGE=OFF). The API, /metrics and /healthz "
+    "work.";
+constexpr std::string_view kScript;
+constexpr std::string_view kStyle;
+#endif
 
 Asset asset(std::string_view content_type, std::string_view text) {
     return {.content_type = content_type,
@@ -28,6 +37,10 @@ Asset asset(std::string_view content_type, std::string_view text) {
 }
 
 } // namespace
+
+bool has_page() {
+    return TW_PAGE != 0;
+}
 
 const Asset& page_html() {
     static const Asset html = asset("text/html; charset=utf-8", kHtml);

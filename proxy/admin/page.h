@@ -13,6 +13,9 @@ struct Asset {
     std::shared_ptr<const std::string> gzipped{};
 };
 
+/// False if twscope was built with TW_PAGE=OFF: then page_html() says so, and the other two are empty.
+[[nodiscard]] bool has_page();
+
 [[nodiscard]] const Asset& page_html();
 [[nodiscard]] const Asset& page_script();
 [[nodiscard]] const Asset& page_style();

@@ -1,11 +1,13 @@
 #include "proxy/cli/command_line.h"
 
+#include "proxy/admin/page.h"
 #include "proxy/cli/help_format.h"
 #include "proxy/run/confinement.h"
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -13,7 +15,7 @@ namespace tw::cli {
 
 namespace {
 
-constexpr const char* kAbout =
+constexpr const char* kAboutTwscope =
     "twscope is a UDP proxy between Teeworlds or DDNet clients and a server. It forwards every\n"
     "datagram untouched and inspects a copy: it rebuilds every snapshot, verifies it against the\n"
     "server's checksum, locates every position on the map, and records what it saw.\n"
@@ -27,6 +29,13 @@ constexpr const char* kAbout =
     "  twscope replay traffic.pcap -s 127.0.0.1:8304    replay its clients against a server\n"
     "  twscope map ctf1.map --at 1616,1040              show what is at a position\n";
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverlength-strings"
+constexpr std::string_view kLicenses =
+#include "proxy/cli/licenses.txt.inc"
+    ;
+#pragma GCC diagnostic pop
+
 constexpr const char* kSettings = "Every flag of a command can also be set by an environment "
                                   "variable TWSCOPE_NAME or a key in --config FILE.\n";
 constexpr const char* kExitCodes =
@@ -36,15 +45,23 @@ constexpr const char* kExitCodes =
 
 } // namespace
 
-CommandLine::CommandLine(const Invocation& invocation) : app{kAbout, "twscope"} {
+CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "twscope"} {
     app.formatter(std::make_shared<HelpFormat>()); // before the commands, which take it over
     app.set_version_flag(
         "--version",
         [] {
-            return fmt::format("twscope {}\nobserver confinement: {}", TWSCOPE_VERSION,
-                               run::describe(run::possible_confinement()));
+            return fmt::format("twscope {}\nobserver confinement: {}{}", TWSCOPE_VERSION,
+                               run::describe(run::possible_confinement()),
+                               admin::has_page() ? "" : "\nwithout the live page");
         },
-        "Print the version and the observer's confinement, and exit");
+        "Print the version, the observer's confinement and what was left out, and exit");
+    app.add_flag_callback(
+           "--licenses",
+           [] {
+               throw CLI::CallForVersion{std::string{kLicenses}, 0};
+           },
+           "Print the licences of everything that is compiled in, and exit")
+        ->configurable(false);
     app.require_subcommand(1);
     app.footer(std::string{kSettings} + kExitCodes);
     const auto add_proxy = [&](CLI::App& to) { return add_proxy_command(to, invocation); };

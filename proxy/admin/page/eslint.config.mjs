@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-    { ignores: ['bundle/**', 'node_modules/**'] },
+    { ignores: ['node_modules/**'] },
     ...tseslint.configs.strict,
     {
         files: ['src/**/*.ts'],
