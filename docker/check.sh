@@ -8,7 +8,7 @@ readonly PLAY_SECONDS=8
 readonly WAIT_SECONDS=30
 readonly STOP_LIMIT_MS=1000
 readonly SIZE_LIMIT_MB=120
-readonly BASE=debian:bookworm-slim
+readonly BASE=debian:trixie-slim
 # What is asked of every container: nothing to write to but its volumes, and no privilege at all.
 readonly LOCKED=(--read-only --cap-drop ALL --security-opt no-new-privileges)
 

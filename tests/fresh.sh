@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# What ./dev fresh does: both commands of the README, from a clean clone of HEAD, in a bare Debian 12 that has nothing
-# but what apt needs to reach the mirrors of this machine. Root only. It takes the time of two builds from nothing.
+# What ./dev fresh does: both commands of the README, from a clean clone of HEAD, in a bare Debian that has nothing but
+# what apt needs to reach the mirrors of this machine. Root only. It takes the time of two builds from nothing.
+#   fresh.sh [bookworm|trixie|sid]
 #
 # All is mounted and run in namespaces of its own: whatever ends this script ends them, and leaves no mount behind.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly SUITE=bookworm
+SUITE=bookworm
 readonly KEEP_DEBS=$PWD/build/fresh/debs # what debootstrap fetched, for the next run
 readonly CLONE=/srv/twscope              # in the bare system
 readonly GOOD_LINES=5                    # seconds the demo has to show verified snapshots, and nothing else
@@ -22,11 +23,16 @@ die() {
 
 # --- what apt and npm need from this machine --------------------------------------------------------------------------
 
-# "URI SUITE COMPONENT" of every Debian archive that apt has here.
+# "URI SUITE COMPONENT" of every Debian archive of the release that apt has here; if it has only those of another release,
+# the main one of the mirror they come from.
 archives() {
-    apt-get indextargets --format "\$(REPO_URI) \$(RELEASE) \$(COMPONENT)" \
-        'Created-By: Packages' 'Origin: Debian' "Architecture: $(dpkg --print-architecture)" |
-        awk -v suite="$SUITE" '$2 == suite || index($2, suite "-") == 1'
+    local all
+    all=$(apt-get indextargets --format "\$(REPO_URI) \$(RELEASE) \$(COMPONENT)" \
+        'Created-By: Packages' 'Origin: Debian' "Architecture: $(dpkg --print-architecture)")
+    awk -v suite="$SUITE" '
+        $2 == suite || index($2, suite "-") == 1 { print; found = 1 }
+        !mirror && $2 !~ /-/ && $3 == "main" { mirror = $1 }
+        END { if (!found && mirror) print mirror, suite, "main" }' <<<"$all"
 }
 
 # This machine's proxies, and the registry npm uses here, as words for env.
@@ -46,7 +52,7 @@ settings() {
 
 make_system() {
     local root=$1 mirror
-    archives | grep -q . || apt-get update -q
+    [[ -n $(archives) ]] || apt-get update -q
     mirror=$(archives | awk -v suite="$SUITE" '$2 == suite { print $1; exit }')
     [[ -n $mirror ]] || die "apt has no archive of Debian $SUITE on this machine (apt-get indextargets lists them)"
     mkdir -p "$KEEP_DEBS"
@@ -129,7 +135,7 @@ main() {
     mkdir -p build/fresh
     folder=$(mktemp -d "$PWD/build/fresh/XXXXXX")
     # The first process of a process namespace takes all others along.
-    unshare --mount --pid --fork --kill-child "${BASH_SOURCE[0]}" inside "$folder/system" </dev/null &
+    unshare --mount --pid --fork --kill-child "${BASH_SOURCE[0]}" inside "$folder/system" "$SUITE" </dev/null &
     # shellcheck disable=SC2064
     trap "kill -KILL $! 2>/dev/null || true; wait; rm -rf --one-file-system '$folder'" EXIT
     trap 'exit 130' INT TERM HUP
@@ -138,7 +144,13 @@ main() {
 }
 
 case ${1:-} in
-    inside) inside "$2" ;;
-    '') main ;;
-    *) die "it takes no argument" ;;
+    inside)
+        SUITE=$3
+        inside "$2"
+        ;;
+    '' | bookworm | trixie | sid)
+        SUITE=${1:-$SUITE}
+        main
+        ;;
+    *) die "'$1' is none of bookworm, trixie and sid" ;;
 esac
