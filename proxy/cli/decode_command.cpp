@@ -270,7 +270,7 @@ bool Decoding::finish_demos() {
     sink::DemoLosses losses = demos_ ? demos_->losses() : sink::DemoLosses{};
     if (world_demos_) {
         sink::WorldDemoLosses worlds = world_demos_->losses();
-        worlds.messages += worlds_->lost_messages();
+        worlds.messages_over_limit += worlds_->lost_messages();
         losses.merge(worlds.demos);
         complain_of(sentences_of(worlds));
     }

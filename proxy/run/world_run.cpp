@@ -184,7 +184,7 @@ void WorldRun::finish() {
 void WorldRun::report_demos() {
     demos_->finish();
     sink::WorldDemoLosses losses = demos_->losses();
-    losses.messages += merger_.lost_messages();
+    losses.messages_over_limit += merger_.lost_messages();
     for (const std::string& loss : sentences_of(losses)) {
         spdlog::warn("demos: {}", loss);
     }

@@ -129,6 +129,7 @@ void DemoSink::take(const record::MessageRecord& record) {
 void DemoSink::add_message(Tape& tape, std::span<const std::byte> payload) {
     if (!tape.recording->encoder.message(payload, tape.recording->gathered)) {
         ++losses_.messages;
+        ++losses_.large_messages;
     }
 }
 
@@ -163,6 +164,7 @@ void DemoSink::take(const record::SnapshotRecord& record) {
     const bool first = !encoder.first();
     if (!encoder.snapshot(record.tick, items_for(tape, record), recording.gathered)) {
         ++losses_.snapshots;
+        ++losses_.large_snapshots;
         return;
     }
     ++recording.waiting;

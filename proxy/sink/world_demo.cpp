@@ -71,7 +71,6 @@ snapshot::SnapshotView WorldDemo::playable(const record::SnapshotRecord& world) 
             playable_.append(world.items[i].key, world.items[i].data);
         }
     }
-    items_ += world.items.size() - playable_.view().size();
     return playable_.view();
 }
 
@@ -108,7 +107,8 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
     for (const std::size_t item : order_) {
         fitting_.append(items[item].key, items[item].data);
     }
-    items_ += items.size() - order_.size();
+    losses_.items_over_limit += items.size() - order_.size();
+    ++losses_.ticks_over_limit;
     return fitting_.view();
 }
 
@@ -162,7 +162,7 @@ void WorldDemo::take(const record::WorldRecord& world) {
     const snapshot::Dialect dialect = record::dialect_of(world.shown);
     Game* const place = game_of(world);
     if (place == nullptr) {
-        ++worlds_;
+        ++losses_.worlds;
         return;
     }
     Game& game = *place;
@@ -184,13 +184,12 @@ void WorldDemo::take(const record::WorldRecord& world) {
     }
     record::SnapshotRecord shown = world.shown;
     shown.head.session = game.number;
-    const std::uint64_t left_out = items_;
     const DemoItems placed = game.players.place(world.shown);
-    items_ += placed.left_out;
+    losses_.items_without_id += placed.left_out;
+    losses_.ticks_without_id += placed.left_out == 0 ? 0 : 1;
     shown.items = placed.items;
     shown.roster = placed.roster;
     shown.items = fit(shown);
-    ticks_ += items_ == left_out ? 0 : 1;
     shown.ordinal = game.ordinal++;
     demos_.on_record(&shown);
 }
@@ -207,7 +206,7 @@ void WorldDemo::on_world_message(const record::WorldMessage& message) {
         }
         const auto id = known->second.players.id_of(static_cast<std::int32_t>(value.integer));
         if (!id) {
-            ++messages_;
+            ++losses_.messages_without_id;
             return;
         }
         value.integer = *id;
@@ -228,11 +227,8 @@ void WorldDemo::on_world_message(const record::WorldMessage& message) {
 }
 
 WorldDemoLosses WorldDemo::losses() const {
-    WorldDemoLosses losses{.items = items_,
-                           .ticks = ticks_,
-                           .worlds = worlds_,
-                           .messages = messages_,
-                           .demos = demos_.losses()};
+    WorldDemoLosses losses = losses_;
+    losses.demos = demos_.losses();
     losses.demos.mapless += mapless_;
     return losses;
 }

@@ -69,11 +69,8 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     snapshot::Snapshot playable_;
     snapshot::Snapshot fitting_;
     std::vector<std::size_t> order_; ///< of the items at hand: places in the world
-    std::uint64_t items_ = 0;
-    std::uint64_t ticks_ = 0;
-    std::uint64_t worlds_ = 0; ///< that found no room
-    std::uint64_t messages_ = 0;
-    std::uint64_t mapless_ = 0; ///< runs of which nobody said what map they are on, so far
+    WorldDemoLosses losses_;         ///< without `demos`
+    std::uint64_t mapless_ = 0;      ///< runs of which nobody said what map they are on, so far
 };
 
 } // namespace tw::sink

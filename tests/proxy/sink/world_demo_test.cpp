@@ -85,6 +85,9 @@ class Stage {
         demos_.on_record(&world);
     }
 
+    /// Worlds of 0.6 have what 0.7 alone knows from now on.
+    void mix() { types_.mix(); }
+
     /// Something that the server told everybody, in the world shown last.
     void say(std::string_view name, const std::vector<wire::FieldValue>& values,
              std::uint32_t run = 1) {
@@ -152,7 +155,7 @@ TEST_CASE("each run of a server becomes a demo of all its worlds") {
     REQUIRE(!demos.empty());
     CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
     CHECK(demos.front().size() == 5);
-    CHECK(stage.losses().items == 0);
+    CHECK(sentences_of(stage.losses()).empty());
 }
 
 TEST_CASE("a demo begins when somebody is told of the map") {
@@ -234,9 +237,24 @@ TEST_CASE("what is more than a snapshot holds is left out in order, and counted"
     const auto demos = stage.end();
     REQUIRE(demos.size() == 1);
     CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
-    CHECK(stage.losses().items == 2 * (2202 - 1024));
-    CHECK(stage.losses().ticks == 2);
+    CHECK(stage.losses().items_over_limit == 2 * (2202 - 1024));
+    CHECK(stage.losses().ticks_over_limit == 2);
+    CHECK(stage.losses().items_without_id == 0);
     CHECK(stage.losses().demos.snapshots == 0);
+}
+
+TEST_CASE("what 0.6 has no place for is not in its demos, and not missing") {
+    Items items{{{9, 5}, std::vector<std::int32_t>(22, 5)}};
+    items[{23, 5}] = {100};     // the race of a player
+    items[{24, 0}] = {1, 2, 3}; // and of the map
+    Stage stage;
+    stage.mix();
+    stage.show(100, items);
+    stage.show(102, items);
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(demos.front().front() == "snapshot 100<--1 ok 1");
+    CHECK(sentences_of(stage.losses()).empty());
 }
 
 TEST_CASE("a snapshot of a demo has no more bytes than a server's") {
@@ -250,8 +268,8 @@ TEST_CASE("a snapshot of a demo has no more bytes than a server's") {
     stage.show(102, large);
     const auto demos = stage.end();
     REQUIRE(demos.size() == 1);
-    CHECK(stage.losses().items > 0);
-    CHECK(stage.losses().ticks == 2);
+    CHECK(stage.losses().items_over_limit > 0);
+    CHECK(stage.losses().ticks_over_limit == 2);
 }
 
 TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it") {
@@ -277,7 +295,7 @@ TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it"
     REQUIRE(demos.size() == 1);
     CHECK(demos.front().size() == 3);
     CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
-    CHECK(stage.losses().items ==
+    CHECK(stage.losses().items_over_limit ==
           2 * (1100 + kPlayers - 1024) + 600 - (65536 - 8 - 64 * 240) / 104);
     CHECK(stage.losses().demos.snapshots == 0);
 }
@@ -300,8 +318,9 @@ TEST_CASE(
         const auto demos = stage.end();
         REQUIRE(demos.size() == 1);
         CHECK(demos.front().front() == "snapshot 100<--1 ok " + std::to_string(2 * there));
-        CHECK(stage.losses().items == 2 * 2 * (kPlayers - there));
-        CHECK(stage.losses().ticks == (version == 4 ? 2 : 0));
+        CHECK(stage.losses().items_without_id == 2 * 2 * (kPlayers - there));
+        CHECK(stage.losses().ticks_without_id == (version == 4 ? 2 : 0));
+        CHECK(stage.losses().items_over_limit == 0);
     }
 }
 
@@ -332,7 +351,7 @@ TEST_CASE("what is said stands in the demo of its run, with the ids that its pla
     CHECK(stage.said == std::vector<std::string>{"sv_chat 0 -1 the server", "sv_chat 0 1 hi",
                                                  "sv_chat 0 63 made up", "sv_kill_msg 63 1 3 0",
                                                  "sv_race_finish 1 500 0 0 0"});
-    CHECK(stage.losses().messages == 1);
+    CHECK(stage.losses().messages_without_id == 1);
 }
 
 TEST_CASE("demos for vanilla have what it knows of what is said") {
