@@ -46,7 +46,7 @@ ServerWorlds::ServerWorlds(ServerId server, Workbench& bench, record::RecordSink
 
 std::size_t ServerWorlds::bytes() const {
     return timeline_.bytes() + previous_.view().block_ints() * sizeof(std::int32_t) +
-           messages_.bytes();
+           messages_.bytes() + log_.bytes();
 }
 
 void ServerWorlds::shed() {
@@ -56,6 +56,8 @@ void ServerWorlds::shed() {
         previous_ = {};
         ordinal_ = 0;
         messages_.clear();
+        tell_differences(log_.finish(), time_);
+        log_.reset();
     }
 }
 
@@ -130,6 +132,7 @@ void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
     ordinal_ = 0;
     types_.begin(dialect);
     beams_.reset();
+    tell_differences(log_.finish(), time_);
     log_.reset();
     vanishing_.reset();
     messages_.begin_run();
@@ -205,20 +208,27 @@ void ServerWorlds::tell(record::FindingRecord finding) {
     sink_->on_record(&finding);
 }
 
-void ServerWorlds::tell_differences(const record::WorldRecord& world) {
-    for (const Difference& difference : bench_->differences) {
-        if (log_.begins(difference, world.tick)) {
-            tell({.head = {.time = world.head.time, .session = difference.session},
-                  .id = record::FindingId::world_views_differ,
-                  .tick = world.tick,
-                  .item = record::FindingItem{.type_id = difference.key.type,
-                                              .id = difference.key.id,
-                                              .type = difference.object->name},
-                  .field = difference.field->name,
-                  .value = difference.value,
-                  .expected = difference.other,
-                  .other_session = difference.other_session});
+void ServerWorlds::tell_differences(std::span<const DifferenceLog::Told> told,
+                                    record::Timestamp time) {
+    using record::FindingId;
+    for (const DifferenceLog::Told& it : told) {
+        const Difference& difference = it.difference;
+        record::FindingRecord finding{.head = {.time = time, .session = difference.session},
+                                      .id = it.per_viewer ? FindingId::world_per_viewer
+                                                          : FindingId::world_views_differ,
+                                      .tick = it.tick,
+                                      .item = record::FindingItem{.type_id = difference.key.type,
+                                                                  .id = difference.key.id,
+                                                                  .type = difference.object->name},
+                                      .field = difference.field->name,
+                                      .value = difference.value,
+                                      .expected = difference.other,
+                                      .other_session = difference.other_session};
+        if (it.per_viewer) {
+            finding.since_tick = it.since;
+            finding.confirmed = it.confirmed;
         }
+        tell(finding);
     }
 }
 
@@ -284,7 +294,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
                    .world = place_ != nullptr && place_->world ? &*place_->world : nullptr,
                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
                    .sightings = &bench_->merge.sightings()};
-    tell_differences(world);
+    tell_differences(log_.look(world, bench_->views, bench_->differences), world.head.time);
     tell_vanished(world);
     ++ordinal_;
     ++totals_.worlds.total;
@@ -297,6 +307,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
 
 void ServerWorlds::finish() {
     timeline_.finish();
+    tell_differences(log_.finish(), time_);
     const Lateness& lateness = timeline_.lateness();
     totals_.worlds.views = lateness.views;
     totals_.worlds.late = lateness.late;

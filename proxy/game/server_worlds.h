@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -108,7 +109,7 @@ class ServerWorlds {
     void find_place();
     void tell(record::FindingRecord finding);
     void tell_messages(const record::WorldRecord& world);
-    void tell_differences(const record::WorldRecord& world);
+    void tell_differences(std::span<const DifferenceLog::Told> told, record::Timestamp time);
     void tell_vanished(const record::WorldRecord& world);
 
     ServerId server_;

@@ -234,6 +234,10 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "Two servers behind one address, a mod that runs several games at once, forged datagrams, or "
      "a "
      "clock that stepped."},
+    {world_per_viewer, "world.per_viewer", info,
+     "The server sends each client its own value of this field, and clients never agreed on it.",
+     "A mod that shows each player something else, such as random dots or a timer of its own; if "
+     "players differ in all they are, two servers behind one address."},
 });
 
 constexpr bool in_enum_order() {

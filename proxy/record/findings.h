@@ -91,6 +91,7 @@ enum class FindingId : std::uint8_t {
     world_late,
     demo_tick_order,
     world_stray,
+    world_per_viewer,
     count,
 };
 

@@ -1,4 +1,4 @@
-// Covers: proxy/game/merger.cpp, proxy/game/server_worlds.cpp, proxy/game/feed.cpp, proxy/game/difference_log.cpp
+// Covers: proxy/game/merger.cpp, proxy/game/server_worlds.cpp, proxy/game/feed.cpp
 #include "proxy/game/feed.h"
 #include "proxy/game/merger.h"
 #include "tests/proxy/game/views.h"

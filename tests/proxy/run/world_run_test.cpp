@@ -99,8 +99,9 @@ TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
     }
     for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
         for (const std::uint32_t session : {1U, 2U}) {
-            // A pickup of its own in each tick, which stands elsewhere for each.
-            const auto items = test::to_snapshot({{{4, static_cast<std::uint16_t>(tick)},
+            // A pickup of its own in each tick, which stands elsewhere for each, and one that does not.
+            const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}},
+                                                  {{4, static_cast<std::uint16_t>(tick)},
                                                    {static_cast<std::int32_t>(session), 2, 0, 0}}});
             tell(game::Input::Kind::snapshot, session, tick, items.view());
         }
