@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 
 #include <cstddef>
@@ -11,11 +12,11 @@
 
 namespace tw::game {
 
-/// The server's ids of players, by their names: no two names have one. A name keeps its id beyond the
-/// tick in which a view told it, until another name is told to have it.
+/// Ids of players in a world, by their names: no two names have one. A name keeps its id beyond the tick
+/// in which it was given, until another name is known to have it.
 class NameIds {
   public:
-    /// Who is not known by a view that knows all gets an id that no server has.
+    /// Players of whom no better id is known get one that no server has.
     static constexpr std::uint16_t kFirstMadeUp = 128;
     /// Beyond that, whoever was not seen for longest is forgotten.
     static constexpr std::size_t kMaxNames = 1024;
@@ -33,23 +34,38 @@ class NameIds {
     /// Ids that are given from now on are all different, until this is called again.
     void begin_tick() { ++tick_; }
 
-    /// A view knows: whoever had this id before has another name now, or left.
+    /// The server has this id for the name: whoever had it before has another name now, or left.
     void learn(const std::string& name, std::uint16_t id);
 
     /// Whether it was learned in this tick.
     [[nodiscard]] bool knows(const std::string& name) const;
     [[nodiscard]] bool knows(std::uint16_t id) const;
 
+    /// The server's id of a name, as it was learned last.
+    [[nodiscard]] std::optional<std::uint16_t> learned(const std::string& name) const;
+    /// A name that plays in this tick keeps that id, whatever views offer.
+    void keep_learned(const std::string& name);
+
+    /// Clients show the name under this id, and nobody knows the server's. Without effect if the name
+    /// has an id in this tick, or another name has this one.
+    void offer(const std::string& name, std::uint16_t id);
+
+    struct Id {
+        std::uint16_t id = 0;
+        record::IdKind kind = record::IdKind::server;
+    };
+
     /// The last one of this name, or one that nobody has. Nothing: more names are in this tick than can
     /// be kept.
-    [[nodiscard]] std::optional<std::uint16_t> id_of(const std::string& name);
+    [[nodiscard]] std::optional<Id> id_of(const std::string& name);
 
   private:
     struct Known {
         std::string name;
         std::uint16_t id = 0;
-        std::uint64_t seen = 0; ///< in this tick
-        std::uint64_t told = 0; ///< by a view that knows all
+        record::IdKind kind = record::IdKind::server;
+        std::uint64_t seen = 0;    ///< the tick in which it had this id last
+        std::uint64_t learned = 0; ///< the tick in which the server was last known to have it
     };
 
     using Place = std::list<Known>::iterator;
@@ -63,7 +79,7 @@ class NameIds {
     /// False: all that are kept were seen in this tick.
     [[nodiscard]] bool make_room();
     [[nodiscard]] std::uint16_t make_up();
-    [[nodiscard]] Place add(const std::string& name, std::uint16_t id);
+    Place add(const std::string& name, std::uint16_t id, record::IdKind kind);
 
     std::list<Known> known_; ///< who was not seen for longest is the first
     std::map<std::string, Place> by_name_;

@@ -46,7 +46,7 @@ ServerWorlds::ServerWorlds(ServerId server, Workbench& bench, record::RecordSink
 
 std::size_t ServerWorlds::bytes() const {
     return timeline_.bytes() + previous_.view().block_ints() * sizeof(std::int32_t) +
-           messages_.bytes() + log_.bytes();
+           messages_.bytes() + log_.bytes() + translation_.bytes();
 }
 
 void ServerWorlds::shed() {
@@ -58,6 +58,7 @@ void ServerWorlds::shed() {
         messages_.clear();
         tell_differences(log_.finish(), time_);
         log_.reset();
+        translation_.forget_views();
     }
 }
 
@@ -130,6 +131,7 @@ void ServerWorlds::begin_run(std::uint32_t run) {
 
 void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
     ordinal_ = 0;
+    renumbered_.clear();
     types_.begin(dialect);
     beams_.reset();
     tell_differences(log_.finish(), time_);
@@ -284,6 +286,10 @@ void ServerWorlds::close(const ClosedWorld& closed) {
                               .complete = closed.complete,
                               .map = place_ == nullptr ? nullptr : &place_->map};
     bench_->merge.merge(bench_->views, types_, beams_, &bench_->differences);
+    record::Sightings sightings = bench_->merge.sightings();
+    sightings.id_kinds = translation_.id_kinds();
+    sightings.renumbered = translation_.renumbered();
+    sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
     world.shown = {.head = world.head,
                    .tick = tick,
                    .rebuilt = true,
@@ -293,7 +299,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
                    .types = &types_,
                    .world = place_ != nullptr && place_->world ? &*place_->world : nullptr,
                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
-                   .sightings = &bench_->merge.sightings()};
+                   .sightings = &sightings};
     tell_differences(log_.look(world, bench_->views, bench_->differences), world.head.time);
     tell_vanished(world);
     ++ordinal_;
@@ -302,6 +308,9 @@ void ServerWorlds::close(const ClosedWorld& closed) {
     sink_->on_record(&world);
     tell_messages(world);
     translation_.release();
+    if (sightings.renumbered_anew) {
+        renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
+    }
     bench_->merge.swap_items(previous_);
 }
 

@@ -122,6 +122,7 @@ class ServerWorlds {
     Beams beams_;
     record::Roster roster_; ///< of the world being made, where no items tell who plays
     Translation translation_;
+    std::vector<record::Renumbered> renumbered_; ///< of the world before
     WorldMessages messages_;
     DifferenceLog log_;
     Vanishing vanishing_;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace tw::game {
@@ -120,7 +122,7 @@ struct Rewriting {
     std::uint32_t untold = 0;
 };
 
-/// The server's id of a view's; nothing for nobody's.
+/// The world's id of a view's number; nothing for nobody's.
 std::optional<std::uint16_t> find(const ClientIds& ids, std::int32_t id) {
     const auto at = id < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(id));
     return at == ids.end() ? std::nullopt : at->second;
@@ -137,42 +139,200 @@ bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& ite
 
 } // namespace
 
-void Translation::learn_names(const View& view) {
-    TellApart apart;
-    each_name(view, [&](std::uint16_t client, const std::string& name) {
-        ids_.learn(apart(name), client);
-    });
+void Translation::reset() {
+    ids_.reset();
+    forget_views();
+    told_is_number_ = false;
+    id_kinds_.clear();
+    renumbered_.clear();
 }
 
-void Translation::learn_own_name(const View& view, const record::TypeNames& types) {
-    const auto own = view.own ? true_own(view.items, types) : std::nullopt;
-    if (!own) {
-        return;
+void Translation::forget_views() {
+    numberings_.clear();
+    current_.clear();
+    present_.clear();
+    bytes_ = 0;
+}
+
+std::size_t Translation::bytes_of(const Numbering& numbering) {
+    return kNumberingBytes + numbering.read.size() * sizeof(std::int32_t) +
+           numbering.players.size() * kPlayerBytes;
+}
+
+/// Reads what a view calls its players, if that changed. Returns whether it did.
+bool Translation::read(const View& view, const record::TypeNames& types, Numbering& into) {
+    const auto told = view.translated && view.own ? true_own(view.items, types) : std::nullopt;
+    constexpr std::int32_t kNone = -1;
+    reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
+    const auto note = [this](std::uint16_t client, std::span<const std::int32_t> name) {
+        if (client >= record::Roster::kMaxPlayers) {
+            return; // no server has as many
+        }
+        reading_.push_back(client);
+        reading_.push_back(static_cast<std::int32_t>(name.size()));
+        reading_.insert(reading_.end(), name.begin(), name.end());
+    };
+    if (view.roster != nullptr) {
+        view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+            note(client, entry.name);
+        });
+    } else {
+        for (const std::uint32_t place : view.places_of(snapshot::kClientInfoType)) {
+            const ItemView item = view.at(place);
+            note(item.key.id, record::name_in(item.data).ints);
+        }
     }
-    const Nobodies nobodies = nobodies_of(view);
+    if (reading_ == into.read) {
+        return false;
+    }
+    bytes_ -= bytes_of(into);
+    const Nobodies nobodies = view.translated ? nobodies_of(view) : Nobodies{};
+    into = {.read = reading_,
+            .translated = view.translated,
+            .own = view.own,
+            .told = told,
+            .others = nobodies.others};
     TellApart apart;
     each_name(view, [&](std::uint16_t client, const std::string& text) {
-        const std::string name = apart(text);
-        if (client == view.own && !nobodies.have(client) && !ids_.knows(name) &&
-            !ids_.knows(*own)) {
-            ids_.learn(name, *own);
+        std::string name = apart(text);
+        if (nobodies.have(client) || client >= record::Roster::kMaxPlayers) {
+            into.ids[client] = std::nullopt;
+            return;
+        }
+        if (client == view.own) {
+            into.own_name = name;
+        }
+        into.players.push_back({client, std::move(name)});
+    });
+    bytes_ += bytes_of(into);
+    return true;
+}
+
+bool Translation::forget_missing() {
+    return std::erase_if(numberings_, [this](const auto& each) {
+               const bool is_missing = each.second.seen + kRemembered < ticks_;
+               bytes_ -= is_missing ? bytes_of(each.second) : 0;
+               return is_missing;
+           }) != 0;
+}
+
+template <typename Use>
+void Translation::each_present(const Use& use) {
+    for (auto& [session, numbering] : numberings_) {
+        if (numbering.seen == ticks_) {
+            use(session, numbering);
+        }
+    }
+}
+
+/// Learns the server's ids: from views that know all, and from those that were told their player's own.
+void Translation::learn() {
+    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+        for (const Player& player : numbering.players) {
+            if (!numbering.translated) {
+                ids_.learn(player.name, player.number);
+            }
+        }
+    });
+    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+        const bool is_told = numbering.told && numbering.told != numbering.own;
+        if (is_told && !numbering.own_name.empty() && !ids_.knows(numbering.own_name) &&
+            !ids_.knows(*numbering.told)) {
+            ids_.learn(numbering.own_name, *numbering.told);
+        }
+    });
+    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+        for (const Player& player : numbering.players) {
+            ids_.keep_learned(player.name);
         }
     });
 }
 
-Translation::Players Translation::players_of(const View& view) {
-    const Nobodies nobodies = nobodies_of(view);
-    Players players{.ids = {}, .others = nobodies.others};
-    TellApart apart;
-    each_name(view, [&](std::uint16_t client, const std::string& name) {
-        players.ids[client] = nobodies.have(client) ? std::nullopt : ids_.id_of(apart(name));
+/// Whether no number of a view is known to be another than the server's.
+bool Translation::numbers_as_server(const Numbering& numbering) const {
+    return std::ranges::all_of(numbering.players, [this](const Player& player) {
+        const auto id = ids_.learned(player.name);
+        return !id || *id == player.number;
     });
-    return players;
 }
 
-void Translation::rewrite(View& view, const Players& players, const record::TypeNames& types,
+/// Offers each player the number that all views have, and have for nobody else.
+void Translation::offer_agreed() {
+    std::map<std::string_view, std::set<std::uint16_t>> numbers;
+    std::map<std::uint16_t, std::set<std::string_view>> names;
+    for (const auto& [session, numbering] : numberings_) {
+        if (numbering.translated && numbers_as_server(numbering)) {
+            for (const Player& player : numbering.players) {
+                numbers[player.name].insert(player.number);
+                names[player.number].insert(player.name);
+            }
+        }
+    }
+    each_present([&](std::uint32_t /*session*/, const Numbering& numbering) {
+        for (const Player& player : numbering.players) {
+            const auto agreed = numbers.find(player.name);
+            if (agreed != numbers.end() && agreed->second.size() == 1 &&
+                names[*agreed->second.begin()].size() == 1) {
+                ids_.offer(player.name, *agreed->second.begin());
+            }
+        }
+    });
+}
+
+/// Offers each player the number of its own view, unless several have the same.
+void Translation::offer_own() {
+    std::map<std::uint16_t, std::string_view> owners;
+    for (const auto& [session, numbering] : numberings_) {
+        if (numbering.told && numbering.told == numbering.own && !numbering.own_name.empty()) {
+            const auto [owner, is_new] = owners.try_emplace(*numbering.own, numbering.own_name);
+            told_is_number_ = told_is_number_ || (!is_new && owner->second != numbering.own_name);
+        }
+    }
+    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+        if (!told_is_number_ && numbering.told && numbering.told == numbering.own &&
+            !numbering.own_name.empty()) {
+            ids_.offer(numbering.own_name, *numbering.own);
+        }
+    });
+}
+
+/// Of all views that are remembered: one that is missing in a tick has not changed.
+void Translation::gather_renumbered() {
+    renumbered_.clear();
+    for (const auto& [session, numbering] : numberings_) {
+        for (const auto& [number, id] : numbering.ids) {
+            if (id && *id != number) {
+                renumbered_.push_back({.session = session, .number = number, .id = *id});
+            }
+        }
+    }
+}
+
+void Translation::assign() {
+    ids_.begin_tick();
+    learn();
+    offer_agreed();
+    offer_own();
+    id_kinds_.clear();
+    each_present([this](std::uint32_t /*session*/, Numbering& numbering) {
+        if (!numbering.translated) {
+            return;
+        }
+        for (const Player& player : numbering.players) {
+            const auto id = ids_.id_of(player.name);
+            numbering.ids[player.number] = id ? std::optional{id->id} : std::nullopt;
+            if (id && id->kind != record::IdKind::server) {
+                id_kinds_.resize(std::max<std::size_t>(id_kinds_.size(), id->id + 1U));
+                id_kinds_[id->id] = id->kind;
+            }
+        }
+    });
+    gather_renumbered();
+}
+
+void Translation::rewrite(View& view, const Numbering& numbering, const record::TypeNames& types,
                           Rewritten& out) const {
-    const ClientIds& ids = players.ids;
+    const ClientIds& ids = numbering.ids;
     std::vector<Rewriting> items;
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         const ItemView item = view.items[i];
@@ -180,7 +340,7 @@ void Translation::rewrite(View& view, const Players& players, const record::Type
                             .data = {item.data.begin(), item.data.end()},
                             .untold = view.untold.empty() ? 0 : view.untold[i]};
         const ObjectSpec* const object = types.object(item.key.type);
-        const bool drawn = object != nullptr && players.others && phantoms_.has(*object, item);
+        const bool drawn = object != nullptr && numbering.others && phantoms_.has(*object, item);
         if (object == nullptr || (!drawn && rewrite_item(*object, ids, rewriting))) {
             items.push_back(std::move(rewriting));
         }
@@ -206,31 +366,37 @@ void Translation::rewrite(View& view, const Players& players, const record::Type
 }
 
 void Translation::undo(std::vector<View>& views, const record::TypeNames& types) {
-    players_.clear();
+    current_.clear();
+    ++ticks_;
+    bool changed = forget_missing();
     if (std::ranges::none_of(views, &View::translated)) {
+        if (changed) {
+            gather_renumbered();
+        }
+        id_kinds_.clear();
+        present_.clear();
         return;
     }
-    ids_.begin_tick();
     for (const View& view : views) {
-        if (!view.translated) {
-            learn_names(view);
-        }
+        const auto [known, is_new] = numberings_.try_emplace(view.session);
+        Numbering& numbering = known->second;
+        bytes_ += is_new ? bytes_of(numbering) : 0;
+        changed = read(view, types, numbering) || changed;
+        numbering.seen = ticks_;
+        current_.push_back(&numbering);
     }
-    for (const View& view : views) {
-        if (view.translated) {
-            learn_own_name(view, types);
-        }
+    if (changed || !std::ranges::equal(views, present_, {}, &View::session)) {
+        present_.clear();
+        std::ranges::transform(views, std::back_inserter(present_), &View::session);
+        assign();
     }
-    for (const View& view : views) {
-        players_.push_back(view.translated ? players_of(view) : Players{});
-    }
-    if (std::ranges::any_of(players_, &Players::others)) {
+    if (std::ranges::any_of(current_, [](const auto* each) { return each->others; })) {
         phantoms_.gather(views, types);
     }
     rewritten_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].translated) {
-            rewrite(views[i], players_[i], types, rewritten_[i]);
+            rewrite(views[i], *current_[i], types, rewritten_[i]);
         }
     }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/client_ids.h"
 #include "proxy/record/records.h"
 #include "proxy/record/schema.h"
 #include "proxy/record/snapshot_names.h"
@@ -88,6 +89,18 @@ type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeName
     return entry == nullptr ? std::nullopt : std::optional{entry->uuid};
 }
 
+/// Whose number the client id is that an item of a world has, in its key or in a field.
+inline IdKind id_kind(const SnapshotRecord& record, const snapshot::ObjectSpec* object,
+                      const snapshot::ItemView& item) {
+    if (object == nullptr || record.sightings == nullptr || record.sightings->id_kinds.empty()) {
+        return IdKind::server;
+    }
+    const auto client = is_by_client(*object, item.key)
+                            ? std::optional{item.key.id}
+                            : snapshot::client_of(*object, item.key, item.data);
+    return client ? record.sightings->id_kind(*client) : IdKind::server;
+}
+
 inline constexpr auto kItemType = key(
     "type", [](const ShownItem& i) { return type_name(i.item.key.type, i.object); },
     "`character`, `player_info`, …; `descriptor` for the items that name UUID types; empty if "
@@ -119,6 +132,15 @@ inline constexpr auto kItemPlayer = key(
     "Of what belongs to a client (`character`, `player_info`, `ddnet_character`, a `death`, a shot "
     "with an `owner`, …): that player's name, if the snapshot, or in 0.7 an earlier message, "
     "contains it.");
+inline constexpr auto kItemIdKind = key(
+    "id_kind",
+    [](const ShownItem& i) -> std::optional<Word<kIdKinds>> {
+        const IdKind kind = id_kind(*i.record, i.object, i.item);
+        return kind == IdKind::server ? std::nullopt
+                                      : std::optional{Word<kIdKinds>{id_kind_name(kind)}};
+    },
+    "In a `world`, of what belongs to a client whose number at the server is not known: `views` if "
+    "the number is the one that the clients' views have, `twscope` if it is made up.");
 inline constexpr auto kItemSeenBy = key(
     "seen_by", [](const ShownItem&) { return WithItems{}; },
     "In a `world`: the sessions that saw it.");
@@ -130,6 +152,6 @@ inline constexpr auto kItemData = key(
 
 inline constexpr auto kItemSchema =
     schema(kItemType, kItemUuid, kItemTypeId, kItemId, kItemFields, kItemNames, kItemPlayer,
-           kItemSeenBy, kItemAt, kItemData);
+           kItemIdKind, kItemSeenBy, kItemAt, kItemData);
 
 } // namespace tw::record

@@ -202,6 +202,13 @@ inline constexpr auto kSnapshotSchema =
                "Counted as the server counts against its limit."),
            kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
 
+inline constexpr auto kWorldRenumbered = key(
+    "renumbered", [](const WorldRecord&) { return WithItems{}; },
+    "`[session, number, id]`: the session's client knows the player with this id by another "
+    "number, "
+    "which is the one in its messages. All of them, in a full world and when they changed; absent "
+    "if there are none.");
+
 inline constexpr auto kWorldSchema =
     schema(key("tick", &WorldRecord::tick, "The tick it shows."),
            key("server", &WorldRecord::server, "The server's address."),
@@ -226,7 +233,8 @@ inline constexpr auto kWorldSchema =
                "differ from the previous world."),
            key(
                "removed", [](const WorldRecord&) { return WithItems{}; },
-               "`[type_id, id]` of items in the previous world that are not in this one."));
+               "`[type_id, id]` of items in the previous world that are not in this one."),
+           kWorldRenumbered);
 
 inline constexpr auto kFindingItemSchema =
     schema(key("type", &FindingItem::type, "Its name; empty if unknown."),

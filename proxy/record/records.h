@@ -82,6 +82,28 @@ struct MapRecord {
     bool again = false; ///< was reported before, in an earlier segment
 };
 
+/// Whose number a client id of a world is.
+enum class IdKind : std::uint8_t {
+    server,  ///< the server's own
+    views,   ///< that of the clients' views; the server may have another
+    twscope, ///< nobody's: made up where views have different ones and nobody knows the server's
+};
+
+inline constexpr std::array<std::string_view, 3> kIdKinds{"server", "views", "twscope"};
+
+[[nodiscard]] constexpr std::string_view id_kind_name(IdKind kind) {
+    return kIdKinds[static_cast<std::size_t>(kind)];
+}
+
+/// A number by which a session's view knows a client that has another id in the world.
+struct Renumbered {
+    std::uint32_t session = 0;
+    std::uint16_t number = 0;
+    std::uint16_t id = 0;
+
+    friend bool operator==(const Renumbered&, const Renumbered&) = default;
+};
+
 /// Which sessions were shown each item of a world, and what of it nobody was.
 struct Sightings {
     std::span<const std::uint32_t> sessions{}; ///< of which a view is in the world, rising
@@ -91,6 +113,13 @@ struct Sightings {
     /// Of item i: a bit for each of its first 32 ints that nobody was told; what is there
     /// says nothing: 0, no text, or no country.
     std::span<const std::uint32_t> untold{};
+    std::span<const IdKind> id_kinds{}; ///< by client id; those behind the last are the server's
+    std::span<const Renumbered> renumbered{}; ///< by session and number
+    bool renumbered_anew = false;             ///< not as in the world before
+
+    [[nodiscard]] IdKind id_kind(std::uint16_t client) const {
+        return client < id_kinds.size() ? id_kinds[client] : IdKind::server;
+    }
 
     /// The bit of an int in `untold`. Ints behind the first 32 are all told.
     [[nodiscard]] static constexpr std::uint32_t bit(std::size_t offset) {

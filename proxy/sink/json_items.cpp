@@ -235,6 +235,7 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
         if (const auto client = write_object(*spec, item, untold, out)) {
             write_player(record, *client, out);
         }
+        write_id_kind(record::id_kind(record, spec, item), out);
         if (record.world != nullptr) {
             if (const auto place = record.world->place(*spec, item.data)) {
                 out.append(record::kItemAt.key.json());
@@ -250,6 +251,33 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
         out.append_ints(item.data);
     }
     out.append('}');
+}
+
+void ItemWriter::write_id_kind(record::IdKind kind, JsonBuffer& out) {
+    if (kind != record::IdKind::server) {
+        out.append(record::kItemIdKind.key.json());
+        out.append('"');
+        out.append(record::id_kind_name(kind));
+        out.append('"');
+    }
+}
+
+/// Appends by which numbers sessions know players that have others in the world.
+void ItemWriter::write_renumbered(const record::Sightings& sightings, JsonBuffer& out) {
+    out.append(record::kWorldRenumbered.key.json());
+    char separator = '[';
+    for (const record::Renumbered& each : sightings.renumbered) {
+        out.append(separator);
+        out.append('[');
+        out.append_int(static_cast<std::int64_t>(each.session));
+        out.append(',');
+        out.append_int(std::int32_t{each.number});
+        out.append(',');
+        out.append_int(std::int32_t{each.id});
+        out.append(']');
+        separator = ',';
+    }
+    out.append(sightings.renumbered.empty() ? std::string_view{"[]"} : std::string_view{"]"});
 }
 
 /// Items of a world are seen by few different sets of sessions, which are those of the world before.
@@ -339,6 +367,11 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
     out.append('[');
     out.append(removed_.view());
     out.append(']');
+    if (const auto* const sightings = record.sightings;
+        sightings != nullptr &&
+        (sightings->renumbered_anew || (full && !sightings->renumbered.empty()))) {
+        write_renumbered(*sightings, out);
+    }
 }
 
 } // namespace tw::sink

@@ -81,6 +81,8 @@ class ItemWriter {
 
     void write_item(const record::SnapshotRecord& record, const snapshot::ObjectSpec* spec,
                     std::size_t index, JsonBuffer& out);
+    static void write_id_kind(record::IdKind kind, JsonBuffer& out);
+    static void write_renumbered(const record::Sightings& sightings, JsonBuffer& out);
     /// Appends who was shown an item of a world.
     void write_sessions(const record::Sightings& sightings, std::size_t index, JsonBuffer& out);
     /// Returns whose item it is.

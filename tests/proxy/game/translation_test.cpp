@@ -2,6 +2,10 @@
 #include "tests/proxy/game/views.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -183,6 +187,158 @@ TEST_CASE("several players of one name are all there") {
     const Items items = items_of(list.front().items);
     CHECK(items.at({kCharacter, 128})[1] == 5);
     CHECK(items.at({kCharacter, 129})[1] == 7);
+}
+
+namespace {
+
+/// How one session's view numbers players.
+struct Numbers {
+    std::uint32_t session = 1;
+    std::vector<std::string_view> names; ///< by number; empty: none
+    std::uint16_t own = 0;
+    int told = -1; ///< the id of what is about the viewer; -1: there is nothing
+    bool translated = true;
+};
+
+Items items_of(const Numbers& numbers) {
+    constexpr std::uint16_t kSpeaker = 63;
+    Items items;
+    for (std::size_t i = 0; i < numbers.names.size(); ++i) {
+        if (const auto id = static_cast<std::uint16_t>(i); !numbers.names[i].empty()) {
+            const std::int32_t local = id == numbers.own ? 1 : 0;
+            items[{kCharacter, id}] = character(1, 1);
+            items[{kPlayerInfo, id}] = {local, id, 0, 0, 0};
+            items[{kClientInfo, id}] = client_info(numbers.names[i]);
+        }
+    }
+    if (numbers.translated) {
+        items[{kClientInfo, kSpeaker}] = client_info(" ");
+    }
+    if (numbers.told >= 0) {
+        items.insert(descriptor(kDescribed, "ddnet_spectator_info"));
+        items[{kDescribed, static_cast<std::uint16_t>(numbers.told)}] = {0, 0, 0, 0, 0};
+    }
+    return items;
+}
+
+/// Who has which id in a tick: "bob 3" of the server's, "bob 3 views", "bob 128 twscope".
+std::vector<std::string> tell(game::Translation& translation, const std::vector<Numbers>& tick) {
+    Views views;
+    record::TypeNames types;
+    for (const Numbers& numbers : tick) {
+        views.add(numbers.session, numbers.translated ? 16050 : 20011, items_of(numbers));
+    }
+    auto list = views.list();
+    for (const game::View& view : list) {
+        types.learn(view.items);
+    }
+    translation.undo(list, types);
+    std::set<std::string> players;
+    for (const game::View& view : list) {
+        for (const auto& [key, data] : items_of(view.items)) {
+            if (key.type == kClientInfo) {
+                std::array<char, 16> text{};
+                const auto size = snapshot::decode_int_string(std::span{data}.first(4), text);
+                const auto kind = key.id < translation.id_kinds().size()
+                                      ? translation.id_kinds()[key.id]
+                                      : record::IdKind::server;
+                players.insert(std::string{text.data(), size} + " " + std::to_string(key.id) +
+                               (kind == record::IdKind::server
+                                    ? ""
+                                    : " " + std::string{record::id_kind_name(kind)}));
+            }
+        }
+    }
+    return {players.begin(), players.end()};
+}
+
+using Told = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("which id a player of translated views has, and whose it is") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::vector<Numbers>> ticks;
+        Told told; ///< of the last
+    };
+
+    const std::vector<std::string_view> abc{"anna", "bob", "cleo"};
+    const Row rows[] = {
+        {"views agree, and the server says nothing",
+         {{{1, abc, 0}, {2, abc, 1}, {3, abc, 2}}},
+         {"anna 0 views", "bob 1 views", "cleo 2 views"}},
+        {"views agree, and each is told the same number (DDNet, all from one address)",
+         {{{1, abc, 0, 0}, {2, abc, 1, 1}, {3, abc, 2, 2}}},
+         {"anna 0 views", "bob 1 views", "cleo 2 views"}},
+        {"one view alone", {{{1, abc, 1}}}, {"anna 0 views", "bob 1 views", "cleo 2 views"}},
+        {"each begins with itself, and is told the server's number (DDNet up to 20.1)",
+         {{{1, abc, 0, 5}, {2, {"bob", "anna", "cleo"}, 0, 6}}},
+         {"anna 5", "bob 6", "cleo 128 twscope"}},
+        {"each begins with itself, and is told its own number as if it were the server's (later)",
+         {{{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}},
+         {"anna 128 twscope", "bob 129 twscope", "cleo 2 views"}},
+        {"views differ, and each player's own view has a number of its own",
+         {{{1, abc, 0, 0}, {2, {"", "bob", "anna"}, 1, 1}}},
+         {"anna 0 views", "bob 1 views", "cleo 128 twscope"}},
+        {"a view that knows all comes first",
+         {{{1, abc, 0, 0}, {2, {"", "", "anna", "", "bob"}, 2, -1, false}}},
+         {"anna 2", "bob 4", "cleo 128 twscope"}},
+        {"what it said is known when it left",
+         {{{1, abc, 0, 0}, {2, {"", "", "anna", "", "bob"}, 2, -1, false}}, {{1, abc, 0, 0}}},
+         {"anna 2", "bob 4", "cleo 128 twscope"}},
+        {"a number that views have for two is nobody's",
+         {{{1, {"anna", "bob"}, 0}, {2, {"anna", "", "dora"}, 0}, {3, {"anna", "dora"}, 1}}},
+         {"anna 0 views", "bob 128 twscope", "dora 129 twscope"}},
+        {"a view that is missing in a tick still counts",
+         {{{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}},
+          {{2, {"bob", "anna", "cleo"}, 0, 0}}},
+         {"anna 128 twscope", "bob 129 twscope", "cleo 2 views"}},
+        {"who had a number that views agreed on keeps it when they do not",
+         {{{1, abc, 0, 0}}, {{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}},
+         {"anna 0 views", "bob 1 views", "cleo 2 views"}},
+        {"another has the number that somebody gave up",
+         {{{1, abc, 0}}, {{1, {"anna", "dora", "cleo"}, 0}}},
+         {"anna 0 views", "cleo 2 views", "dora 1 views"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        game::Translation translation;
+        Told last;
+        for (const auto& tick : row.ticks) {
+            last = tell(translation, tick);
+        }
+        CHECK(last == row.told);
+    }
+}
+
+TEST_CASE("a view that is gone for good says nothing of the present") {
+    game::Translation translation;
+    const std::vector<std::string_view> abc{"anna", "bob", "cleo"};
+    static_cast<void>(tell(translation, {{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}));
+    CHECK(translation.bytes() > 0);
+    Told last;
+    for (int tick = 0; tick < 60; ++tick) {
+        last = tell(translation, {{1, abc, 0, 0}});
+    }
+    CHECK(last == Told{"anna 0 views", "bob 1 views", "cleo 2 views"});
+    translation.forget_views();
+    CHECK(translation.bytes() == 0);
+    CHECK(tell(translation, {{1, abc, 0, 0}}) == last);
+}
+
+TEST_CASE("sessions whose numbers are not the world's are told of") {
+    game::Translation translation;
+    static_cast<void>(tell(translation, {{1, {"anna", "bob"}, 0, 5}, {2, {"bob", "anna"}, 0, 6}}));
+    using record::Renumbered;
+    const auto told = translation.renumbered();
+    CHECK(std::vector<Renumbered>{told.begin(), told.end()} ==
+          std::vector<Renumbered>{{1, 0, 5}, {1, 1, 6}, {2, 0, 6}, {2, 1, 5}});
+    for (int tick = 0; tick < 60; ++tick) {
+        static_cast<void>(tell(translation, {{3, {"cleo"}, 0, -1, false}}));
+        CHECK(translation.renumbered().size() == (tick < 50 ? 4 : 0)); // they are just late
+        CHECK(translation.id_kinds().empty());
+    }
 }
 
 TEST_CASE("views that know all stay as they are") {

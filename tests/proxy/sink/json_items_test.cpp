@@ -164,6 +164,39 @@ TEST_CASE("a world that no session was shown says so") {
     CHECK(only(&record).at("items").at(0).at("seen_by") == boost::json::array{});
 }
 
+TEST_CASE("a world says whose number an id is, and who knows a player by another") {
+    using record::IdKind;
+    const std::vector<std::uint32_t> untold(6);
+    const std::vector<IdKind> kinds{IdKind::views, IdKind::server, IdKind::twscope};
+    const std::vector<record::Renumbered> renumbered{{1, 5, 0}, {4294967295U, 0, 65535}};
+    const test::Items items{
+        {{9, 0}, std::vector<std::int32_t>(22)},  {{9, 1}, std::vector<std::int32_t>(22)},
+        {{9, 2}, std::vector<std::int32_t>(22)},  {{9, 3}, std::vector<std::int32_t>(22)},
+        {{11, 2}, std::vector<std::int32_t>(17)}, {{17, 9}, {0, 0, 2}}}; // a death of client 2
+    record::Sightings sightings{.untold = untold, .id_kinds = kinds, .renumbered = renumbered};
+    SnapshotRow snapshots;
+    const auto next = [&](bool anew) {
+        auto record = snapshots.next(items);
+        sightings.renumbered_anew = anew;
+        record.sightings = &sightings;
+        return only(&record);
+    };
+    const auto first = next(false);
+    const auto& shown = first.at("items").as_array();
+    CHECK(shown.at(0).at("id_kind") == "views");
+    CHECK(shown.at(1).as_object().if_contains("id_kind") == nullptr);
+    CHECK(shown.at(2).at("id_kind") == "twscope");
+    CHECK(shown.at(3).as_object().if_contains("id_kind") == nullptr);
+    CHECK(shown.at(4).at("id_kind") == "twscope");
+    CHECK(shown.at(5).at("id_kind") == "twscope");
+    const auto wanted = boost::json::parse("[[1,5,0],[4294967295,0,65535]]");
+    CHECK(first.at("renumbered") == wanted);
+    CHECK(next(false).as_object().if_contains("renumbered") == nullptr);
+    CHECK(next(true).at("renumbered") == wanted);
+    sightings.renumbered = {};
+    CHECK(next(true).at("renumbered") == boost::json::array{});
+}
+
 TEST_CASE("of items the changed, all or none are listed") {
     const test::Items first{{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}, {{14, 3}, {7, 7}}};
     const test::Items second{{{13, 1}, {0, 0}}, {{13, 2}, {5, 6}}, {{15, 4}, {1, 1}}};
