@@ -53,22 +53,51 @@ record::FindingRecord decode_finding(const snapshot::DecodeError& error,
     return finding;
 }
 
-record::FindingRecord checksum_finding(const Mismatch& mismatch, const record::TypeNames& types) {
-    const MismatchCause cause = explain_mismatch(mismatch);
-    const std::size_t offset =
-        cause.int_index ? snapshot::byte_offset_of_int(mismatch.body, *cause.int_index) : 0;
-    const InPart at = locate_in_parts(mismatch.body, offset);
+void point_at_int(record::FindingRecord& finding, std::span<const std::byte> body,
+                  std::size_t int_index) {
+    const InPart at = locate_in_parts(body, snapshot::byte_offset_of_int(body, int_index));
+    finding.offset = at.offset;
+    finding.part = at.part;
+    finding.bytes = at.bytes;
+}
+
+Candidates::Candidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types)
+    : count_{values.size()} {
+    for (std::size_t i = 0; i < std::min(values.size(), kMaxListed); ++i) {
+        fields_[i] = field_name(types.object(values[i].key.type), values[i].index);
+        listed_.push_back({.item = name_item(types, values[i].key),
+                           .field = fields_[i],
+                           .value = values[i].got,
+                           .expected = values[i].expected});
+    }
+}
+
+Candidates::Candidates(const MismatchCause& cause, const record::TypeNames& types)
+    : Candidates{std::span{cause.damaged}, types} {
+    count_ += cause.odd_items.size();
+    for (std::size_t i = 0; i < std::min(cause.odd_items.size(), kMaxListed); ++i) {
+        listed_.push_back({.item = name_item(types, cause.odd_items[i])});
+    }
+}
+
+std::optional<record::CandidateList> Candidates::list() const {
+    return count_ == 0
+               ? std::nullopt
+               : std::optional{record::CandidateList{.count = count_, .likeliest = listed_}};
+}
+
+record::FindingRecord checksum_finding(const Mismatch& mismatch, const MismatchCause& cause) {
     record::FindingRecord finding{.id = record::FindingId::snapshot_crc_mismatch,
                                   .value = std::int64_t{mismatch.got} - mismatch.wanted,
-                                  .part = at.part,
                                   .name = cause.name,
-                                  .detail = cause.sentence,
-                                  .bytes = at.bytes};
-    if (cause.int_index) {
-        finding.offset = at.offset;
+                                  .detail = cause.sentence};
+    point_at_int(finding, mismatch.body, cause.int_index.value_or(0));
+    if (!cause.int_index) {
+        finding.offset.reset();
     }
     if (cause.key) {
-        finding.item = name_item(types, *cause.key);
+        finding.item = name_item(*mismatch.types, *cause.key);
+        finding.field = cause.field;
     }
     return finding;
 }

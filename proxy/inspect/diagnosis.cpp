@@ -1,5 +1,7 @@
 #include "proxy/inspect/diagnosis.h"
 
+#include <utility>
+
 namespace tw::inspect {
 
 // Without a learner it was rebuilt already, and did not fit.
@@ -35,11 +37,18 @@ void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History&
     }
 }
 
-void Diagnosis::on_refused(const LookBack::Refused& refused) {
-    if (!look_back_) {
-        look_back_ = std::make_unique<LookBack>();
+MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
+                                     Reporter& reporter) {
+    finish(*mismatch.types, reporter);
+    searches.begin(reporter.head().time);
+    Suspects suspects{mismatch, searches};
+    searches.end();
+    const MismatchCause cause = explain_mismatch(mismatch, suspects.ranked(*mismatch.types));
+    // A delta that is odd is wrong in more than a value.
+    if (mismatch.warnings->count == 0 && !suspects.empty()) {
+        look_back_ = std::make_unique<LookBack>(mismatch, std::move(suspects));
     }
-    look_back_->on_refused(refused);
+    return cause;
 }
 
 } // namespace tw::inspect

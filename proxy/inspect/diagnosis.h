@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/look_back.h"
+#include "proxy/inspect/mismatch.h"
 #include "proxy/inspect/rebuild.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/size_learner.h"
@@ -38,26 +39,33 @@ class Diagnosis {
         search(delta, history, decoded, rebuilt, known);
     }
 
-    /// One has a wrong checksum.
-    void on_refused(const LookBack::Refused& refused);
+    /// What is known of why a snapshot has a wrong checksum. Right ones that follow may tell more.
+    [[nodiscard]] MismatchCause on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
+                                            Reporter& reporter);
 
-    /// One is right.
+    /// A snapshot is right.
     void on_right(const record::SnapshotRecord& record, Reporter& reporter) {
         if (look_back_) [[unlikely]] {
-            look_back_->on_right(record.tick, record.items, *record.types, reporter);
+            look_back_->on_right(record.tick, record.items,
+                                 record.previous.value_or(snapshot::SnapshotView{}), *record.types,
+                                 reporter);
             if (!look_back_->waits()) {
                 look_back_.reset();
             }
         }
     }
 
-    /// Another map: items start again, sizes stay.
-    void forget() { look_back_.reset(); }
+    /// What follows has nothing to do with the snapshots before it; sizes stay.
+    void finish(const record::TypeNames& types, Reporter& reporter) {
+        if (look_back_) {
+            look_back_->finish(types, reporter);
+            look_back_.reset();
+        }
+    }
 
-    /// Another connection. `agreed` outlives it.
+    /// Another connection, after `finish`. `agreed` outlives it.
     void reset(const snapshot::AgreedSizes& agreed) {
         agreed_ = &agreed;
-        forget();
         learner_.reset();
     }
 
@@ -68,7 +76,7 @@ class Diagnosis {
     const snapshot::AgreedSizes* agreed_;
     bool learn_;
     std::unique_ptr<SizeLearner> learner_; ///< none while everything fits
-    std::unique_ptr<LookBack> look_back_;  ///< while a refused snapshot waits for a right one
+    std::unique_ptr<LookBack> look_back_;  ///< while a refused snapshot waits for right ones
 };
 
 } // namespace tw::inspect

@@ -1,71 +1,43 @@
 #pragma once
 
 #include "proxy/inspect/reporter.h"
+#include "proxy/inspect/suspects.h"
 #include "proxy/record/world.h"
-#include "snapshot/delta.h"
 #include "snapshot/snapshot.h"
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 namespace tw::inspect {
 
-/// Looks back at a refused snapshot when the next right one is there: the wrong value is the one
-/// that does not lie between before and after, and would if the checksum's error were taken from it.
+/// Looks back at a refused snapshot when the next right ones are there: the wrong value is the one
+/// that does not follow from what was before and after, and would if the checksum's error were taken
+/// from it.
 class LookBack {
   public:
-    /// A snapshot that was rebuilt and has another checksum.
-    struct Refused {
-        snapshot::Tick tick = 0;
-        const snapshot::Delta* delta = nullptr;
-        snapshot::SnapshotView result;
-        snapshot::SnapshotView before; ///< the last right one
-        snapshot::Tick before_tick = 0;
-        std::int32_t wanted = 0;
-        std::int32_t got = 0;
-    };
+    /// The value that is wrong is named if the probability that it is another is below this.
+    static constexpr double kDoubt = 0.01;
 
-    /// Keeps what is needed of it, in the place of an older one.
-    void on_refused(const Refused& refused);
+    LookBack(const Mismatch& mismatch, Suspects suspects);
 
-    [[nodiscard]] bool waits() const { return !values_.empty(); }
+    [[nodiscard]] bool waits() const { return !suspects_.empty(); }
 
-    /// The next right snapshot is here.
+    /// The next right snapshot is here; `previous`: the last one before it, if there was one.
     void on_right(snapshot::Tick tick, const snapshot::SnapshotView& right,
-                  const record::TypeNames& types, Reporter& reporter);
+                  const snapshot::SnapshotView& previous, const record::TypeNames& types,
+                  Reporter& reporter);
+    /// No other will come: tells what is known.
+    void finish(const record::TypeNames& types, Reporter& reporter);
 
   private:
-    /// One int that the refused delta set.
-    struct Value {
-        snapshot::ItemKey key;
-        std::uint32_t index = 0; ///< in the item
-        std::int32_t got = 0;
-        std::optional<std::int32_t> before{};
-    };
+    void tell(const std::vector<Suspects::Suspect>& ranked, const record::TypeNames& types,
+              Reporter& reporter) const;
 
-    /// A value that would explain the difference of the checksums.
-    struct Suspect {
-        const Value* value = nullptr;
-        std::int32_t mended = 0;
-        double gain = 0; ///< how much better what it must have been follows, in bits
-    };
-
-    [[nodiscard]] std::vector<Suspect> suspects(snapshot::Tick tick,
-                                                const snapshot::SnapshotView& right,
-                                                const record::TypeNames& types) const;
-
-    snapshot::Tick tick_ = 0;
-    snapshot::Tick before_tick_ = 0;
-    std::int32_t excess_ = 0;
-    std::int32_t wanted_ = 0;
-    std::int32_t got_ = 0;
-    std::vector<Value> values_;
+    snapshot::Tick tick_;
+    std::int32_t wanted_;
+    std::int32_t got_;
+    std::vector<std::byte> body_;
+    Suspects suspects_;
 };
-
-/// An int of an item as its object names it: "x", "name[2]" where a field has several, "int_4" where
-/// nobody knows.
-[[nodiscard]] std::string field_name(const snapshot::ObjectSpec* object, std::size_t index);
 
 } // namespace tw::inspect

@@ -1,17 +1,15 @@
 #include "proxy/inspect/mismatch.h"
 
-#include "snapshot/varint.h"
-
-#include <array>
-#include <cstdlib>
-#include <cstring>
-#include <numeric>
+#include <algorithm>
+#include <utility>
 
 namespace tw::inspect {
 
 namespace {
 
 using snapshot::DeltaUpdate;
+using snapshot::DeltaWarningAt;
+using snapshot::ItemKey;
 
 /// Sum of an item as this update alone would make it, wrapping.
 std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
@@ -27,107 +25,87 @@ std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
     return sum;
 }
 
-std::optional<MismatchCause> second_item(const Mismatch& mismatch) {
+/// The update of an item that the delta updates twice, if it is the difference.
+const DeltaUpdate* lost_update(const Mismatch& mismatch, ItemKey key) {
     const auto missing =
         static_cast<std::uint32_t>(mismatch.wanted) - static_cast<std::uint32_t>(mismatch.got);
-    for (const snapshot::DeltaWarningAt& warning : mismatch.warnings->list()) {
-        if (warning.kind != snapshot::DeltaWarning::duplicate_update) {
-            continue;
-        }
-        for (const DeltaUpdate& update : mismatch.delta->updates) {
-            if (update.key == warning.key && update_sum(mismatch, update) == missing) {
-                return MismatchCause{"duplicate_update",
-                                     "the server's snapshot contained this item twice; the sum of "
-                                     "the lost one is exactly the difference",
-                                     update.key, update.begin};
-            }
-        }
-    }
-    if (mismatch.warnings->count != 0) {
-        const snapshot::DeltaWarningAt& first = mismatch.warnings->list().front();
-        return MismatchCause{"odd_delta",
-                             "the delta treats this item oddly; see the earlier findings",
-                             first.key, first.int_index};
-    }
-    return std::nullopt;
+    const auto& updates = mismatch.delta->updates;
+    const auto found = std::find_if(updates.begin(), updates.end(), [&](const DeltaUpdate& each) {
+        return each.key == key && update_sum(mismatch, each) == missing;
+    });
+    return found == updates.end() ? nullptr : &*found;
 }
 
-/// Whether flipping one bit of a varint's encoding turns one value into the other.
-bool one_bit_apart(std::int32_t from, std::int32_t to) {
-    std::array<std::byte, snapshot::kMaxVarintBytes> bytes{};
-    std::vector<std::byte> encoded;
-    snapshot::encode_varint(from, encoded);
-    std::memcpy(bytes.data(), encoded.data(), encoded.size());
-    for (std::size_t bit = 0; bit < encoded.size() * 8; ++bit) {
-        if (bit % 8 == 7) {
-            continue; // the extend bit changes what follows, too
-        }
-        auto flipped = bytes;
-        flipped[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-        std::int32_t value = 0;
-        if (snapshot::decode_varint(flipped.data(), encoded.size(), value) == encoded.size() &&
-            value == to) {
-            return true;
-        }
+void add_once(ItemKey key, std::vector<ItemKey>& keys) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+        keys.push_back(key);
     }
-    return false;
 }
 
-/// How much closer to the last right snapshot a value would be without the damage.
-std::int64_t improvement(const Mismatch& mismatch, const DeltaUpdate& update, std::uint32_t field,
-                         std::int32_t excess) {
-    const auto result = mismatch.result.find(update.key);
-    if (!result) {
-        return 0;
-    }
-    const std::int32_t now = mismatch.result[*result].data[field];
-    const auto mended = static_cast<std::int32_t>(static_cast<std::uint32_t>(now) -
-                                                  static_cast<std::uint32_t>(excess));
-    std::int64_t before = 0;
-    if (const auto index = mismatch.previous.find(update.key);
-        index && field < mismatch.previous[*index].data.size()) {
-        before = mismatch.previous[*index].data[field];
-    }
-    return std::llabs(now - before) - std::llabs(mended - before);
-}
-
-std::optional<MismatchCause> damaged_value(const Mismatch& mismatch) {
-    const auto excess = static_cast<std::int32_t>(static_cast<std::uint32_t>(mismatch.got) -
-                                                  static_cast<std::uint32_t>(mismatch.wanted));
-    std::optional<MismatchCause> best;
-    std::int64_t best_gain = 0;
-    for (const DeltaUpdate& update : mismatch.delta->updates) {
-        for (std::uint32_t i = 0; i < update.size; ++i) {
-            const std::int32_t value = mismatch.delta->ints[update.begin + i];
-            const auto mended = static_cast<std::int32_t>(static_cast<std::uint32_t>(value) -
-                                                          static_cast<std::uint32_t>(excess));
-            const std::int64_t gain = improvement(mismatch, update, i, excess);
-            if ((!best || gain > best_gain) && one_bit_apart(value, mended)) {
-                best_gain = gain;
-                best =
-                    MismatchCause{"damaged_value",
-                                  "one flipped bit in this value explains the difference exactly",
-                                  update.key, update.begin + i};
-            }
+MismatchCause odd_items(const Mismatch& mismatch) {
+    std::vector<ItemKey> lost;
+    std::vector<ItemKey> odd;
+    for (const DeltaWarningAt& warning : mismatch.warnings->list()) {
+        add_once(warning.key, odd);
+        if (warning.kind == snapshot::DeltaWarning::duplicate_update &&
+            lost_update(mismatch, warning.key) != nullptr) {
+            add_once(warning.key, lost);
         }
     }
-    return best;
+    const bool all_are_listed = mismatch.warnings->count == mismatch.warnings->list().size();
+    if (lost.size() == 1 && all_are_listed) {
+        return {.name = "duplicate_update",
+                .sentence = "the server's snapshot contained this item twice; the sum of the lost "
+                            "one is exactly the difference",
+                .key = lost.front(),
+                .int_index = lost_update(mismatch, lost.front())->begin};
+    }
+    if (!lost.empty()) {
+        return {.name = "duplicate_update",
+                .sentence = "the server's snapshot contained items twice; the sum of any of these, "
+                            "lost, is exactly the difference",
+                .odd_items = lost};
+    }
+    return {.name = "odd_delta",
+            .sentence = "the delta treats these items oddly, which may be the cause; see the "
+                        "earlier findings",
+            .odd_items = odd};
 }
 
 } // namespace
 
-MismatchCause explain_mismatch(const Mismatch& mismatch) {
-    if (const auto cause = second_item(mismatch)) {
-        return *cause;
+MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::Suspect> suspects) {
+    using Suspect = Suspects::Suspect;
+    if (mismatch.warnings->count != 0) {
+        return odd_items(mismatch);
     }
-    if (const auto cause = damaged_value(mismatch)) {
-        return *cause;
+    if (suspects.empty()) {
+        return {.name = "unknown",
+                .sentence = "there is no value to suspect, or there are too many to look at"};
     }
-    return {
-        "unknown",
-        "no single update explains the difference: an item was added, lost or changed where the "
-        "delta says nothing",
-        std::nullopt, std::nullopt};
+    std::erase_if(suspects, [](const Suspect& each) { return !each.fits_a_bit; });
+    if (suspects.empty()) {
+        return {.name = "unknown",
+                .sentence = "no single flipped bit in a value explains the difference: more is "
+                            "damaged, or an item was added, lost or changed where the delta says "
+                            "nothing"};
+    }
+    const Suspect& likeliest = suspects.front();
+    constexpr double kLikely = 0.5;
+    if ((suspects.size() == 1 || likeliest.is_overlong) && likeliest.probability > kLikely) {
+        return {.name = "damaged_value",
+                .sentence = likeliest.is_overlong
+                                ? "this value takes more bytes than any server writes, and one "
+                                  "flipped bit in it explains the difference"
+                                : "one flipped bit in this value explains the difference, and in "
+                                  "no other value it does",
+                .key = likeliest.key,
+                .int_index = likeliest.int_index,
+                .field = field_name(mismatch.types->object(likeliest.key.type), likeliest.index)};
+    }
+    return {.name = "ambiguous",
+            .sentence = "one flipped bit in any of the candidates explains the difference",
+            .damaged = std::move(suspects)};
 }
 
 } // namespace tw::inspect

@@ -1,39 +1,32 @@
 #pragma once
 
-#include "snapshot/delta.h"
-#include "snapshot/snapshot.h"
+#include "proxy/inspect/suspects.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace tw::inspect {
 
-/// All that is known when a checksum does not agree.
-struct Mismatch {
-    std::span<const std::byte> body{};
-    const snapshot::Delta* delta = nullptr;
-    snapshot::SnapshotView base{};
-    snapshot::SnapshotView previous{}; ///< the last snapshot that was right
-    snapshot::SnapshotView result{};   ///< the one that is not
-    const snapshot::DeltaWarnings* warnings = nullptr;
-    std::int32_t wanted = 0;
-    std::int32_t got = 0;
-};
-
-/// What most likely made the checksums differ.
+/// Why the checksums differ, as far as it is known.
 struct MismatchCause {
-    std::string_view name{}; ///< "duplicate_update", "damaged_value", "unknown"
+    /// "duplicate_update", "odd_delta", "damaged_value", "ambiguous" or "unknown".
+    std::string_view name{};
     std::string_view sentence{};
+    /// The item, and its value or update in the delta's ints; only where no other can be meant.
     std::optional<snapshot::ItemKey> key{};
-    std::optional<std::size_t> int_index{}; ///< of the value or update in the delta's ints
+    std::optional<std::size_t> int_index{};
+    std::string field{}; ///< of the item, if it is one value
+    /// Otherwise the items that may be meant, or the values, the likeliest first.
+    std::vector<snapshot::ItemKey> odd_items{};
+    std::vector<Suspects::Suspect> damaged{};
 };
 
-/// Looks for the one thing that explains the difference of the checksums exactly: a second item
-/// with the same key, or one value of the delta with one flipped bit. Where several values would
-/// do, the one that strays furthest from the last right snapshot is named.
-[[nodiscard]] MismatchCause explain_mismatch(const Mismatch& mismatch);
+/// Looks for what explains the difference of the checksums exactly: a second item with the same
+/// key, or one value of the delta with one flipped bit. `suspects`: all, the likeliest first.
+[[nodiscard]] MismatchCause explain_mismatch(const Mismatch& mismatch,
+                                             std::vector<Suspects::Suspect> suspects);
 
 } // namespace tw::inspect

@@ -28,7 +28,10 @@ class SearchBudget {
     /// A search begins at this time, in nanoseconds.
     void begin(std::int64_t time);
 
-    [[nodiscard]] bool take() { return --left_ >= 0; }
+    [[nodiscard]] bool take(std::int64_t items = 1) {
+        left_ -= items;
+        return left_ >= 0;
+    }
 
     /// What the search that began last has not taken goes back.
     void end();

@@ -213,24 +213,23 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
 }
 
 void SnapshotTracker::refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
-                             Reporter& reporter, const SnapshotWorkspace& workspace) {
+                             Reporter& reporter, SnapshotWorkspace& workspace) {
     const Rebuilt& rebuilt = workspace.rebuilt;
-    const Mismatch mismatch{.body = delta.body,
+    const Mismatch mismatch{.tick = delta.tick,
+                            .body = delta.body,
                             .delta = &workspace.delta,
                             .base = rebuilt.base,
-                            .previous = newest_right().value_or(rebuilt.base),
                             .result = rebuilt.result,
                             .warnings = &rebuilt.warnings,
+                            .right = &history_,
+                            .types = &types_,
                             .wanted = delta.crc,
                             .got = *record.crc_got};
-    fail(record, checksum_finding(mismatch, types_), reporter);
-    diagnosis_.on_refused({.tick = delta.tick,
-                           .delta = &workspace.delta,
-                           .result = rebuilt.result,
-                           .before = mismatch.previous,
-                           .before_tick = previous_.value_or(delta.tick),
-                           .wanted = mismatch.wanted,
-                           .got = mismatch.got});
+    const MismatchCause cause = diagnosis_.on_mismatch(mismatch, workspace.searches, reporter);
+    const Candidates candidates{cause, types_};
+    record::FindingRecord finding = checksum_finding(mismatch, cause);
+    finding.candidates = candidates.list();
+    fail(record, finding, reporter);
 }
 
 void SnapshotTracker::note_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -339,6 +338,7 @@ void SnapshotTracker::restart(Reporter& reporter) {
 }
 
 void SnapshotTracker::forget(Reporter& reporter) {
+    diagnosis_.finish(types_, reporter);
     report_lost(parts_.reset(), reporter);
     history_.clear();
     previous_.reset();
@@ -350,7 +350,6 @@ void SnapshotTracker::forget(Reporter& reporter) {
     cadence_ = {};
     checks_ = {};
     client_.restart();
-    diagnosis_.forget();
 }
 
 void SnapshotTracker::shed(Reporter& reporter) {

@@ -145,7 +145,7 @@ class SnapshotTracker {
     [[nodiscard]] DeltaFate on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
                                      SnapshotWorkspace& workspace);
     void refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
-                Reporter& reporter, const SnapshotWorkspace& workspace);
+                Reporter& reporter, SnapshotWorkspace& workspace);
 
     /// The snapshot that was right last, while it is there.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_right() const {

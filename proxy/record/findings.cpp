@@ -191,7 +191,8 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "A mod that added ints to an object of 0.6 or removed some. An object with a UUID may have "
      "any size."},
     {snapshot_explained, "snapshot.explained", info,
-     "The next verified snapshot shows which value made the checksum of a rejected one wrong.",
+     "The next verified snapshots show which values can have made the checksum of a rejected one "
+     "wrong.",
      "Damage in transit, or a server that changes an item while it writes the snapshot."},
     {snapshot_client_stalled, "snapshot.client_stalled", warning,
      "A client had no usable snapshot for a while; its game froze.",

@@ -241,6 +241,22 @@ inline constexpr auto kFindingItemSchema =
            key("type_id", &FindingItem::type_id, "As on the wire."),
            key("id", &FindingItem::id, "As on the wire."));
 
+inline constexpr auto kCandidateSchema = schema(
+    object(
+        "item", [](const Candidate& r) { return &r.item; }, "The item.", kFindingItemSchema),
+    key(
+        "field", [](const Candidate& r) { return some(r.field); },
+        "Its field; absent if the item as a whole is meant."),
+    key("value", &Candidate::value, "What the delta gave."),
+    key("expected", &Candidate::expected, "What it must have been, if this is the wrong one."));
+
+inline constexpr auto kCandidateListSchema =
+    schema(key("count", &CandidateList::count, "How many there are."),
+           key(
+               "likeliest", [](const CandidateList& r) { return Candidates{r.likeliest}; },
+               "The likeliest few, the likeliest first: `item`, `field`, `value` and `expected` as "
+               "in the finding."));
+
 inline constexpr auto kFindingSchema = schema(
     key("id", &FindingRecord::id, "From a closed table; `twscope findings` prints it with causes."),
     key(
@@ -257,6 +273,10 @@ inline constexpr auto kFindingSchema = schema(
     key(
         "field", [](const FindingRecord& r) { return some(r.field); },
         "The item's field; `int_4` for an int without a name, counted from 0."),
+    object(
+        "candidates",
+        [](const FindingRecord& r) { return r.candidates ? &*r.candidates : nullptr; },
+        "What it may be about, if that is not known.", kCandidateListSchema),
     key("crc_wanted", &FindingRecord::crc_wanted, "The server's checksum."),
     key("crc_got", &FindingRecord::crc_got, "The checksum of what was rebuilt."),
     key("since_tick", &FindingRecord::since_tick, "The first of a row of unusable snapshots."),

@@ -185,13 +185,28 @@ struct FindingItem {
     std::string_view type{}; ///< name, empty if unknown
 };
 
+/// An item that a finding may be about, and what would be wrong with it.
+struct Candidate {
+    FindingItem item{};
+    std::string_view field{}; ///< of the item; empty if the item as a whole
+    std::optional<std::int64_t> value{};
+    std::optional<std::int64_t> expected{}; ///< what that value must have been
+};
+
+/// All that a finding may be about, where it is not known.
+struct CandidateList {
+    std::uint64_t count = 0;
+    std::span<const Candidate> likeliest{}; ///< the first few of them
+};
+
 struct FindingRecord {
     RecordHead head{};
     FindingId id = FindingId::count;
     std::optional<snapshot::Tick> tick{};
     std::optional<std::size_t> offset{}; ///< bytes: in the datagram, message, part or body
     std::optional<FindingItem> item{};
-    std::string_view field{}; ///< of the item
+    std::string_view field{};                  ///< of the item
+    std::optional<CandidateList> candidates{}; ///< instead of an item
     std::optional<snapshot::Tick> delta_tick{};
     std::optional<std::int32_t> crc_wanted{};
     std::optional<std::int32_t> crc_got{};

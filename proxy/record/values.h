@@ -81,6 +81,11 @@ struct Pair {
 /// Stands in or beside `items`, and is written and read by whoever does that with these.
 struct WithItems {};
 
+/// A list of objects, each with kCandidateSchema.
+struct Candidates {
+    std::span<const Candidate> list;
+};
+
 /// How often each finding occurred; those that did not are left out of the JSON.
 struct FindingTotals {
     const FindingCounts* counts;

@@ -340,6 +340,19 @@ void JsonLines::put(const record::Spread& spread) {
     out_.append('}');
 }
 
+void JsonLines::put(record::Candidates candidates) {
+    out_.append('[');
+    for (const record::Candidate& each : candidates.list) {
+        if (out_.back() != '[') {
+            out_.append(',');
+        }
+        out_.append('{');
+        write_rows(each, record::kCandidateSchema);
+        out_.append('}');
+    }
+    out_.append(']');
+}
+
 void JsonLines::put(record::FindingTotals findings) {
     out_.append('{');
     for (const record::FindingInfo& info : record::finding_table()) {

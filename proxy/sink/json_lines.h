@@ -72,6 +72,7 @@ class JsonLines final : public record::RecordSink {
     void put(record::Fields fields);
     void put(const record::Spread& spread);
     void put(record::FindingTotals findings);
+    void put(record::Candidates candidates);
 
     void put(const record::WorldPlace& place) { ItemWriter::write_place(place, out_); }
 

@@ -27,6 +27,30 @@ TEST_CASE("a finding is one line that says what, where and by how much") {
     CHECK(describe(record).find(", type 9 2, ") != std::string::npos);
 }
 
+TEST_CASE("candidates are counted, the likeliest named") {
+    FindingRecord record;
+    record.id = FindingId::snapshot_crc_mismatch;
+    const Candidate likeliest{.item = {.type_id = 9, .id = 2, .type = "character"}, .field = "x"};
+    record.candidates = CandidateList{.count = 7, .likeliest = {&likeliest, 1}};
+    CHECK(describe(record).starts_with("error snapshot.crc_mismatch: session 0, 7 candidates (the "
+                                       "likeliest: character 2 x). "));
+    record.candidates->count = 1;
+    CHECK(describe(record).find(", 1 candidate (") != std::string::npos);
+}
+
+TEST_CASE("what is explained is told as the finding that it explains") {
+    FindingRecord record;
+    record.id = FindingId::snapshot_explained;
+    record.item = FindingItem{.type_id = 9, .id = 2, .type = "character"};
+    record.field = "x";
+    record.value = 5;
+    record.expected = 4;
+    CHECK(describe(record).starts_with(
+        "info snapshot.explained: session 0, character 2 x 5 instead of 4. "));
+    CHECK(describe_explained(record).starts_with(
+        "error snapshot.crc_mismatch: session 0, character 2 x 5 instead of 4. "));
+}
+
 TEST_CASE("what a peer chose to say cannot steer the terminal") {
     FindingRecord record;
     record.id = FindingId::packet_too_short;

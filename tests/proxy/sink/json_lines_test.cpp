@@ -111,6 +111,11 @@ TEST_CASE("values stand in records as they were") {
     CHECK(finding.at("severity").as_string() == "error");
     CHECK(finding.at("hex").as_string() == "dead");
     CHECK(keys_of(finding.at("item")) == Keys{"type", "type_id", "id"});
+    CHECK(
+        finding.at("candidates") ==
+        boost::json::parse(
+            R"({"count":3,"likeliest":[{"item":{"type":"character","type_id":9,"id":2},"field":"x",)"
+            R"("value":5,"expected":4},{"item":{"type":"","type_id":40,"id":7}}]})"));
     CHECK(keys_of(finding.at("at")) ==
           Keys{"x", "y", "tile", "game", "index", "front", "tele", "speedup", "switch", "tune"});
     const auto map = only(&sample.map);

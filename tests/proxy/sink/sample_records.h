@@ -173,6 +173,9 @@ class SampleRecords {
     std::vector<std::uint64_t> seen_{3, 1, 2, 3, 3, 1};
     std::vector<std::uint32_t> untold_{0, 1U << 16U | 1U << 17U | 1U << 18U, 0, 0, 0, 0};
     record::Sightings sightings_;
+    std::array<record::Candidate, 2> candidates_{
+        {{.item = {9, 2, "character"}, .field = "x", .value = 5, .expected = 4},
+         {.item = {40, 7, {}}}}};
 
   public:
     record::MessageRecord message{.head = head,
@@ -218,6 +221,7 @@ class SampleRecords {
                                   .offset = 17,
                                   .item = record::FindingItem{9, 2, "character"},
                                   .field = "health",
+                                  .candidates = record::CandidateList{3, candidates_},
                                   .delta_tick = 590,
                                   .crc_wanted = 1,
                                   .crc_got = 2,

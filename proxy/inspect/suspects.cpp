@@ -1,0 +1,253 @@
+#include "proxy/inspect/suspects.h"
+
+#include "snapshot/varint.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace tw::inspect {
+
+using snapshot::DeltaUpdate;
+using snapshot::ItemKey;
+using snapshot::SnapshotView;
+
+namespace {
+
+std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
+}
+
+/// How much rarer damage is that is no flipped bit.
+constexpr double kNoBit = 1.0 / 1024;
+/// Servers leave out items that do not change.
+constexpr double kUnchangedItem = 1.0 / 4096;
+/// No server writes a value in more bytes than it needs.
+constexpr double kOverlong = 1 << 20U;
+/// How often what makes checksums differ is no single value, against all values together.
+constexpr double kSomethingElse = 0.25;
+
+/// Small differences are likelier where anything may have happened.
+double probability_of_any(std::int32_t excess) {
+    return 0.31 / std::pow(1 + std::abs(static_cast<double>(excess)), 1.5);
+}
+
+template <typename Use>
+void for_each_change(const SnapshotView& from, const SnapshotView& to, std::uint16_t type,
+                     const Use& use) {
+    for (std::size_t i = to.lower_bound({type, 0}); i < to.size() && to[i].key.type == type; ++i) {
+        const auto old = from.find(to[i].key);
+        use(old ? from[*old].data : std::span<const std::int32_t>{}, to[i].data);
+    }
+}
+
+} // namespace
+
+bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
+    const auto difference = static_cast<std::uint32_t>(one) ^ static_cast<std::uint32_t>(other);
+    // The encoding has a bit of its own for the sign, which turns all others around.
+    return std::has_single_bit(difference) || difference == UINT32_MAX;
+}
+
+Suspects::Suspects(const Mismatch& mismatch, SearchBudget& budget)
+    : tick_{mismatch.tick}, excess_{wrapping_minus(mismatch.got, mismatch.wanted)} {
+    if (!collect(mismatch) || !add_before(mismatch, budget)) {
+        values_.clear();
+    }
+}
+
+bool Suspects::collect(const Mismatch& mismatch) {
+    std::size_t count = 0;
+    for (const DeltaUpdate& update : mismatch.delta->updates) {
+        count += update.size;
+    }
+    if (count > kMaxValues) {
+        return false;
+    }
+    values_.reserve(count);
+    for (const DeltaUpdate& update : mismatch.delta->updates) {
+        add_item(mismatch, update);
+    }
+    mark_overlong(mismatch);
+    return true;
+}
+
+void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
+    const auto item = mismatch.result.find(update.key);
+    if (!item || mismatch.result[*item].data.size() < update.size) {
+        return;
+    }
+    const auto data = mismatch.result[*item].data;
+    const auto ints = std::span{mismatch.delta->ints}.subspan(update.begin, update.size);
+    const auto changes =
+        std::count_if(ints.begin(), ints.end(), [](std::int32_t each) { return each != 0; });
+    const bool is_new = !mismatch.base.find(update.key);
+    for (std::uint32_t i = 0; i < update.size; ++i) {
+        const std::int32_t sent = wrapping_minus(ints[i], excess_);
+        values_.push_back(
+            {.key = update.key,
+             .index = i,
+             .int_index = update.begin + i,
+             .got = data[i],
+             .fits_a_bit = are_one_bit_apart(ints[i], sent),
+             .is_only_change = !is_new && sent == 0 && changes == (ints[i] == 0 ? 0 : 1)});
+    }
+    habits_[update.key.type].ints.resize(
+        std::max(habits_[update.key.type].ints.size(), std::size_t{update.size}));
+}
+
+/// A single value that is too long was damaged where its last byte became zero. Where there are
+/// several, the server writes so.
+void Suspects::mark_overlong(const Mismatch& mismatch) {
+    snapshot::IntOffsets offsets{mismatch.body};
+    Value* overlong = nullptr;
+    std::size_t count = 0;
+    for (Value& value : values_) {
+        const std::size_t begin = offsets.of(value.int_index);
+        const std::size_t size = offsets.of(value.int_index + 1) - begin;
+        if (size > snapshot::varint_size(mismatch.delta->ints[value.int_index])) {
+            overlong = &value;
+            ++count;
+        }
+    }
+    if (count == 1) {
+        overlong->is_overlong = overlong->fits_a_bit;
+    }
+}
+
+bool Suspects::add_before(const Mismatch& mismatch, SearchBudget& budget) {
+    std::vector<std::pair<snapshot::Tick, SnapshotView>> before;
+    mismatch.right->for_each_from(0, [&](snapshot::Tick tick, const SnapshotView& right) {
+        if (tick < tick_) {
+            before.emplace_back(tick, right);
+        }
+    });
+    std::reverse(before.begin(), before.end());
+    before.resize(std::min(before.size(), kMaxBefore));
+    const auto cost =
+        std::accumulate(before.begin(), before.end(), values_.size(),
+                        [](std::size_t sum, const auto& each) { return sum + each.second.size(); });
+    if (!budget.take(static_cast<std::int64_t>(cost))) {
+        return false;
+    }
+    for (std::size_t i = before.size(); i-- > 1;) {
+        learn_habits(before[i].second, before[i - 1].second);
+    }
+    for (std::size_t i = 0; i < std::min(before.size(), before_ticks_.size()); ++i) {
+        const auto& [tick, right] = before[i];
+        before_ticks_[i] = tick;
+        for (Value& value : values_) {
+            const auto item = right.find(value.key);
+            if (value.num_before == i && item && value.index < right[*item].data.size()) {
+                value.before[value.num_before++] = right[*item].data[value.index];
+            }
+        }
+    }
+    if (!before.empty()) {
+        note_positions(before.front().second, mismatch.types->dialect());
+    }
+    return true;
+}
+
+void Suspects::learn_habits(const SnapshotView& from, const SnapshotView& to) {
+    for (auto& [type, habits] : habits_) {
+        for_each_change(from, to, type, [&, &known = habits](auto old, auto now) {
+            known.transitions += old.empty() ? 0U : 1U;
+            for (std::size_t i = 0; i < std::min(now.size(), known.ints.size()); ++i) {
+                Habit& habit = known.ints[i];
+                habit.changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
+                if (habit.seen.size() <= Habit::kFew &&
+                    std::find(habit.seen.begin(), habit.seen.end(), now[i]) == habit.seen.end()) {
+                    habit.seen.push_back(now[i]);
+                }
+            }
+        });
+    }
+}
+
+/// Events mostly happen where characters are.
+void Suspects::note_positions(const SnapshotView& right, snapshot::Dialect dialect) {
+    constexpr std::size_t kMaxPositions = 64;
+    const std::uint16_t type = snapshot::character_type(dialect);
+    const snapshot::ObjectSpec* object = snapshot::find_object(type, dialect);
+    for_each_change(right, right, type, [&](auto /*old*/, auto data) {
+        const auto position =
+            object == nullptr ? std::nullopt : snapshot::position_of(*object, data);
+        if (position && positions_[0].size() < kMaxPositions) {
+            positions_[0].push_back(data[position->x]);
+            positions_[1].push_back(data[position->y]);
+        }
+    });
+}
+
+void Suspects::add_right(snapshot::Tick tick, const SnapshotView& right,
+                         const SnapshotView& previous) {
+    if (num_after_ == after_ticks_.size()) {
+        return;
+    }
+    learn_habits(previous, right);
+    for (Value& value : values_) {
+        const auto item = right.find(value.key);
+        if (value.num_after == num_after_ && item && value.index < right[*item].data.size()) {
+            value.after[value.num_after++] = right[*item].data[value.index];
+        }
+    }
+    after_ticks_[num_after_++] = tick;
+}
+
+double Suspects::weight_of(const Value& value, const record::TypeNames& types) const {
+    std::array<Course::Point, Course::kMaxPoints> before{};
+    std::array<Course::Point, Course::kMaxPoints> after{};
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        before[i] = {.tick = before_ticks_[i], .value = value.before[i]};
+        after[i] = {.tick = after_ticks_[i], .value = value.after[i]};
+    }
+    const snapshot::ObjectSpec* object = types.object(value.key.type);
+    const Habits& habits = habits_.at(value.key.type);
+    const Habit& habit = habits.ints[value.index];
+    Course course{.tick = tick_,
+                  .before = std::span{before}.first(value.num_before),
+                  .after = std::span{after}.first(value.num_after),
+                  .field = field_at(object, value.index),
+                  .change_rate = (habit.changes + 0.5) / (habits.transitions + 2.0)};
+    if (habit.seen.size() <= Habit::kFew) {
+        course.usual = habit.seen;
+    }
+    if (object != nullptr && object->position && object->position->per_unit == 1) {
+        course.positions = value.index == object->position->x   ? positions_[0]
+                           : value.index == object->position->y ? positions_[1]
+                                                                : std::span<const std::int32_t>{};
+    }
+    const Plausibility plausibility{course};
+    return plausibility.of(wrapping_minus(value.got, excess_)) / plausibility.of(value.got) *
+           (value.fits_a_bit ? 1 : kNoBit) * (value.is_only_change ? kUnchangedItem : 1) *
+           (value.is_overlong ? kOverlong : 1);
+}
+
+std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) const {
+    std::vector<Suspect> all;
+    all.reserve(values_.size());
+    double sum = kSomethingElse * static_cast<double>(values_.size()) * probability_of_any(excess_);
+    for (const Value& value : values_) {
+        all.push_back({.key = value.key,
+                       .index = value.index,
+                       .int_index = value.int_index,
+                       .got = value.got,
+                       .expected = wrapping_minus(value.got, excess_),
+                       .fits_a_bit = value.fits_a_bit,
+                       .is_overlong = value.is_overlong,
+                       .probability = weight_of(value, types)});
+        sum += all.back().probability;
+    }
+    for (Suspect& each : all) {
+        each.probability /= sum;
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Suspect& a, const Suspect& b) {
+        return a.probability > b.probability;
+    });
+    return all;
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,347 @@
+// Covers: proxy/inspect/suspects.cpp
+// Single bits of values flipped in the deltas of real games, on their way to the client. All 10,000:
+// TW_ROUNDS=25 tw_why_test -tc="a flipped bit*"
+
+#include "proxy/inspect/plausibility.h"
+#include "snapshot/varint.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/damage.h"
+#include "tests/support/rounds.h"
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+using snapshot::ItemKey;
+using snapshot::kNoBase;
+
+namespace {
+
+constexpr std::size_t kBefore = 17;
+constexpr std::size_t kAfter = 3;
+
+struct PastSnapshot {
+    snapshot::Tick tick = 0;
+    snapshot::Tick base = kNoBase;
+    snapshot::Snapshot items;
+};
+
+/// The verified snapshots of a session, in order.
+struct PastSession {
+    snapshot::Dialect dialect = snapshot::Dialect::six;
+    std::vector<PastSnapshot> snapshots;
+
+    [[nodiscard]] const PastSnapshot* at(snapshot::Tick tick) const {
+        const auto found =
+            std::find_if(snapshots.begin(), snapshots.end(),
+                         [tick](const PastSnapshot& shown) { return shown.tick == tick; });
+        return found == snapshots.end() ? nullptr : &*found;
+    }
+};
+
+class PastSessions final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record);
+        if (each == nullptr || !(*each)->rebuilt) {
+            return;
+        }
+        const record::SnapshotRecord& seen = **each;
+        if (seen.ordinal == 0) {
+            sessions_.erase(seen.head.session); // another map, or another connection
+        }
+        PastSession& session = sessions_[seen.head.session];
+        if (!session.snapshots.empty() && session.snapshots.back().tick >= seen.tick) {
+            return; // late
+        }
+        session.dialect = seen.types->dialect();
+        PastSnapshot& shown = session.snapshots.emplace_back();
+        shown.tick = seen.tick;
+        shown.base = seen.delta_tick;
+        for (std::size_t i = 0; i < seen.items.size(); ++i) {
+            shown.items.append(seen.items[i].key, seen.items[i].data);
+        }
+    }
+
+    [[nodiscard]] std::vector<PastSession> take() {
+        std::vector<PastSession> all;
+        for (auto& [number, session] : sessions_) {
+            if (session.snapshots.size() > kBefore + kAfter) {
+                all.push_back(std::move(session));
+            }
+        }
+        return all;
+    }
+
+  private:
+    std::map<std::uint32_t, PastSession> sessions_;
+};
+
+std::vector<PastSession> read_sessions(const std::string& capture) {
+    PastSessions sink;
+    TrafficInspector run{{.messages = false}, sink};
+    for (const TrafficDatagram& datagram : read_traffic(capture)) {
+        run.on_datagram(datagram);
+    }
+    run.finish();
+    return sink.take();
+}
+
+/// A value in a delta, and what it became.
+struct Flip {
+    ItemKey key;
+    std::uint32_t index = 0;
+    Bytes body;
+};
+
+/// Flips a bit of a value's int, or one on the wire that says nothing about the encoding's length.
+std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std::mt19937& random) {
+    snapshot::Delta delta;
+    REQUIRE(snapshot::decode_delta(body, delta, snapshot::agreed_sizes(dialect)));
+    std::size_t count = 0;
+    for (const snapshot::DeltaUpdate& update : delta.updates) {
+        count += update.size;
+    }
+    if (count == 0) {
+        return std::nullopt;
+    }
+    std::size_t chosen = below(random, count);
+    const auto update = std::find_if(delta.updates.begin(), delta.updates.end(),
+                                     [&](const snapshot::DeltaUpdate& each) {
+                                         const bool here = chosen < each.size;
+                                         chosen -= here ? 0 : each.size;
+                                         return here;
+                                     });
+    const auto at = update->begin + static_cast<std::uint32_t>(chosen);
+    Flip flip{.key = update->key, .index = static_cast<std::uint32_t>(chosen), .body = body};
+    const std::size_t begin = snapshot::byte_offset_of_int(body, at);
+    const std::size_t size = snapshot::byte_offset_of_int(body, at + 1) - begin;
+    if (below(random, 2) == 0) {
+        const std::size_t byte = below(random, size);
+        const std::size_t bits = byte + 1 == snapshot::kMaxVarintBytes ? 4 : 7;
+        flip.body[begin + byte] ^= static_cast<std::byte>(1U << below(random, bits));
+        return flip;
+    }
+    const auto bit = std::uint32_t{1} << below(random, 32);
+    Bytes encoded;
+    snapshot::encode_varint(
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(delta.ints[at]) ^ bit), encoded);
+    const auto from = flip.body.begin() + static_cast<std::ptrdiff_t>(begin);
+    flip.body.erase(from, from + static_cast<std::ptrdiff_t>(size));
+    flip.body.insert(flip.body.begin() + static_cast<std::ptrdiff_t>(begin), encoded.begin(),
+                     encoded.end());
+    return flip;
+}
+
+/// What findings say about one flip.
+struct Verdict {
+    bool mismatched = false;
+    bool named = false;
+    bool named_right = false;
+    bool exact = false;
+    bool exact_right = false;
+    bool open = false;
+};
+
+class Verdicts final : public record::RecordSink {
+  public:
+    explicit Verdicts(snapshot::Dialect dialect) { types_.begin(dialect); }
+
+    /// Findings are compared with this.
+    void expect(const Flip& flip) { flip_ = &flip; }
+
+    void on_record(const record::Record& record) override {
+        const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
+        if (found == nullptr || flip_ == nullptr) {
+            return;
+        }
+        const record::FindingRecord& finding = **found;
+        if (finding.id == record::FindingId::snapshot_crc_mismatch) {
+            verdict_.mismatched = true;
+            verdict_.named = finding.item.has_value();
+            verdict_.named_right = verdict_.named && is_right(*finding.item, finding.field);
+            check_candidates(finding);
+        } else if (finding.id == record::FindingId::snapshot_explained) {
+            verdict_.exact = finding.name == "exact";
+            verdict_.open = finding.name == "ambiguous";
+            CHECK(verdict_.exact == finding.item.has_value());
+            verdict_.exact_right = verdict_.exact && is_right(*finding.item, finding.field);
+            CHECK((!verdict_.exact || *finding.offset < finding.bytes.size()));
+            check_candidates(finding);
+        }
+    }
+
+    [[nodiscard]] const Verdict& verdict() const { return verdict_; }
+
+  private:
+    static void check_candidates(const record::FindingRecord& finding) {
+        CHECK(finding.candidates.has_value() == (finding.name == "ambiguous"));
+        if (finding.candidates) {
+            CHECK(finding.candidates->count >= finding.candidates->likeliest.size());
+            CHECK(!finding.candidates->likeliest.empty());
+        }
+    }
+
+    [[nodiscard]] bool is_right(const record::FindingItem& item, std::string_view field) const {
+        // Types that a descriptor names have no fields here.
+        const snapshot::ObjectSpec* object = types_.object(flip_->key.type);
+        return item.type_id == flip_->key.type && item.id == flip_->key.id &&
+               (object == nullptr || field == inspect::field_name(object, flip_->index));
+    }
+
+    record::TypeNames types_;
+    const Flip* flip_ = nullptr;
+    Verdict verdict_;
+};
+
+/// Plays a part of a session up to a damaged delta, and the right snapshots that follow.
+class Replay {
+  public:
+    Replay(const PastSession& session, std::size_t at)
+        : session_{&session}, at_{at}, verdicts_{session.dialect}, script_{{}, verdicts_} {
+        if (session.dialect == snapshot::Dialect::seven) {
+            script_.join_seven();
+        } else {
+            script_.join_ddnet();
+        }
+        script_.enter();
+    }
+
+    /// Nothing if the shown's delta cannot be played.
+    std::optional<Verdict> flip(std::mt19937& random) {
+        const PastSnapshot& shown = session_->snapshots[at_];
+        const PastSnapshot* base = session_->at(shown.base);
+        if (base == nullptr && shown.base != kNoBase) {
+            return std::nullopt;
+        }
+        const auto sizes = snapshot::agreed_sizes(session_->dialect);
+        const snapshot::SnapshotView from =
+            base == nullptr ? snapshot::SnapshotView{} : base->items.view();
+        const auto flip = flip_a_bit(snapshot::encode_delta(from, shown.items.view(), sizes),
+                                     session_->dialect, random);
+        if (!flip || (flip->body.size() > snapshot::kMaxPartSize &&
+                      session_->dialect == snapshot::Dialect::seven)) {
+            return std::nullopt;
+        }
+        const std::size_t first = at_ - std::min(at_, kBefore);
+        if (base != nullptr && base->tick < session_->snapshots[first].tick) {
+            play(*base);
+        }
+        for (std::size_t i = first; i < at_; ++i) {
+            play(session_->snapshots[i]);
+        }
+        verdicts_.expect(*flip);
+        wait_for(shown.tick);
+        send(shown, shown.base, flip->body);
+        for (std::size_t i = at_ + 1; i <= at_ + kAfter; ++i) {
+            play(session_->snapshots[i]);
+        }
+        return verdicts_.verdict();
+    }
+
+  private:
+    void wait_for(snapshot::Tick tick) {
+        constexpr record::Timestamp kTick = 20'000'000;
+        if (last_ != kNoBase) {
+            script_.pause((tick - last_) * kTick);
+        }
+        last_ = tick;
+    }
+
+    void play(const PastSnapshot& shown) {
+        wait_for(shown.tick);
+        const snapshot::SnapshotView from =
+            last_right_ == nullptr ? snapshot::SnapshotView{} : last_right_->items.view();
+        send(shown, last_right_ == nullptr ? kNoBase : last_right_->tick,
+             snapshot::encode_delta(from, shown.items.view(),
+                                    snapshot::agreed_sizes(session_->dialect)));
+        last_right_ = &shown;
+    }
+
+    void send(const PastSnapshot& shown, snapshot::Tick base, const Bytes& body) {
+        const std::int32_t crc = shown.items.view().checksum();
+        if (body.size() <= snapshot::kMaxPartSize) {
+            script_.tell(wire::Direction::s2c,
+                         {plain(snap_single(shown.tick, base, crc, body, session_->dialect))});
+            return;
+        }
+        for (Bytes& part : snap_parts(shown.tick, base, crc, body)) {
+            script_.tell(wire::Direction::s2c, {plain(std::move(part))});
+        }
+    }
+
+    const PastSession* session_;
+    std::size_t at_;
+    Verdicts verdicts_;
+    SessionScript script_;
+    snapshot::Tick last_ = kNoBase;
+    const PastSnapshot* last_right_ = nullptr;
+};
+
+} // namespace
+
+TEST_CASE("a flipped bit is explained, or called ambiguous; hardly ever is another value named") {
+    struct Totals {
+        std::size_t tried = 0;
+        std::size_t named = 0;
+        std::size_t named_wrong = 0;
+        std::size_t right = 0;
+        std::size_t wrong = 0;
+        std::size_t open = 0;
+    };
+
+    Totals all;
+    const std::size_t wanted = 100 * rounds();
+    for (const std::string capture : {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
+                                      "teeworlds-0.7.5.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
+        CAPTURE(capture);
+        std::mt19937 random{41};
+        const std::vector<PastSession> sessions = read_sessions(capture);
+        std::vector<std::size_t> ends;
+        for (const PastSession& session : sessions) {
+            ends.push_back((ends.empty() ? 0 : ends.back()) + session.snapshots.size());
+        }
+        Totals here;
+        while (here.tried < wanted) {
+            const std::size_t chosen = below(random, ends.back());
+            const auto end = std::upper_bound(ends.begin(), ends.end(), chosen);
+            const PastSession& session = sessions[static_cast<std::size_t>(end - ends.begin())];
+            const std::size_t at = chosen - (*end - session.snapshots.size());
+            if (at == 0 || at + kAfter >= session.snapshots.size()) {
+                continue;
+            }
+            const auto verdict = Replay{session, at}.flip(random);
+            if (!verdict) {
+                continue;
+            }
+            ++here.tried;
+            CHECK(verdict->mismatched);
+            here.named += verdict->named ? 1U : 0U;
+            here.named_wrong += verdict->named && !verdict->named_right ? 1U : 0U;
+            here.right += verdict->exact_right ? 1U : 0U;
+            here.wrong += verdict->exact && !verdict->exact_right ? 1U : 0U;
+            here.open += verdict->open ? 1U : 0U;
+        }
+        MESSAGE(capture, ": of ", here.tried, " flips named at once ", here.named, " (wrong ",
+                here.named_wrong, "); explained right ", here.right, ", wrong ", here.wrong,
+                ", called ambiguous ", here.open, ", nothing said ",
+                here.tried - here.right - here.wrong - here.open);
+        all.tried += here.tried;
+        all.named_wrong += here.named_wrong;
+        all.right += here.right;
+        all.wrong += here.wrong;
+        all.open += here.open;
+    }
+    CHECK(1000 * all.named_wrong <= all.tried);
+    CHECK(1000 * all.wrong <= all.tried);
+    CHECK(100 * all.right >= 92 * all.tried);
+    CHECK(all.right + all.wrong + all.open == all.tried);
+}

@@ -1,0 +1,123 @@
+#include "proxy/inspect/plausibility.h"
+#include "snapshot/names.h"
+
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using inspect::Course;
+using inspect::Plausibility;
+using snapshot::FieldKind;
+using snapshot::FieldSpec;
+using Points = std::vector<Course::Point>;
+
+namespace {
+
+const FieldSpec kTruth{.name = "local", .kind = FieldKind::boolean};
+const FieldSpec kWeapon{
+    .name = "weapon", .kind = FieldKind::named, .names = &snapshot::names::weapon};
+
+const Points kStood{{98, 5}, {96, 5}, {94, 5}};
+const Points kStands{{102, 5}, {104, 5}, {106, 5}};
+const Points kCame{{98, 90}, {96, 80}, {94, 70}};
+const Points kGoes{{102, 110}, {104, 120}, {106, 130}};
+
+} // namespace
+
+TEST_CASE("what follows from the snapshots around is likelier than what does not, by this much") {
+    struct Row {
+        std::string_view name;
+        Points before;
+        Points after;
+        const FieldSpec* field;
+        std::int32_t likely;
+        std::int32_t unlikely;
+        double times; ///< at least so much likelier
+    };
+
+    const Row rows[] = {
+        {"what stood stays", kStood, kStands, nullptr, 5, 6, 1000},
+        {"what moves, moves on", kCame, kGoes, nullptr, 100, 101, 1.5},
+        {"and far more so", kCame, kGoes, nullptr, 100, 164, 1000},
+        {"what is new is as it will be", {}, kStands, nullptr, 5, 6, 50},
+        {"what goes is as it was", kStood, {}, nullptr, 5, 6, 50},
+        {"an event is no number of millions", {}, {}, nullptr, 1000, 1000 + (1 << 24), 1000},
+        {"a truth value", {}, {}, &kTruth, 1, 2, 100},
+        {"a name", {}, {}, &kWeapon, 5, 6, 100},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Plausibility plausibility{
+            {.tick = 100, .before = row.before, .after = row.after, .field = row.field}};
+        CHECK(plausibility.of(row.likely) > row.times * plausibility.of(row.unlikely));
+    }
+}
+
+TEST_CASE("where nothing tells two values apart, neither is much likelier") {
+    struct Row {
+        std::string_view name;
+        Points before;
+        Points after;
+        std::int32_t one;
+        std::int32_t other;
+    };
+
+    const Row rows[] = {
+        {"an event's low bits", {}, {}, 1000, 1016},
+        {"before or after a step", kStood, {{102, 7}, {104, 7}}, 5, 7},
+        {"what jumps about",
+         {{98, 50}, {96, -80}, {94, 3}},
+         {{102, -60}, {104, 90}, {106, 1}},
+         10,
+         14},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Plausibility plausibility{{.tick = 100, .before = row.before, .after = row.after}};
+        CHECK(plausibility.of(row.one) < 3 * plausibility.of(row.other));
+        CHECK(plausibility.of(row.other) < 3 * plausibility.of(row.one));
+    }
+}
+
+TEST_CASE("what changes often, or was seen before, may do so again") {
+    const Course calm{.tick = 100, .before = kStood, .after = kStands, .change_rate = 0.001};
+    Course lively = calm;
+    lively.change_rate = 0.3;
+    Course usual = calm;
+    const std::vector<std::int32_t> seen{5, 6};
+    usual.usual = seen;
+    CHECK(Plausibility{lively}.of(6) > 10 * Plausibility{calm}.of(6));
+    CHECK(Plausibility{usual}.of(6) > 2 * Plausibility{calm}.of(6));
+}
+
+TEST_CASE("events are likelier where characters are") {
+    const std::vector<std::int32_t> positions{3000};
+    const Plausibility plausibility{{.tick = 100, .positions = positions}};
+    CHECK(plausibility.of(3010) > 20 * plausibility.of(2000));
+}
+
+TEST_CASE("any value has a probability, at the ends of the range as well") {
+    const Points ends{{98, INT32_MIN}, {96, INT32_MAX}};
+    const Points others{{102, INT32_MAX}, {104, INT32_MIN}};
+    for (const Course& course : {Course{.tick = 100}, Course{.tick = 100, .before = ends},
+                                 Course{.tick = 100, .before = ends, .after = others}}) {
+        const Plausibility plausibility{course};
+        for (const std::int32_t value : {0, INT32_MIN, INT32_MAX}) {
+            CHECK(plausibility.of(value) > 0);
+            CHECK(plausibility.of(value) <= 1);
+        }
+    }
+}
+
+TEST_CASE("ints are named as their object does") {
+    const auto* const info =
+        snapshot::find_object(snapshot::kClientInfoType, snapshot::Dialect::six);
+    const auto* const character =
+        snapshot::find_object(snapshot::kCharacterType, snapshot::Dialect::six);
+    CHECK(inspect::field_name(character, 1) == "x");
+    CHECK(inspect::field_name(character, 22) == "int_22");
+    CHECK(inspect::field_name(info, 1) == "name[1]");
+    CHECK(inspect::field_name(nullptr, 0) == "int_0");
+}
