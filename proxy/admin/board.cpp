@@ -18,6 +18,24 @@ void order_by_use(std::vector<SessionView>& sessions) {
 
 } // namespace
 
+void explain_line(std::deque<FindingLine>& lines, std::string told) {
+    constexpr std::string_view kTick = ", tick ";
+    const std::size_t tick = told.find(kTick);
+    if (tick == std::string::npos) {
+        return;
+    }
+    const std::size_t end = told.find_first_of(",.", tick + kTick.size());
+    const std::string begin = told.substr(0, end);
+    const auto line = std::find_if(lines.rbegin(), lines.rend(), [&](const FindingLine& each) {
+        return each.text.starts_with(begin) &&
+               (each.text.size() == begin.size() || each.text[begin.size()] == ',' ||
+                each.text[begin.size()] == '.');
+    });
+    if (line != lines.rend()) {
+        line->text = std::move(told);
+    }
+}
+
 void View::merge(const View& other) {
     totals.merge(other.totals);
     sessions_open += other.sessions_open;

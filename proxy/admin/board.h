@@ -51,6 +51,10 @@ struct FindingLine {
     std::string text{};
 };
 
+/// A line about a snapshot says more now: it stands in the place of the one that begins alike, up to
+/// the tick.
+void explain_line(std::deque<FindingLine>& lines, std::string told);
+
 /// The records around the findings about one snapshot.
 struct Account {
     std::uint32_t session = 0;

@@ -109,6 +109,10 @@ void LiveSink::count_items(const record::SnapshotRecord& record) {
 }
 
 void LiveSink::see(const record::FindingRecord& record) {
+    if (record.id == record::FindingId::snapshot_explained) {
+        explain_line(findings_, record::describe_explained(record));
+        return;
+    }
     const record::Severity severity = record::finding_info(record.id).severity;
     if (severity == record::Severity::info) {
         return;

@@ -16,8 +16,16 @@ bool is_end_of_demo(record::FindingId id) {
 
 void FindingPrinter::on_record(const record::Record& record) {
     const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
-    if (finding == nullptr || is_end_of_demo((*finding)->id) ||
-        record::finding_info((*finding)->id).severity == record::Severity::info) {
+    if (finding == nullptr || is_end_of_demo((*finding)->id)) {
+        return;
+    }
+    if ((*finding)->id == record::FindingId::snapshot_explained) {
+        if (seen_ <= kMaxShown) { // the finding that it explains was shown
+            sink::say(out_, record::describe(**finding) + '\n');
+        }
+        return;
+    }
+    if (record::finding_info((*finding)->id).severity == record::Severity::info) {
         return;
     }
     if (++seen_ <= kMaxShown) {

@@ -265,11 +265,13 @@ void Story::on_input(const json::object& record, std::int64_t number, Session& s
     }
 }
 
+// What looks back knows more than the finding, and may be less sure.
+const json::object* Story::item() const {
+    return object_of(explained_.empty() ? finding_ : explained_, "item");
+}
+
 const json::object* Story::item_in(const Items& items) const {
-    const json::object* named = object_of(explained_, "item");
-    if (named == nullptr) {
-        named = object_of(finding_, "item");
-    }
+    const json::object* named = item();
     if (named == nullptr) {
         return nullptr;
     }

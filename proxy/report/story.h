@@ -62,6 +62,9 @@ class Story {
     /// The one that looks back at it; empty if there is none.
     [[nodiscard]] const boost::json::object& explained() const { return explained_; }
 
+    /// The item that the finding is about, as far as that is known; null if it is not.
+    [[nodiscard]] const boost::json::object* item() const;
+
     /// The snapshots around it: null where there is none, or where it has no such item.
     [[nodiscard]] const boost::json::object* item_before() const { return item_in(before_); }
 

@@ -39,6 +39,10 @@ constexpr auto kLeads = std::to_array<Lead>({
     {"snapshot.crc_mismatch", "damaged_value",
      "One value changed between the server's checksum and here: damage in transit, or code that "
      "writes to an item after the snapshot was built."},
+    {"snapshot.crc_mismatch", "ambiguous",
+     "If one value changed between the server's checksum and here: damage in transit, or code that "
+     "writes to an item after the snapshot was built. If it is something else, look for items with "
+     "the same type and id, and for objects of another size than in 0.6 (twscope sizes)."},
     {"snapshot.size_differs", "",
      "The object's definition (datasrc/network.py) has other fields than in 0.6. Clients of 0.6 "
      "hard-code the sizes of types 1 to 20: put new fields into your own object with a UUID."},
@@ -142,6 +146,33 @@ std::string numbers_of(const json::object& finding) {
     return text;
 }
 
+/// What the finding may be about, where that is not known.
+std::string candidates_of(const json::object& finding) {
+    const json::object* candidates = object_of(&finding, "candidates");
+    const json::value* list =
+        candidates == nullptr ? nullptr : candidates->if_contains("likeliest");
+    if (list == nullptr || !list->is_array()) {
+        return {};
+    }
+    std::string text =
+        fmt::format("  candidates: {}, the likeliest first\n", shown(candidates, "count"));
+    for (const json::value& value : list->get_array()) {
+        const json::object* each = value.if_object();
+        const json::object* item = object_of(each, "item");
+        if (item == nullptr) {
+            continue;
+        }
+        text += fmt::format("    {} {} {}", type_of(item), shown(item, "id"),
+                            record::terminal_text(text_of(*each, "field")));
+        if (each->contains("expected")) {
+            text +=
+                fmt::format(": {} instead of {}", shown(each, "value"), shown(each, "expected"));
+        }
+        text += '\n';
+    }
+    return text;
+}
+
 std::string why(const Story& story) {
     const json::object& finding = story.finding();
     std::string text = folded(record::terminal_text(text_of(finding, "what")));
@@ -149,19 +180,23 @@ std::string why(const Story& story) {
         text += folded(record::terminal_text(detail));
     }
     text += numbers_of(finding);
+    if (story.explained().empty()) {
+        return text + candidates_of(finding);
+    }
     const json::object& explained = story.explained();
-    if (!explained.empty()) {
-        text += fmt::format("  looking back from the next verified one: {} {} gave {} where it "
+    if (const json::object* item = object_of(&explained, "item"); item != nullptr) {
+        text += fmt::format("  looking back from the next verified ones: {} {} gave {} where it "
                             "must have been {} ({})\n",
-                            type_of(object_of(&explained, "item")),
-                            record::terminal_text(text_of(explained, "field")),
+                            type_of(item), record::terminal_text(text_of(explained, "field")),
                             shown(&explained, "value"), shown(&explained, "expected"),
                             record::terminal_text(text_of(explained, "name")));
-        if (const auto detail = text_of(explained, "detail"); !detail.empty()) {
-            text += folded(record::terminal_text(detail));
-        }
+    } else {
+        text += "  looking back from the next verified ones:\n";
     }
-    return text;
+    if (const auto detail = text_of(explained, "detail"); !detail.empty()) {
+        text += folded(record::terminal_text(detail));
+    }
+    return text + candidates_of(explained);
 }
 
 std::string place_of(const json::object* item) {
@@ -211,7 +246,8 @@ std::string item_of(const Story& story) {
     return text;
 }
 
-std::string bytes_of(const json::object& finding) {
+/// `explained`: only what looked back may mark a byte, if it knows which.
+std::string bytes_of(const json::object& finding, bool explained) {
     constexpr std::size_t kRow = 16;
     constexpr std::size_t kRowsAround = 2;
     const std::string_view hex = text_of(finding, "hex");
@@ -219,9 +255,12 @@ std::string bytes_of(const json::object& finding) {
     if (hex.empty() || hex.front() == '[') {
         return {};
     }
-    const bool marked = offset != nullptr && offset->is_int64() && offset->get_int64() >= 0;
-    const std::size_t mark = marked ? static_cast<std::size_t>(offset->get_int64()) : hex.size();
     const std::size_t bytes = hex.size() / 2;
+    const bool is_guess = explained && text_of(finding, "id") != "snapshot.explained";
+    const bool marked = !is_guess && offset != nullptr && offset->is_int64() &&
+                        offset->get_int64() >= 0 &&
+                        static_cast<std::uint64_t>(offset->get_int64()) < bytes;
+    const std::size_t mark = marked ? static_cast<std::size_t>(offset->get_int64()) : hex.size();
     const std::size_t row_of_mark = marked && mark < bytes ? mark / kRow : 0;
     const std::size_t first = row_of_mark < kRowsAround ? 0 : row_of_mark - kRowsAround;
     std::string text = "\nThe bytes";
@@ -281,7 +320,9 @@ std::string story_text(const Story& story) {
     for (const std::string& event : story.events()) {
         text += fmt::format("  {}\n", event);
     }
-    text += "\nWhy it is reported\n" + why(story) + item_of(story) + bytes_of(finding);
+    text += "\nWhy it is reported\n" + why(story) + item_of(story) +
+            bytes_of(story.explained().contains("offset") ? story.explained() : finding,
+                     !story.explained().empty());
     if (const auto known = record::find_finding(id)) {
         text += "\n"
                 "Usual cause\n" +

@@ -92,6 +92,14 @@ record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, con
     finding.tick = number_in<snapshot::Tick>(from, "tick");
     finding.crc_wanted = number_in<std::int32_t>(from, "crc_wanted");
     finding.crc_got = number_in<std::int32_t>(from, "crc_got");
+    finding.field = text_in(from, "field");
+    finding.value = number_in<std::int64_t>(from, "value");
+    finding.expected = number_in<std::int64_t>(from, "expected");
+    if (const json::value* const candidates = from.if_contains("candidates");
+        candidates != nullptr && candidates->is_object()) {
+        finding.candidates.emplace().count =
+            number_in<std::uint64_t>(candidates->get_object(), "count").value_or(0);
+    }
     finding.name = text_in(from, "name");
     finding.detail = text_in(from, "detail");
     const json::value* const item = from.if_contains("item");
@@ -264,6 +272,16 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
     if (session != nullptr && *id == record::FindingId::session_server_silent) {
         see_silence(*session, server, head, record);
     }
+    const auto with_server = [&](std::string text) {
+        const auto behind = text.find(": ");
+        text.insert(behind == std::string::npos ? 0 : behind + 2, std::string{from.server} + ", ");
+        return text;
+    };
+    const record::FindingRecord finding = finding_of(*id, number_of(head), record);
+    if (*id == record::FindingId::snapshot_explained) {
+        admin::explain_line(recent_, with_server(record::describe_explained(finding)));
+        return;
+    }
     const record::Severity severity = record::finding_info(*id).severity;
     if (severity == record::Severity::info) {
         return;
@@ -272,10 +290,6 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
     if (session != nullptr) {
         session->view.findings += count;
     }
-    const record::FindingRecord finding = finding_of(*id, number_of(head), record);
-    std::string text = record::describe(finding);
-    const auto behind = text.find(": ");
-    text.insert(behind == std::string::npos ? 0 : behind + 2, std::string{from.server} + ", ");
     if (recent_.size() == admin::View::kMaxFindings) {
         recent_.pop_front();
     }
@@ -283,7 +297,7 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
                        .session = finding.head.session,
                        .tick = finding.tick,
                        .severity = std::string{record::severity_name(severity)},
-                       .text = std::move(text)});
+                       .text = with_server(record::describe(finding))});
 }
 
 void FleetBoard::see_silence(Session& session, Server& server, const filter::LineHead& head,

@@ -30,17 +30,30 @@ void Console::forget(std::uint32_t session) {
     tees_.erase(session);
 }
 
-void Console::add_finding(std::string line, record::Severity severity) {
+void Console::add_finding(std::string line, record::Severity severity,
+                          const FindingSubject& subject) {
     const std::lock_guard lock{mutex_};
     if (severity == record::Severity::info) {
         return;
     }
     ++findings_total_;
     if (findings_.size() < kMaxFindingLines) {
-        findings_.push_back(
-            colour(severity == record::Severity::error ? "31" : "33", std::move(line)));
+        findings_.push_back({.text = std::move(line), .severity = severity, .subject = subject});
     } else {
         ++findings_unshown_;
+    }
+}
+
+void Console::explain_finding(std::string line, record::Severity severity,
+                              const FindingSubject& subject) {
+    const std::lock_guard lock{mutex_};
+    const auto same = std::find_if(findings_.begin(), findings_.end(), [&](const auto& each) {
+        return each.subject == subject && each.severity == severity;
+    });
+    if (same != findings_.end()) {
+        same->text = std::move(line);
+    } else if (findings_.size() < kMaxFindingLines) {
+        findings_.push_back({.text = std::move(line), .severity = severity, .subject = subject});
     }
 }
 
@@ -62,7 +75,10 @@ std::string Console::colour(std::string_view code, std::string text) const {
 std::vector<std::string> Console::lines(record::Timestamp now, double seconds) {
     const std::lock_guard lock{mutex_};
     std::vector<std::string> lines = std::exchange(notices_, {});
-    lines.insert(lines.end(), findings_.begin(), findings_.end());
+    for (FindingLine& each : findings_) {
+        lines.push_back(
+            colour(each.severity == record::Severity::error ? "31" : "33", std::move(each.text)));
+    }
     findings_.clear();
     if (const auto unshown = std::exchange(findings_unshown_, 0); unshown != 0) {
         lines.push_back(fmt::format("and {} more findings", unshown));
@@ -134,8 +150,14 @@ void ConsoleSink::see(const record::SnapshotRecord& record) {
 
 void ConsoleSink::see(const record::FindingRecord& record) {
     const record::Severity severity = record::finding_info(record.id).severity;
-    console_->add_finding(
-        severity == record::Severity::info ? std::string{} : record::describe(record), severity);
+    const FindingSubject subject{.session = record.head.session, .tick = record.tick};
+    if (record.id == record::FindingId::snapshot_explained) {
+        const auto explained = record::FindingId::snapshot_crc_mismatch;
+        console_->explain_finding(record::describe_explained(record),
+                                  record::finding_info(explained).severity, subject);
+    } else if (severity != record::Severity::info) {
+        console_->add_finding(record::describe(record), severity, subject);
+    }
 }
 
 } // namespace tw::sink

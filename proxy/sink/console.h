@@ -7,11 +7,20 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 namespace tw::sink {
+
+/// The snapshot of a session that a finding is about.
+struct FindingSubject {
+    std::uint32_t session = 0;
+    std::optional<snapshot::Tick> tick{};
+
+    friend bool operator==(const FindingSubject&, const FindingSubject&) = default;
+};
 
 /// What people see while traffic runs: a line a second, and each warning or error as it comes.
 /// Shared by all workers; each has a ConsoleSink of its own.
@@ -28,7 +37,13 @@ class Console {
 
     void set_tee(std::uint32_t session, Tee tee);
     void forget(std::uint32_t session);
-    void add_finding(std::string line, record::Severity severity);
+
+    void add_finding(std::string line, record::Severity severity,
+                     const FindingSubject& subject = {});
+    /// A finding's cause is known: the line says more, and stands in the place of the earlier one if
+    /// that was not shown yet.
+    void explain_finding(std::string line, record::Severity severity,
+                         const FindingSubject& subject);
     /// Something about the run as a whole; shown with the next lines, and no finding.
     void add_notice(std::string line, record::Severity severity);
     void count(std::uint64_t snapshots, std::uint64_t verified);
@@ -41,13 +56,19 @@ class Console {
     static constexpr std::size_t kMaxFindingLines = 8;
     static constexpr std::size_t kMaxTees = 8;
 
+    struct FindingLine {
+        std::string text;
+        record::Severity severity = record::Severity::info;
+        FindingSubject subject;
+    };
+
     [[nodiscard]] std::string colour(std::string_view code, std::string text) const;
 
     bool colours_;
     std::mutex mutex_;
     std::map<std::uint32_t, Tee> tees_;
     std::vector<std::string> notices_; ///< few: their callers say a thing once
-    std::deque<std::string> findings_;
+    std::deque<FindingLine> findings_;
     std::uint64_t findings_total_ = 0;
     std::uint64_t findings_unshown_ = 0;
     std::atomic<std::uint64_t> snapshots_{0};

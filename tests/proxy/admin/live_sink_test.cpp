@@ -2,6 +2,8 @@
 #include "tests/support/captured_traffic.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -111,4 +113,37 @@ TEST_CASE("before anything is known of a session it is shown all the same") {
     CHECK(view.sessions.front().number == 1);
     CHECK(view.sessions.front().name.empty());
     CHECK(view.sessions.front().datagrams[0] + view.sessions.front().datagrams[1] == 1);
+}
+
+TEST_CASE("a finding that is explained says so in its own line") {
+    admin::LiveSink sink{snapshot::ObjectSet::standard()};
+    const auto find = [&](record::FindingId id, snapshot::Tick tick, std::uint32_t session) {
+        const record::FindingRecord finding{.head = {.session = session}, .id = id, .tick = tick};
+        sink.on_record(record::Record{&finding});
+    };
+    find(record::FindingId::snapshot_crc_mismatch, 12, 1);
+    find(record::FindingId::snapshot_crc_mismatch, 12, 2);
+    find(record::FindingId::snapshot_crc_mismatch, 120, 1);
+    find(record::FindingId::snapshot_explained, 12, 1);
+    find(record::FindingId::snapshot_explained, 1, 1); // of one that is not shown any more
+    const record::FindingRecord explained{
+        .head = {.session = 1},
+        .id = record::FindingId::snapshot_explained,
+        .tick = 12,
+        .item = record::FindingItem{.type_id = 9, .id = 2, .type = "character"},
+        .field = "x",
+        .value = 5,
+        .expected = 4};
+    sink.on_record(record::Record{&explained});
+    test::NoMaps maps;
+    std::atomic<std::uint32_t> numbers{0};
+    const inspect::Inspector inspector{{}, maps, sink, numbers};
+    admin::View view;
+    sink.fill(view, inspector);
+    REQUIRE(view.findings.size() == 3);
+    CHECK(view.findings[0].severity == "error");
+    CHECK(view.findings[0].text.starts_with(
+        "error snapshot.crc_mismatch: session 1, tick 12, character 2 x 5 instead of 4. "));
+    CHECK(view.findings[1].text.starts_with("error snapshot.crc_mismatch: session 2, tick 12. "));
+    CHECK(view.findings[2].text.starts_with("error snapshot.crc_mismatch: session 1, tick 120. "));
 }

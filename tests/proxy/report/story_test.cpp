@@ -19,7 +19,7 @@ const std::vector<std::string> kRecords{
     R"({"v":1,"t":"2026-11-20T15:24:45.240000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":12,"delta_tick":10,"offset":4,"part":0,"item":{"type":"character","type_id":9,"id":3},"crc_wanted":-5,"crc_got":3995,"value":4000,"name":"damaged_value","what":"The checksum differs.","detail":"one bit","hex":"0001000903a0a1a2a3a4a5a6a7a8a9aaabacadae"})",
     R"({"v":1,"t":"2026-11-20T15:24:45.240000Z","type":"snapshot","session":1,"dir":"s2c","tick":12,"delta_tick":10,"ok":false,"num_items":0})",
     R"({"v":1,"t":"2026-11-20T15:24:45.250000Z","type":"message","session":1,"dir":"c2s","name":"input","system":true,"vital":false,"size":20,"fields":{"ack_tick":10}})",
-    R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":12,"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004,"name":"exact"})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":12,"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004,"offset":9,"part":1,"name":"exact","hex":"0001000903a0a1a2a3a4a5a6a7a8a9aaabacadae"})",
     R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"snapshot","session":1,"dir":"s2c","tick":14,"delta_tick":10,"ok":true,"num_items":1,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1008},"player":"nameless","at":{"x":1008,"y":5,"tile":[31,0],"game":"air"}}],"removed":[[4,1]]})",
 };
 
@@ -54,7 +54,7 @@ Why it is reported
   the server's checksum: -5
   the checksum here: 3995
   value: 4000
-  looking back from the next verified one: character x gave 5004 where it must have been 1004 (exact)
+  looking back from the next verified ones: character x gave 5004 where it must have been 1004 (exact)
 
 The item: character 3, player nameless
                               tick 10       rejected        tick 14
@@ -62,8 +62,8 @@ The item: character 3, player nameless
   x                              1000           5004           1008  <- must have been 1004
   where                tile [31,0] "air"                tile [31,0] "air"
 
-The bytes of part 0 of the delta, byte 4 marked
-  0000  00 01 00 09[03]a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa
+The bytes of part 1 of the delta, byte 9 marked
+  0000  00 01 00 09 03 a0 a1 a2 a3[a4]a5 a6 a7 a8 a9 aa
   0010  ab ac ad ae
 
 Usual cause
@@ -73,6 +73,51 @@ Where to look
   One value changed between the server's checksum and here: damage in transit, or code that writes
   to an item after the snapshot was built.
 )");
+}
+
+TEST_CASE("where the item is not known, candidates are listed, and no byte is marked") {
+    const std::string candidates =
+        R"("candidates":{"count":7,"likeliest":[{"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004},{"item":{"type":"","type_id":40,"id":7}},7]})";
+    std::vector<std::string> records = kRecords;
+    records[3] =
+        R"({"v":1,"t":"2026-11-20T15:24:45.240000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":12,"delta_tick":10,"part":0,"name":"ambiguous","what":"The checksum differs.","hex":"000100",)" +
+        candidates + "}";
+    records[6] =
+        R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":12,"name":"ambiguous",)" +
+        candidates + "}";
+    const std::string listed = "  candidates: 7, the likeliest first\n"
+                               "    character 3 x: 5004 instead of 1004\n"
+                               "    type 40 7 \n";
+    for (const std::size_t count : {std::size_t{5}, records.size()}) {
+        CAPTURE(count);
+        const std::string text = story_text(
+            told({records.begin(), records.begin() + static_cast<std::ptrdiff_t>(count)}));
+        const std::size_t at = text.find(listed);
+        CHECK(at != std::string::npos);
+        CHECK(text.find(listed, at + 1) == std::string::npos);
+        CHECK(text.find("The item") == std::string::npos);
+        CHECK(text.find("must have been") == std::string::npos);
+        CHECK(text.find("marked") == std::string::npos);
+        CHECK(text.find("  0000  00 01 00\n") != std::string::npos);
+    }
+    // A finding that named an item, and an explanation that is less sure.
+    records[3] = kRecords[3];
+    const std::string text = story_text(told(records));
+    CHECK(text.find("The item") == std::string::npos);
+    CHECK(text.find("marked") == std::string::npos);
+}
+
+TEST_CASE("no byte is marked outside those that are printed") {
+    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
+    const std::string mark = R"("offset":4,)";
+    for (const std::string_view other : {R"("offset":20,)", R"("offset":9999999999,)"}) {
+        CAPTURE(other);
+        records[3] = kRecords[3];
+        records[3].replace(records[3].find(mark), mark.size(), other);
+        const std::string text = story_text(told(records));
+        CHECK(text.find("marked") == std::string::npos);
+        CHECK(text.find("  0010  ab ac ad ae\n") != std::string::npos);
+    }
 }
 
 TEST_CASE("a finding's numbers are named for what they are") {

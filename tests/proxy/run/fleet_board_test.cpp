@@ -146,6 +146,14 @@ TEST_CASE("findings are counted for all and for their server, with those left ou
                                    "character 3, checksum 2 instead of 1. "));
     CHECK(finding.tick == 70);
     CHECK(finding.time_ms == 1795226687124);
+    add(board, {"ctf"},
+        line("finding", 1,
+             R"(,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":70,"field":"x",)"
+             R"("item":{"type":"character","type_id":9,"id":2},"value":5,"expected":4)"));
+    REQUIRE(shown(board).view.findings.size() == 1);
+    CHECK(shown(board).view.findings[0].text.starts_with(
+        "error snapshot.crc_mismatch: ctf, session 1, tick 70, character 2 x 5 instead of 4. "));
+    CHECK(shown(board).view.servers.at("ctf").findings == 5);
     for (std::size_t i = 0; i < 2 * admin::View::kMaxFindings; ++i) {
         add(board, {"race"},
             line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));

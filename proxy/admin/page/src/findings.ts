@@ -2,7 +2,7 @@
 import { askText } from './api';
 import { fill, make, number, row } from './dom';
 import { clock, count } from './format';
-import { bytesView, type FindingRecord } from './hex';
+import { bytesView, type Candidate, type FindingRecord } from './hex';
 import { open, panel } from './panels';
 import { keyOf, type RecentFinding, type Severity } from './protocol';
 import { keyed, settle } from './settle';
@@ -16,6 +16,26 @@ const MAX_ROWS = 60;
 function brief(mark: RecentFinding): { name: string; about: string } {
     const [, name, about] = /^\w+ ([\w.]+): (.*?)(?:\. |$)/.exec(mark.text) ?? [];
     return { name: name ?? mark.text, about: about ?? '' };
+}
+
+const nameItem = (item: Candidate['item'], field?: string): string =>
+    `${item.type || `type ${item.type_id}`} ${item.id}${field ? `, ${field}` : ''}`;
+
+const guess = ({ item, field, value, expected }: Candidate): string =>
+    nameItem(item, field) + (expected === undefined ? '' : `: ${value} instead of ${expected}`);
+
+/** Of a finding that is explained, what stays true. */
+function withoutGuess(record: FindingRecord): FindingRecord {
+    const rest = { ...record };
+    delete rest.name;
+    delete rest.detail;
+    delete rest.item;
+    delete rest.field;
+    delete rest.candidates;
+    delete rest.part;
+    delete rest.offset;
+    delete rest.hex;
+    return rest;
 }
 
 export class Findings {
@@ -75,7 +95,8 @@ export class Findings {
                 : Promise.resolve('No story is kept of it, only of the latest findings about snapshots.'),
             this.records(mark)]);
         story.textContent = text;
-        fill(facts, records.map((record) => this.facts(record)));
+        const explained = records.some((record) => record.id === 'snapshot.explained');
+        fill(facts, records.map((record) => this.facts(explained && record.id === 'snapshot.crc_mismatch' ? withoutGuess(record) : record)));
     }
 
     private async records(mark: RecentFinding): Promise<FindingRecord[]> {
@@ -95,7 +116,9 @@ export class Findings {
         fact('usually', known?.cause);
         fact('tick', record.tick);
         fact('base', record.delta_tick);
-        if (record.item) fact('item', `${record.item.type ?? record.item.type_id} ${record.item.id}${record.field ? `, ${record.field}` : ''}`);
+        fact('known', record.name);
+        if (record.item) fact('item', nameItem(record.item, record.field));
+        if (record.candidates) fact(`candidates (${record.candidates.count})`, record.candidates.likeliest.map(guess).join('; '));
         fact('checksum wanted', record.crc_wanted);
         fact('checksum got', record.crc_got);
         fact('value', record.value);

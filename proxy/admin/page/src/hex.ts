@@ -1,8 +1,11 @@
 // Bytes as hex, the part in question marked.
 import { make } from './dom';
 
+interface Item { type?: string; type_id: number; id: number }
+export interface Candidate { item: Item; field?: string; value?: number; expected?: number }
+
 export interface FindingRecord {
-    id: string; tick?: number; delta_tick?: number; item?: { type?: string; type_id: number; id: number }; field?: string;
+    id: string; name?: string; candidates?: { count: number; likeliest: Candidate[] }; tick?: number; delta_tick?: number; item?: Item; field?: string;
     crc_wanted?: number | null; crc_got?: number | null; value?: number; expected?: number; limit?: number; part?: number;
     offset?: number; ddnet_code?: number; detail?: string; hex?: string;
 }

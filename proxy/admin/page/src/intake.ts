@@ -1,7 +1,7 @@
 // Puts what comes from twscope where the page keeps it.
 import { goneKeys, itemsOf } from './history';
 import { Moment } from './moment';
-import { isSameObserver, keyOf, type BarRow, type Frame, type State } from './protocol';
+import { isExplained, isSameObserver, keyOf, type BarRow, type Frame, type State } from './protocol';
 import type { Store } from './store';
 
 const SPAN_MS = 600_000;
@@ -57,7 +57,10 @@ export class Intake {
         store.worldServer = worldServer;
         const known = new Set(store.marks.map(keyOf));
         for (const finding of state.recent) {
-            if (!known.has(keyOf(finding))) store.marks.push(finding);
+            if (known.has(keyOf(finding))) continue;
+            const guess = store.marks.findIndex((mark) => isExplained(mark, finding));
+            if (guess >= 0) store.marks[guess] = finding;
+            else store.marks.push(finding);
             known.add(keyOf(finding));
         }
         for (const mark of store.marks) { // the story may be there by now

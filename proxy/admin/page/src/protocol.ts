@@ -26,6 +26,12 @@ export interface RecentFinding {
 /** One of a kind for each finding. */
 export const keyOf = (mark: RecentFinding): string => `${mark.time_ms} ${mark.session} ${mark.text}`;
 
+const kindOf = (mark: RecentFinding): string => mark.text.slice(0, mark.text.indexOf(': '));
+
+/** One finding, of which more is known by now. */
+export const isExplained = (before: RecentFinding, now: RecentFinding): boolean => now.tick !== undefined && before.tick === now.tick
+    && before.session === now.session && before.time_ms === now.time_ms && kindOf(before) === kindOf(now);
+
 /** What is recorded from the page. */
 export interface PageRecording {
     captures: boolean; capture_since_ms: number | null; demos_since_ms: number | null; lost: number; stopped: string;
