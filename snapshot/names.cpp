@@ -11,6 +11,15 @@ constexpr std::array kWeapon{
     NamedValue{3, "grenade"}, NamedValue{4, "laser"}, NamedValue{5, "ninja"},
 };
 
+/// What a tee holds: since 19.0 servers of DDNet say -1 if it has no weapon.
+constexpr std::array kHeldWeapon{
+    NamedValue{-1, "none"},   NamedValue{0, "hammer"},  NamedValue{1, "gun"},
+    NamedValue{2, "shotgun"}, NamedValue{3, "grenade"}, NamedValue{4, "laser"},
+    NamedValue{5, "ninja"},
+};
+
+constexpr std::array kAmmo{NamedValue{-1, "unlimited"}};
+
 constexpr std::array kWeaponSpecial{
     NamedValue{-3, "game"},
     NamedValue{-2, "self"},
@@ -301,6 +310,8 @@ constexpr std::array kRcontypeflag{
 } // namespace
 
 constexpr NameTable weapon{"weapon", false, kWeapon};
+constexpr NameTable held_weapon{"weapon", false, kHeldWeapon};
+constexpr NameTable ammo{"ammo", false, kAmmo};
 constexpr NameTable weapon_special{"weapon_special", false, kWeaponSpecial};
 constexpr NameTable powerup{"powerup", false, kPowerup};
 constexpr NameTable emote{"emote", false, kEmote};

@@ -7,6 +7,8 @@ namespace tw::snapshot::names {
 
 // NOLINTBEGIN(readability-identifier-naming): named as the fields are
 extern const NameTable weapon;
+extern const NameTable held_weapon; ///< of a character, which may have none
+extern const NameTable ammo;
 extern const NameTable weapon_special;
 extern const NameTable powerup;
 extern const NameTable emote;

@@ -131,8 +131,8 @@ inline constexpr std::array kCharacter{
     named("player_flags", 15, names::playerflag),
     merge(FieldMerge::own, integer("health", 16)),
     merge(FieldMerge::own, integer("armor", 17)),
-    merge(FieldMerge::own, integer("ammo_count", 18)),
-    merge(FieldMerge::varies, named("weapon", 19, names::weapon)),
+    merge(FieldMerge::own, named("ammo_count", 18, names::ammo)),
+    merge(FieldMerge::varies, named("weapon", 19, names::held_weapon)),
     named("emote", 20, names::emote),
     tick("attack_tick", 21),
 };

@@ -150,6 +150,10 @@ TEST_CASE("every enum and flag word has the specification's names") {
     }
     CHECK(names::weapon.find(4) == "laser");
     CHECK_FALSE(names::weapon.find(-1));
+    CHECK(names::held_weapon.find(-1) == "none");
+    CHECK(names::held_weapon.find(5) == "ninja");
+    CHECK(names::ammo.find(-1) == "unlimited");
+    CHECK_FALSE(names::ammo.find(3));
     CHECK(names::kill_weapon.find(-3) == "game");
 }
 
