@@ -67,6 +67,9 @@ class Connection {
                                                                   : protocol_;
     }
 
+    /// Whether it is a connection of 0.7 whose handshake passed unseen.
+    [[nodiscard]] bool is_guessed_seven() const { return guessed_seven_; }
+
     /// As records name it; empty while nothing is known.
     [[nodiscard]] std::string_view protocol_name() const;
 

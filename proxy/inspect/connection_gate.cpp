@@ -261,9 +261,12 @@ ConnectionChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
     return begin_seven(seven_.on_fitting(reporter.direction(), *packet->header_token));
 }
 
+// A server of DDNet shows itself by each of its ACCEPTs. What only DDNet's servers send says less: the
+// 0.7 servers of mods send it, too, to clients that announce a DDNet version.
 bool ConnectionGate::is_translated() const {
     return connection_.form() == TokenForm::seven &&
-           (seven_.accepted_by_ddnet() || server_.is_ddnet());
+           (seven_.accepted_by_ddnet() ||
+            (connection_.is_guessed_seven() && server_.is_ddnet()));
 }
 
 std::string_view ConnectionGate::protocol_name() const {
