@@ -22,13 +22,10 @@ const ObjectSpec* ObjectSet::find(std::uint16_t type, Dialect dialect) const {
 }
 
 const ObjectSpec* ObjectSet::find(const Uuid& uuid) const {
-    if (const ObjectSpec* spec = find_object(uuid); spec != nullptr) {
-        return spec;
-    }
     const auto found = std::find_if(custom_.begin(), custom_.end(), [&](const ObjectSpec& spec) {
         return spec.type == 0 && spec.uuid == uuid;
     });
-    return found == custom_.end() ? nullptr : &*found;
+    return found == custom_.end() ? find_object(uuid) : &*found;
 }
 
 std::size_t ObjectSet::index_of(const ObjectSpec& spec) const {
@@ -43,11 +40,11 @@ std::size_t ObjectSet::index_of(const ObjectSpec& spec) const {
 
 bool ObjectSet::add(const CustomObject& object) {
     const bool numbered = object.type != 0;
-    const ObjectSpec* const known =
+    const ObjectSpec* const found =
         numbered ? find(object.type, object.dialect) : find(object.uuid);
-    const bool replaces =
-        numbered && known != nullptr && known == find_object(object.type, object.dialect);
-    if ((known != nullptr && !replaces) || object.type >= kFirstUuidType) {
+    const ObjectSpec* const known =
+        numbered ? find_object(object.type, object.dialect) : find_object(object.uuid);
+    if (found != known || object.type >= kFirstUuidType) {
         return false;
     }
     AgreedSizes& sizes = sizes_[static_cast<std::size_t>(object.dialect)];
@@ -64,7 +61,10 @@ bool ObjectSet::add(const CustomObject& object) {
                        .kind = field.kind,
                        .offset = field.offset,
                        .count = field.count,
-                       .names = nullptr};
+                       .names = field.known_names,
+                       .names_when = field.names_when,
+                       .merge = field.merge,
+                       .in_six = field.in_six};
         if (!field.names.empty()) {
             auto& values = owned->values.emplace_back();
             for (const auto& [value, name] : field.names) {
@@ -72,6 +72,7 @@ bool ObjectSet::add(const CustomObject& object) {
             }
             owned->tables.push_back({.name = field.name, .flags = field.flags, .values = values});
             spec.names = &owned->tables.back();
+            spec.names_when = 0;
             spec.kind = FieldKind::named;
         }
         owned->fields.push_back(spec);
@@ -79,15 +80,16 @@ bool ObjectSet::add(const CustomObject& object) {
     custom_.push_back({.type = object.type,
                        .uuid = object.uuid,
                        .name = owned->object.name,
-                       .uuid_name = {},
-                       .kind = ObjectKind::object,
+                       .uuid_name = owned->object.uuid_name,
+                       .kind = object.kind,
                        .size = object.size,
                        .min_size = 0,
                        .fields = owned->fields,
                        .position = object.position,
-                       .client = {},
-                       .dialect = object.dialect});
-    if (object.agreed || (replaces && object.type < sizes.size())) {
+                       .client = object.client,
+                       .dialect = object.dialect,
+                       .merge = object.merge});
+    if (numbered && object.type < sizes.size()) {
         sizes[object.type] = object.agreed ? object.size : 0;
     }
     owned_.push_back(std::move(owned));

@@ -13,7 +13,7 @@
 
 namespace tw::snapshot {
 
-/// What a mod adds: an object that is not in the table. Owns what its description points at.
+/// An object that a mod adds, or its own form of a known one. Owns what its description points at.
 struct CustomObject {
     struct Field {
         std::string name;
@@ -22,16 +22,24 @@ struct CustomObject {
         std::uint8_t count = 1;
         bool flags = false;
         std::vector<std::pair<std::int64_t, std::string>> names{};
+        const NameTable* known_names = nullptr; ///< of the table; used if `names` is empty
+        std::uint32_t names_when = 0;           ///< as in FieldSpec; only of `known_names`
+        FieldMerge merge = FieldMerge::any;
+        InSix in_six = InSix::same;
     };
 
     std::uint16_t type = 0; ///< number on the wire, 0 for those named by a UUID
     Uuid uuid{};
     std::string name;
+    std::string uuid_name{}; ///< what the UUID was made of; empty if unknown
     std::uint8_t size = 0;
     bool agreed = false; ///< numbered types: the size is not written in deltas
     std::vector<Field> fields{};
     std::optional<PositionSpec> position{};
+    std::optional<ClientSpec> client{};
     Dialect dialect = Dialect::six; ///< of a numbered type
+    ObjectKind kind = ObjectKind::object;
+    MergeSpec merge{};
 };
 
 /// The objects of a run: the table of objects.h and what a mod adds to it.
@@ -42,8 +50,11 @@ class ObjectSet {
     /// The table alone.
     [[nodiscard]] static const ObjectSet& standard();
 
-    /// False when the type or UUID is there already, or the type is none that can be added. A type
-    /// that everybody agreed on gives way. Types are those of 0.6; of 0.7 where the object says so.
+    /// More than any mod has; a server describes at most 64 types.
+    static constexpr std::size_t kMaxCustom = 256;
+
+    /// Adds an object, or replaces the table's object of that type or UUID. False if another added
+    /// object has the type or UUID, if the type is not one that can be added, or if the set is full.
     [[nodiscard]] bool add(const CustomObject& object);
 
     [[nodiscard]] const ObjectSpec* find(std::uint16_t type, Dialect dialect) const;
@@ -60,9 +71,6 @@ class ObjectSet {
     [[nodiscard]] std::size_t index_of(const ObjectSpec& spec) const;
 
   private:
-    /// More than any mod has; a server describes at most 64 types.
-    static constexpr std::size_t kMaxCustom = 256;
-
     /// What custom specs point at.
     struct Owned {
         CustomObject object;

@@ -64,6 +64,9 @@ enum class FieldMerge : std::uint8_t {
     race_flags,   ///< has a bit that says whether race_timer is the viewer's; without it in a world
     race_timer,   ///< then 0 in a world
     watched_flag, ///< of 0.7: has a bit that says that the viewer watches; without it in a world
+    /// Made for each viewer on purpose (a mod's): of an item whose id is a client's, that client's
+    /// view tells it. In a world nobody else does, and a difference says nothing.
+    per_viewer,
 };
 
 /// What a field of 0.7 is beside the one of 0.6 with its name. A server that speaks both makes 0.7

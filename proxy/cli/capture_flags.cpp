@@ -92,7 +92,7 @@ void LookupFlags::add_to(CLI::App& command, std::string_view maps_for) {
                    ->type_name("DIR"));
     command
         .add_option("--objects", objects_file,
-                    "JSON file describing a mod's snapshot objects (snapshot/OBJECTS.md)")
+                    "JSON file describing a mod's objects and messages (snapshot/OBJECTS.md)")
         ->type_name("FILE");
 }
 
@@ -100,12 +100,10 @@ std::vector<std::filesystem::path> LookupFlags::map_folders() const {
     return existing_folders("--maps", maps);
 }
 
-snapshot::ObjectSet LookupFlags::objects() const {
-    snapshot::ObjectSet objects;
-    if (!objects_file.empty()) {
-        read_objects_file(objects_file, objects);
-    }
-    return objects;
+wire::ModDescription LookupFlags::description() const {
+    wire::ModDescription mod;
+    read_objects_file(objects_file, mod);
+    return mod;
 }
 
 } // namespace tw::cli

@@ -2,7 +2,7 @@
 
 #include "proxy/capture/capture_sessions.h"
 #include "proxy/inspect/memory_budget.h"
-#include "snapshot/object_set.h"
+#include "proxy/wire/mod_description.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -48,7 +48,7 @@ struct LookupFlags {
     /// Errors: UsageError for a folder that is not there.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     /// The standard ones, and those of the file. Errors: UsageError.
-    [[nodiscard]] snapshot::ObjectSet objects() const;
+    [[nodiscard]] wire::ModDescription description() const;
 };
 
 } // namespace tw::cli

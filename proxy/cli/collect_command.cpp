@@ -74,9 +74,10 @@ void CollectFlags::add_to(CLI::App& command) {
                     "(proxy/filter/FILTERS.md)")
         ->type_name("EXPRESSION");
     command
-        .add_option("--objects", objects_file,
-                    "JSON file describing a mod's snapshot objects, whose fields filters can name "
-                    "(snapshot/OBJECTS.md)")
+        .add_option(
+            "--objects", objects_file,
+            "JSON file describing a mod's objects and messages, whose fields filters can name "
+            "(snapshot/OBJECTS.md)")
         ->type_name("FILE");
     repeatable(
         command
@@ -133,15 +134,15 @@ int run_collect(const CollectFlags& flags) {
     records.objects_file = flags.objects_file;
     records.expect = flags.expect;
     records.fail_on = flags.fail_on;
-    const auto objects = records.objects();
-    LineChecks checks{records.expectations(*objects)};
+    const auto mod = records.description();
+    LineChecks checks{records.expectations(*mod)};
     const report::FailOn fail_on = records.failing();
-    auto filter = records.parse_filter("--filter", flags.filter, *objects);
+    auto filter = records.parse_filter("--filter", flags.filter, *mod);
     keep_apart({flags.objects_file}, {{"--output", flags.output}, {"--summary", flags.summary}});
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.summary, summary);
     BatchOutput output{flags.output, std::move(filter), checks};
-    CollectPage page{flags.page, flags.access.stream, *objects, output};
+    CollectPage page{flags.page, flags.access.stream, *mod, output};
     if (!page.opened()) {
         return kExitNotYet;
     }

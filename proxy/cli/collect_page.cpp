@@ -90,7 +90,7 @@ int ShownBatches::take_back() {
 }
 
 CollectPage::CollectPage(const CollectPageFlags& flags, const std::string& stream,
-                         const snapshot::ObjectSet& objects, bus::BatchSink& output)
+                         const wire::ModDescription& mod, bus::BatchSink& output)
     : output_{&output} {
     if (!flags.on()) {
         return;
@@ -102,7 +102,7 @@ CollectPage::CollectPage(const CollectPageFlags& flags, const std::string& strea
                                  .log_is_private = log_stream().is_terminal()};
         page_ = std::make_unique<run::FleetPage>(
             std::move(options), run::FleetPage::Stream{.name = stream, .pages = flags.pages()},
-            objects);
+            mod);
         shown_ = std::make_unique<ShownBatches>(output, *page_);
     } catch (const relay::NotYetError& error) {
         sink::complain("{}", error.what());

@@ -3,7 +3,7 @@
 #include "proxy/bus/collector.h"
 #include "proxy/cli/http_flags.h"
 #include "proxy/run/fleet_page.h"
-#include "snapshot/object_set.h"
+#include "proxy/wire/mod_description.h"
 
 #include <functional>
 #include <memory>
@@ -51,9 +51,9 @@ class ShownBatches final : public bus::BatchSink {
 /// The page of a collector, where it is asked for.
 class CollectPage {
   public:
-    /// `objects` and `output` have to outlive it. Errors: UsageError.
+    /// `mod` and `output` have to outlive it. Errors: UsageError.
     CollectPage(const CollectPageFlags& flags, const std::string& stream,
-                const snapshot::ObjectSet& objects, bus::BatchSink& output);
+                const wire::ModDescription& mod, bus::BatchSink& output);
 
     /// False: its address is not there yet, which is said on standard error.
     [[nodiscard]] bool opened() const { return opened_; }

@@ -122,17 +122,15 @@ void read_both(Reading& a, Reading& b, report::GameComparison& comparison) {
 }
 
 int run_compare(const CompareFlags& flags) {
-    snapshot::ObjectSet objects;
-    if (!flags.objects_file.empty()) {
-        read_objects_file(flags.objects_file, objects);
-    }
+    wire::ModDescription mod;
+    read_objects_file(flags.objects_file, mod);
     const auto origin = [&](std::size_t view) {
         if (flags.files[view] == "-") {
             throw UsageError{"-: standard input cannot be read twice; name a file"};
         }
         return RecordsOrigin{.path = flags.files[view],
                              .servers = flags.captures.servers(),
-                             .objects = &objects,
+                             .objects = &mod.objects,
                              .memory_bytes = flags.captures.memory_bytes()};
     };
     const auto listed_a = list_stays(origin(0), flags.sessions[0], "--session");
@@ -144,7 +142,7 @@ int run_compare(const CompareFlags& flags) {
     const std::vector<report::Stay>& stays_b = listed_b->stays();
     const report::StayPairs pairs =
         pair_stays(stays_a, stays_b, flags.sessions[0], flags.sessions[1]);
-    report::GameComparison comparison{pairs.pairs.size(), objects};
+    report::GameComparison comparison{pairs.pairs.size(), mod.objects};
     Reading a{origin(0), View::a, pairs_by_stay(pairs, View::a, stays_a.size())};
     Reading b{origin(1), View::b, pairs_by_stay(pairs, View::b, stays_b.size())};
     read_both(a, b, comparison);
@@ -198,7 +196,7 @@ Action add_compare_command(CLI::App& app) {
     add_memory_flag(*command, flags->captures.memory_mib);
     command
         ->add_option("--objects", flags->objects_file,
-                     "JSON file describing a mod's snapshot objects (snapshot/OBJECTS.md)")
+                     "JSON file describing a mod's objects and messages (snapshot/OBJECTS.md)")
         ->type_name("FILE");
     command->add_flag("--json", flags->json, "Print one JSON object instead of text");
     return [flags, settings] {

@@ -79,7 +79,7 @@ class Decoding {
     inspect::MemoryBudget memory_;
     run::MapFolders maps_;
     std::optional<capture::CaptureRun> captures_;
-    std::unique_ptr<snapshot::ObjectSet> objects_;
+    std::unique_ptr<wire::ModDescription> mod_;
     std::unique_ptr<sink::RecordTarget> file_;
     std::unique_ptr<sink::RecordTarget> bus_;
     std::optional<sink::TeeOutput> both_;
@@ -113,7 +113,7 @@ Decoding::Decoding(const DecodeFlags& flags)
                                                     {.cache = flags.records.map_cache,
                                                      .memory = &memory_,
                                                      .with_files = demo_options_.has_value()}},
-      objects_{flags.records.objects()}, expectations_{flags.records.expectations(*objects_)} {
+      mod_{flags.records.description()}, expectations_{flags.records.expectations(*mod_)} {
     const RecordFlags& records = flags.records;
     flags.artifacts.check_capture(records.show_secrets);
     std::ignore = flags.bus.options(name_on_bus());
@@ -122,23 +122,23 @@ Decoding::Decoding(const DecodeFlags& flags)
                           {"--summary", records.summary},
                           {"--write", flags.artifacts.capture}});
     captures_.emplace(std::move(files), flags.captures.servers());
-    auto filter = records.output_filter(*objects_);
-    auto console_filter =
-        records.parse_filter("--console-filter", records.console_filter, *objects_);
+    auto filter = records.output_filter(*mod_);
+    auto console_filter = records.parse_filter("--console-filter", records.console_filter, *mod_);
     auto capture_filter =
-        records.parse_filter("--write-filter", flags.artifacts.capture_filter, *objects_);
+        records.parse_filter("--write-filter", flags.artifacts.capture_filter, *mod_);
     // All is right that can be known before: opening files empties them.
     open_output_file("--summary", records.summary, summary_);
     open_views();
     asked_.add(expectations_);
     run::add_filtered(asked_, findings_, std::move(console_filter), filtered_findings_);
     if (!records.output.empty() || flags.bus.on()) {
-        json_.emplace(records.json(*objects_), open_outputs());
+        json_.emplace(records.json(*mod_), open_outputs());
         run::add_filtered(asked_, *json_, std::move(filter), filtered_json_);
     }
     open_files(std::move(capture_filter));
     inspector_.emplace(
-        inspect::Options{.objects = objects_.get(),
+        inspect::Options{.objects = &mod_->objects,
+                         .described = &mod_->messages,
                          .messages = records.wants_messages(
                              flags.bus.on(), flags.artifacts.wants_demos() || filtered_capture_),
                          .learn_sizes = records.learn_sizes,
@@ -188,7 +188,7 @@ void Decoding::open_views() {
     }
     if (views != run::ViewChoice::sessions) {
         const bool messages = demo_options_ && demo_options_->messages;
-        worlds_.emplace(*objects_, asked_, game::Patience{},
+        worlds_.emplace(mod_->objects, asked_, game::Patience{},
                         game::Merger::share_of(flags_->captures.memory_bytes()));
         sinks_.add(feed_.emplace(*worlds_, messages));
     }

@@ -45,14 +45,18 @@ constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 
 /// False: some of it could not be read, as it says.
 bool read_captures(const ExplainFlags& flags, report::Story& story) {
-    const snapshot::ObjectSet objects = flags.lookup.objects();
+    const wire::ModDescription mod = flags.lookup.description();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
     StoryLines lines{story};
-    sink::JsonLines json{{.objects = &objects}, lines};
+    sink::JsonLines json{{.objects = &mod.objects}, lines};
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{.objects = &objects, .memory = &memory}, maps, json, numbers};
+    inspect::Inspector inspector{
+        {.objects = &mod.objects, .described = &mod.messages, .memory = &memory},
+        maps,
+        json,
+        numbers};
     captures.read(inspector);
     json.flush();
     return !captures.damaged();

@@ -1,15 +1,16 @@
 #include "proxy/cli/objects_file.h"
 
+#include "proxy/cli/described_messages.h"
+#include "proxy/cli/described_names.h"
+#include "proxy/cli/json_reader.h"
 #include "proxy/cli/settings.h"
 #include "proxy/run/small_file.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <boost/json.hpp>
@@ -20,6 +21,12 @@ namespace tw::cli {
 namespace {
 
 namespace json = boost::json;
+using snapshot::CustomObject;
+using snapshot::FieldKind;
+using snapshot::FieldMerge;
+using snapshot::FieldSpec;
+using snapshot::ObjectSet;
+using snapshot::ObjectSpec;
 
 /// Ints of one item; a snapshot of 64 KiB could hold larger ones, no game does.
 constexpr std::int64_t kMaxInts = 255;
@@ -27,225 +34,303 @@ constexpr std::int64_t kMaxInts = 255;
 /// A thousand objects with all their fields take a few hundred KiB.
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
-constexpr std::array<std::string_view, 3> kKinds{"int", "string", "tick"};
-
-/// Names are keys of records and words of filters; records write them as they are.
-bool is_name(std::string_view text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_';
-    });
+/// The field of that name of a known object; null if it has none.
+const FieldSpec* find_known(const ObjectSpec* known, std::string_view name) {
+    if (known == nullptr) {
+        return nullptr;
+    }
+    const auto found = std::ranges::find(known->fields, name, &FieldSpec::name);
+    return found == known->fields.end() ? nullptr : &*found;
 }
 
-/// The same of a value's name, which is text.
-bool needs_no_escape(std::string_view text) {
-    return std::none_of(text.begin(), text.end(), [](char c) {
-        return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ' || c == '\x7f';
-    });
+/// What a known object's field means, at the place it has there.
+CustomObject::Field inherited_field(const FieldSpec& known) {
+    return {.name = std::string{known.name},
+            .kind = known.kind,
+            .offset = known.offset,
+            .count = known.count,
+            .known_names = known.names,
+            .names_when = known.names_when,
+            .merge = known.merge,
+            .in_six = known.in_six};
 }
 
-class Reader {
-  public:
-    Reader(std::string where, const json::object& object)
-        : where_{std::move(where)}, object_{&object} {}
-
-    [[noreturn]] void fail(std::string_view what) const {
-        throw UsageError{fmt::format("--objects {}: {}", where_, what)};
-    }
-
-    void allow(std::initializer_list<std::string_view> keys) const {
-        for (const auto& member : *object_) {
-            const std::string_view key{member.key().data(), member.key().size()};
-            if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-                fail(
-                    fmt::format("unknown key '{}'; known keys are {}", key, fmt::join(keys, ", ")));
-            }
-        }
-    }
-
-    [[nodiscard]] bool has(std::string_view key) const { return object_->contains(key); }
-
-    [[nodiscard]] std::string text(std::string_view key) const {
-        const json::value* value = object_->if_contains(key);
-        if (value == nullptr || !value->is_string() || value->get_string().empty()) {
-            fail(fmt::format("'{}' must be a string", key));
-        }
-        return std::string{value->get_string().c_str()};
-    }
-
-    [[nodiscard]] std::string name(std::string_view key) const {
-        std::string name = text(key);
-        if (!is_name({object_->at(key).get_string()})) {
-            fail(fmt::format("'{}' may hold only letters, digits and '_'", key));
-        }
-        return name;
-    }
-
-    [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t min, std::int64_t max,
-                                      std::int64_t fallback) const {
-        const json::value* value = object_->if_contains(key);
-        if (value == nullptr) {
-            return fallback;
-        }
-        if (!value->is_int64() || value->get_int64() < min || value->get_int64() > max) {
-            fail(fmt::format("'{}' must be a number from {} to {}", key, min, max));
-        }
-        return value->get_int64();
-    }
-
-    [[nodiscard]] bool flag(std::string_view key) const {
-        const json::value* value = object_->if_contains(key);
-        if (value != nullptr && !value->is_bool()) {
-            fail(fmt::format("'{}' must be true or false", key));
-        }
-        return value != nullptr && value->get_bool();
-    }
-
-    [[nodiscard]] const json::array* array(std::string_view key) const {
-        const json::value* value = object_->if_contains(key);
-        if (value != nullptr && !value->is_array()) {
-            fail(fmt::format("'{}' must be a list", key));
-        }
-        return value == nullptr ? nullptr : &value->get_array();
-    }
-
-    [[nodiscard]] const json::object* object(std::string_view key) const {
-        const json::value* value = object_->if_contains(key);
-        if (value != nullptr && !value->is_object()) {
-            fail(fmt::format("'{}' must be an object", key));
-        }
-        return value == nullptr ? nullptr : &value->get_object();
-    }
-
-    [[nodiscard]] const std::string& where() const { return where_; }
-
-  private:
-    std::string where_;
-    const json::object* object_;
-};
-
-snapshot::Uuid parse_uuid(const Reader& in, const std::string& text) {
-    snapshot::Uuid uuid{};
-    std::string digits = text;
-    digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
-    bool good = digits.size() == 2 * uuid.size();
-    for (std::size_t i = 0; good && i < uuid.size(); ++i) {
-        const char* at = digits.data() + 2 * i;
-        const auto parsed = std::from_chars(at, at + 2, uuid[i], 16);
-        good = parsed.ec == std::errc{} && parsed.ptr == at + 2;
-    }
-    if (!good) {
-        in.fail(fmt::format("'{}' is not a UUID", text));
-    }
-    return uuid;
+FieldKind find_kind(std::string_view word, std::int64_t count) {
+    return word == "string" ? FieldKind::int_string
+           : word == "tick" ? FieldKind::tick
+           : word == "bool" ? FieldKind::boolean
+           : count > 1      ? FieldKind::integers
+                            : FieldKind::integer;
 }
 
-snapshot::CustomObject::Field parse_field(const Reader& in, std::int64_t offset) {
+/// A field as the file says it: what it leaves out is as in the known object.
+CustomObject::Field parse_field(const JsonReader& in, std::int64_t offset,
+                                const ObjectSpec* known_object) {
     in.allow({"name", "kind", "count", "names", "flags"});
-    snapshot::CustomObject::Field field{.name = in.name("name")};
-    const std::string kind = in.has("kind") ? in.text("kind") : std::string{kKinds[0]};
-    if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-        in.fail(fmt::format("'kind' must be one of {}", fmt::join(kKinds, ", ")));
-    }
+    const std::string name = in.name("name");
+    const FieldSpec* const known = find_known(known_object, name);
+    CustomObject::Field field =
+        known == nullptr ? CustomObject::Field{.name = name} : inherited_field(*known);
     if (offset >= kMaxInts) {
         in.fail(fmt::format(
             "an object may have at most {} ints, which the fields before this one use up",
             kMaxInts));
     }
-    const std::int64_t count = in.number("count", 1, kMaxInts - offset, 1);
+    const std::int64_t count = in.number("count", 1, kMaxInts - offset, field.count);
     field.offset = static_cast<std::uint8_t>(offset);
+    if (count > kMaxInts - offset) {
+        in.fail(fmt::format("'count' is {} for this field of a known object, but only {} of the {} "
+                            "ints of an object are left",
+                            count, kMaxInts - offset, kMaxInts));
+    }
+    const bool is_list = field.kind == FieldKind::int_string || field.kind == FieldKind::integers;
+    if (in.has("kind") || (count != field.count && !is_list)) {
+        field.kind = find_kind(in.word("kind", {"int", "bool", "string", "tick"}), count);
+        field.known_names = nullptr;
+    }
     field.count = static_cast<std::uint8_t>(count);
-    field.kind = kind == "string" ? snapshot::FieldKind::int_string
-                 : kind == "tick" ? snapshot::FieldKind::tick
-                 : count > 1      ? snapshot::FieldKind::integers
-                                  : snapshot::FieldKind::integer;
-    field.flags = in.flag("flags");
-    if (const json::object* names = in.object("names"); names != nullptr) {
-        if (field.count != 1 || field.kind != snapshot::FieldKind::integer) {
+    if (in.has("names")) {
+        if (field.count != 1 ||
+            (field.kind != FieldKind::integer && field.kind != FieldKind::named)) {
             in.fail("only a single int can have 'names'");
         }
-        for (const auto& member : *names) {
-            const std::string key{member.key().data(), member.key().size()};
-            std::int64_t value = 0;
-            const auto parsed = std::from_chars(key.data(), key.data() + key.size(), value);
-            if (parsed.ec != std::errc{} || parsed.ptr != key.data() + key.size() ||
-                !member.value().is_string()) {
-                in.fail(R"('names' maps numbers to strings: {"0": "red"})");
-            }
-            if (!needs_no_escape({member.value().get_string()})) {
-                in.fail("'names' may not hold quotes, backslashes or control characters");
-            }
-            field.names.emplace_back(value, member.value().get_string().c_str());
-        }
+        field.flags = in.flag("flags");
+        field.names = parse_value_names(in);
+    } else if (in.flag("flags") && field.known_names == nullptr) {
+        in.fail("'flags' needs 'names': the names of the bits");
     }
     return field;
 }
 
-auto find_field(const snapshot::CustomObject& object, const std::string& name) {
-    return std::find_if(object.fields.begin(), object.fields.end(),
-                        [&](const auto& field) { return field.name == name; });
+/// Whether the one field of a known object stands directly before the other.
+bool follows(const ObjectSpec& known, std::string_view before, std::string_view name) {
+    const FieldSpec* const first = find_known(&known, before);
+    const FieldSpec* const second = find_known(&known, name);
+    return first != nullptr && second != nullptr && first->offset + 1 == second->offset;
 }
 
-std::uint8_t field_offset(const Reader& in, const snapshot::CustomObject& object,
-                          const std::string& name) {
-    const auto found = find_field(object, name);
+/// The fields of an entry; those of the known object if it lists none.
+void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& object) {
+    const json::array* const list = in.array("fields");
+    if (list == nullptr && known != nullptr) {
+        std::ranges::transform(known->fields, std::back_inserter(object.fields), inherited_field);
+    }
+    std::int64_t size = list == nullptr && known != nullptr ? known->size : 0;
+    for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+        const JsonReader field_in = in.element("fields", "field", i);
+        CustomObject::Field field = parse_field(field_in, size, known);
+        if (std::ranges::find(object.fields, field.name, &CustomObject::Field::name) !=
+            object.fields.end()) {
+            field_in.fail(fmt::format("the object already has a field '{}'", field.name));
+        }
+        if (field.names_when != 0 &&
+            (i == 0 || !follows(*known, object.fields.back().name, field.name))) {
+            field.kind = FieldKind::integer; // what its names depend on is not before it
+            field.known_names = nullptr;
+            field.names_when = 0;
+        }
+        size += field.count;
+        object.fields.push_back(std::move(field));
+    }
+    object.size = static_cast<std::uint8_t>(size);
+}
+
+/// A single int of the object. Errors: there is no such field, or it is a text or a list.
+CustomObject::Field& int_field(const JsonReader& in, CustomObject& object, std::string_view role,
+                               std::string_view name) {
+    const auto found = std::ranges::find(object.fields, name, &CustomObject::Field::name);
     if (found == object.fields.end()) {
-        in.fail(fmt::format("position: there is no field '{}'", name));
+        in.fail(fmt::format("{}: there is no field '{}'", role, name));
     }
-    return found->offset;
+    if (found->count != 1 || found->kind == FieldKind::int_string) {
+        in.fail(fmt::format("{}: the field '{}' must be a single int", role, name));
+    }
+    return *found;
 }
 
-snapshot::CustomObject parse_object(const Reader& in) {
-    in.allow({"name", "type", "uuid", "protocol", "agreed_size", "fields", "position"});
-    snapshot::CustomObject object{.name = in.name("name")};
-    if (in.has("type") == in.has("uuid")) {
-        in.fail("give either 'type' (a number) or 'uuid'");
+/// Where a known object's int stands now; nothing if the entry no longer has that field.
+std::optional<std::uint8_t> moved_int(const ObjectSpec& known, std::uint8_t offset,
+                                      const CustomObject& object) {
+    const auto of_known = std::ranges::find(known.fields, offset, &FieldSpec::offset);
+    if (of_known == known.fields.end()) {
+        return std::nullopt;
     }
-    if (in.has("uuid")) {
-        object.uuid = parse_uuid(in, in.text("uuid"));
-    } else {
-        object.type =
-            static_cast<std::uint16_t>(in.number("type", 1, snapshot::kFirstUuidType - 1, 0));
-    }
-    object.agreed = in.flag("agreed_size");
-    if (in.has("protocol")) {
-        const std::string protocol = in.text("protocol");
-        if (protocol != "0.6" && protocol != "0.7") {
-            in.fail(R"('protocol' is "0.6" or "0.7")");
-        }
-        object.dialect = protocol == "0.7" ? snapshot::Dialect::seven : snapshot::Dialect::six;
-    }
-    std::int64_t offset = 0;
-    if (const json::array* fields = in.array("fields"); fields != nullptr) {
-        for (const json::value& value : *fields) {
-            const std::string where = fmt::format("{}, field {}", in.where(), object.fields.size());
-            if (!value.is_object()) {
-                in.fail("'fields' must be a list of objects");
-            }
-            const Reader field_in{where, value.get_object()};
-            auto field = parse_field(field_in, offset);
-            if (find_field(object, field.name) != object.fields.end()) {
-                field_in.fail(fmt::format("the object already has a field '{}'", field.name));
-            }
-            object.fields.push_back(std::move(field));
-            offset += object.fields.back().count;
+    const auto found = std::ranges::find(object.fields, of_known->name, &CustomObject::Field::name);
+    return found == object.fields.end() || found->count != 1 ? std::nullopt
+                                                             : std::optional{found->offset};
+}
+
+/// The position and the client of the known object, as far as their fields are still there.
+void inherit_roles(const ObjectSpec& known, CustomObject& object) {
+    if (known.position) {
+        const auto x = moved_int(known, known.position->x, object);
+        const auto y = moved_int(known, known.position->y, object);
+        if (x && y) {
+            object.position = snapshot::PositionSpec{*x, *y, known.position->per_unit};
         }
     }
-    object.size = static_cast<std::uint8_t>(offset);
+    if (known.client && !known.client->field) {
+        object.client = known.client;
+    } else if (known.client) {
+        const auto client = moved_int(known, *known.client->field, object);
+        object.client = client ? std::optional{snapshot::ClientSpec{client}} : std::nullopt;
+    }
+}
+
+/// What is made for each viewer: the whole object, or a list of fields.
+void parse_per_viewer(const JsonReader& in, CustomObject& object) {
+    const json::value* const value = in.value("per_viewer");
+    if (value == nullptr || value->is_bool()) {
+        object.merge.per_session = object.merge.per_session || in.flag("per_viewer");
+        return;
+    }
+    if (!value->is_array()) {
+        in.fail("'per_viewer' must be true, or a list of fields");
+    }
+    for (const json::value& name : value->get_array()) {
+        const auto field =
+            name.is_string() ? std::ranges::find(object.fields, std::string_view{name.get_string()},
+                                                 &CustomObject::Field::name)
+                             : object.fields.end();
+        if (field == object.fields.end()) {
+            in.fail("'per_viewer' lists names of the object's fields");
+        }
+        field->merge = FieldMerge::per_viewer;
+    }
+}
+
+void parse_roles(const JsonReader& in, CustomObject& object) {
     if (const json::object* position = in.object("position"); position != nullptr) {
-        const Reader at{in.where() + ", position", *position};
+        const JsonReader at{in.where() + ", position", *position};
         at.allow({"x", "y", "per_unit"});
+        const auto offset = [&](std::string_view key) {
+            return int_field(in, object, "position", at.text(key)).offset;
+        };
         object.position = snapshot::PositionSpec{
-            .x = field_offset(at, object, at.text("x")),
-            .y = field_offset(at, object, at.text("y")),
+            .x = offset("x"),
+            .y = offset("y"),
             .per_unit = static_cast<std::uint8_t>(at.number("per_unit", 1, 100, 1))};
     }
+    const bool is_id = in.flag("id_is_client");
+    if (is_id && in.has("client")) {
+        in.fail("give either 'client' (a field) or 'id_is_client'");
+    }
+    if (is_id) {
+        object.client = snapshot::ClientSpec{};
+    } else if (in.has("client")) {
+        CustomObject::Field& field = int_field(in, object, "client", in.text("client"));
+        field.merge = FieldMerge::client;
+        object.client = snapshot::ClientSpec{field.offset};
+    }
+    parse_per_viewer(in, object);
+}
+
+/// The identifier of an entry, and the table's object of that identifier; null if there is none.
+const ObjectSpec* parse_identifier(const JsonReader& in, CustomObject& object) {
+    if (in.has("type") == in.has("uuid")) {
+        in.fail("give either 'type' (a number) or 'uuid' (a UUID, or the name it is made of)");
+    }
+    object.dialect = in.word("protocol", {"0.6", "0.7"}) == "0.7" ? snapshot::Dialect::seven
+                                                                  : snapshot::Dialect::six;
+    if (in.has("uuid")) {
+        if (in.has("protocol")) {
+            in.fail("'protocol' is only for numbers: an object with a UUID is the same in 0.6 and "
+                    "0.7");
+        }
+        const NamedUuid uuid = parse_uuid(in, "uuid");
+        object.uuid = uuid.uuid;
+        object.uuid_name = uuid.name;
+        return snapshot::find_object(object.uuid);
+    }
+    object.type = static_cast<std::uint16_t>(in.number("type", 1, snapshot::kFirstUuidType - 1, 0));
+    return snapshot::find_object(object.type, object.dialect);
+}
+
+/// Whether deltas leave out the size: as the entry says, else as everybody agreed.
+bool parse_agreed(const JsonReader& in, const CustomObject& object) {
+    const bool can_be = object.type != 0 && object.type < snapshot::AgreedSizes{}.size();
+    const bool agreed =
+        in.has("agreed_size")
+            ? in.flag("agreed_size")
+            : can_be &&
+                  snapshot::agreed_size(object.type, snapshot::agreed_sizes(object.dialect)) != 0;
+    if (agreed && !can_be) {
+        in.fail("'agreed_size' is only for numbers below 64: clients have no room for others");
+    }
+    if (agreed && object.size == 0) {
+        in.fail("an agreed size needs 'fields': it is the number of their ints");
+    }
+    return agreed;
+}
+
+CustomObject parse_object(const JsonReader& in) {
+    in.allow({"name", "type", "uuid", "protocol", "agreed_size", "fields", "position", "client",
+              "id_is_client", "per_viewer"});
+    CustomObject object;
+    const ObjectSpec* const known = parse_identifier(in, object);
+    object.name = known == nullptr || in.has("name") ? in.name("name") : std::string{known->name};
+    parse_fields(in, known, object);
+    object.agreed = parse_agreed(in, object);
+    if (known != nullptr) {
+        object.kind = known->kind;
+        object.merge = known->merge;
+        inherit_roles(*known, object);
+    }
+    parse_roles(in, object);
     return object;
+}
+
+/// Who else has this object's name. Both protocols may have an object of one name.
+void check_name(const JsonReader& in, const CustomObject& object, const ObjectSet& objects) {
+    const auto same_protocol = [&](const ObjectSpec& other) {
+        return object.type == 0 || other.type == 0 || other.dialect == object.dialect;
+    };
+    const auto custom = objects.custom();
+    const auto twin = std::ranges::find_if(custom, [&](const ObjectSpec& other) {
+        return other.name == object.name && same_protocol(other);
+    });
+    if (twin != custom.end()) {
+        in.fail(fmt::format("the name '{}' is that of object {} already; give each its own",
+                            object.name, twin - custom.begin()));
+    }
+    const auto table = snapshot::object_table();
+    const auto known = std::ranges::find_if(table, [&](const ObjectSpec& other) {
+        const bool redefines = other.type == object.type && other.uuid == object.uuid;
+        return other.name == object.name && same_protocol(other) && !redefines;
+    });
+    if (known != table.end()) {
+        in.fail(fmt::format("the name '{}' is that of a known object; give this one another",
+                            object.name));
+    }
+}
+
+void add_object(const JsonReader& in, ObjectSet& objects) {
+    const CustomObject object = parse_object(in);
+    const auto custom = objects.custom();
+    const auto twin = std::ranges::find_if(custom, [&](const ObjectSpec& other) {
+        return other.type == object.type && other.uuid == object.uuid &&
+               (object.type == 0 || other.dialect == object.dialect);
+    });
+    if (twin != custom.end()) {
+        in.fail(fmt::format("already exists: object {} has the same {}", twin - custom.begin(),
+                            object.type == 0 ? "UUID" : "type"));
+    }
+    check_name(in, object, objects);
+    if (custom.size() == ObjectSet::kMaxCustom) {
+        in.fail(fmt::format("a file may describe at most {} objects", ObjectSet::kMaxCustom));
+    }
+    if (!objects.add(object)) {
+        in.fail("cannot be added: numbers are 1 to 16383, and only those below 64 can have an "
+                "agreed size");
+    }
 }
 
 } // namespace
 
-void read_objects_file(const std::string& path, snapshot::ObjectSet& objects) {
+void read_objects_file(const std::string& path, wire::ModDescription& mod) {
+    if (path.empty()) {
+        return;
+    }
     const auto text = run::read_small_file(path, kMaxBytes);
     if (!text) {
         throw UsageError{fmt::format("--objects {}: {}; name a file with {{\"objects\": [...]}}",
@@ -257,22 +342,18 @@ void read_objects_file(const std::string& path, snapshot::ObjectSet& objects) {
         throw UsageError{fmt::format("--objects {}: {}; expected {{\"objects\": [...]}}", path,
                                      error ? error.message() : "is not a JSON object")};
     }
-    const Reader top{path, root.get_object()};
-    top.allow({"objects"});
-    const json::array* list = top.array("objects");
-    if (list == nullptr) {
-        top.fail("has no 'objects'");
+    const JsonReader top{"--objects " + path, root.get_object()};
+    top.allow({"objects", "messages"});
+    const json::array* const objects = top.array("objects");
+    const json::array* const messages = top.array("messages");
+    if (objects == nullptr && messages == nullptr) {
+        top.fail("has no 'objects' and no 'messages'");
     }
-    for (std::size_t i = 0; i < list->size(); ++i) {
-        const std::string where = fmt::format("{}, object {}", path, i);
-        if (!(*list)[i].is_object()) {
-            top.fail("'objects' must be a list of objects");
-        }
-        const Reader in{where, (*list)[i].get_object()};
-        if (!objects.add(parse_object(in))) {
-            in.fail("already exists, or cannot be added: numbers are 1 to 16383, and only those "
-                    "below 64 can have an agreed size");
-        }
+    for (std::size_t i = 0; objects != nullptr && i < objects->size(); ++i) {
+        add_object(top.element("objects", "object", i), mod.objects);
+    }
+    for (std::size_t i = 0; messages != nullptr && i < messages->size(); ++i) {
+        add_message(top.element("messages", "message", i), mod.messages);
     }
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 
-#include "snapshot/object_set.h"
+#include "proxy/wire/mod_description.h"
 
 #include <string>
 
 namespace tw::cli {
 
-/// Adds the objects a mod describes in a JSON file (snapshot/OBJECTS.md).
-/// Errors: UsageError that names the file, the object and what is wrong with it.
-void read_objects_file(const std::string& path, snapshot::ObjectSet& objects);
+/// Adds the objects and messages that a mod describes in a JSON file (snapshot/OBJECTS.md). An empty
+/// path describes nothing.
+/// Errors: UsageError that names the file, the place in it, and what is wrong there.
+void read_objects_file(const std::string& path, wire::ModDescription& mod);
 
 } // namespace tw::cli

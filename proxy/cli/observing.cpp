@@ -35,10 +35,10 @@ int console_of(const RunFlags& flags) {
     return flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
 }
 
-run::ObserverOptions observer_options(const RunFlags& flags, const snapshot::ObjectSet& objects,
+run::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDescription& mod,
                                       sink::RecordTarget* file, sink::PromptStream& console) {
     const RecordFlags& records = flags.records;
-    return {.objects = &objects,
+    return {.mod = &mod,
             .map_folders = records.map_folders(),
             .map_cache = records.map_cache,
             .inspect = !flags.no_inspect,
@@ -50,17 +50,16 @@ run::ObserverOptions observer_options(const RunFlags& flags, const snapshot::Obj
             .memory_bytes = flags.memory_mib << 20U,
             .ledger = flags.stats,
             .file = file,
-            .json = records.json(objects),
+            .json = records.json(mod),
             .console = flags.quiet ? nullptr : &console,
-            .filter = records.output_filter(objects),
-            .console_filter =
-                records.parse_filter("--console-filter", records.console_filter, objects),
-            .expectations = records.expectations(objects),
+            .filter = records.output_filter(mod),
+            .console_filter = records.parse_filter("--console-filter", records.console_filter, mod),
+            .expectations = records.expectations(mod),
             .pseudonym_key = records.pseudonym_key,
             .demos = flags.artifacts.demos(records),
             .views = records.views(),
             .capture_filter =
-                records.parse_filter("--write-filter", flags.artifacts.capture_filter, objects),
+                records.parse_filter("--write-filter", flags.artifacts.capture_filter, mod),
             .flight = flags.flight.options(records.show_secrets),
             .page_recordings = flags.page_recordings()};
 }
@@ -191,7 +190,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     }
     settings.complete(std::move(greeting->settings));
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
-    const auto objects = flags.records.objects();
+    const auto mod = flags.records.description();
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.records.summary, summary);
     const Begin begin = post.waits ? Begin::shared : Begin::behind;
@@ -200,7 +199,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     sink::PromptStream console{console_of(flags)};
     const auto bus =
         flags.bus.open(flags.server_name(), bus::kLivePatience, !flags.servers().empty());
-    run::ObserverOptions options = observer_options(flags, *objects, file.get(), console);
+    run::ObserverOptions options = observer_options(flags, *mod, file.get(), console);
     options.bus = bus.get();
     options.summary = summary ? &*summary : nullptr;
     options.capture = capture.get();

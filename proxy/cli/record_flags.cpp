@@ -65,7 +65,7 @@ void add_looking(CLI::App& command, RecordFlags& flags) {
             [](const std::string& secret) { return secret.empty() ? "the secret is empty" : ""; });
     command
         .add_option("--objects", flags.objects_file,
-                    "JSON file describing a mod's snapshot objects (snapshot/OBJECTS.md)")
+                    "JSON file describing a mod's objects and messages (snapshot/OBJECTS.md)")
         ->type_name("FILE");
     command.add_flag("--learn-sizes", flags.learn_sizes,
                      "Decode with object sizes inferred from the server's snapshots, instead of "
@@ -103,30 +103,28 @@ void RecordFlags::add_to(CLI::App& command) {
     add_ending(command, *this);
 }
 
-std::unique_ptr<snapshot::ObjectSet> RecordFlags::objects() const {
-    auto objects = std::make_unique<snapshot::ObjectSet>();
-    if (!objects_file.empty()) {
-        read_objects_file(objects_file, *objects);
-    }
-    return objects;
+std::unique_ptr<wire::ModDescription> RecordFlags::description() const {
+    auto mod = std::make_unique<wire::ModDescription>();
+    read_objects_file(objects_file, *mod);
+    return mod;
 }
 
 std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
                                                         const std::string& text,
-                                                        const snapshot::ObjectSet& objects) const {
+                                                        const wire::ModDescription& mod) const {
     if (text.empty()) {
         return std::nullopt;
     }
-    auto parsed =
-        filter::Filter::parse(text, {.show_secrets = show_secrets, .objects = objects.custom()});
+    auto parsed = filter::Filter::parse(
+        text, {.show_secrets = show_secrets, .described = filter::described_in(mod)});
     if (!parsed) {
         throw UsageError{fmt::format("{} '{}': {}", flag, text, parsed.error().message)};
     }
     return *std::move(parsed);
 }
 
-std::optional<filter::Filter> RecordFlags::output_filter(const snapshot::ObjectSet& objects) const {
-    auto parsed = parse_filter("--filter", filter, objects);
+std::optional<filter::Filter> RecordFlags::output_filter(const wire::ModDescription& mod) const {
+    auto parsed = parse_filter("--filter", filter, mod);
     if (parsed && no_messages && filter::is_about_messages(parsed->program())) {
         throw UsageError{fmt::format(
             "--filter '{}' matches only messages, which --no-messages omits; leave one of them out",
@@ -135,12 +133,11 @@ std::optional<filter::Filter> RecordFlags::output_filter(const snapshot::ObjectS
     return parsed;
 }
 
-std::vector<filter::Expectation>
-RecordFlags::expectations(const snapshot::ObjectSet& objects) const {
+std::vector<filter::Expectation> RecordFlags::expectations(const wire::ModDescription& mod) const {
     std::vector<filter::Expectation> expectations;
     for (const std::string& text : expect) {
         auto expectation = filter::Expectation::parse(
-            text, {.show_secrets = show_secrets, .objects = objects.custom()});
+            text, {.show_secrets = show_secrets, .described = filter::described_in(mod)});
         if (!expectation) {
             throw UsageError{fmt::format("--expect '{}': {}", text, expectation.error().message)};
         }
@@ -149,14 +146,14 @@ RecordFlags::expectations(const snapshot::ObjectSet& objects) const {
     return expectations;
 }
 
-sink::JsonOptions RecordFlags::json(const snapshot::ObjectSet& objects) const {
+sink::JsonOptions RecordFlags::json(const wire::ModDescription& mod) const {
     const auto choice = items == "none"  ? sink::ItemChoice::none
                         : items == "all" ? sink::ItemChoice::all
                                          : sink::ItemChoice::changed;
     return {.items = choice,
             .raw = raw,
             .messages = !no_messages,
-            .objects = &objects,
+            .objects = &mod.objects,
             .show_secrets = show_secrets};
 }
 

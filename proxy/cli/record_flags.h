@@ -5,7 +5,7 @@
 #include "proxy/report/fail_on.h"
 #include "proxy/run/view_choice.h"
 #include "proxy/sink/json_lines.h"
-#include "snapshot/object_set.h"
+#include "proxy/wire/mod_description.h"
 
 #include <filesystem>
 #include <memory>
@@ -50,20 +50,21 @@ struct RecordFlags {
         return ((!output.empty() || written) && !no_messages) || !expect.empty() || asked;
     }
 
-    /// The objects to decode with: the table and what --objects adds. Errors: UsageError.
-    [[nodiscard]] std::unique_ptr<snapshot::ObjectSet> objects() const;
+    /// What is known of objects and messages: the tables, and what --objects describes.
+    /// Errors: UsageError.
+    [[nodiscard]] std::unique_ptr<wire::ModDescription> description() const;
     /// The filter of a flag; nothing when it was not given. Errors: UsageError.
-    [[nodiscard]] std::optional<filter::Filter>
-    parse_filter(const std::string& flag, const std::string& text,
-                 const snapshot::ObjectSet& objects) const;
+    [[nodiscard]] std::optional<filter::Filter> parse_filter(const std::string& flag,
+                                                             const std::string& text,
+                                                             const wire::ModDescription& mod) const;
     /// That of --filter. Errors: UsageError; also where nothing but messages passes it, and
     /// --no-messages leaves them out.
     [[nodiscard]] std::optional<filter::Filter>
-    output_filter(const snapshot::ObjectSet& objects) const;
+    output_filter(const wire::ModDescription& mod) const;
     /// What --expect asks for. Errors: UsageError.
     [[nodiscard]] std::vector<filter::Expectation>
-    expectations(const snapshot::ObjectSet& objects) const;
-    [[nodiscard]] sink::JsonOptions json(const snapshot::ObjectSet& objects) const;
+    expectations(const wire::ModDescription& mod) const;
+    [[nodiscard]] sink::JsonOptions json(const wire::ModDescription& mod) const;
     [[nodiscard]] run::ViewChoice views() const;
 };
 

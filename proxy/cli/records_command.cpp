@@ -50,11 +50,9 @@ std::optional<filter::Filter> parse_filter(const RecordsFlags& flags) {
     if (flags.filter.empty()) {
         return std::nullopt;
     }
-    snapshot::ObjectSet objects;
-    if (!flags.objects_file.empty()) {
-        read_objects_file(flags.objects_file, objects);
-    }
-    auto parsed = filter::Filter::parse(flags.filter, {.objects = objects.custom()});
+    wire::ModDescription mod;
+    read_objects_file(flags.objects_file, mod);
+    auto parsed = filter::Filter::parse(flags.filter, {.described = filter::described_in(mod)});
     if (!parsed) {
         throw UsageError{fmt::format("--filter '{}': {}", flags.filter, parsed.error().message)};
     }
@@ -132,10 +130,8 @@ class Repetitions {
 /// The keys of a table. Errors: UsageError for what is none.
 std::vector<std::string> columns_of(const RecordsFlags& flags) {
     constexpr std::string_view kItems = "items.";
-    snapshot::ObjectSet objects;
-    if (!flags.objects_file.empty()) {
-        read_objects_file(flags.objects_file, objects);
-    }
+    wire::ModDescription mod;
+    read_objects_file(flags.objects_file, mod);
     std::vector<std::string> columns;
     for (const std::string& given : flags.columns) {
         const std::size_t begin = std::min(given.find_first_not_of(' '), given.size());
@@ -145,8 +141,8 @@ std::vector<std::string> columns_of(const RecordsFlags& flags) {
         const auto scope = item ? filter::KeyScope::item : filter::KeyScope::record;
         const std::string_view prefix = item ? kItems : std::string_view{};
         const std::string_view key = std::string_view{name}.substr(prefix.size());
-        if (!filter::find_key(scope, key, objects.custom())) {
-            const std::string near = filter::suggest_key(scope, key, objects.custom());
+        if (!filter::find_key(scope, key, filter::described_in(mod))) {
+            const std::string near = filter::suggest_key(scope, key, filter::described_in(mod));
             throw UsageError{fmt::format(
                 "--columns: no {} has a key \"{}\"{}", item ? "item" : "record", name,
                 near.empty() ? "" : fmt::format("; did you mean \"{}{}\"?", prefix, near))};
@@ -353,7 +349,7 @@ Action add_records_command(CLI::App& app) {
                    ->delimiter(','));
     command
         ->add_option("--objects", flags->objects_file,
-                     "JSON file describing a mod's snapshot objects, whose fields --filter can "
+                     "JSON file describing a mod's objects and messages, whose fields --filter can "
                      "name (snapshot/OBJECTS.md)")
         ->type_name("FILE");
     CLI::Option* const follow =

@@ -80,7 +80,7 @@ class Replaying {
     std::optional<sink::FileOutput> summary_;
     inspect::MemoryBudget memory_;
     run::MapFolders maps_;
-    std::unique_ptr<snapshot::ObjectSet> objects_;
+    std::unique_ptr<wire::ModDescription> mod_;
     std::unique_ptr<sink::RecordTarget> file_;
     std::optional<sink::JsonLines> json_;
     std::optional<filter::FilteredSink> filtered_json_;
@@ -94,7 +94,7 @@ class Replaying {
 Replaying::Replaying(const ReplayFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.failing()}, memory_{flags.memory_mib << 20U},
       maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
-      objects_{flags.records.objects()}, expectations_{flags.records.expectations(*objects_)} {
+      mod_{flags.records.description()}, expectations_{flags.records.expectations(*mod_)} {
     check_outputs({flags.capture, flags.records.objects_file},
                   {{"--output", flags.records.output}, {"--summary", flags.records.summary}});
     static_cast<void>(server_name());
@@ -109,7 +109,7 @@ void Replaying::read_scripts() {
     run::Fanout nobody;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
-        {.objects = objects_.get(), .messages = false, .memory = &memory_, .observers = &observers},
+        {.objects = &mod_->objects, .messages = false, .memory = &memory_, .observers = &observers},
         maps_,
         nobody,
         numbers};
@@ -140,12 +140,12 @@ void Replaying::read_scripts() {
 
 void Replaying::open_sinks() {
     const RecordFlags& records = flags_->records;
-    auto filter = records.output_filter(*objects_);
+    auto filter = records.output_filter(*mod_);
     open_output_file("--summary", records.summary, summary_);
     sinks_.add(expectations_);
     if (!records.output.empty()) {
         file_ = open_records_output("--output", records.output);
-        json_.emplace(records.json(*objects_), *file_);
+        json_.emplace(records.json(*mod_), *file_);
         run::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);
     }
 }
@@ -210,7 +210,8 @@ int Replaying::run() {
                  .speed = flags_->speed,
                  .duration = std::llround(flags_->duration * kNanoseconds),
                  .timeout = std::llround(flags_->timeout * kNanoseconds)},
-        .inspect = {.objects = objects_.get(),
+        .inspect = {.objects = &mod_->objects,
+                    .described = &mod_->messages,
                     .messages = flags_->records.wants_messages(false, false),
                     .learn_sizes = flags_->records.learn_sizes,
                     .memory = &memory_}};

@@ -89,7 +89,7 @@ void RunFlags::add_course(CLI::App& command, const std::string& background_help)
 }
 
 void RunFlags::check(const Settings& settings) const {
-    const auto objects = records.objects();
+    const auto mod = records.description();
     std::ignore = records.failing();
     recording.check(records.output, artifacts.capture);
     check_files(settings);
@@ -98,10 +98,10 @@ void RunFlags::check(const Settings& settings) const {
     artifacts.check_capture(records.show_secrets);
     check_inspecting();
     flight.check(records.show_secrets, memory_mib);
-    std::ignore = records.output_filter(*objects);
-    std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter, *objects);
-    std::ignore = records.parse_filter("--console-filter", records.console_filter, *objects);
-    std::ignore = records.expectations(*objects);
+    std::ignore = records.output_filter(*mod);
+    std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter, *mod);
+    std::ignore = records.parse_filter("--console-filter", records.console_filter, *mod);
+    std::ignore = records.expectations(*mod);
     std::ignore = http.where();
     std::ignore = bus.options(server_name(), !servers().empty());
     std::ignore = page_recordings();

@@ -29,18 +29,21 @@ int run_stats(const StatsFlags& flags) {
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
-    const snapshot::ObjectSet objects = flags.lookup.objects();
+    const wire::ModDescription mod = flags.lookup.description();
     run::Fanout nobody;
     record::Ledger ledger;
     inspect::Attribution attribution{ledger};
     inspect::Observers observers;
     observers.add(attribution);
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{
-        {.objects = &objects, .messages = false, .memory = &memory, .observers = &observers},
-        maps,
-        nobody,
-        numbers};
+    inspect::Inspector inspector{{.objects = &mod.objects,
+                                  .described = &mod.messages,
+                                  .messages = false,
+                                  .memory = &memory,
+                                  .observers = &observers},
+                                 maps,
+                                 nobody,
+                                 numbers};
     captures.read(inspector);
     const record::SessionStats totals = inspector.totals();
     const report::StatsReport report{.captures = flags.captures.paths,

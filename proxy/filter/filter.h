@@ -25,8 +25,8 @@ struct FilterOptions {
     /// Passwords and codes are compared as they are; otherwise as "[redacted]", so that nobody can
     /// guess them letter by letter from what passes.
     bool show_secrets = false;
-    /// Objects that are known beside those of the table. Needed only while parsing.
-    MoreObjects objects{};
+    /// Objects and messages that are known beside the tables. Needed only while parsing.
+    Described described{};
 };
 
 /// Is told of every value that decided a comparison. `comparison` counts in Filter::comparisons().

@@ -21,8 +21,8 @@ constexpr std::string_view kNames = "names.";
 constexpr std::string_view kAt = "at.";
 
 template <typename Use>
-void for_each_field(MoreObjects more, const Use& use) {
-    for (const auto& table : {snapshot::object_table(), more}) {
+void for_each_field(Described more, const Use& use) {
+    for (const auto& table : {snapshot::object_table(), more.objects}) {
         for (const ObjectSpec& object : table) {
             for (const FieldSpec& field : object.fields) {
                 use(field);
@@ -43,8 +43,8 @@ bool has_word(std::span<const std::string_view> words, std::string_view word) {
 }
 
 /// Whether every name of a dotted path exists.
-bool path_exists(std::string_view path) {
-    const std::vector<std::string_view> words = message_field_words();
+bool path_exists(std::string_view path, Described more) {
+    const std::vector<std::string_view> words = message_field_words(more);
     while (true) {
         const std::size_t dot = path.find('.');
         if (!has_word(words, path.substr(0, dot))) {
@@ -58,7 +58,7 @@ bool path_exists(std::string_view path) {
 }
 
 /// Finds a field among all objects, and what it holds when they agree.
-bool find_item_field(Key& key, MoreObjects more) {
+bool find_item_field(Key& key, Described more) {
     bool found = false;
     for_each_field(more, [&](const FieldSpec& field) {
         if (field.name != key.path || (key.way == Key::Way::names && field.names == nullptr)) {
@@ -71,15 +71,15 @@ bool find_item_field(Key& key, MoreObjects more) {
     return found;
 }
 
-bool find_path(Key& key, MoreObjects more) {
+bool find_path(Key& key, Described more) {
     if (key.scope == KeyScope::item) {
         return find_item_field(key, more);
     }
     if (key.way == Key::Way::names) {
         key.kind = KeyKind::text;
-        return !message_value_words(key.path).empty();
+        return !message_value_words(key.path, more).empty();
     }
-    return path_exists(key.path);
+    return path_exists(key.path, more);
 }
 
 bool find_table_row(Key& key) {
@@ -174,7 +174,7 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
     return false;
 }
 
-std::optional<Key> find_key(KeyScope scope, std::string_view name, MoreObjects more) {
+std::optional<Key> find_key(KeyScope scope, std::string_view name, Described more) {
     Key key;
     key.name = name;
     key.scope = scope;
@@ -231,7 +231,7 @@ bool visit_record(const Key& key, const record::Record& record, bool show_secret
     return found && visitor.take(*found);
 }
 
-std::vector<std::string> all_keys(KeyScope scope, MoreObjects more) {
+std::vector<std::string> all_keys(KeyScope scope, Described more) {
     std::vector<std::string> names;
     const auto add = [&](std::string_view prefix, std::string_view name) {
         names.push_back(std::string{prefix} + std::string{name});
@@ -241,7 +241,7 @@ std::vector<std::string> all_keys(KeyScope scope, MoreObjects more) {
     }
     if (scope == KeyScope::record) {
         add_record_keys(names);
-        add_message_keys(names);
+        add_message_keys(names, more);
     } else {
         names.emplace_back(record::kItemData.key.name());
         names.emplace_back(record::kItemSeenBy.key.name());
@@ -280,13 +280,13 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
     return best;
 }
 
-std::string suggest_key(KeyScope scope, std::string_view name, MoreObjects more) {
+std::string suggest_key(KeyScope scope, std::string_view name, Described more) {
     const std::vector<std::string> keys = all_keys(scope, more);
     const std::vector<std::string_view> views{keys.begin(), keys.end()};
     return std::string{nearest(name, views)};
 }
 
-std::vector<std::string_view> words_of(const Key& key, MoreObjects more) {
+std::vector<std::string_view> words_of(const Key& key, Described more) {
     switch (key.way) {
     case Key::Way::place:
         return tile_words(key.path);
@@ -304,7 +304,7 @@ std::vector<std::string_view> words_of(const Key& key, MoreObjects more) {
         return {};
     }
     if (key.scope == KeyScope::record) {
-        return message_value_words(key.path);
+        return message_value_words(key.path, more);
     }
     std::vector<std::string_view> words;
     for_each_field(more, [&](const FieldSpec& field) {
@@ -317,9 +317,9 @@ std::vector<std::string_view> words_of(const Key& key, MoreObjects more) {
     return words;
 }
 
-std::vector<std::string_view> item_type_words(MoreObjects more) {
+std::vector<std::string_view> item_type_words(Described more) {
     std::vector<std::string_view> words{"descriptor"};
-    for (const auto& table : {snapshot::object_table(), more}) {
+    for (const auto& table : {snapshot::object_table(), more.objects}) {
         for (const ObjectSpec& object : table) {
             words.push_back(object.name);
         }

@@ -2,6 +2,7 @@
 
 #include "proxy/filter/value.h"
 #include "proxy/record/item_schema.h"
+#include "proxy/wire/mod_description.h"
 
 #include <array>
 #include <cstddef>
@@ -47,22 +48,29 @@ struct Key {
     friend bool operator==(const Key&, const Key&) = default;
 };
 
-/// Objects a run knows beside those of the object table (a mod's own).
-using MoreObjects = std::span<const snapshot::ObjectSpec>;
+/// What a run knows beside the tables of objects and messages: a mod's own.
+struct Described {
+    std::span<const snapshot::ObjectSpec> objects{};
+    std::span<const wire::MessageSpec> messages{};
+};
+
+[[nodiscard]] inline Described described_in(const wire::ModDescription& mod) {
+    return {.objects = mod.objects.custom(), .messages = mod.messages.custom()};
+}
 
 /// The key of that name; nothing when no record type has it.
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
-                                          MoreObjects more = {});
+                                          Described more = {});
 /// The nearest existing key; empty when none is near.
-[[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name, MoreObjects more = {});
+[[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name, Described more = {});
 /// Every key, in the order of the tables.
-[[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, MoreObjects more = {});
+[[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, Described more = {});
 
 /// The words a key can hold when they are a closed set (type, event, dir, severity, ...); empty
 /// otherwise.
-[[nodiscard]] std::vector<std::string_view> words_of(const Key& key, MoreObjects more = {});
+[[nodiscard]] std::vector<std::string_view> words_of(const Key& key, Described more = {});
 /// Names of the types of items.
-[[nodiscard]] std::vector<std::string_view> item_type_words(MoreObjects more = {});
+[[nodiscard]] std::vector<std::string_view> item_type_words(Described more = {});
 /// The word nearest to one that does not exist; empty when none is near.
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string_view> words);

@@ -85,10 +85,12 @@ Value value_of(const FieldValue& value, bool show_secrets, Scratch& scratch) {
 }
 
 template <typename Use>
-void for_each_message_field(const Use& use) {
-    for (const wire::MessageSpec& message : wire::message_table()) {
-        for (const wire::MessageField& field : message.fields) {
-            use(field.name, field.names);
+void for_each_message_field(Described more, const Use& use) {
+    for (const auto& messages : {wire::message_table(), more.messages}) {
+        for (const wire::MessageSpec& message : messages) {
+            for (const wire::MessageField& field : message.fields) {
+                use(field.name, field.names);
+            }
         }
     }
     for (const wire::Dialect dialect : {wire::Dialect::six, wire::Dialect::seven}) {
@@ -152,15 +154,15 @@ bool visit_field_names(std::string_view path, const MessageRecord& record, Value
     return false;
 }
 
-std::vector<std::string_view> message_field_words() {
+std::vector<std::string_view> message_field_words(Described more) {
     std::vector<std::string_view> words;
     for_each_message_field(
-        [&](std::string_view name, const snapshot::NameTable*) { words.push_back(name); });
+        more, [&](std::string_view name, const snapshot::NameTable*) { words.push_back(name); });
     return words;
 }
 
-void add_message_keys(std::vector<std::string>& names) {
-    for_each_message_field([&](std::string_view name, const snapshot::NameTable* values) {
+void add_message_keys(std::vector<std::string>& names, Described more) {
+    for_each_message_field(more, [&](std::string_view name, const snapshot::NameTable* values) {
         names.push_back("fields." + std::string{name});
         if (values != nullptr) {
             names.push_back("names." + std::string{name});
@@ -168,9 +170,9 @@ void add_message_keys(std::vector<std::string>& names) {
     });
 }
 
-std::vector<std::string_view> message_value_words(std::string_view field) {
+std::vector<std::string_view> message_value_words(std::string_view field, Described more) {
     std::vector<std::string_view> words;
-    for_each_message_field([&](std::string_view name, const snapshot::NameTable* names) {
+    for_each_message_field(more, [&](std::string_view name, const snapshot::NameTable* names) {
         if (name == field && names != nullptr) {
             for (const snapshot::NamedValue& value : names->values) {
                 words.push_back(value.name);

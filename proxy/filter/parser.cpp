@@ -36,7 +36,7 @@ std::string meant(std::string_view prefix, std::string_view word) {
 }
 
 /// Makes the literal fit its key, or says why it cannot.
-std::optional<std::string> settle(Comparison& comparison, MoreObjects more) {
+std::optional<std::string> settle(Comparison& comparison, Described more) {
     const Key& key = comparison.key;
     Operand& literal = comparison.literal;
     const bool equality = comparison.op == Operator::equal || comparison.op == Operator::unequal;
@@ -76,7 +76,7 @@ std::optional<std::string> settle(Comparison& comparison, MoreObjects more) {
 class Parser {
   public:
     Parser(std::string_view text, const FilterOptions& options)
-        : scanner_{text}, more_{options.objects} {}
+        : scanner_{text}, more_{options.described} {}
 
     tl::expected<Program, FilterError> parse() {
         const auto root = any_of(KeyScope::record);
@@ -344,7 +344,7 @@ class Parser {
     }
 
     FilterScanner scanner_;
-    MoreObjects more_;
+    Described more_;
     Program program_;
     std::optional<FilterError> error_;
     std::size_t depth_ = 0;

@@ -86,9 +86,10 @@ bool visit_field_names(std::string_view path, const record::MessageRecord& recor
                        ValueVisitor& visitor);
 
 /// Every name there is below `fields` of messages: dotted paths are made of these.
-[[nodiscard]] std::vector<std::string_view> message_field_words();
-void add_message_keys(std::vector<std::string>& names);
+[[nodiscard]] std::vector<std::string_view> message_field_words(Described more);
+void add_message_keys(std::vector<std::string>& names, Described more);
 /// The names that values of a message's field can have.
-[[nodiscard]] std::vector<std::string_view> message_value_words(std::string_view field);
+[[nodiscard]] std::vector<std::string_view> message_value_words(std::string_view field,
+                                                                Described more);
 
 } // namespace tw::filter

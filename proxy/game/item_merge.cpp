@@ -220,6 +220,7 @@ ItemMerge::Meaning ItemMerge::judge(FieldMerge merge, const ObjectSpec& object, 
     case FieldMerge::own_first:
     case FieldMerge::viewer:
     case FieldMerge::watched_flag:
+    case FieldMerge::per_viewer:
         break;
     }
     return {};

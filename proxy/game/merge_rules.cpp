@@ -26,7 +26,19 @@ std::int32_t without(std::uint32_t bit, std::int32_t flags) {
 bool is_silent(FieldMerge merge) {
     return merge == FieldMerge::varies || merge == FieldMerge::own ||
            merge == FieldMerge::own_first || merge == FieldMerge::viewer ||
-           merge == FieldMerge::watched_flag;
+           merge == FieldMerge::watched_flag || merge == FieldMerge::per_viewer;
+}
+
+/// Whether only some views tell the field, and nobody tells it of all items.
+bool is_private(FieldMerge merge) {
+    return merge == FieldMerge::own || merge == FieldMerge::per_viewer;
+}
+
+/// Whether the view of the item's own player says the field better than all others.
+bool is_told_by_owner(const ObjectSpec& object, FieldMerge merge) {
+    const bool id_is_client = object.client && !object.client->field;
+    return merge == FieldMerge::own || merge == FieldMerge::own_first ||
+           (merge == FieldMerge::per_viewer && id_is_client);
 }
 
 } // namespace
@@ -34,14 +46,14 @@ bool is_silent(FieldMerge merge) {
 MergeRules::MergeRules(const ObjectSpec& object)
     : by_fields{object.merge.family == snapshot::Family::none && !object.merge.whole} {
     for (const FieldSpec& field : object.fields) {
-        own |= field.merge == FieldMerge::own ? record::Sightings::bit(field.offset) : 0;
+        own |= is_private(field.merge) ? record::Sightings::bit(field.offset) : 0;
         for (std::size_t i = 0; i < field.count && !is_silent(field.merge); ++i) {
             telling |= record::Sightings::bit(field.offset + i);
         }
         of_viewer = of_viewer || field.merge == FieldMerge::viewer ||
                     field.merge == FieldMerge::watched_flag ||
                     field.merge == FieldMerge::race_flags;
-        if (field.merge == FieldMerge::own || field.merge == FieldMerge::own_first) {
+        if (is_told_by_owner(object, field.merge)) {
             own_fields.push_back(&field);
         }
     }

@@ -20,7 +20,8 @@ struct MergeRules {
     std::uint32_t telling = 0;
     bool of_viewer = false; ///< some of it is the viewer's alone, and nobody's in a world
     bool by_fields = false; ///< each field for itself decides what stands in a world
-    std::vector<const snapshot::FieldSpec*> own_fields{}; ///< FieldMerge::own and own_first
+    /// Those that the item's own player's view says better than all others.
+    std::vector<const snapshot::FieldSpec*> own_fields{};
 };
 
 /// The int of the object's field that is merged in this way; nothing where it has none.

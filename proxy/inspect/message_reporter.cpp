@@ -191,6 +191,12 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
 
 void MessageReporter::report(MessageAtHand& message, const MapTracker& maps,
                              wire::DecodedFields& fields, Reporter& reporter) {
+    if (message.likely) {
+        reporter.finding_once({.id = record::FindingId::message_version_unknown,
+                               .offset = message.chunk.offset + message.chunk.header_size,
+                               .value = message.head.number,
+                               .name = message.head.spec->name});
+    }
     if (message.head.spec == nullptr) {
         report_raw(message, reporter);
         report_unknown(message, reporter);

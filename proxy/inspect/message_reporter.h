@@ -18,6 +18,7 @@ struct MessageAtHand {
     bool prelude = false;  ///< of an anti-spoof prelude: shown, nothing follows from it
     bool expected = false; ///< known, from the side that sends it, of the right kind
     bool tracked = false;  ///< a snapshot that the tracker reads
+    bool likely = false;   ///< its meaning depends on the server's version, which is not known
     bool is_taken = true;  ///< its receiver takes it: no field is missing or out of range
 };
 

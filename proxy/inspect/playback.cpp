@@ -62,7 +62,7 @@ Playback::Playback(std::uint32_t number, std::string client, std::string server,
                    const Options& options, MapSource& maps, record::RecordSink& sink,
                    snapshot::Dialect dialect)
     : client_{std::move(client)}, server_{std::move(server)}, reporter_{number, sink},
-      messages_{options.messages, Observers::none()}, maps_{maps},
+      messages_{options.messages, Observers::none()}, described_{options.described}, maps_{maps},
       types_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects},
       sizes_{types_.objects().sizes(dialect)} {
     types_.begin(dialect);
@@ -210,15 +210,22 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
         return; // players ignore it
     }
     ++reporter_.direction_stats().messages;
-    const auto padded = wire::decode_message_head(payload, types_.dialect());
+    auto padded = wire::decode_message_head(payload, types_.dialect(), *described_);
     if (!padded) {
         MessageReporter::report_invalid({.payload = payload}, padded.error(), reporter_);
         return;
     }
-    const auto exact = without_padding(payload, *padded, fields);
-    const auto head = wire::decode_message_head(exact, types_.dialect());
+    auto exact = without_padding(payload, *padded, fields);
+    auto head = wire::decode_message_head(exact, types_.dialect(), *described_);
     if (!head) {
         return; // no shorter than its head
+    }
+    // A demo does not say which version its server was.
+    const auto reading = ServerProgram{}.reading(*head);
+    if (reading == ServerProgram::Reading::mistaken) {
+        exact = payload;
+        head = std::move(padded);
+        head->spec = nullptr;
     }
     // Whether it was reliable the demo does not say; recorders take what is.
     const wire::Chunk chunk{.vital = head->spec == nullptr || head->spec->vital, .payload = exact};
@@ -226,7 +233,10 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
         head->spec != nullptr &&
         (is_of_demos(*head->spec) ||
          wire::is_expected(*head->spec, head->system, wire::Direction::s2c, chunk.vital));
-    MessageAtHand message{.chunk = chunk, .head = *head, .expected = expected};
+    MessageAtHand message{.chunk = chunk,
+                          .head = *head,
+                          .expected = expected,
+                          .likely = reading == ServerProgram::Reading::likely};
     messages_.report(message, maps_, fields, reporter_);
 }
 

@@ -68,6 +68,7 @@ class Playback {
     std::string server_;
     Reporter reporter_;
     MessageReporter messages_;
+    const wire::MessageSet* described_; ///< by a mod
     MapTracker maps_;
     std::shared_ptr<const record::World> world_;
     record::TypeNames types_;

@@ -138,6 +138,21 @@ void ServerProgram::until(DdnetVersion version) {
     below_ = std::min(below_, version);
 }
 
+ServerProgram::Reading ServerProgram::reading(const wire::MessageHead& head) const {
+    if (head.spec == nullptr || head.spec->until == 0) {
+        return Reading::certain;
+    }
+    const DdnetVersion until = head.spec->until;
+    const bool is_said = said_ && *said_ >= at_least_ && *said_ < below_;
+    if (at_least_ >= until || (is_said && *said_ >= until)) {
+        return Reading::mistaken;
+    }
+    if (below_ <= until || is_said) {
+        return Reading::certain;
+    }
+    return wire::is_flawless(*head.spec, head.body) ? Reading::likely : Reading::mistaken;
+}
+
 std::optional<DdnetVersion> ServerProgram::version() const {
     if (said_ && *said_ >= at_least_ && *said_ < below_) {
         return said_;

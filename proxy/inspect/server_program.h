@@ -58,6 +58,15 @@ class ServerProgram {
     /// The newest it can be; nothing when that is today's.
     [[nodiscard]] std::optional<DdnetVersion> version() const;
 
+    /// What is known of a message whose number only older versions send.
+    enum class Reading : std::uint8_t {
+        certain,  ///< it is what the table says
+        likely,   ///< the version is unknown, and nothing in the message contradicts the table
+        mistaken, ///< it is something else
+    };
+    /// How to read a message of this server.
+    [[nodiscard]] Reading reading(const wire::MessageHead& head) const;
+
   private:
     static constexpr DdnetVersion kUnbounded = std::numeric_limits<DdnetVersion>::max();
     static constexpr int kEnoughSnapshots = 25; ///< half a second of play; DDNet greets at once

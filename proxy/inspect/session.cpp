@@ -25,9 +25,11 @@ bool is_anything(const record::SessionStats& stats) {
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
-      reporter_{number, sink}, messages_{options.messages, *options.observers}, maps_{maps},
-      snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
-                 *options.observers, options.learn_sizes, options.arena} {}
+      described_{options.described}, reporter_{number, sink}, messages_{options.messages,
+                                                                        *options.observers},
+      maps_{maps}, snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard()
+                                                         : *options.objects,
+                              *options.observers, options.learn_sizes, options.arena} {}
 
 void Session::open(record::Timestamp time) {
     reporter_.begin(time, std::nullopt);
@@ -166,7 +168,8 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
         snapshots_.on_gap(reporter_.head().time);
     }
     for (const wire::Chunk& chunk : chunks.chunks) {
-        const auto head = wire::decode_message_head(chunk.payload, packet.dialect);
+        auto head = wire::decode_message_head(chunk.payload, packet.dialect, *described_);
+        const bool likely = head && read_by_version(*head);
         const wire::VitalClass taken = gate_.take(chunk, reporter_);
         observers_->notify(&Observer::on_chunk, chunk, taken, head ? &*head : nullptr);
         if (taken != wire::VitalClass::next) {
@@ -178,12 +181,27 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
         }
         ++reporter_.direction_stats().messages;
         if (head) {
-            MessageAtHand message{.chunk = chunk, .head = *head, .prelude = prelude};
+            MessageAtHand message{
+                .chunk = chunk, .head = *head, .prelude = prelude, .likely = likely};
             on_message(message, packet.compressed, workspace);
         } else if (!prelude) { // that of DDNet 14.0 to 16.7 is damaged, and reported as such
             MessageReporter::report_invalid(chunk, head.error(), reporter_);
         }
     }
+}
+
+/// Forgets what the message is if its server no longer sends it. True: nobody knows whether it does.
+bool Session::read_by_version(wire::MessageHead& head) {
+    using Reading = ServerProgram::Reading;
+    if (head.spec == nullptr || head.spec->until == 0 ||
+        reporter_.direction() != wire::Direction::s2c) {
+        return false;
+    }
+    const Reading reading = gate_.server().reading(head);
+    if (reading == Reading::mistaken) {
+        head.spec = nullptr;
+    }
+    return reading == Reading::likely;
 }
 
 void Session::on_message(MessageAtHand& message, bool compressed, Workspace& workspace) {

@@ -12,6 +12,7 @@
 #include "proxy/inspect/server_silence.h"
 #include "proxy/inspect/snapshot_tracker.h"
 #include "proxy/wire/message.h"
+#include "proxy/wire/message_set.h"
 #include "proxy/wire/packet.h"
 
 #include <cstdint>
@@ -27,6 +28,8 @@ namespace tw::inspect {
 struct Options {
     /// What is known of items; null: the standard table.
     const snapshot::ObjectSet* objects = nullptr;
+    /// Messages that a mod describes; has to outlive the sessions.
+    const wire::MessageSet* described = &wire::MessageSet::standard();
     bool messages = true;     ///< hand out a record for every message
     bool learn_sizes = false; ///< decode with sizes that differ from the agreed ones, once found
     /// Decode once what deltas of several sessions have in common: for sessions of one game.
@@ -122,6 +125,7 @@ class Session {
     void on_control(const wire::Packet& packet, Workspace& workspace);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
     void on_accepted(const wire::Packet& packet, const PacketChunks& chunks, Workspace& workspace);
+    [[nodiscard]] bool read_by_version(wire::MessageHead& head);
     void on_message(MessageAtHand& message, bool compressed, Workspace& workspace);
     void act_on(const wire::MessageHead& head);
     /// What only the one side or the other sends.
@@ -136,6 +140,7 @@ class Session {
     std::string client_;
     std::string server_;
     const Observers* observers_;
+    const wire::MessageSet* described_; ///< by a mod
     Reporter reporter_;
     ConnectionGate gate_;
     MessageReporter messages_;

@@ -37,7 +37,39 @@ void SnapshotChecks::look_at(const record::SnapshotRecord& record, Reporter& rep
     check_limits(record, reporter);
     budget_.look_at(record, reporter);
     check_descriptors(record, reporter);
+    check_types(record, reporter);
     check_world(record, reporter);
+}
+
+void SnapshotChecks::begin_anew() {
+    misplaced_.reset();
+    near_cap_ = false;
+    budget_ = {};
+}
+
+// Clients look a numbered item up in the table of their own version (ValidateObj), and take out what
+// is not there.
+void SnapshotChecks::check_types(const record::SnapshotRecord& record, Reporter& reporter) {
+    constexpr std::uint32_t kFirst = 21; // the types before it are known in 0.6 and in 0.7
+    const auto keys = record.items.keys();
+    auto at = std::lower_bound(keys.begin(), keys.end(), kFirst << 16U);
+    while (at != keys.end() && *at >> 16U < snapshot::kFirstUuidType) {
+        const auto key = snapshot::ItemKey::from_packed(*at);
+        const auto end = std::lower_bound(at, keys.end(), (std::uint32_t{key.type} + 1) << 16U);
+        if (record.types->object(key.type) == nullptr) {
+            const bool is_new = std::ranges::find(unknown_types_, key.type) == unknown_types_.end();
+            if (is_new && unknown_types_.size() < kMaxUnknownTypes) {
+                unknown_types_.push_back(key.type);
+                reporter.finding({.id = record::FindingId::snapshot_unknown_type,
+                                  .tick = record.tick,
+                                  .item = name_item(*record.types, key),
+                                  .value = end - at});
+            } else {
+                reporter.count(record::FindingId::snapshot_unknown_type);
+            }
+        }
+        at = end;
+    }
 }
 
 void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -76,7 +108,7 @@ void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter&
     }
     const snapshot::Dialect dialect = record.types->dialect();
     const std::uint16_t type = snapshot::character_type(dialect);
-    const snapshot::ObjectSpec* character = snapshot::find_object(type, dialect);
+    const snapshot::ObjectSpec* character = record.types->object(type);
     const auto keys = record.items.keys();
     const auto first = std::lower_bound(keys.begin(), keys.end(), std::uint32_t{type} << 16U);
     for (auto at = first; at != keys.end() && *at >> 16U == type; ++at) {

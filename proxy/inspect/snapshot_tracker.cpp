@@ -348,7 +348,7 @@ void SnapshotTracker::forget(Reporter& reporter) {
     lost_.fill(std::nullopt);
     last_arrival_.reset();
     cadence_ = {};
-    checks_ = {};
+    checks_.begin_anew();
     client_.restart();
 }
 
@@ -388,6 +388,7 @@ void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
     old_map_.forget();
     types_.begin(dialect);
     roster_.clear();
+    checks_ = {};
     client_.reset();
     diagnosis_.reset(types_.objects().sizes(dialect));
 }

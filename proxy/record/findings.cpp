@@ -239,6 +239,15 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "The server sends each client its own value of this field, and clients never agreed on it.",
      "A mod that shows each player something else, such as random dots or a timer of its own; if "
      "players differ in all they are, two servers behind one address."},
+    {snapshot_unknown_type, "snapshot.unknown_type", info,
+     "Items have a number that is no type of the protocol; clients that do not know it skip them.",
+     "A mod's own object (--objects describes it), or an object sent to clients of another "
+     "version."},
+    {message_version_unknown, "message.version_unknown", info,
+     "What the message's number means depends on the server's version, which is not known; it is "
+     "read as the name says.",
+     "A server of DDNet before 13.2.1 that has not said its version, or a mod that uses the "
+     "number."},
 });
 
 constexpr bool in_enum_order() {

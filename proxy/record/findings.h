@@ -92,6 +92,8 @@ enum class FindingId : std::uint8_t {
     demo_tick_order,
     world_stray,
     world_per_viewer,
+    snapshot_unknown_type,
+    message_version_unknown,
     count,
 };
 

@@ -40,7 +40,8 @@ std::string place_of(const record::SnapshotRecord& record, std::uint16_t client)
     const snapshot::Dialect dialect = dialect_of(record);
     const std::uint16_t type = snapshot::character_type(dialect);
     const auto character = record.items.find({type, client});
-    const snapshot::ObjectSpec* spec = snapshot::find_object(type, dialect);
+    const snapshot::ObjectSpec* spec =
+        record.types == nullptr ? snapshot::find_object(type, dialect) : record.types->object(type);
     if (!character || spec == nullptr) {
         return "not in the game";
     }

@@ -133,17 +133,16 @@ admin::Sources AdminRun::sources() {
         .explain = [this](std::uint32_t session,
                           std::int64_t tick) { return explain(session, tick); },
         .api = {.map = [this](std::uint32_t session) { return map_of(session); },
-                .keys_json = [objects = parts_.objects] { return filter_keys_json(objects); },
+                .keys_json = [mod = parts_.mod] { return filter_keys_json(*mod); },
                 .make_filter =
-                    [objects = parts_.objects](const std::string& text) {
-                        return make_line_filter(text, objects);
+                    [mod = parts_.mod](const std::string& text) {
+                        return make_line_filter(text, *mod);
                     }},
         .view = {.feed = parts_.inspecting ? parts_.feed : nullptr,
-                 .objects =
-                     parts_.objects == nullptr ? &snapshot::ObjectSet::standard() : parts_.objects,
+                 .objects = &parts_.mod->objects,
                  .snapshot_line = [this](const admin::SeenSnapshot& seen,
                                          const snapshot::SnapshotView& items) {
-                     return snapshot_line(seen, items, map_of(seen.session), parts_.objects);
+                     return snapshot_line(seen, items, map_of(seen.session), parts_.mod->objects);
                  }}};
 }
 

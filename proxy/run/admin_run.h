@@ -11,6 +11,7 @@
 #include "proxy/run/relay_window.h"
 #include "proxy/run/server_probe.h"
 #include "proxy/sink/queued_output.h"
+#include "proxy/wire/mod_description.h"
 
 #include <chrono>
 #include <cstdint>
@@ -53,8 +54,8 @@ class AdminRun {
         const admin::Board* board;
         admin::Feed* feed;
         MapFolders* maps;
-        const snapshot::ObjectSet* objects; ///< null: the standard ones
-        std::uint32_t observer;             ///< which one of the run this is
+        const wire::ModDescription* mod;
+        std::uint32_t observer; ///< which one of the run this is
         const sink::RecordTarget* file;
         const sink::QueuedOutput* queue;
         const RecordOutputs* outputs;

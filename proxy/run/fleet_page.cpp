@@ -21,10 +21,10 @@ std::int64_t now_ms() {
 
 } // namespace
 
-FleetPage::FleetPage(PageOptions options, Stream stream, const snapshot::ObjectSet& objects)
+FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod)
     : stream_{std::move(stream)}, token_{std::move(options.token)},
       log_is_private_{options.log_is_private}, open_reading_{options.admin.access.open_reading},
-      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()}, objects_{&objects},
+      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()}, mod_{&mod},
       started_ms_{now_ms()}, admin_{std::move(options.admin), options.listening, sources()} {
     admin_.set_token(token_.value);
 }
@@ -112,11 +112,11 @@ admin::Sources FleetPage::sources() {
         },
         .explain = [](std::uint32_t /*session*/, std::int64_t /*tick*/) { return std::nullopt; },
         .api = {.map = [](std::uint32_t /*session*/) { return nullptr; },
-                .keys_json = [this] { return filter_keys_json(objects_); },
+                .keys_json = [this] { return filter_keys_json(*mod_); },
                 .make_filter =
-                    [this](const std::string& text) { return make_line_filter(text, objects_); }},
+                    [this](const std::string& text) { return make_line_filter(text, *mod_); }},
         .view = {.feed = &feed_,
-                 .objects = objects_,
+                 .objects = &mod_->objects,
                  .snapshot_line = [](const admin::SeenSnapshot& /*seen*/,
                                      const snapshot::SnapshotView& /*items*/) {
                      return std::string{};

@@ -4,7 +4,7 @@
 #include "proxy/admin/feed.h"
 #include "proxy/run/admin_run.h"
 #include "proxy/run/fleet_board.h"
-#include "snapshot/object_set.h"
+#include "proxy/wire/mod_description.h"
 
 #include <cstdint>
 #include <mutex>
@@ -22,8 +22,8 @@ class FleetPage {
         ServerPages pages;
     };
 
-    /// `objects` has to outlive it.
-    FleetPage(PageOptions options, Stream stream, const snapshot::ObjectSet& objects);
+    /// `mod` has to outlive it.
+    FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod);
 
     ~FleetPage() { admin_.stop(); }
 
@@ -53,7 +53,7 @@ class FleetPage {
     bool log_is_private_;
     bool open_reading_;
     std::string host_;
-    const snapshot::ObjectSet* objects_;
+    const wire::ModDescription* mod_;
     std::int64_t started_ms_;
     mutable std::mutex mutex_; ///< of what the page's thread reads
     FleetBoard board_;

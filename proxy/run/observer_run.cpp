@@ -69,7 +69,7 @@ void ObserverRun::open_outputs() {
 /// For records, and for the page.
 void ObserverRun::make_worlds() {
     if (options_.makes_worlds() || (feed_ && options_.inspect)) {
-        worlds_.emplace(WorldOptions{.objects = options_.objects,
+        worlds_.emplace(WorldOptions{.objects = &options_.mod->objects,
                                      .max_bytes = game::Merger::share_of(options_.memory_bytes),
                                      .json = options_.json,
                                      .records = outputs_.lines(),
@@ -84,7 +84,8 @@ void ObserverRun::make_worlds() {
 }
 
 PipelineOptions ObserverRun::pipeline() {
-    return {.inspect = {.objects = options_.objects,
+    return {.inspect = {.objects = &options_.mod->objects,
+                        .described = &options_.mod->messages,
                         .messages = options_.messages,
                         .learn_sizes = options_.learn_sizes,
                         .share_deltas = options_.makes_worlds(),
@@ -122,7 +123,7 @@ void ObserverRun::open_page(PageOptions options) {
                           .board = &*board_,
                           .feed = &*feed_,
                           .maps = &maps_,
-                          .objects = options_.objects,
+                          .mod = options_.mod,
                           .observer = number_,
                           .file = options_.file,
                           .queue = queue(),

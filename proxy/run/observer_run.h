@@ -24,6 +24,7 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/prompt_stream.h"
 #include "proxy/sink/record_target.h"
+#include "proxy/wire/mod_description.h"
 
 #include <chrono>
 #include <cstdint>
@@ -42,7 +43,8 @@ namespace tw::run {
 
 /// What the observer of a run is to do.
 struct ObserverOptions {
-    const snapshot::ObjectSet* objects = nullptr; ///< has to outlive the run
+    /// What a mod describes; has to outlive the run.
+    const wire::ModDescription* mod = &wire::ModDescription::standard();
     std::vector<std::filesystem::path> map_folders{};
     std::filesystem::path map_cache{}; ///< empty: maps from the wire are kept in memory only
 

@@ -23,15 +23,12 @@ class Line final : public sink::Output {
     std::string text;
 };
 
-filter::MoreObjects more(const snapshot::ObjectSet* objects) {
-    return objects == nullptr ? filter::MoreObjects{} : objects->custom();
-}
-
-json::object words_json(filter::KeyScope scope, filter::MoreObjects objects) {
+json::object words_json(filter::KeyScope scope, filter::Described described) {
     json::object words;
-    for (const std::string& name : filter::all_keys(scope, objects)) {
-        const auto key = filter::find_key(scope, name, objects);
-        const auto known = key ? filter::words_of(*key, objects) : std::vector<std::string_view>{};
+    for (const std::string& name : filter::all_keys(scope, described)) {
+        const auto key = filter::find_key(scope, name, described);
+        const auto known =
+            key ? filter::words_of(*key, described) : std::vector<std::string_view>{};
         if (!known.empty()) {
             words[name] = json::array(known.begin(), known.end());
         }
@@ -42,8 +39,8 @@ json::object words_json(filter::KeyScope scope, filter::MoreObjects objects) {
 } // namespace
 
 tl::expected<admin::LineFilter, admin::Complaint>
-make_line_filter(const std::string& text, const snapshot::ObjectSet* objects) {
-    auto filter = filter::Filter::parse(text, {.objects = more(objects)});
+make_line_filter(const std::string& text, const wire::ModDescription& mod) {
+    auto filter = filter::Filter::parse(text, {.described = filter::described_in(mod)});
     if (!filter) {
         return tl::unexpected{admin::Complaint{.message = std::move(filter.error().message),
                                                .offset = filter.error().offset}};
@@ -57,8 +54,8 @@ make_line_filter(const std::string& text, const snapshot::ObjectSet* objects) {
     };
 }
 
-std::string filter_keys_json(const snapshot::ObjectSet* objects) {
-    const filter::MoreObjects own = more(objects);
+std::string filter_keys_json(const wire::ModDescription& mod) {
+    const filter::Described own = filter::described_in(mod);
     const auto records = filter::all_keys(filter::KeyScope::record, own);
     const auto items = filter::all_keys(filter::KeyScope::item, own);
     const auto types = filter::item_type_words(own);
@@ -74,10 +71,8 @@ std::string filter_keys_json(const snapshot::ObjectSet* objects) {
 
 std::string snapshot_line(const admin::SeenSnapshot& seen, const snapshot::SnapshotView& items,
                           std::shared_ptr<const map::Physics> physics,
-                          const snapshot::ObjectSet* objects) {
-    const snapshot::ObjectSet& set =
-        objects == nullptr ? snapshot::ObjectSet::standard() : *objects;
-    record::TypeNames types{set};
+                          const snapshot::ObjectSet& objects) {
+    record::TypeNames types{objects};
     types.learn(items);
     const bool has_map = physics != nullptr;
     const record::World world{std::move(physics)};
@@ -94,7 +89,7 @@ std::string snapshot_line(const admin::SeenSnapshot& seen, const snapshot::Snaps
         .types = &types,
         .world = has_map ? &world : nullptr};
     Line line;
-    sink::JsonLines lines{{.items = sink::ItemChoice::all, .objects = &set}, line};
+    sink::JsonLines lines{{.items = sink::ItemChoice::all, .objects = &objects}, line};
     lines.on_record(&record);
     lines.flush();
     return std::move(line.text);

@@ -2,6 +2,7 @@
 
 #include "proxy/wire/field_decoder.h"
 #include "proxy/wire/message_builders.h"
+#include "proxy/wire/message_set.h"
 #include "proxy/wire/secrets.h"
 #include "snapshot/varint.h"
 
@@ -72,6 +73,18 @@ void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, Dec
     KeptFields kept{out};
     FieldDecoder{body, {}, kept, spec.dialect}.run(fields_of(spec, body));
     mark_secrets(spec, out);
+}
+
+Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
+                                        snapshot::Dialect dialect, const MessageSet& messages) {
+    Result<MessageHead> head = decode_message_head(payload, dialect);
+    if (head && !messages.custom().empty()) {
+        const MessageSpec* const own = head->uuid
+                                           ? messages.find_own(*head->uuid)
+                                           : messages.find_own(head->system, head->number, dialect);
+        head->spec = own == nullptr ? head->spec : own;
+    }
+    return head;
 }
 
 bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body) {

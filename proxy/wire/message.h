@@ -111,6 +111,9 @@ struct MessageSpec {
     Secrecy secrecy = Secrecy::open;
     /// Of those with a number. Those with a UUID are the same in both.
     snapshot::Dialect dialect = snapshot::Dialect::six;
+    /// The first DDNet version whose servers no longer send it, as clients announce versions; its
+    /// number may mean anything there. 0: all of them do.
+    std::int32_t until = 0;
 };
 
 /// Those of 0.6 and those with a UUID, then those of 0.7. What both have has one name.
@@ -130,6 +133,8 @@ struct MessageSpec {
            (spec.direction == Who::both || spec.direction == side);
 }
 
+class MessageSet;
+
 /// The head of a chunk's payload.
 struct MessageHead {
     bool system = false;
@@ -144,6 +149,10 @@ struct MessageHead {
 /// Errors: message_id_invalid (also for an extended head without 16 bytes of UUID).
 [[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
                                                       snapshot::Dialect dialect);
+/// The same, where a mod may have described messages of its own.
+[[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
+                                                      snapshot::Dialect dialect,
+                                                      const MessageSet& messages);
 
 /// One decoded value, or a bracket. A message's fields are a flat list in order: an array is
 /// array_begin, its elements (without names), end; an element of a struct array is object_begin,

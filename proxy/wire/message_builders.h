@@ -170,6 +170,12 @@ constexpr MessageSpec secret(MessageSpec message) {
     return message;
 }
 
+/// A message that servers of DDNet no longer send from this version on.
+constexpr MessageSpec until(std::int32_t version, MessageSpec message) {
+    message.until = version;
+    return message;
+}
+
 /// A message of 0.7.
 constexpr MessageSpec of_seven(MessageSpec message) {
     message.dialect = snapshot::Dialect::seven;

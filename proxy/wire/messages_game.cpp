@@ -64,6 +64,8 @@ constexpr MessageField kRaceTime[] = {integer("time"), integer("check"), ranged(
 
 constexpr MessageField kRecord[] = {integer("server_time_best"), integer("player_time_best")};
 
+constexpr MessageField kSvPlayerTime[] = {integer("time"), client_id("client_id")};
+
 constexpr MessageField kTeamsState[] = {integers("teams", 0, kMaxTeam)};
 
 constexpr MessageField kClShowOthersLegacy[] = {boolean("show")};
@@ -144,7 +146,7 @@ constexpr MessageSpec kMessages[] = {
     classic(Kind::game, 26, "cl_is_ddnet_legacy", Who::c2s, Vital::yes, kClIsDdnetLegacy),
     classic(Kind::game, 27, "sv_ddrace_time_legacy", Who::s2c, Vital::yes, kRaceTime),
     classic(Kind::game, 28, "sv_record_legacy", Who::s2c, Vital::yes, kRecord),
-    classic(Kind::game, 29, "unused2", Who::none, Vital::yes),
+    until(13021, classic(Kind::game, 29, "sv_player_time", Who::s2c, Vital::yes, kSvPlayerTime)),
     classic(Kind::game, 30, "sv_teams_state_legacy", Who::s2c, Vital::yes, kTeamsState),
     classic(Kind::game, 31, "cl_show_others_legacy", Who::c2s, Vital::yes, kClShowOthersLegacy),
     extended(Kind::game, parse_uuid("1231e484-f607-3722-a89a-bd85db46f5d2"),

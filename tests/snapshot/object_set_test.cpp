@@ -116,6 +116,26 @@ TEST_CASE("a mod's own form of a type takes the place of the agreed one, once") 
     CHECK(find_object(kCharacterType, Dialect::six)->name == "character");
 }
 
+TEST_CASE("a mod's own form of a known UUID takes its place, once") {
+    ObjectSet set;
+    const ObjectSpec& known = object_table()[21];
+    REQUIRE(known.type == 0);
+    CustomObject object = orb(0);
+    object.uuid = known.uuid;
+    object.client = ClientSpec{};
+    object.kind = ObjectKind::event;
+    object.fields[0].merge = FieldMerge::per_viewer;
+    REQUIRE(set.add(object));
+    CHECK_FALSE(set.add(object));
+    const ObjectSpec* const found = set.find(known.uuid);
+    REQUIRE(found != nullptr);
+    CHECK(found->name == "orb");
+    CHECK(found->client.has_value());
+    CHECK(found->kind == ObjectKind::event);
+    CHECK(found->fields[0].merge == FieldMerge::per_viewer);
+    CHECK(ObjectSet::standard().find(known.uuid) == &known);
+}
+
 TEST_CASE("types that cannot be added are refused") {
     struct Row {
         std::string name;

@@ -2,7 +2,12 @@
 
 #include "tests/proxy/cli/program_runs.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -33,6 +38,20 @@ void record_mod(const std::string& path) {
             peers.pack(kS2c, {plain(snap_single(tick, kNoBase, checksum_of(items), body))}));
     }
     recording.save(path);
+}
+
+std::vector<std::int32_t> client_info(std::string_view name) {
+    std::vector<std::int32_t> ints(17);
+    snapshot::encode_int_string(name, std::span{ints}.first(4));
+    return ints;
+}
+
+std::size_t count(const std::string& text, std::string_view what) {
+    std::size_t found = 0;
+    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+        ++found;
+    }
+    return found;
 }
 
 } // namespace
@@ -69,6 +88,47 @@ TEST_CASE("the sizes of a mod are printed, and the file of them makes its snapsh
         twscope({"decode", capture, "--server", ":8303", "-o", records, "--learn-sizes"});
     CHECK(learned.status == 0);
     CHECK(read_text(records).find(R"("ok":true)") != std::string::npos);
+}
+
+TEST_CASE("what a known type means survives a file of sizes") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("mod.pcap");
+    const std::string objects = folder.file("sizes.json");
+    // A server that leaves the latency out of player_info.
+    Recording recording;
+    SessionScript peers;
+    peers.assume_ddnet();
+    snapshot::AgreedSizes sizes = snapshot::kAgreedSizes;
+    --sizes[snapshot::kPlayerInfoType];
+    for (snapshot::Tick tick = 10; tick <= 60; tick += 10) {
+        Items items = tee_at(100 + tick, 80);
+        items[{10, 3}] = {1, 3, 0, tick};
+        items[{10, 4}] = {0, 4, 0, 2 * tick};
+        items[{11, 3}] = client_info("ann");
+        items[{11, 4}] = client_info("bea");
+        const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), sizes);
+        recording.say(
+            kAnn, kS2c,
+            peers.pack(kS2c, {plain(snap_single(tick, kNoBase, checksum_of(items), body))}));
+    }
+    recording.save(capture);
+    const Arguments decode{"decode", capture, "--server", ":8303", "--items", "all", "-o", "-"};
+    const auto with = [&](const Arguments& more) {
+        Arguments arguments = decode;
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return twscope(arguments).out;
+    };
+    REQUIRE(twscope({"sizes", capture, "--server", ":8303", "-o", objects}).status == 0);
+    const std::string taught = with({"--objects", objects});
+    const std::string learned = with({"--learn-sizes"});
+    constexpr std::string_view kInfo = R"("type":"player_info")";
+    CHECK(count(taught, R"("ok":true)") == 6);
+    CHECK(count(taught, kInfo) == 12);
+    CHECK(count(taught, R"("player":"ann")") >= count(learned, R"("player":"ann")"));
+    CHECK(count(taught, R"("player":"ann")") == 18); // character, player_info, client_info
+    CHECK(count(taught, R"("team":"red")") == 12);
+    CHECK(count(taught, R"("severity":"warning")") == 0);
+    CHECK(count(taught, R"("severity":"error")") == 0);
 }
 
 TEST_CASE("a server of 0.6 has the sizes that were agreed on") {

@@ -166,6 +166,47 @@ TEST_CASE("fields made for the viewer are merged as the table of objects says") 
     }
 }
 
+TEST_CASE("what a mod makes for each viewer is no difference, and the owner's view tells it") {
+    snapshot::ObjectSet objects;
+    snapshot::CustomObject object;
+    object.type = 40;
+    object.name = "mine";
+    object.size = 2;
+    object.fields = {{.name = "class"},
+                     {.name = "secret", .offset = 1, .merge = snapshot::FieldMerge::per_viewer}};
+    object.client = snapshot::ClientSpec{};
+    REQUIRE(objects.add(object));
+    object.type = 41;
+    object.name = "timer";
+    object.client.reset();
+    REQUIRE(objects.add(object));
+    object.type = 42;
+    object.name = "menu";
+    object.merge.per_session = true;
+    REQUIRE(objects.add(object));
+    Merging merge;
+    merge.types = record::TypeNames{objects};
+    // Session 2 is client 0's.
+    const auto world = merge(Views{}
+                                 .add(1, 20011,
+                                      {{{40, 0}, {3, -1}},
+                                       {{41, 0}, {5, 100}},
+                                       {{42, 0}, {1, 1}},
+                                       {{kPlayerInfo, 0}, player_info(0, false)},
+                                       {{kPlayerInfo, 1}, player_info(1, true)}})
+                                 .add(2, 20011,
+                                      {{{40, 0}, {3, 77}},
+                                       {{41, 0}, {5, 200}},
+                                       {{42, 0}, {2, 2}},
+                                       {{kPlayerInfo, 0}, player_info(0, true)},
+                                       {{kPlayerInfo, 1}, player_info(1, false)}}));
+    CHECK(world.differences.empty());
+    CHECK(world.items.at({40, 0}) == std::vector<std::int32_t>{3, 77});
+    CHECK(world.known.at({40, 0}));
+    CHECK_FALSE(world.known.at({41, 0})); // of nobody: no view tells it
+    CHECK_FALSE(world.items.contains({42, 0}));
+}
+
 TEST_CASE("what must be the same for everybody and is not is a difference") {
     const Items left{{{kCharacter, 3}, character(100, 200)}};
     const Items right{{{kCharacter, 3}, character(101, 200)}};

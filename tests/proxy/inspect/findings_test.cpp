@@ -195,6 +195,18 @@ std::vector<Row> message_rows() {
          }},
         {message_unknown, kDdnet,
          [](auto& s) { s.tell(kS2c, {plain(MessageBuilder{}.number(61 << 1 | 1))}); }},
+        {message_unknown, kDdnet, // of a server whose version is known to have dropped it
+         [](auto& s) {
+             s.feed(kS2c, tw::wire::encode_connless(
+                              connless("inf3").string("7").string("0.6.4, 16.4").bytes()));
+             s.tell(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
+         }},
+        {message_unknown, kDdnet, // not what it would have to be
+         [](auto& s) {
+             s.tell(kS2c, {vital(message("sv_player_time").number(1234).number(500))});
+         }},
+        {message_version_unknown, kDdnet,
+         [](auto& s) { s.tell(kS2c, {vital(message("sv_player_time").number(1234).number(3))}); }},
         {message_truncated, kDdnet,
          [](auto& s) { s.tell(kS2c, {vital(message("sv_emoticon").number(1))}); }},
         {message_trailing_bytes, kDdnet,
@@ -331,6 +343,10 @@ std::vector<Row> part_rows() {
          [](auto& s) {
              s.snap(12, kNoBase, {{{0x7fff, 1}, {1}}});
          }},
+        {snapshot_unknown_type, kDdnet,
+         [](auto& s) {
+             s.snap(12, kNoBase, {{{45, 0}, {1}}, {{45, 1}, {1}}});
+         }},
         {snapshot_missing_descriptor, kDdnet,
          [](auto& s) { // it was there before
              s.snap(12, kNoBase, {{{0, 0x7fff}, {1, 2, 3, 4}}, {{0x7fff, 1}, {1}}});
@@ -426,6 +442,46 @@ TEST_CASE("every finding is found by what it describes") {
                                info.name == "world.per_viewer" || info.name == "world.late" ||
                                info.name == "world.stray";
         CHECK((found.contains(info.id) || elsewhere));
+    }
+}
+
+TEST_CASE(
+    "each unknown type of item is reported once in a session, and counted in every snapshot") {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter();
+    const Items items{{{45, 0}, {1}}, {{45, 1}, {2}}, {{16000, 3}, {1}}};
+    script.snap(12, kNoBase, items);
+    script.snap(14, 12, items);
+    script.enter(); // another map
+    script.snap(200, kNoBase, items);
+    CHECK(script.log().count_of("snapshot.unknown_type") == 2);
+    const auto id = static_cast<std::size_t>(FindingId::snapshot_unknown_type);
+    CHECK(script.session().totals().findings[id] == 6);
+}
+
+TEST_CASE("what a dropped number means is what the server's version says") {
+    struct Row {
+        std::string_view version;
+        std::string_view line;
+    };
+
+    const Row rows[] = {
+        {"0.6.4, 12.9.2", "message sv_player_time"},
+        {"0.6.4, 16.4", "message "},
+        {"", "message sv_player_time"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.version);
+        SessionScript script;
+        script.join_ddnet();
+        if (!row.version.empty()) {
+            script.feed(kS2c, tw::wire::encode_connless(
+                                  connless("inf3").string("7").string(row.version).bytes()));
+        }
+        script.tell(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
+        CHECK(script.log().lines({"message"}).back().starts_with(row.line));
+        CHECK(script.log().count_of("message.version_unknown") == (row.version.empty() ? 1 : 0));
     }
 }
 

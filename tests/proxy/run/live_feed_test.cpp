@@ -88,7 +88,8 @@ TEST_CASE("the log has a line for each record, and filters are asked of lines") 
     play.right(12, 10);
     const admin::Batch batch = play.fetch();
     CHECK(batch.snapshots.empty());
-    const auto filter = run::make_line_filter("snapshot and tick == 12", nullptr);
+    const auto filter =
+        run::make_line_filter("snapshot and tick == 12", wire::ModDescription::standard());
     REQUIRE(filter.has_value());
     std::size_t lines = 0;
     std::size_t fitting = 0;
@@ -134,17 +135,20 @@ TEST_CASE("bytes are booked from when somebody looks") {
 }
 
 TEST_CASE("a filter that says nothing the log knows is refused with its place") {
-    CHECK(run::make_line_filter("finding", nullptr).has_value());
-    const auto wrong = run::make_line_filter("session == 1 and nmae == x", nullptr);
+    CHECK(run::make_line_filter("finding", wire::ModDescription::standard()).has_value());
+    const auto wrong =
+        run::make_line_filter("session == 1 and nmae == x", wire::ModDescription::standard());
     REQUIRE_FALSE(wrong.has_value());
     CHECK(wrong.error().offset == 17);
     CHECK(wrong.error().message.find("name") != std::string::npos);
-    CHECK_FALSE(run::make_line_filter("(((", nullptr).has_value());
-    CHECK_FALSE(run::make_line_filter(std::string(100'000, 'x'), nullptr).has_value());
+    CHECK_FALSE(run::make_line_filter("(((", wire::ModDescription::standard()).has_value());
+    CHECK_FALSE(run::make_line_filter(std::string(100'000, 'x'), wire::ModDescription::standard())
+                    .has_value());
 }
 
 TEST_CASE("completion knows the keys and the words they can hold") {
-    const auto keys = boost::json::parse(run::filter_keys_json(nullptr)).as_object();
+    const auto keys =
+        boost::json::parse(run::filter_keys_json(wire::ModDescription::standard())).as_object();
     CHECK(keys.at("keys").as_array().size() > 100);
     CHECK(keys.at("item_types").as_array().size() > 20);
     const auto& types = keys.at("words").at("type").as_array();
@@ -155,7 +159,7 @@ TEST_CASE("a snapshot for scripts is a line of records with all its items") {
     const snapshot::Snapshot items = to_snapshot(world(5));
     const std::string line = run::snapshot_line(
         {.session = 3, .time = 1'000'000'000, .tick = 12, .bytes = 9, .parts = 1, .rebuilt = true},
-        items.view(), nullptr, nullptr);
+        items.view(), nullptr, snapshot::ObjectSet::standard());
     const auto record = boost::json::parse(line).as_object();
     CHECK(record.at("type") == "snapshot");
     CHECK(record.at("session") == 3);

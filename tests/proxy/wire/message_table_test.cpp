@@ -132,6 +132,7 @@ void check_message(const MessageSpec& spec, bool system, const json::object& wan
     CHECK(spec.number == integer_or(wanted, "id", 0));
     CHECK(spec.direction == directions.at(string_or(wanted, "direction", "")));
     CHECK(spec.vital == wanted.at("vital").as_bool());
+    CHECK((spec.until != 0) == wanted.contains("until"));
     CHECK(spec.uuid_name == string_or(wanted, "uuid_name", ""));
     if (wanted.contains("uuid")) {
         CHECK(uuid_text(spec.uuid) == string_or(wanted, "uuid", ""));
