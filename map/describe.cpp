@@ -136,7 +136,7 @@ std::optional<GameLayerDescription> describe_game_layer(const Map& map) {
     auto tiles = read_tiles(map, layer).map([&layer](const Block& block) {
         return describe_game_tiles(block.bytes().first(tile_count(layer) * 4));
     });
-    const auto packed = layer.version >= 4 ? std::optional{bytes / 4} : std::nullopt;
+    const auto packed = is_packed(layer) ? std::optional{bytes / 4} : std::nullopt;
     return GameLayerDescription{.place = *place,
                                 .layer = std::move(layer),
                                 .data_bytes = bytes,
@@ -144,10 +144,11 @@ std::optional<GameLayerDescription> describe_game_layer(const Map& map) {
                                 .tiles = std::move(tiles)};
 }
 
-Result<DdnetTiles> describe_ddnet_tiles(const Map& map, const TileLayer& layer, Layer kind,
+Result<DdnetTiles> describe_ddnet_tiles(const Map& map, const TileLayer& described, Layer kind,
                                         std::int32_t block) {
     constexpr std::array<std::size_t, kPhysicsLayers> kIdAt = {0, 0, 1, 2, 1, 1};
-    if (layer.version >= 4) {
+    const TileLayer layer = with_plain_records(described);
+    if (is_packed(layer)) {
         return tl::unexpected{MapError{.code = MapErrc::unknown_tile_record}};
     }
     const std::size_t size = record_size(kind);

@@ -16,6 +16,7 @@ constexpr std::size_t kTileLayerInts = 15;
 constexpr std::size_t kQuadLayerInts = 7;
 constexpr std::size_t kSoundLayerInts = 7;
 constexpr std::size_t kNameInts = 3;
+constexpr std::int32_t kPackedVersion = 4;
 
 using Ints = std::span<const std::int32_t>;
 
@@ -145,6 +146,17 @@ std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind) {
         return layer.tune;
     }
     return std::nullopt;
+}
+
+bool is_packed(const TileLayer& layer) {
+    return layer.version >= kPackedVersion;
+}
+
+TileLayer with_plain_records(TileLayer layer) {
+    if (layer.version > kPackedVersion) {
+        layer.version = kPackedVersion - 1;
+    }
+    return layer;
 }
 
 std::size_t record_size(Layer kind) {

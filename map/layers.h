@@ -119,6 +119,13 @@ struct MapLayer {
 /// The data block with a physics layer's own records; absent if the item ends before it.
 [[nodiscard]] std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind);
 
+/// Whether `data` holds runs of tiles: so from version 4 on, as DDNet's releases read any newer version.
+[[nodiscard]] bool is_packed(const TileLayer& layer);
+
+/// The layer as its own records are read, which DDNet's releases never unpack: of version 3 if it has
+/// a version that nobody knows. With version 4, which 0.7 made for plain tiles, it has no records.
+[[nodiscard]] TileLayer with_plain_records(TileLayer layer);
+
 /// Bytes of one tile record of a physics layer.
 [[nodiscard]] std::size_t record_size(Layer kind);
 

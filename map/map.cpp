@@ -131,11 +131,11 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, War
         return {};
     }
     const auto item = map.layer(place->layer);
-    const auto& layer = std::get<TileLayer>(item->content);
+    const TileLayer layer = with_plain_records(std::get<TileLayer>(item->content));
     const auto tiles = count_tiles(layer, map.datafile().limits());
     Warnings unused;
     Warnings& report = warnings != nullptr ? *warnings : unused;
-    if (layer.version >= 4) {
+    if (is_packed(layer)) {
         report.add(WarningId::physics_layer_packed, place->layer);
         return {};
     }

@@ -9,7 +9,6 @@ namespace tw::map {
 namespace {
 
 constexpr std::size_t kTileBytes = 4;
-constexpr std::int32_t kPackedVersion = 4;
 
 /// One packed entry in place.
 struct Run {
@@ -102,7 +101,7 @@ Result<Block> load_tiles(const Datafile& file, const TileLayer& layer, std::int3
         return fail(MapErrc::tile_data_missing);
     }
     const std::uint64_t size = file.block_info(static_cast<std::size_t>(block_index)).size;
-    const bool packed = layer.version >= kPackedVersion;
+    const bool packed = is_packed(layer);
     const std::uint64_t possible =
         packed ? size / kTileBytes * kMaxTilesPerPackedEntry : size / bytes_per_tile;
     if (possible < *tiles) {

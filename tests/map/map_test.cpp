@@ -272,11 +272,14 @@ TEST_CASE("what of a map cannot be used is absent, and the rest is as it is") {
         bool packed;
     };
 
-    const Row rows[] = {{"plain", tele(2, 3), true, false},
-                        {"packed", tele(4, 3), false, true},
-                        {"no width", tele(2, 0), false, false},
-                        {"negative width", tele(2, -3), false, false},
-                        {"without a head", {0, 2}, false, false}};
+    const Row rows[] = {
+        {"plain", tele(2, 3), true, false},
+        {"packed", tele(4, 3), false, true},
+        {"of a version that nobody knows", tele(322, 3), true, false},
+        {"of a version that nobody knows, with a smaller one", tele(1, 3), true, false},
+        {"no width", tele(2, 0), false, false},
+        {"negative width", tele(2, -3), false, false},
+        {"without a head", {0, 2}, false, false}};
     for (const auto& row : rows) {
         CAPTURE(row.name);
         const auto map =
