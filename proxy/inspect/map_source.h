@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw::map {
@@ -67,6 +68,11 @@ class MapSource {
     /// Gives up what nobody uses, because memory is wanted.
     virtual void shed() {}
 
+    /// Whether this is found of a map for the first time in any session of this server; of one server
+    /// every session finds the same. Any thread may ask. Beyond kMaxReported everything is new.
+    [[nodiscard]] bool is_news(std::string_view server, const MapAnnouncement& announcement,
+                               std::string_view finding);
+
     /// How many maps were kept: whoever misses one asks again when this has changed.
     [[nodiscard]] std::uint32_t num_kept() const noexcept {
         return num_kept_.load(std::memory_order_relaxed);
@@ -77,7 +83,10 @@ class MapSource {
     void count_kept() noexcept { num_kept_.fetch_add(1, std::memory_order_relaxed); }
 
   private:
+    static constexpr std::size_t kMaxReported = 1024;
+
     std::atomic<std::uint32_t> num_kept_{0};
+    std::array<std::atomic<std::uint64_t>, kMaxReported> reported_{}; ///< hashes; 0: free
 };
 
 } // namespace tw::inspect

@@ -72,9 +72,8 @@ MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
     const bool under_way = download_.announced_size() != 0;
     if (!download_.on_data(data)) {
         if (under_way && download_.announced_size() == 0 && announced_) { // it gave up
-            reporter.finding({.id = record::FindingId::map_crc_mismatch,
-                              .name = announced_->name,
-                              .detail = "the map on the wire is larger than announced"});
+            report(record::FindingId::map_crc_mismatch, *announced_,
+                   "the map on the wire is larger than announced", reporter);
         }
         return std::nullopt;
     }
@@ -95,9 +94,8 @@ void MapTracker::check_download(const MapAnnouncement& announced, Reporter& repo
     const std::uint32_t crc = download_.crc();
     download_.clear();
     if (crc != announced.crc) {
-        reporter.finding({.id = record::FindingId::map_crc_mismatch,
-                          .name = announced.name,
-                          .detail = "the map on the wire has crc " + map::to_hex(crc)});
+        report(record::FindingId::map_crc_mismatch, announced,
+               "the map on the wire has crc " + map::to_hex(crc), reporter);
     }
 }
 
@@ -138,6 +136,17 @@ void MapTracker::reset() {
     download_.clear();
 }
 
+void MapTracker::report(record::FindingId id, const MapAnnouncement& announced,
+                        std::string_view detail, Reporter& reporter) {
+    const std::string finding =
+        std::string{record::finding_info(id).name} + ' ' + std::string{detail};
+    if (maps_->is_news(server_, announced, finding)) {
+        reporter.finding({.id = id, .name = announced.name, .detail = detail});
+    } else {
+        reporter.count(id);
+    }
+}
+
 std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& announced,
                                                      const FoundMap& found, Reporter& reporter,
                                                      std::string_view kept) {
@@ -162,12 +171,11 @@ std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& anno
         record::FindingId::map_name_invalid};
     if (const record::FindingId id = kFindings[static_cast<std::size_t>(found.status)];
         id != record::FindingId::count) {
-        reporter.finding({.id = id,
-                          .name = announced.name,
-                          .detail = is_withheld(announced)
-                                        ? "announced with size 0: the server has no such map for "
-                                          "this client, which leaves"
-                                        : std::string_view{found.detail}});
+        report(id, announced,
+               is_withheld(announced) ? "announced with size 0: the server has no such map for "
+                                        "this client, which leaves"
+                                      : std::string_view{found.detail},
+               reporter);
     }
     return world;
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tw::inspect {
@@ -22,7 +23,8 @@ namespace tw::inspect {
 /// game. Each map in use becomes a record.
 class MapTracker {
   public:
-    explicit MapTracker(MapSource& maps) : maps_{&maps} {}
+    /// `server`: names it among all of a run.
+    MapTracker(MapSource& maps, std::string server) : maps_{&maps}, server_{std::move(server)} {}
 
     /// The details belong to the change that follows them with the same name, crc and size.
     void on_details(const wire::MapDetailsBody& details);
@@ -76,12 +78,16 @@ class MapTracker {
 
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>> ask_again(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
-    [[nodiscard]] static std::shared_ptr<const record::World> use(const MapAnnouncement& announced,
-                                                                  const FoundMap& found,
-                                                                  Reporter& reporter,
-                                                                  std::string_view kept = "wire");
+    /// Of all sessions of a server the first reports it, the others count.
+    void report(record::FindingId id, const MapAnnouncement& announced, std::string_view detail,
+                Reporter& reporter);
+    [[nodiscard]] std::shared_ptr<const record::World> use(const MapAnnouncement& announced,
+                                                           const FoundMap& found,
+                                                           Reporter& reporter,
+                                                           std::string_view kept = "wire");
 
     MapSource* maps_;
+    std::string server_;
     std::optional<MapAnnouncement> details_;
     std::optional<MapAnnouncement> announced_;
     std::optional<Missing> missing_;

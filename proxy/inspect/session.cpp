@@ -27,9 +27,9 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
       described_{options.described}, reporter_{number, sink}, messages_{options.messages,
                                                                         *options.observers},
-      maps_{maps}, snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard()
-                                                         : *options.objects,
-                              *options.observers, options.learn_sizes, options.arena} {}
+      maps_{maps, server_}, snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard()
+                                                                  : *options.objects,
+                                       *options.observers, options.learn_sizes, options.arena} {}
 
 void Session::open(record::Timestamp time) {
     reporter_.begin(time, std::nullopt);
