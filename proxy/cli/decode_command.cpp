@@ -81,6 +81,7 @@ class Decoding {
     std::optional<capture::CaptureRun> captures_;
     std::unique_ptr<wire::ModDescription> mod_;
     std::unique_ptr<sink::RecordTarget> file_;
+    wire::CommandNames shown_commands_;
     std::unique_ptr<sink::RecordTarget> bus_;
     std::optional<sink::TeeOutput> both_;
     std::optional<sink::JsonLines> json_;
@@ -113,7 +114,8 @@ Decoding::Decoding(const DecodeFlags& flags)
                                                     {.cache = flags.records.map_cache,
                                                      .memory = &memory_,
                                                      .with_files = demo_options_.has_value()}},
-      mod_{flags.records.description()}, expectations_{flags.records.expectations(*mod_)} {
+      mod_{flags.records.description()}, shown_commands_{flags.records.shown_commands()},
+      expectations_{flags.records.expectations(*mod_)} {
     const RecordFlags& records = flags.records;
     flags.artifacts.check_capture(records.show_secrets);
     std::ignore = flags.bus.options(name_on_bus());
@@ -143,6 +145,7 @@ Decoding::Decoding(const DecodeFlags& flags)
                              flags.bus.on(), flags.artifacts.wants_demos() || filtered_capture_),
                          .learn_sizes = records.learn_sizes,
                          .share_deltas = worlds_.has_value(),
+                         .shown_commands = &shown_commands_,
                          .memory = &memory_,
                          .observers = &observers_},
         maps_, sinks_, numbers_);

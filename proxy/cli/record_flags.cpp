@@ -43,6 +43,12 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
     command.add_flag("--show-secrets", flags.show_secrets,
                      "Write passwords, the remote console, codes and whispers in clear text "
                      "instead of [redacted]");
+    repeatable(command
+                   .add_option("--show-commands", flags.show_commands,
+                               "Also show the arguments of these chat commands, by name without "
+                               "the slash; 'all' for every command (repeatable)")
+                   ->type_name("NAME,...")
+                   ->delimiter(','));
 }
 
 /// What of the game is looked at, and how.

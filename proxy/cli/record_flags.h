@@ -5,6 +5,7 @@
 #include "proxy/report/fail_on.h"
 #include "proxy/run/view_choice.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/wire/chat_commands.h"
 #include "proxy/wire/mod_description.h"
 
 #include <filesystem>
@@ -29,6 +30,7 @@ struct RecordFlags {
     bool raw = false;
     bool no_messages = false;
     bool show_secrets = false;
+    std::vector<std::string> show_commands; ///< chat commands, as written
     std::vector<std::string> fail_on;
     std::string filter;
     std::string console_filter;
@@ -64,6 +66,12 @@ struct RecordFlags {
     /// What --expect asks for. Errors: UsageError.
     [[nodiscard]] std::vector<filter::Expectation>
     expectations(const wire::ModDescription& mod) const;
+
+    /// The chat commands whose arguments are shown, besides those that are harmless everywhere.
+    [[nodiscard]] wire::CommandNames shown_commands() const {
+        return wire::CommandNames{show_commands};
+    }
+
     [[nodiscard]] sink::JsonOptions json(const wire::ModDescription& mod) const;
     [[nodiscard]] run::ViewChoice views() const;
 };

@@ -81,6 +81,7 @@ class Replaying {
     inspect::MemoryBudget memory_;
     run::MapFolders maps_;
     std::unique_ptr<wire::ModDescription> mod_;
+    wire::CommandNames shown_commands_;
     std::unique_ptr<sink::RecordTarget> file_;
     std::optional<sink::JsonLines> json_;
     std::optional<filter::FilteredSink> filtered_json_;
@@ -94,7 +95,8 @@ class Replaying {
 Replaying::Replaying(const ReplayFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.failing()}, memory_{flags.memory_mib << 20U},
       maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
-      mod_{flags.records.description()}, expectations_{flags.records.expectations(*mod_)} {
+      mod_{flags.records.description()}, shown_commands_{flags.records.shown_commands()},
+      expectations_{flags.records.expectations(*mod_)} {
     check_outputs({flags.capture, flags.records.objects_file},
                   {{"--output", flags.records.output}, {"--summary", flags.records.summary}});
     static_cast<void>(server_name());
@@ -103,7 +105,8 @@ Replaying::Replaying(const ReplayFlags& flags)
 }
 
 void Replaying::read_scripts() {
-    replay::ScriptReader reader{{.secrets = flags_->records.show_secrets}};
+    replay::ScriptReader reader{
+        {.secrets = flags_->records.show_secrets, .shown_commands = &shown_commands_}};
     inspect::Observers observers;
     observers.add(reader);
     run::Fanout nobody;
@@ -214,6 +217,7 @@ int Replaying::run() {
                     .described = &mod_->messages,
                     .messages = flags_->records.wants_messages(false, false),
                     .learn_sizes = flags_->records.learn_sizes,
+                    .shown_commands = &shown_commands_,
                     .memory = &memory_}};
     try {
         options.server = server();

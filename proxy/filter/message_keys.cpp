@@ -3,7 +3,9 @@
 #include "proxy/filter/tables.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/message_layouts.h"
+#include "proxy/wire/secrets.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tw::filter {
@@ -61,10 +63,21 @@ class PathWalk {
     std::array<std::size_t, kMaxDepth> behind_{}; ///< what of the path each of those has used up
 };
 
+/// As the JSON has it. No message is longer than the room.
+Value redacted_value(const FieldValue& value, Scratch& scratch) {
+    const std::string_view shown =
+        value.kind == FieldValue::Kind::string ? wire::shown_part(value) : std::string_view{};
+    const std::size_t room = scratch.text.size() - wire::kRedacted.size();
+    auto* const end = std::ranges::copy(shown.substr(0, room), scratch.text.data()).out;
+    std::ranges::copy(wire::kRedacted, end);
+    return Value::of(std::string_view{scratch.text.data(),
+                                      std::min(shown.size(), room) + wire::kRedacted.size()});
+}
+
 Value value_of(const FieldValue& value, bool show_secrets, Scratch& scratch) {
     if (value.secrecy == wire::Secrecy::secret && !show_secrets &&
         (value.kind == FieldValue::Kind::string || value.kind == FieldValue::Kind::raw)) {
-        return Value::of(kRedacted);
+        return redacted_value(value, scratch);
     }
     switch (value.kind) {
     case FieldValue::Kind::boolean:

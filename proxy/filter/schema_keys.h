@@ -2,6 +2,7 @@
 
 #include "proxy/filter/tables.h"
 #include "proxy/record/totals_schema.h"
+#include "proxy/wire/secrets.h"
 
 #include <functional>
 #include <optional>
@@ -113,7 +114,7 @@ template <>
 struct Readable<record::Hex> : ReadableAs<KeyKind::text> {
     [[nodiscard]] static Found read(const record::Hex& value, Reading reading) {
         const bool hidden = value.secrecy == wire::Secrecy::secret && !reading.show_secrets;
-        return hidden ? Value::of(kRedacted) : hex_value(value.bytes, reading.scratch);
+        return hidden ? Value::of(wire::kRedacted) : hex_value(value.bytes, reading.scratch);
     }
 };
 

@@ -17,9 +17,6 @@ namespace tw::filter {
 
 using Found = std::optional<Value>;
 
-/// What a secret reads as.
-inline constexpr std::string_view kRedacted = "[redacted]";
-
 /// Values that few keys need, written into the scratch room.
 [[nodiscard]] Value hex_value(std::span<const std::byte> bytes, Scratch& scratch);
 [[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch);

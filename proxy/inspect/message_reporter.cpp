@@ -1,7 +1,9 @@
 #include "proxy/inspect/message_reporter.h"
 
+#include "proxy/wire/bodies.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/message_layouts.h"
+#include "proxy/wire/secrets.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,6 +11,9 @@
 namespace tw::inspect {
 
 namespace {
+
+constexpr std::string_view kCommandInfo = "sv_command_info";
+constexpr std::string_view kCommandInfoRemove = "sv_command_info_remove";
 
 /// Whether the number is one of the remote console's, system bit or not: who forgets the bit, or
 /// reads the table of another version, still sends passwords.
@@ -189,6 +194,25 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
                     fields, odd, reporter);
 }
 
+void MessageReporter::on_other(const wire::MessageHead& head) {
+    if (head.spec->name != kCommandInfo && head.spec->name != kCommandInfoRemove) {
+        return;
+    }
+    if (head.spec->name == kCommandInfoRemove) {
+        announced_.remove(wire::find_removed_command(head.body).value_or(""));
+        return;
+    }
+    const auto info = wire::decode_command_info(head.body);
+    if (!info) {
+        return;
+    }
+    announced_.remove(info->name);
+    if (!wire::may_show_arguments(info->name, {}) &&
+        wire::is_announced_harmless(info->name, info->args_format, info->help_text)) {
+        announced_.add(info->name);
+    }
+}
+
 void MessageReporter::report(MessageAtHand& message, const MapTracker& maps,
                              wire::DecodedFields& fields, Reporter& reporter) {
     if (message.likely) {
@@ -274,7 +298,8 @@ void MessageReporter::report_known(MessageAtHand& message, const MapTracker& map
         }
         return; // nobody asked for the values, and there is nothing to find
     }
-    wire::decode_fields(*head.spec, head.body, fields);
+    wire::decode_fields(*head.spec, head.body, fields,
+                        {.asked = shown_commands_, .announced = &announced_});
     const auto odd = find_odd(fields);
     if (!head.system) { // what is wrong with those of the system their readers find
         message.is_taken = !fields.error && !odd;

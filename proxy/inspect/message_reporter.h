@@ -3,6 +3,7 @@
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/inspect/observer.h"
 #include "proxy/inspect/reporter.h"
+#include "proxy/wire/chat_commands.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
 
@@ -25,9 +26,11 @@ struct MessageAtHand {
 /// Makes records of messages, and findings of what is odd about them.
 class MessageReporter {
   public:
-    /// `records`: whether messages are handed out, or only read for findings.
-    MessageReporter(bool records, const Observers& observers)
-        : records_{records}, observers_{&observers} {}
+    /// `records`: whether messages are handed out, or only read for findings. `shown_commands`: chat
+    /// commands whose arguments are no secret; null: none besides those that are harmless everywhere.
+    MessageReporter(bool records, const wire::CommandNames* shown_commands,
+                    const Observers& observers)
+        : records_{records}, shown_commands_{shown_commands}, observers_{&observers} {}
 
     void report(MessageAtHand& message, const MapTracker& maps, wire::DecodedFields& fields,
                 Reporter& reporter);
@@ -39,8 +42,17 @@ class MessageReporter {
     void report_connless(const wire::Packet& packet, wire::DecodedFields& fields,
                          Reporter& reporter) const;
 
-    /// A new connection: unknown messages are reported again.
-    void restart() { unknown_.reset(); }
+    /// A message of the server that nobody else acts on: sv_command_info, by which it announces a chat
+    /// command, and its opposite.
+    void on_other(const wire::MessageHead& head);
+
+    /// A new connection: unknown messages are reported again, and the server announces its commands.
+    void restart() {
+        unknown_.reset();
+        announced_.clear();
+    }
+
+    [[nodiscard]] std::size_t memory_bytes() const { return announced_.memory_bytes(); }
 
   private:
     void report_raw(const MessageAtHand& message, Reporter& reporter) const;
@@ -50,6 +62,8 @@ class MessageReporter {
                       Reporter& reporter) const;
 
     bool records_;
+    const wire::CommandNames* shown_commands_;
+    wire::CommandNames announced_; ///< chat commands that this server describes as harmless
     const Observers* observers_;
     std::bitset<64> unknown_; ///< classic ids that were reported, game and system
 };

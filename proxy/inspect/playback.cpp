@@ -62,8 +62,8 @@ Playback::Playback(std::uint32_t number, std::string client, std::string server,
                    const Options& options, MapSource& maps, record::RecordSink& sink,
                    snapshot::Dialect dialect)
     : client_{std::move(client)}, server_{std::move(server)}, reporter_{number, sink},
-      messages_{options.messages, Observers::none()}, described_{options.described}, maps_{maps,
-                                                                                           server_},
+      messages_{options.messages, options.shown_commands, Observers::none()},
+      described_{options.described}, maps_{maps, server_},
       types_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects},
       sizes_{types_.objects().sizes(dialect)} {
     types_.begin(dialect);

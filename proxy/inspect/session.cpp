@@ -25,11 +25,10 @@ bool is_anything(const record::SessionStats& stats) {
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
-      described_{options.described}, reporter_{number, sink}, messages_{options.messages,
-                                                                        *options.observers},
-      maps_{maps, server_}, snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard()
-                                                                  : *options.objects,
-                                       *options.observers, options.learn_sizes, options.arena} {}
+      described_{options.described}, reporter_{number, sink},
+      messages_{options.messages, options.shown_commands, *options.observers}, maps_{maps, server_},
+      snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
+                 *options.observers, options.learn_sizes, options.arena} {}
 
 void Session::open(record::Timestamp time) {
     reporter_.begin(time, std::nullopt);
@@ -273,6 +272,9 @@ void Session::act_on_server(const wire::MessageHead& head) {
                 gate_.server().on_chat(*line);
             }
         }
+        break;
+    case MessageId::other:
+        messages_.on_other(head);
         break;
     default:
         follow_roster(head, snapshots_.roster());

@@ -32,6 +32,9 @@ struct Options {
     const wire::MessageSet* described = &wire::MessageSet::standard();
     bool messages = true;     ///< hand out a record for every message
     bool learn_sizes = false; ///< decode with sizes that differ from the agreed ones, once found
+    /// Chat commands whose arguments are no secret; null: only those that are harmless everywhere.
+    /// Has to outlive the sessions.
+    const wire::CommandNames* shown_commands = nullptr;
     /// Decode once what deltas of several sessions have in common: for sessions of one game.
     bool share_deltas = false;
     /// What all sessions of a run may keep; null: any amount. Has to outlive them.
@@ -115,7 +118,7 @@ class Session {
 
     /// What grows with what comes.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return snapshots_.memory_bytes() + maps_.memory_bytes();
+        return snapshots_.memory_bytes() + maps_.memory_bytes() + messages_.memory_bytes();
     }
 
   private:

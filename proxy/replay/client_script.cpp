@@ -148,8 +148,7 @@ void ScriptReader::on_game(const wire::Chunk& chunk, const wire::MessageHead& he
 }
 
 bool ScriptReader::is_secret(const wire::MessageHead& head) {
-    wire::decode_fields(*head.spec, head.body, fields_);
-    wire::mark_secrets(*head.spec, fields_);
+    wire::decode_fields(*head.spec, head.body, fields_, {.asked = options_.shown_commands});
     return std::any_of(
         fields_.values.begin(), fields_.values.end(),
         [](const wire::FieldValue& value) { return value.secrecy == wire::Secrecy::secret; });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/observer.h"
+#include "proxy/wire/chat_commands.h"
 #include "snapshot/item.h"
 
 #include <cstddef>
@@ -53,6 +54,8 @@ class ScriptReader final : public inspect::Observer {
   public:
     struct Options {
         bool secrets = false; ///< chat lines with codes and passwords, too
+        /// Chat commands whose arguments are no secret; null: those that are harmless everywhere.
+        const wire::CommandNames* shown_commands = nullptr;
         /// Of all scripts together: six hours of a full server.
         std::size_t max_bytes = std::size_t{1} << 30U;
     };

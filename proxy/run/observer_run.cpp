@@ -88,6 +88,7 @@ PipelineOptions ObserverRun::pipeline() {
                         .described = &options_.mod->messages,
                         .messages = options_.messages,
                         .learn_sizes = options_.learn_sizes,
+                        .shown_commands = &options_.shown_commands,
                         .share_deltas = options_.makes_worlds(),
                         .memory = &memory_},
             .stats = options_.ledger,

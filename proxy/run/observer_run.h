@@ -48,10 +48,11 @@ struct ObserverOptions {
     std::vector<std::filesystem::path> map_folders{};
     std::filesystem::path map_cache{}; ///< empty: maps from the wire are kept in memory only
 
-    bool inspect = true;      ///< false: the page and the summary only
-    bool messages = true;     ///< a record for each message
-    bool learn_sizes = false; ///< decode with sizes that turn out to differ
-    bool resync = false;      ///< ask for a full snapshot of sessions that are blind
+    bool inspect = true;                 ///< false: the page and the summary only
+    bool messages = true;                ///< a record for each message
+    bool learn_sizes = false;            ///< decode with sizes that turn out to differ
+    wire::CommandNames shown_commands{}; ///< chat commands whose arguments are no secret
+    bool resync = false;                 ///< ask for a full snapshot of sessions that are blind
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes; ///< of sessions and maps
     bool ledger = false;                                             ///< book where every byte goes
     sink::RecordTarget* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run

@@ -1,6 +1,7 @@
 #include "proxy/sink/json_lines.h"
 
 #include "proxy/record/totals_schema.h"
+#include "proxy/wire/secrets.h"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +20,6 @@ using wire::FieldValue;
 
 namespace {
 
-constexpr std::string_view kRedacted = "[redacted]";
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
 std::string_view chars(std::span<const std::byte> bytes) {
@@ -226,7 +226,7 @@ void JsonLines::put(record::OrNull number) {
 
 void JsonLines::put(const record::Hex& hex) {
     if (hex.secrecy == wire::Secrecy::secret && !options_.show_secrets) {
-        put(kRedacted);
+        put(wire::kRedacted);
     } else {
         out_.append_hex(hex.bytes);
     }
@@ -275,8 +275,11 @@ void JsonLines::put_field(const FieldValue& value) {
         out_.append_int(value.integer);
         break;
     case FieldValue::Kind::string:
-        put(value.secrecy == wire::Secrecy::secret && !options_.show_secrets ? kRedacted
-                                                                             : chars(value.bytes));
+        if (value.secrecy == wire::Secrecy::secret && !options_.show_secrets) {
+            put(std::string{wire::shown_part(value)}.append(wire::kRedacted));
+        } else {
+            put(chars(value.bytes));
+        }
         break;
     case FieldValue::Kind::raw:
         put(record::Hex{value.bytes, value.secrecy});

@@ -148,6 +148,18 @@ std::optional<ClientVersionBody> decode_client_version(std::span<const std::byte
         body);
 }
 
+std::optional<CommandInfoBody> decode_command_info(std::span<const std::byte> body) {
+    using Body = CommandInfoBody;
+    return decode_body<table::kSvCommandInfo, Body, &Body::name, &Body::args_format,
+                       &Body::help_text>(body);
+}
+
+std::optional<std::string_view> find_removed_command(std::span<const std::byte> body) {
+    using Body = CommandInfoBody;
+    const auto removed = decode_body<table::kSvCommandInfoRemove, Body, &Body::name>(body);
+    return removed ? std::optional{removed->name} : std::nullopt;
+}
+
 std::optional<std::string_view> find_server_line(std::span<const std::byte> body, Dialect dialect) {
     struct Chat {
         std::int32_t audience = 0; ///< a team in 0.6, a mode in 0.7

@@ -93,6 +93,17 @@ struct ClientVersionBody {
 [[nodiscard]] std::optional<ClientVersionBody>
 decode_client_version(std::span<const std::byte> body);
 
+struct CommandInfoBody {
+    std::string_view name{}; ///< this and the others: bytes as they stand
+    std::string_view args_format{};
+    std::string_view help_text{};
+};
+
+[[nodiscard]] std::optional<CommandInfoBody> decode_command_info(std::span<const std::byte> body);
+
+/// Of an sv_command_info_remove: the command's name.
+[[nodiscard]] std::optional<std::string_view> find_removed_command(std::span<const std::byte> body);
+
 /// Of an sv_chat: what the server itself says to everybody. Nothing: it is another's line.
 [[nodiscard]] std::optional<std::string_view> find_server_line(std::span<const std::byte> body,
                                                                Dialect dialect);

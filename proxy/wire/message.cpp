@@ -70,9 +70,14 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
 }
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out) {
+    decode_fields(spec, body, out, ShownCommands{});
+}
+
+void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out,
+                   const ShownCommands& shown) {
     KeptFields kept{out};
     FieldDecoder{body, {}, kept, spec.dialect}.run(fields_of(spec, body));
-    mark_secrets(spec, out);
+    mark_secrets(spec, out, shown);
 }
 
 Result<MessageHead> decode_message_head(std::span<const std::byte> payload,

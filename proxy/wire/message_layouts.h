@@ -40,6 +40,11 @@ inline constexpr MessageField kSvChat[] = {ranged("team", -2, 3, &snapshot::name
                                            ranged("client_id", -1, kMaxClientId),
                                            text("message", kOneLine)};
 
+inline constexpr MessageField kSvCommandInfo[] = {
+    text("name", kStrict), text("args_format", kStrict), text("help_text", kStrict)};
+
+inline constexpr MessageField kSvCommandInfoRemove[] = {text("name", kStrict)};
+
 inline constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
                                                  tuning("ground_control_accel"),
                                                  tuning("ground_friction"),

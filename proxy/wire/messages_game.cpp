@@ -88,11 +88,6 @@ constexpr MessageField kSvRaceFinish[] = {client_id("client_id"), integer("time"
                                           boolean("record_personal"),
                                           defaulted(boolean("record_server"), 0)};
 
-constexpr MessageField kSvCommandInfo[] = {text("name", kStrict), text("args_format", kStrict),
-                                           text("help_text", kStrict)};
-
-constexpr MessageField kSvCommandInfoRemove[] = {text("name", kStrict)};
-
 constexpr MessageField kSvChangeInfoCooldown[] = {tick("wait_until")};
 
 constexpr MessageField kSvMapSoundGlobal[] = {integer("sound_id")};

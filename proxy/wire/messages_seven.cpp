@@ -137,11 +137,6 @@ constexpr MessageField kSvRaceFinish[] = {player("client_id"), at_least("time", 
 
 constexpr MessageField kSvCheckpoint[] = {integer("diff")};
 
-constexpr MessageField kSvCommandInfo[] = {text("name", kStrict), text("args_format", kStrict),
-                                           text("help_text", kStrict)};
-
-constexpr MessageField kCommandName[] = {text("name", kStrict)};
-
 constexpr MessageField kClCommand[] = {text("name", kStrict), text("arguments", kStrict)};
 
 constexpr MessageSpec system(std::uint16_t number, std::string_view name, Who direction,
@@ -225,7 +220,7 @@ constexpr MessageSpec kMessages[] = {
     game(35, "sv_race_finish", Who::s2c, kSvRaceFinish),
     game(36, "sv_checkpoint", Who::s2c, kSvCheckpoint),
     game(37, "sv_command_info", Who::s2c, kSvCommandInfo),
-    game(38, "sv_command_info_remove", Who::s2c, kCommandName),
+    game(38, "sv_command_info_remove", Who::s2c, kSvCommandInfoRemove),
     game(39, "cl_command", Who::c2s, kClCommand, MessageId::cl_command),
 };
 

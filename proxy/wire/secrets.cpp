@@ -6,79 +6,12 @@
 namespace tw::wire {
 namespace {
 
-/// Commands after which something follows that is not for everybody: codes that claim a tee or a
-/// saved team, passwords of mods' account systems, private messages. Lower case.
-constexpr std::string_view kSecretCommands[] = {
-    "timeout",  "save", "load",  "w",     "whisper",   "c",        "converse",       "msg",
-    "tell",     "pm",   "r",     "reply", "login",     "register", "changepassword", "setpassword",
-    "password", "pw",   "claim", "auth",  "logincode", "link",     "token",
-};
-
-/// Words in a line of the server that come before a code: DDNet's answer to /save tells the command
-/// that loads the team again.
-constexpr std::string_view kSecretAnswers[] = {"/load", "/timeout"};
-
-/// What lines of the server begin with that are whispers: clients of versions before 217 know no other
-/// ("[\u2192 name] text" to who spoke, "[\u2190 name] text" to who listens). Mods leave the bracket out.
-constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
-
 constexpr std::int64_t kFirstPrivateTeam = 2; ///< sv_chat: 2 whisper sent, 3 whisper received
-constexpr std::int64_t kWhisperMode = 3;      ///< of chat in 0.7, either way
-
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-/// Control characters become spaces before a command is read.
-bool is_blank(char c) {
-    return static_cast<unsigned char>(c) <= ' ';
-}
-
-bool equal_without_case(std::string_view text, std::string_view lower_case) {
-    return std::equal(text.begin(), text.end(), lower_case.begin(), lower_case.end(),
-                      [](char a, char b) { return lower(a) == b; });
-}
-
-std::string_view skip_blanks(std::string_view text) {
-    const auto first = std::find_if_not(text.begin(), text.end(), is_blank);
-    return text.substr(static_cast<std::size_t>(first - text.begin()));
-}
-
-std::string_view first_word(std::string_view text) {
-    text = skip_blanks(text);
-    const auto end = std::find_if(text.begin(), text.end(),
-                                  [](char c) { return is_blank(c) || c == ';' || c == '"'; });
-    return text.substr(0, static_cast<std::size_t>(end - text.begin()));
-}
-
-bool is_secret_command(std::string_view command) {
-    const auto word = first_word(command);
-    return std::any_of(std::begin(kSecretCommands), std::end(kSecretCommands),
-                       [word](auto secret) { return equal_without_case(word, secret); });
-}
+constexpr std::string_view kBroadcast = "sv_broadcast";
+constexpr std::int64_t kWhisperMode = 3; ///< of chat in 0.7, either way
 
 std::string_view as_text(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-bool tells_code(std::string_view line) {
-    return std::any_of(std::begin(kSecretAnswers), std::end(kSecretAnswers),
-                       [line](auto word) { return line.find(word) != std::string_view::npos; });
-}
-
-/// Of a line that the server speaks.
-bool is_for_one(std::string_view line) {
-    const std::string_view text = skip_blanks(line);
-    return tells_code(line) || std::any_of(std::begin(kWhisperBegins), std::end(kWhisperBegins),
-                                           [text](auto begin) { return text.starts_with(begin); });
-}
-
-/// Any byte that is not ASCII may be white space that vanilla skips in front of the slash.
-std::string_view skip_to_slash(std::string_view text) {
-    const auto first = std::find_if_not(text.begin(), text.end(), [](char c) {
-        return is_blank(c) || (static_cast<unsigned char>(c) & 0x80U) != 0;
-    });
-    return text.substr(static_cast<std::size_t>(first - text.begin()));
 }
 
 bool may_show(const MessageSpec& spec, std::string_view name) {
@@ -96,63 +29,50 @@ void hide_all_but_shown(const MessageSpec& spec, DecodedFields& fields) {
     }
 }
 
-/// Their layouts are kSevenSvChat and the like: mode and whom it concerns, then the text.
-void mark_secrets_of_seven(const MessageSpec& spec, std::vector<FieldValue>& values) {
-    if (spec.id == MessageId::cl_command && values.size() == 2) {
-        if (is_secret_command(as_text(values[0].bytes))) {
-            values[1].secrecy = Secrecy::secret;
-        }
-    } else if (spec.id == MessageId::cl_say && values.size() == 3) {
-        if (values[0].integer == kWhisperMode || is_secret_chat(values[2].bytes)) {
-            values[2].secrecy = Secrecy::secret;
-        }
-    } else if (spec.id == MessageId::sv_chat && values.size() == 4) {
-        const bool from_server = values[1].integer < 0;
-        if (values[0].integer == kWhisperMode ||
-            (from_server && is_for_one(as_text(values[3].bytes)))) {
-            values[3].secrecy = Secrecy::secret;
-        }
+/// Hides what is behind the first `size` bytes.
+void show_first(FieldValue& value, std::size_t size) {
+    if (size < value.bytes.size()) {
+        value.secrecy = Secrecy::secret;
+        value.integer = static_cast<std::int64_t>(size);
     }
+}
+
+/// `whom` says who hears the line.
+void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server, FieldValue& line,
+               const ShownCommands& shown) {
+    const bool is_private =
+        spec.dialect == snapshot::Dialect::seven
+            ? whom.integer == kWhisperMode
+            : spec.id == MessageId::sv_chat && whom.integer >= kFirstPrivateTeam;
+    const std::string_view text = as_text(line.bytes);
+    show_first(line, is_private    ? 0
+                     : from_server ? shown_size_of_server_line(text)
+                                   : shown_size_of_chat(text, shown));
+}
+
+/// 0.7's form of a chat command: its name without the slash, and its arguments.
+void mark_command(FieldValue& name, FieldValue& arguments, const ShownCommands& shown) {
+    const std::string_view command = as_text(name.bytes);
+    show_first(name, shown_size_of_command(command, shown));
+    show_first(arguments, shown_size_of_arguments(command, as_text(arguments.bytes), shown));
 }
 
 } // namespace
 
-bool is_secret_chat(std::span<const std::byte> message) {
-    std::string_view line = skip_to_slash(as_text(message));
-    if (line.empty() || line.front() != '/') {
-        return false;
-    }
-    line.remove_prefix(1);
-    while (true) {
-        if (is_secret_command(line)) {
-            return true;
-        }
-        const std::size_t next = line.find(';');
-        if (next == std::string_view::npos) {
-            return false;
-        }
-        line.remove_prefix(next + 1);
-    }
-}
-
-void mark_secrets(const MessageSpec& spec, DecodedFields& fields) {
+void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown) {
+    // The layouts: kClSay, kSvChat, kSevenSvChat and so on. Of a truncated message some are missing.
     auto& values = fields.values;
+    const bool whole = values.size() == spec.fields.size();
     if (spec.secrecy == Secrecy::secret) {
         hide_all_but_shown(spec, fields);
-    } else if (spec.dialect == snapshot::Dialect::seven) {
-        mark_secrets_of_seven(spec, values);
-    } else if (spec.id == MessageId::cl_say && values.size() == 2) {
-        auto& message = values[1];
-        if (is_secret_chat(message.bytes)) {
-            message.secrecy = Secrecy::secret;
-        }
-    } else if (spec.id == MessageId::sv_chat && values.size() == 3) {
-        const bool is_private = values[0].integer >= kFirstPrivateTeam;
-        const bool from_server = values[1].integer < 0;
-        auto& message = values[2];
-        if (is_private || (from_server && is_for_one(as_text(message.bytes)))) {
-            message.secrecy = Secrecy::secret;
-        }
+    } else if (spec.id == MessageId::cl_say && whole) {
+        mark_chat(spec, values.front(), false, values.back(), shown);
+    } else if (spec.id == MessageId::sv_chat && whole) {
+        mark_chat(spec, values.front(), values[1].integer < 0, values.back(), shown);
+    } else if (spec.name == kBroadcast && whole) {
+        show_first(values.back(), shown_size_of_server_line(as_text(values.back().bytes)));
+    } else if (spec.id == MessageId::cl_command && whole) {
+        mark_command(values.front(), values.back(), shown);
     }
 }
 

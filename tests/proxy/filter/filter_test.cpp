@@ -229,6 +229,28 @@ TEST_CASE("secrets are compared only by those who may see them") {
     }
 }
 
+TEST_CASE("of a chat command only what is shown can be found") {
+    constexpr std::string_view kLine = "/pin 4711";
+    const tw::wire::FieldValue line{.kind = tw::wire::FieldValue::Kind::string,
+                                    .secrecy = tw::wire::Secrecy::secret,
+                                    .name = "message",
+                                    .integer = 5, // bytes that are shown
+                                    .bytes = std::as_bytes(std::span{kLine})};
+    const tw::record::MessageRecord message{.name = "cl_say", .values = {&line, 1}};
+    for (const bool show : {false, true}) {
+        CAPTURE(show);
+        const auto matches = [&](std::string_view text) {
+            const auto parsed = Filter::parse(text, {.show_secrets = show});
+            REQUIRE(parsed.has_value());
+            return parsed->matches(&message);
+        };
+        CHECK(matches("fields.message ~ /pin"));
+        CHECK(matches("fields.message ~ 4711") == show);
+        CHECK(matches("fields.message == \"/pin [redacted]\"") == !show);
+        CHECK(matches("fields.message == \"/pin 4711\"") == show);
+    }
+}
+
 TEST_CASE("a snapshot that could not be rebuilt has no items and no size") {
     SampleRecords samples;
     samples.snapshot.rebuilt = false;

@@ -185,6 +185,17 @@ TEST_CASE("no password gets into the records of a session by any way") {
         {"rcon_cmd cut short", message("rcon_cmd").text("sv_password hunter2")},
         {"timeout code", message("cl_say").number(0).string("/timeout hunter2")},
         {"timeout code cut short", message("cl_say").number(0).text("/timeout hunter2")},
+        {"an unknown command", message("cl_say").number(0).string("/pin hunter2")},
+        {"in team chat", message("cl_say").number(1).string(" /LOGIN2 me hunter2")},
+        {"behind a harmless command", message("cl_say").number(0).string("/team 1;pin hunter2")},
+        {"without the space", message("cl_say").number(0).string("/pin:hunter2")},
+        {"with more", message("cl_say").number(0).string("/pin 1").string("hunter2")},
+        {"for no team", message("cl_say").number(7).string("/pin hunter2")},
+        {"passed on by a server without the command",
+         message("sv_chat").number(0).number(3).string("/pin hunter2"), kS2c},
+        {"told by the server", message("sv_chat").number(0).number(-1).string("PIN: hunter2"),
+         kS2c},
+        {"in a broadcast", message("sv_broadcast").string("Your code is hunter2"), kS2c},
         {"rcon_auth by name", message("rcon_auth").string("hunter2").string("").number(1)},
         {"rcon_auth with more",
          message("rcon_auth").string("").string("").number(1).text("hunter2")},
@@ -221,6 +232,74 @@ TEST_CASE("no password gets into the records of a session by any way") {
         CHECK(output.text.find("hunter2") == std::string::npos);
         CHECK(output.text.find("68756e74657232") == std::string::npos); // the same in hex
     }
+}
+
+TEST_CASE(
+    "a server's description opens a command's arguments for its session, and a list for all") {
+    using test::message;
+    constexpr auto kC2s = wire::Direction::c2s;
+    constexpr auto kS2c = wire::Direction::s2c;
+    const wire::CommandNames listed{{"jail_code"}};
+    test::TextOutput output;
+    sink::JsonLines json{{}, output};
+    test::SessionScript script{{.shown_commands = &listed}, json};
+    script.join_ddnet();
+    const auto say = [&](std::string_view line) {
+        json.flush();
+        output.text.clear();
+        script.tell(kC2s, message("cl_say").number(0).string(line));
+        json.flush();
+        const auto records = test::parse_lines(output.text);
+        REQUIRE(records.size() == 1);
+        return std::string{records.front().at("fields").at("message").as_string()};
+    };
+    const auto announce = [&](std::string_view name, std::string_view format) {
+        script.tell(kS2c, message("sv_command_info").string(name).string(format).string("Help"));
+    };
+    CHECK(say("/class medic") == "/class [redacted]");
+    announce("class", "s[class name]");
+    announce("pin", "s[pin]");
+    announce("timeout", "s[harmless]");
+    announce("all", "");
+    CHECK(say("/Class medic") == "/Class medic");
+    CHECK(say("/pin 4711") == "/pin [redacted]");
+    CHECK(say("/timeout 4711") == "/timeout [redacted]");
+    CHECK(say("/other 4711") == "/other [redacted]");
+    CHECK(say("/jail_code 4711") == "/jail_code 4711");
+    announce("class", "s[pass]"); // described anew
+    CHECK(say("/class medic") == "/class [redacted]");
+    announce("class", "");
+    script.tell(kS2c, message("sv_command_info_remove").string("Class"));
+    CHECK(say("/class medic") == "/class [redacted]");
+    announce("class", "");
+    script.join_ddnet(); // another connection, perhaps to another mod
+    CHECK(say("/class medic") == "/class [redacted]");
+}
+
+TEST_CASE("0.7's commands are redacted as chat is") {
+    constexpr auto kC2s = wire::Direction::c2s;
+    test::TextOutput output;
+    sink::JsonLines json{{}, output};
+    test::SessionScript script{{}, json};
+    script.join_seven();
+    const auto command = [&](std::string_view name, std::string_view arguments) {
+        json.flush();
+        output.text.clear();
+        script.tell(kC2s, script.message_of("cl_command").string(name).string(arguments));
+        json.flush();
+        const auto records = test::parse_lines(output.text);
+        REQUIRE(records.size() == 1);
+        const auto& fields = records.front().at("fields");
+        return std::string{fields.at("name").as_string()} + '|' +
+               std::string{fields.at("arguments").as_string()};
+    };
+    CHECK(command("pin", "4711") == "pin|[redacted]");
+    CHECK(command("pin 4711", "") == "pin [redacted]|");
+    CHECK(command("class", "medic") == "class|[redacted]");
+    script.tell(wire::Direction::s2c,
+                script.message_of("sv_command_info").string("class").string("s[which]").string(""));
+    CHECK(command("class", "medic") == "class|medic");
+    CHECK(command("team", "3;pin 4711") == "team|3;pin [redacted]");
 }
 
 TEST_CASE("what cannot be decoded is not shown in hex unless asked for") {
@@ -287,6 +366,8 @@ TEST_CASE("any bytes become valid JSON and UTF-8") {
         {"a lone trail byte", "\x80z"sv, "\xef\xbf\xbdz"sv},
         {"an overlong form", "\xc0\x80"sv, "\xef\xbf\xbd\xef\xbf\xbd"sv},
         {"a surrogate", "\xed\xa0\x80"sv, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"sv},
+        {"what a terminal obeys", "\xc2\x9b\xd8\x9c\xe2\x80\xae\xe2\x80\xa8"sv,
+         "\xc2\x9b\xd8\x9c\xe2\x80\xae\xe2\x80\xa8"sv},
         {"past the last", "\xf4\x90\x80\x80"sv,
          "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"sv},
     };
@@ -303,4 +384,5 @@ TEST_CASE("any bytes become valid JSON and UTF-8") {
     for (const char c : output.text) {
         CHECK((c == '\n' || (static_cast<unsigned char>(c) >= 0x20)));
     }
+    CHECK(output.text.find(R"("\u001b[2J\u007f\u009b")") != std::string::npos);
 }

@@ -1,0 +1,212 @@
+#include "proxy/wire/chat_commands.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace tw::wire::test {
+
+using namespace std::string_view_literals;
+
+namespace {
+
+constexpr auto kRedacted = "*"sv;
+
+std::string shown_chat(std::string_view line, const ShownCommands& shown = {}) {
+    const std::size_t size = shown_size_of_chat(line, shown);
+    REQUIRE(size <= line.size());
+    return std::string{line.substr(0, size)} + (size < line.size() ? "*" : "");
+}
+
+} // namespace
+
+TEST_CASE("of a chat command that may carry a secret only the name is shown, however it is spelt") {
+    struct Row {
+        std::string_view line;
+        std::string_view shown;
+    };
+
+    const Row rows[] = {
+        // what mods have
+        {"/pin 4711", "/pin *"},
+        {"/login2 me hunter2", "/login2 *"},
+        {"/register2 me hunter2 hunter2", "/register2 *"},
+        {"/jail_code 1234", "/jail_code *"},
+        {"/setemail me@example.org", "/setemail *"},
+        {"/never_heard_of x", "/never_heard_of *"},
+        {"\\login me hunter2", "\\login *"},
+        {"!login me hunter2", "!login *"},
+        // DDNet's own
+        {"/timeout abcdefgh", "/timeout *"},
+        {"/TimeOut abcdefgh", "/TimeOut *"},
+        {"/w tee hi", "/w *"},
+        {"/whisper tee hi", "/whisper *"},
+        {"/c hi", "/c *"},
+        {"/converse hi", "/converse *"},
+        {"/save code", "/save *"},
+        {"/load code", "/load *"},
+        {"/r hi", "/r *"},
+        // white space, and several commands
+        {"  /w tee hi", "  /w *"},
+        {"/ w tee hi", "/ w *"},
+        {"\t/w tee hi", "\t/w *"},
+        {"\xC2\xA0/w tee hi", "\xC2\xA0/w *"},
+        {"/w\ttee hi", "/w\t*"},
+        {"/mc;timeout abc", "/mc*"},
+        {"/pause; Login a b", "/pause; Login *"},
+        {"/team 3;pin 4711", "/team 3;pin *"},
+        {"/team;pin 4711", "/team;pin *"},
+        {"/emote happy 5 ; /pin 4711", "/emote happy 5 ; *"},
+        // a secret where a name should be
+        {"/pin4711", "/*"},
+        {"/login:hunter2", "/*"},
+        {"/l\xc3\xb6gin hunter2", "/*"},
+        {"/4711", "/*"},
+        {"/me\"x\" hunter2", "/*"},
+        {"/abcdefghijklmnopqrstuvwxyz", "/*"},
+        {"//w x", "/*"},
+        // an abbreviation is not the command
+        {"/tea 4711", "/tea *"},
+        {"/teams 4711", "/teams *"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.line);
+        CHECK(shown_chat(row.line) == row.shown);
+    }
+}
+
+TEST_CASE("chat, and commands that are known to be harmless, are shown as they are") {
+    const std::string_view rows[] = {
+        "hello",     "",
+        "/",         "look: /timeout 4711",
+        "w tee hi",  "/;;;",
+        "/pause",    "/team 3",
+        "/TEAM 3",   "/emote happy 5",
+        "/top5 7",   "/w",
+        "/pin",      "!",
+        "!!",        "! nice shot",
+        "!?",        "/spec tee",
+        "/rank a b", "/map Gold Mine",
+    };
+    for (const std::string_view line : rows) {
+        CAPTURE(line);
+        CHECK(shown_chat(line) == line);
+    }
+    // Some servers run what is behind the semicolon.
+    CHECK(shown_chat("/me waves; and laughs") == "/me waves; and *");
+}
+
+TEST_CASE("an operator opens commands by name, or all") {
+    const CommandNames some{{"PIN", "/jail_code"}};
+    const CommandNames all{{"all"}};
+    const std::string_view lines[] = {"/pin 4711", "/Jail_Code 1", "/login me hunter2", "/pin4711"};
+    const std::string_view shown_some[] = {"/pin 4711", "/Jail_Code 1", "/login *", "/*"};
+    for (std::size_t i = 0; i < std::size(lines); ++i) {
+        CAPTURE(lines[i]);
+        CHECK(shown_chat(lines[i], {.asked = &some}) == shown_some[i]);
+        CHECK(shown_chat(lines[i], {.asked = &all}) == lines[i]);
+    }
+}
+
+TEST_CASE("a server's description tells a harmless command by what it names") {
+    struct Row {
+        std::string_view name, format, help;
+        bool harmless;
+    };
+
+    const Row rows[] = {
+        {"class", "s[class name]", "Choose your class", true},
+        {"vote", "", "", true},
+        {"mute", "s[player name] ?i[minutes]", "Mute a player", true},
+        {"class", "s[class", "", false},
+        {"class", "s", "the argument has no name", false},
+        {"class", "si[minutes]", "", false},
+        {"class", "s[]", "", false},
+        {"login2", "s[name] s[again]", "", false},
+        {"enter", "s[name] s[pass]", "", false},
+        {"enter", "s[PIN]", "", false},
+        {"enter", "?s[e-mail]", "", false},
+        {"enter", "s[access token]", "", false},
+        {"enter", "s[key]", "", false},
+        {"enter", "s[x]", "Enter your password", false},
+        {"pm", "s[player] r[line]", "", false},
+        {"W", "s[player] r[line]", "", false},
+        {"talk", "s[player] r[message]", "", false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CAPTURE(row.format);
+        CHECK(is_announced_harmless(row.name, row.format, row.help) == row.harmless);
+    }
+}
+
+TEST_CASE("names are kept without case, whole and in bounded number") {
+    CommandNames names;
+    names.add("Class");
+    names.add("class");
+    names.add("");
+    names.add(std::string(CommandNames::kMaxNameSize + 1, 'x'));
+    CHECK(names.contains("CLASS"));
+    CHECK_FALSE(names.contains("clas"));
+    CHECK_FALSE(names.contains("classes"));
+    names.remove("CLASS");
+    CHECK_FALSE(names.contains("class"));
+    names.add("all"); // an operator's word, not a server's
+    CHECK_FALSE(names.contains("pin"));
+    for (std::size_t i = 0; i < 2 * CommandNames::kMaxNames; ++i) {
+        names.add("command" + std::to_string(i));
+    }
+    CHECK(names.contains("command1"));
+    CHECK_FALSE(names.contains("command" + std::to_string(2 * CommandNames::kMaxNames - 1)));
+    CHECK(names.memory_bytes() < 64 * CommandNames::kMaxNames);
+}
+
+TEST_CASE("of 0.7's commands the arguments are judged by the name") {
+    const auto shown = [](std::string_view name, std::string_view arguments) {
+        const std::size_t size = shown_size_of_arguments(name, arguments, {});
+        return std::string{arguments.substr(0, size)} + (size < arguments.size() ? "*" : "");
+    };
+    CHECK(shown("pin", "4711") == kRedacted);
+    CHECK(shown("pin", "") == "");
+    CHECK(shown("pin", " ") == " ");
+    CHECK(shown("team", "3") == "3");
+    CHECK(shown("Team", "3;pin 4711") == "3;pin *");
+    CHECK(shown("", "4711") == kRedacted);
+    CHECK(shown("team pin", "4711") == kRedacted);
+    CHECK(shown_size_of_command("pin 4711", {}) == 4);
+    CHECK(shown_size_of_command("4711", {}) == 0);
+}
+
+TEST_CASE("what the server tells a player ends before a code") {
+    struct Row {
+        std::string_view line;
+        std::string_view shown;
+    };
+
+    const Row rows[] = {
+        {"Your password is hunter2", "Your password is *"},
+        {"PIN: 4711", "PIN:*"},
+        {"[account] code = 4711", "[account] code =*"},
+        {"e-mail 'me@example.org' set", "e-mail '*"},
+        {"Password changed to hunter2", "Password changed to *"},
+        {"You can load it with '/load a b c'", "You can load it with '/load*"},
+        {"[\u2192 you] psst", "*"},
+        {" \u2190 me: psst", "*"},
+        {"You are on team 3: go", "You are on team 3: go"},
+        {"spin: it", "spin: it"},
+        {"Wrong password", "Wrong password"},
+        {"codes: none", "codes: none"},
+        {"", ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.line);
+        const std::size_t size = shown_size_of_server_line(row.line);
+        REQUIRE(size <= row.line.size());
+        CHECK(std::string{row.line.substr(0, size)} + (size < row.line.size() ? "*" : "") ==
+              row.shown);
+    }
+}
+
+} // namespace tw::wire::test
