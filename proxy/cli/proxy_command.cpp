@@ -6,6 +6,7 @@
 #include "proxy/cli/relay_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/relay/resolve.h"
+#include "proxy/run/answering.h"
 #include "proxy/run/relay_run.h"
 #include "proxy/run/resync.h"
 #include "proxy/run/service_notice.h"
@@ -164,7 +165,9 @@ int print_routes(const ProxyFlags& flags) {
     }
     const relay::Options options = flags.relay_options();
     try {
-        const auto server = relay::resolve_server(options.server_host, options.server_port);
+        const auto server =
+            run::resolve_answering(options.server_host, options.server_port, run::Enough::one)
+                .front();
         fmt::print("{}", transparent_routes(server, relay::is_own_address(server), options.listen));
     } catch (const relay::StartError& error) {
         throw UsageError{error.what()};

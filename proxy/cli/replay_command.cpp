@@ -11,10 +11,10 @@
 #include "proxy/cli/settings.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/clock.h"
-#include "proxy/relay/resolve.h"
 #include "proxy/relay/start_error.h"
 #include "proxy/replay/client_script.h"
 #include "proxy/replay/replay_run.h"
+#include "proxy/run/answering.h"
 #include "proxy/run/fanout.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/sink/complaint.h"
@@ -164,7 +164,7 @@ HostPort Replaying::server_name() const {
 
 boost::asio::ip::udp::endpoint Replaying::server() const {
     const HostPort where = server_name();
-    return relay::resolve_server(where.host, where.port);
+    return run::resolve_answering(where.host, where.port, run::Enough::one).front();
 }
 
 /// False: records are missing.

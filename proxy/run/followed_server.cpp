@@ -1,6 +1,6 @@
 #include "proxy/run/followed_server.h"
 
-#include "proxy/relay/resolve.h"
+#include "proxy/run/answering.h"
 
 #include <chrono>
 #include <utility>
@@ -20,10 +20,11 @@ std::string host_name(const relay::ServerOptions& where) {
 FollowedServer::FollowedServer(relay::Relay& relay, relay::ServerIndex index, ServedServer served)
     : relay_{&relay}, index_{index}, served_{std::move(served)} {
     if (!host_name(served_.where).empty()) {
-        name_.emplace([host = served_.where.host,
-                       port = served_.where.port] { return relay::resolve_all(host, port); },
-                      relay::to_asio(relay.server_endpoint(index)),
-                      std::chrono::steady_clock::now());
+        name_.emplace(
+            [host = served_.where.host, port = served_.where.port] {
+                return resolve_answering(host, port, Enough::all);
+            },
+            relay::to_asio(relay.server_endpoint(index)), std::chrono::steady_clock::now());
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "proxy/relay/endpoint.h"
 #include "proxy/run/address_proof.h"
+#include "proxy/run/answering.h"
 #include "proxy/run/legacy_file.h"
 #include "proxy/run/takeover_report.h"
 
@@ -55,6 +56,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     }
     auto [first, listening] = begin(options_.servers.front(), 0);
     options_.relay.listen = first.listen;
+    options_.relay.server_host = first.host;
     relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
     servers_.emplace(
         ServedServers::Parts{
@@ -94,8 +96,17 @@ std::optional<Ending> RelayRun::open() {
 
 /// As the one before this has it, if one is taken over from that has it.
 HandoverTaker::Begun RelayRun::begin(const ServedServer& served, relay::ServerIndex number) const {
-    return options_.taker == nullptr ? HandoverTaker::Begun{.where = served.where}
-                                     : options_.taker->begin(served, number);
+    if (options_.taker != nullptr) {
+        return options_.taker->begin(served, number);
+    }
+    HandoverTaker::Begun begun{.where = served.where};
+    if (!host_name(served.where).empty()) { // the relay takes the first address of a name
+        begun.where.host = resolve_answering(served.where.host, served.where.port, Enough::one)
+                               .front()
+                               .address()
+                               .to_string();
+    }
+    return begun;
 }
 
 void RelayRun::begin_forwarding() {

@@ -1,6 +1,6 @@
 #include "proxy/run/server_arrivals.h"
 
-#include "proxy/relay/resolve.h"
+#include "proxy/run/answering.h"
 
 #include <algorithm>
 #include <iterator>
@@ -9,7 +9,9 @@
 namespace tw::run {
 
 NameSearch::Lookup ServerArrivals::system_lookup(const relay::ServerOptions& where) {
-    return [host = where.host, port = where.port] { return relay::resolve_all(host, port); };
+    return [host = where.host, port = where.port] {
+        return resolve_answering(host, port, Enough::one);
+    };
 }
 
 void ServerArrivals::expect(const ServedServer& server) {

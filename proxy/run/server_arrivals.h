@@ -18,7 +18,7 @@ class ServerArrivals {
 
     explicit ServerArrivals(LookupOf lookup_of) : lookup_of_{std::move(lookup_of)} {}
 
-    /// The system's resolver.
+    /// The system's resolver, and of several addresses the one that answers.
     [[nodiscard]] static NameSearch::Lookup system_lookup(const relay::ServerOptions& where);
 
     /// Looks its name up, unless that is under way.
