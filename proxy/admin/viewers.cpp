@@ -275,7 +275,7 @@ void Viewers::show_state() {
         text.pop_back();
     }
     const std::string server =
-        world_server_.empty() ? "null" : boost::json::serialize(boost::json::string{world_server_});
+        world_server_.empty() ? "null" : record::json_text(boost::json::string{world_server_});
     for (const auto& viewer : viewers_) {
         const std::uint64_t lost = viewer->lost + frames_lost_on_the_way_ - viewer->lost_way;
         send(*viewer,

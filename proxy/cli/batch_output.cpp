@@ -2,6 +2,7 @@
 
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/line_record.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/sink/zstd_frames.h"
 
 #include <algorithm>
@@ -91,17 +92,18 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
     pending_.clear();
     std::map<std::string, std::string> texts;
     strangers_ = 0;
-    for (const bus::Collected& record : records) {
-        if (!filter::is_sound_record(record.line)) {
+    for (const bus::Collected& collected : records) {
+        if (!filter::is_sound_record(collected.line)) {
             ++strangers_;
             continue;
         }
-        if (filter_ && !filter::matches_line(*filter_, record.line)) {
+        if (filter_ && !filter::matches_line(*filter_, collected.line)) {
             continue;
         }
-        pending_.push_back(record.line);
+        std::string& line = pending_.emplace_back();
+        record::append_terminal_json(collected.line, line); // somebody else may have written it
         if (files_) {
-            texts[name_of(record)].append(record.line).push_back('\n');
+            texts[name_of(collected)].append(line).push_back('\n');
         }
     }
     batch_ = batch;

@@ -5,6 +5,7 @@
 #include "proxy/cli/record_feed.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/report/comparison_report.h"
 #include "proxy/report/game_comparison.h"
 #include "proxy/report/recorded_stays.h"
@@ -152,7 +153,8 @@ int run_compare(const CompareFlags& flags) {
                                           .comparison = &comparison,
                                           .unusable = {listed_a->unusable(), listed_b->unusable()},
                                           .behind = {listed_a->behind(), listed_b->behind()}};
-    fmt::print("{}", flags.json ? comparison_json(report) : comparison_text(report));
+    fmt::print("{}", record::terminal_lines(flags.json ? comparison_json(report)
+                                                       : comparison_text(report)));
     const bool whole_a = a.whole();
     const bool whole_b = b.whole();
     if (!comparison.equal()) {

@@ -11,6 +11,7 @@
 #include "proxy/cli/settings.h"
 #include "proxy/game/feed.h"
 #include "proxy/game/merger.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/report/finding_printer.h"
 #include "proxy/report/totals_text.h"
 #include "proxy/run/capture_observer.h"
@@ -80,8 +81,8 @@ class Decoding {
     run::MapFolders maps_;
     std::optional<capture::CaptureRun> captures_;
     std::unique_ptr<wire::ModDescription> mod_;
-    std::unique_ptr<sink::RecordTarget> file_;
     wire::CommandNames shown_commands_;
+    std::unique_ptr<sink::RecordTarget> file_;
     std::unique_ptr<sink::RecordTarget> bus_;
     std::optional<sink::TeeOutput> both_;
     std::optional<sink::JsonLines> json_;
@@ -144,8 +145,8 @@ Decoding::Decoding(const DecodeFlags& flags)
                          .messages = records.wants_messages(
                              flags.bus.on(), flags.artifacts.wants_demos() || filtered_capture_),
                          .learn_sizes = records.learn_sizes,
-                         .share_deltas = worlds_.has_value(),
                          .shown_commands = &shown_commands_,
+                         .share_deltas = worlds_.has_value(),
                          .memory = &memory_,
                          .observers = &observers_},
         maps_, sinks_, numbers_);
@@ -299,8 +300,8 @@ int Decoding::run() {
     const bool captured = finish_capture();
     const bool filmed = finish_demos();
     if (!json_) {
-        fmt::print(
-            "{}", report::totals_text(flags_->captures.paths, totals, inspector_->sessions_seen()));
+        fmt::print("{}", record::terminal_lines(report::totals_text(flags_->captures.paths, totals,
+                                                                    inspector_->sessions_seen())));
     }
     auto checks = fail_on_.checks(totals, "--fail-on");
     report::add_checks(checks, expectations_.report(), "--expect");

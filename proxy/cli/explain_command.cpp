@@ -5,6 +5,7 @@
 #include "proxy/cli/record_feed.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/report/story.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/sink/json_lines.h"
@@ -77,10 +78,10 @@ int run_explain(const ExplainFlags& flags) {
         whole = read_captures(flags, story);
     }
     if (!story.found()) {
-        fmt::print("{}", report::other_stories_text(story));
+        fmt::print("{}", record::terminal_lines(report::other_stories_text(story)));
         return whole ? 0 : kExitFailed;
     }
-    fmt::print("{}", report::story_text(story));
+    fmt::print("{}", record::terminal_lines(report::story_text(story)));
     return whole ? 0 : kExitFailed;
 }
 

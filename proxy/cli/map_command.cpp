@@ -9,6 +9,7 @@
 #include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/report/json_text.h"
 #include "proxy/report/map_json.h"
 #include "proxy/report/map_page.h"
@@ -198,7 +199,7 @@ int run_map(const MapFlags& flags) {
     if (flags.json) {
         print_json(description, name);
     } else {
-        fmt::print("{}", report::map_page(description, name));
+        fmt::print("{}", record::terminal_lines(report::map_page(description, name)));
         const auto physics = file->physics();
         for (std::size_t i = 0; i < points.size() && physics; ++i) {
             fmt::print("{}\n", report::place_line(*physics, points[i].x, points[i].y));

@@ -6,6 +6,7 @@
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/line_record.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/report/records_check.h"
 #include "proxy/report/records_csv.h"
 #include "proxy/sink/segment_names.h"
@@ -26,6 +27,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
@@ -42,6 +44,7 @@ struct RecordsFlags {
     std::string output = "-";
     std::vector<std::string> columns;
     std::string objects_file;
+    bool no_formulas = false;
     bool follow = false;
     bool verify = false;
 };
@@ -152,13 +155,24 @@ std::vector<std::string> columns_of(const RecordsFlags& flags) {
     return columns;
 }
 
+/// Whether text written there is shown on a terminal.
+bool is_terminal(const std::string& output) {
+    if (output == "-") {
+        return ::isatty(STDOUT_FILENO) != 0;
+    }
+    std::error_code ignored;
+    return std::filesystem::is_character_file(output, ignored);
+}
+
 /// Where the lines go that are wanted.
 class Writer {
   public:
     Writer(const RecordsFlags& flags, const std::vector<std::string>& columns)
         : file_{open_records_output("--output", flags.output)} {
         if (!columns.empty()) {
-            table_.emplace(columns);
+            table_.emplace(columns,
+                           report::RecordsCsv::Options{.for_terminal = is_terminal(flags.output),
+                                                       .no_formulas = flags.no_formulas});
             block_ = table_->header();
         }
     }
@@ -167,7 +181,7 @@ class Writer {
         if (table_) {
             table_->append(line, block_);
         } else {
-            block_.append(line);
+            record::append_terminal_json(line, block_);
             block_.push_back('\n');
         }
         if (block_.size() >= kBlockBytes) {
@@ -206,7 +220,7 @@ int verify(RecordsFiles& files) {
          .line = [&](std::string_view line) { check.on_line(line, filter::read_head(line)); },
          .end = [&](const sink::LineReader& reader) { check.end_file(reader); },
          .pause = [] {}});
-    fmt::print("{}", check.text());
+    fmt::print("{}", record::terminal_lines(check.text()));
     return check.whole() ? 0 : kExitFailed;
 }
 
@@ -285,10 +299,14 @@ void check_flags(RecordsFlags& flags) {
         throw UsageError{fmt::format("--from {}: must be before --to {}", flags.from, flags.to)};
     }
     const std::pair<std::string_view, bool> choosing[] = {
-        {"--filter", !flags.filter.empty()},       {"--session", !flags.sessions.empty()},
-        {"--from", !flags.from.empty()},           {"--to", !flags.to.empty()},
-        {"--output", flags.output != "-"},         {"--columns", !flags.columns.empty()},
-        {"--objects", !flags.objects_file.empty()}};
+        {"--filter", !flags.filter.empty()},
+        {"--session", !flags.sessions.empty()},
+        {"--from", !flags.from.empty()},
+        {"--to", !flags.to.empty()},
+        {"--output", flags.output != "-"},
+        {"--columns", !flags.columns.empty()},
+        {"--objects", !flags.objects_file.empty()},
+        {"--no-formulas", flags.no_formulas}};
     for (const auto& [flag, given] : choosing) {
         if (flags.verify && given) {
             throw UsageError{fmt::format("--verify checks the whole recording; drop {}", flag)};
@@ -347,6 +365,10 @@ Action add_records_command(CLI::App& app) {
                        "one row per item")
                    ->type_name("KEY,...")
                    ->delimiter(','));
+    command->add_flag(
+        "--no-formulas", flags->no_formulas,
+        "In a table, put an apostrophe before text that a spreadsheet would take for a "
+        "formula: it begins with =, +, - or @");
     command
         ->add_option("--objects", flags->objects_file,
                      "JSON file describing a mod's objects and messages, whose fields --filter can "

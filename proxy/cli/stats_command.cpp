@@ -3,6 +3,7 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/settings.h"
 #include "proxy/inspect/attribution.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/report/stats_report.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/worker.h"
@@ -51,7 +52,8 @@ int run_stats(const StatsFlags& flags) {
                                      .duration_ns = captures.last() - captures.first(),
                                      .totals = &totals,
                                      .ledger = &ledger};
-    fmt::print("{}", flags.json ? report::stats_json(report) : report::stats_table(report));
+    fmt::print("{}", record::terminal_lines(flags.json ? report::stats_json(report)
+                                                       : report::stats_table(report)));
     return captures.damaged() ? kExitFailed : 0;
 }
 

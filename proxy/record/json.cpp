@@ -1,5 +1,6 @@
 #include "proxy/record/json.h"
 
+#include "proxy/record/terminal_text.h"
 #include "proxy/wire/text.h"
 
 #include <cmath>
@@ -14,7 +15,8 @@ namespace json = boost::json;
 namespace {
 
 void append_string(std::string_view text, std::string& out) {
-    out += json::serialize(wire::sanitize_string(std::as_bytes(std::span{text}), 0));
+    append_terminal_json(json::serialize(wire::sanitize_string(std::as_bytes(std::span{text}), 0)),
+                         out);
 }
 
 // NOLINTBEGIN(misc-no-recursion): a value that this program made is as deep as it made it

@@ -2,7 +2,7 @@
 
 #include "proxy/wire/utf8.h"
 
-#include <cstdint>
+#include <iterator>
 #include <span>
 
 #include <fmt/format.h>
@@ -11,32 +11,64 @@ namespace tw::record {
 
 namespace {
 
-/// Whether a terminal may obey it: the control characters of both halves of ISO 6429 (U+009B begins
-/// a sequence as escape and bracket do), line separators, and what turns the direction of writing.
-bool is_harmful(std::uint32_t code_point) {
-    return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) || code_point == 0x200e ||
-           code_point == 0x200f || (code_point >= 0x2028 && code_point <= 0x202e) ||
-           (code_point >= 0x2066 && code_point <= 0x2069);
+/// Appends the text with its controls escaped, but for the characters in `kept`; what is in `doubled`
+/// stands there twice.
+void append_escaped(std::string_view text, std::string_view kept, std::string_view doubled,
+                    std::string& out) {
+    while (!text.empty()) {
+        const auto next = wire::decode_code_point(std::as_bytes(std::span{text}));
+        const std::string_view bytes = text.substr(0, next.size);
+        if (!next.valid) {
+            out += "\\ufffd";
+        } else if (is_terminal_control(next.value) && kept.find(bytes) == std::string_view::npos) {
+            fmt::format_to(std::back_inserter(out), "\\u{:04x}", next.value);
+        } else {
+            out += bytes;
+            out += doubled.find(bytes) == std::string_view::npos ? std::string_view{} : bytes;
+        }
+        text.remove_prefix(next.size);
+    }
+}
+
+/// Whether there is nothing but printable ASCII.
+bool is_printable(std::string_view text) {
+    unsigned odd = 0;
+    for (const char character : text) { // without branches, as it is nearly always true
+        odd |= static_cast<unsigned char>(character - ' ') < 0x7F - ' ' ? 0U : 1U;
+    }
+    return odd == 0;
 }
 
 } // namespace
 
 std::string terminal_text(std::string_view text) {
     std::string out;
-    while (!text.empty()) {
-        const auto next = wire::decode_code_point(std::as_bytes(std::span{text}));
-        if (!next.valid) {
-            out += "\\ufffd";
-        } else if (next.value == '\\') {
-            out += "\\\\"; // what looks like an escape here is one
-        } else if (is_harmful(next.value)) {
-            out += fmt::format("\\u{:04x}", next.value);
-        } else {
-            out += text.substr(0, next.size);
-        }
-        text.remove_prefix(next.size);
-    }
+    append_escaped(text, {}, "\\", out); // what looks like an escape here is one
     return out;
+}
+
+std::string terminal_lines(std::string_view text) {
+    std::string out;
+    append_escaped(text, "\n\t", {}, out);
+    return out;
+}
+
+void append_terminal_json(std::string_view json, std::string& out) {
+    constexpr std::size_t kPiece = 256; // many are looked at at once
+    while (!json.empty()) {
+        // A piece ends before a byte that begins a character.
+        std::size_t size = std::min(json.size(), kPiece);
+        while (size < json.size() && (static_cast<unsigned char>(json[size]) & 0xC0U) == 0x80) {
+            ++size;
+        }
+        const std::string_view piece = json.substr(0, size);
+        if (is_printable(piece)) {
+            out += piece;
+        } else {
+            append_escaped(piece, {}, {}, out);
+        }
+        json.remove_prefix(size);
+    }
 }
 
 } // namespace tw::record

@@ -217,7 +217,9 @@ std::string comparison_json(const ComparisonReport& report) {
         {"pairs", std::move(pairs)},
         {"without_partner", json::object{{"a", lonely(report.pairs->only_a, 0)},
                                          {"b", lonely(report.pairs->only_b, 1)}}}};
-    return json::serialize(all) + '\n';
+    std::string text;
+    record::append_terminal_json(json::serialize(all), text);
+    return text + '\n';
 }
 
 } // namespace tw::report

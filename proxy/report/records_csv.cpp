@@ -1,5 +1,7 @@
 #include "proxy/report/records_csv.h"
 
+#include "proxy/record/terminal_text.h"
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -31,6 +33,12 @@ void append_cell(std::string_view text, std::string& out) {
     out.push_back('"');
 }
 
+/// Whether a spreadsheet takes a cell with this text for a formula.
+bool is_formula(std::string_view text) {
+    return !text.empty() &&
+           std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
+}
+
 /// Joins the values of a key.
 class Joined final : public filter::ValueVisitor {
   public:
@@ -40,8 +48,10 @@ class Joined final : public filter::ValueVisitor {
         if (any_) {
             text_->push_back(' ');
         }
+        const bool is_text = value.number.index() == 0 || value.word;
+        begins_with_text_ = any_ ? begins_with_text_ : is_text;
         any_ = true;
-        if (value.number.index() == 0 || value.word) {
+        if (is_text) {
             text_->append(value.text);
         } else if (const auto* const integer = std::get_if<std::int64_t>(&value.number)) {
             const fmt::format_int digits{*integer};
@@ -54,14 +64,18 @@ class Joined final : public filter::ValueVisitor {
 
     [[nodiscard]] bool any() const { return any_; }
 
+    [[nodiscard]] bool begins_with_text() const { return begins_with_text_; }
+
   private:
     std::string* text_;
+    bool begins_with_text_ = false;
     bool any_ = false;
 };
 
 } // namespace
 
-RecordsCsv::RecordsCsv(const std::vector<std::string>& columns) {
+RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
+    : options_{options} {
     for (const std::string& name : columns) {
         const bool item = name.starts_with(kItems);
         columns_.push_back(
@@ -124,6 +138,7 @@ bool RecordsCsv::make_cells(filter::JsonMembers& json, bool item) {
         } else {
             filter::visit_line(json, column.key, joined);
         }
+        column.text = joined.begins_with_text();
         wanted = wanted || (joined.any() && !column.common);
     }
     return wanted;
@@ -134,7 +149,9 @@ void RecordsCsv::append_row(std::string& out) const {
         if (&column != columns_.data()) {
             out.push_back(',');
         }
-        append_cell(column.cell, out);
+        const bool formula = options_.no_formulas && column.text && is_formula(column.cell);
+        const std::string text = (formula ? "'" : "") + column.cell;
+        append_cell(options_.for_terminal ? record::terminal_text(text) : text, out);
     }
     out.append("\r\n");
 }

@@ -12,8 +12,16 @@ namespace tw::report {
 /// that every record has. Columns of items, `items.KEY`, make a row of each item instead.
 class RecordsCsv {
   public:
+    /// How the text of cells is written.
+    struct Options {
+        bool for_terminal = false; ///< what a terminal may obey is escaped
+        bool no_formulas = false;  ///< an apostrophe before what spreadsheets take for a formula
+    };
+
     /// `columns`: keys as filters name them.
-    explicit RecordsCsv(const std::vector<std::string>& columns);
+    explicit RecordsCsv(const std::vector<std::string>& columns) : RecordsCsv{columns, Options{}} {}
+
+    RecordsCsv(const std::vector<std::string>& columns, Options options);
 
     /// The first row: the names of the columns.
     [[nodiscard]] std::string header() const;
@@ -26,6 +34,7 @@ class RecordsCsv {
         std::string key; ///< within its item, or as `name`
         bool item = false;
         bool common = false; ///< every record has it
+        bool text = false;   ///< its cell begins with text, not with a number
         std::string cell{};
     };
 
@@ -34,6 +43,7 @@ class RecordsCsv {
     [[nodiscard]] bool make_cells(filter::JsonMembers& json, bool item);
     void append_row(std::string& out) const;
 
+    Options options_;
     std::vector<Column> columns_;
     bool items_ = false;  ///< there are columns of items
     bool common_ = false; ///< and none but those that every record has

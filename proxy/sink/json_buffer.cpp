@@ -1,5 +1,6 @@
 #include "proxy/sink/json_buffer.h"
 
+#include "proxy/record/terminal_text.h"
 #include "proxy/wire/utf8.h"
 
 #include <charconv>
@@ -19,6 +20,14 @@ std::size_t plain_length(std::string_view text) {
 }
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+/// `value`: at most U+FFFF.
+void append_escape(std::uint32_t value, JsonBuffer& out) {
+    out.append(std::string_view{"\\u"});
+    for (const unsigned shift : {12U, 8U, 4U, 0U}) {
+        out.append(kHexDigits[(value >> shift) & 15U]);
+    }
+}
 
 } // namespace
 
@@ -58,22 +67,17 @@ void JsonBuffer::append_string(std::string_view text) {
         }
         const auto byte = static_cast<unsigned char>(text.front());
         const auto code_point = wire::decode_code_point(std::as_bytes(std::span{text}));
-        if (byte >= 0x80 && code_point.valid) {
-            append(text.substr(0, code_point.size));
-            text.remove_prefix(code_point.size);
-            continue;
-        }
-        if (byte >= 0x80) {
+        if (!code_point.valid) {
             append(std::string_view{"\\ufffd"});
+        } else if (record::is_terminal_control(code_point.value)) {
+            append_escape(code_point.value, *this);
         } else if (byte == '"' || byte == '\\') {
             append('\\');
             append(text.front());
         } else {
-            append(std::string_view{"\\u00"});
-            append(kHexDigits[byte >> 4U]);
-            append(kHexDigits[byte & 15U]);
+            append(text.substr(0, code_point.size));
         }
-        text.remove_prefix(1);
+        text.remove_prefix(code_point.size);
     }
     append('"');
 }

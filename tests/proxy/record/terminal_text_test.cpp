@@ -1,5 +1,7 @@
 #include "proxy/record/terminal_text.h"
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>
@@ -33,7 +35,8 @@ TEST_CASE("text for a terminal holds nothing a terminal obeys") {
          "\xe2\x80\xae"
          "abc",
          "\\u202eabc"},
-        {"isolates", "\xe2\x81\xa6", "\\u2066"},
+        {"isolates", "\xe2\x81\xa6\xe2\x81\xa9", "\\u2066\\u2069"},
+        {"marks", "\xd8\x9c\xe2\x80\x8e\xe2\x80\x8f", "\\u061c\\u200e\\u200f"},
         // NOLINTEND(misc-misleading-bidirectional)
         {"line separator", "\xe2\x80\xa8", "\\u2028"},
         {"a dash is none", "\xe2\x80\x94", "\xe2\x80\x94"},
@@ -41,6 +44,54 @@ TEST_CASE("text for a terminal holds nothing a terminal obeys") {
     for (const auto& row : rows) {
         CAPTURE(row.name);
         CHECK(terminal_text(row.text) == row.shown);
+    }
+}
+
+TEST_CASE("text of lines keeps its lines, and what is escaped already") {
+    CHECK(terminal_lines("a\tb\n") == "a\tb\n");
+    CHECK(terminal_lines("\\u001b \x1b[1m\r\x08") == "\\u001b \\u001b[1m\\u000d\\u0008");
+    CHECK(terminal_lines(terminal_text("\\\x1b")) == terminal_text("\\\x1b"));
+}
+
+TEST_CASE("JSON that somebody else wrote is safe on a terminal, and means the same") {
+    struct Row {
+        std::string_view name;
+        std::string_view json;
+        std::string_view shown;
+    };
+
+    // NOLINTBEGIN(misc-misleading-bidirectional): they are what is tested
+    const Row rows[] = {
+        {"plain", R"({"a":"b \\ \" \u001b"})", R"({"a":"b \\ \" \u001b"})"},
+        {"eight bits", "{\"a\":\"\xc2\x9b\"}", R"({"a":"\u009b"})"},
+        {"delete", "{\"a\":\"\x7f\"}", R"({"a":"\u007f"})"},
+        {"right to left", "{\"a\":\"\xe2\x80\xae\"}", R"({"a":"\u202e"})"},
+        {"a key", "{\"\xd8\x9c\":1}", R"({"\u061c":1})"},
+        {"a lone byte", "{\"a\":\"\x9b\"}", R"({"a":"\ufffd"})"},
+        {"letters", "{\"a\":\"\xc3\xb6\xf0\x9f\x98\x80\"}", "{\"a\":\"\xc3\xb6\xf0\x9f\x98\x80\"}"},
+    };
+    // NOLINTEND(misc-misleading-bidirectional)
+    for (const auto& row : rows) {
+        CAPTURE(row.name);
+        // Wherever the text is cut into pieces.
+        for (std::size_t spaces = 0; spaces < 300; spaces += row.json == rows[0].json ? 300 : 1) {
+            const std::string before(spaces, ' ');
+            std::string shown;
+            append_terminal_json(before + std::string{row.json}, shown);
+            CHECK(shown == before + std::string{row.shown});
+        }
+    }
+}
+
+TEST_CASE("the table of what a terminal may obey is that of Unicode and ISO 6429") {
+    const auto is_bidi_control = [](std::uint32_t c) {
+        return c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
+               (c >= 0x2066 && c <= 0x2069);
+    };
+    for (std::uint32_t c = 0; c < 0x110000; ++c) {
+        const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
+        const bool line = c == 0x2028 || c == 0x2029;
+        REQUIRE(is_terminal_control(c) == (control || line || is_bidi_control(c)));
     }
 }
 

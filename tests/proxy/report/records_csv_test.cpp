@@ -1,6 +1,7 @@
 #include "proxy/report/records_csv.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -37,5 +38,42 @@ TEST_CASE("a table has a row for each record, or item, that has one of the colum
             csv.append(line, table);
         }
         CHECK(table == row.table);
+    }
+}
+
+TEST_CASE("what a player wrote is no formula and no command where that is asked for") {
+    struct Row {
+        std::string_view message; ///< as JSON has it
+        std::string_view plain;
+        std::string_view for_terminal;
+        std::string_view no_formulas;
+    };
+
+    const Row rows[] = {
+        {R"("hi")", "hi", "hi", "hi"},
+        {R"("=1+1")", "=1+1", "=1+1", "'=1+1"},
+        {R"("+1")", "+1", "+1", "'+1"},
+        {R"("-1")", "-1", "-1", "'-1"},
+        {R"("@x")", "@x", "@x", "'@x"},
+        {R"("\t=1")", "\t=1", "\\u0009=1", "'\t=1"},
+        {R"("\r\n")", "\"\r\n\"", "\\u000d\\u000a", "\"'\r\n\""},
+        {R"("\u001b[2J\b")", "\x1b[2J\x08", "\\u001b[2J\\u0008", "\x1b[2J\x08"},
+        {R"("\u009b\u061c")", "\xc2\x9b\xd8\x9c", "\\u009b\\u061c", "\xc2\x9b\xd8\x9c"},
+        {"-1", "-1", "-1", "-1"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.message);
+        const std::string line = R"({"v":1,"t":"T","type":"message","session":1,"fields":{"m":)" +
+                                 std::string{row.message} + "}}";
+        const auto cell = [&](RecordsCsv::Options options) {
+            RecordsCsv csv{{"fields.m"}, options};
+            std::string table;
+            csv.append(line, table);
+            REQUIRE(table.ends_with("\r\n"));
+            return table.substr(0, table.size() - 2);
+        };
+        CHECK(cell({}) == row.plain);
+        CHECK(cell({.for_terminal = true}) == row.for_terminal);
+        CHECK(cell({.no_formulas = true}) == row.no_formulas);
     }
 }
