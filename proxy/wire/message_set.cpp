@@ -45,6 +45,10 @@ bool MessageSet::add(const CustomMessage& message) {
                           .type = field.type,
                           .optional = field.optional,
                           .secrecy = field.secret ? Secrecy::secret : Secrecy::open};
+        if (field.type == FieldType::boolean) { // as game programs read one
+            spec.min = 0;
+            spec.max = 1;
+        }
         if (!field.names.empty()) {
             auto& values = owned->values.emplace_back();
             for (const auto& [value, name] : field.names) {

@@ -463,14 +463,10 @@ TEST_CASE(
 TEST_CASE("what a dropped number means is what the server's version says") {
     struct Row {
         std::string_view version;
-        std::string_view line;
+        bool named;
     };
 
-    const Row rows[] = {
-        {"0.6.4, 12.9.2", "message sv_player_time"},
-        {"0.6.4, 16.4", "message "},
-        {"", "message sv_player_time"},
-    };
+    const Row rows[] = {{"0.6.4, 12.9.2", true}, {"0.6.4, 16.4", false}, {"", true}};
     for (const Row& row : rows) {
         CAPTURE(row.version);
         SessionScript script;
@@ -480,7 +476,9 @@ TEST_CASE("what a dropped number means is what the server's version says") {
                                   connless("inf3").string("7").string(row.version).bytes()));
         }
         script.tell(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
-        CHECK(script.log().lines({"message"}).back().starts_with(row.line));
+        const std::string line = script.log().lines({"message"}).back();
+        CAPTURE(line);
+        CHECK((line.find("sv_player_time") != std::string::npos) == row.named);
         CHECK(script.log().count_of("message.version_unknown") == (row.version.empty() ? 1 : 0));
     }
 }
