@@ -1,5 +1,6 @@
 #include "proxy/capture/capture_file.h"
 
+#include "proxy/capture/section_order.h"
 #include "proxy/capture/state_blocks.h"
 #include "proxy/sink/byte_source.h"
 #include "proxy/sink/pcapng.h"
@@ -31,6 +32,7 @@ struct CaptureStream {
 
     /// Nothing: standard input, which somebody may have begun to read.
     std::optional<sink::ByteSource> file;
+    SectionOrder order;
     StateBlocks states;
 };
 
@@ -38,8 +40,13 @@ namespace {
 
 ssize_t read_stream(void* cookie, char* room, std::size_t size) {
     auto& stream = *static_cast<CaptureStream*>(cookie);
-    const std::size_t read =
-        stream.file ? stream.file->read({room, size}) : std::fread(room, 1, size, stdin);
+    const std::size_t read = stream.order.read(
+        std::as_writable_bytes(std::span{room, size}), [&](std::span<std::byte> bytes) {
+            // NOLINTNEXTLINE(*-reinterpret-cast): files are read as text is
+            char* const text = reinterpret_cast<char*>(bytes.data());
+            return stream.file ? stream.file->read({text, bytes.size()})
+                               : std::fread(text, 1, bytes.size(), stdin);
+        });
     if (read == 0 && stream.file && stream.file->end() != sink::FileEnd::whole) {
         errno = stream.file->compressed() ? EIO : errno;
         return -1;
@@ -141,6 +148,9 @@ CaptureFile::CaptureFile(const std::string& path) {
 CaptureFile::~CaptureFile() = default;
 
 bool CaptureFile::next(CapturedDatagram& datagram) {
+    if (reader_->next_merged(datagram)) {
+        return true;
+    }
     while (true) {
         pcap_pkthdr* header = nullptr;
         const u_char* data = nullptr;

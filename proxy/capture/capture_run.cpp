@@ -2,6 +2,7 @@
 
 #include "proxy/capture/play_demo.h"
 #include "proxy/sink/complaint.h"
+#include "proxy/wire/packet.h"
 
 #include <array>
 #include <cstddef>
@@ -20,10 +21,25 @@ namespace tw::capture {
 
 namespace {
 
+/// What an operator does about frames that hold several datagrams.
+constexpr std::string_view kMergedCure =
+    "record with generic receive offload off: ethtool -K IFACE "
+    "gro off";
+
 /// `asked`: for certain servers.
 void report_capture(const std::string& path, const CaptureFile& file, bool asked,
-                    std::uint64_t ignored, std::uint64_t refused) {
+                    std::uint64_t ignored, std::uint64_t refused, std::uint64_t oversized) {
     const CaptureCounts counts = file.counts();
+    if (counts.merged != 0) {
+        sink::complain("{}: {} frames held several datagrams each, merged by the recording host; "
+                       "they were split, and share one time ({})",
+                       path, counts.merged, kMergedCure);
+    }
+    if (oversized != 0) {
+        sink::complain("{}: {} datagrams are longer than the 1400 bytes that game programs take; "
+                       "the recording host may have merged several into one ({})",
+                       path, oversized, kMergedCure);
+    }
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
         {"IP fragments of datagrams that could not be reassembled", counts.fragments},
         {"datagrams truncated by the recorder (record with a snap length of 0)", counts.cut},
@@ -152,6 +168,9 @@ void CaptureRun::hand_on(const CapturedDatagram& datagram, Source& source,
     sessions.on_datagram(datagram);
     source.ignored += sessions.ignored() - ignored;
     source.refused += sessions.refused() - refused;
+    if (sessions.ignored() == ignored && datagram.payload.size() > wire::kMaxDatagramSize) {
+        ++source.oversized;
+    }
 }
 
 void CaptureRun::read_as_it_stands(Source& source, CaptureSessions& sessions) {
@@ -186,7 +205,7 @@ void CaptureRun::conclude_captures() {
         damaged_ = damaged_ || !source.capture->unreadable().empty();
         if (!quiet_) {
             report_capture(source.path, *source.capture, guess_.has_servers(), source.ignored,
-                           source.refused);
+                           source.refused, source.oversized);
         }
     }
 }

@@ -55,9 +55,10 @@ class CaptureRun {
         std::unique_ptr<DemoFile> demo{};
         DemoHead head{}; ///< of the demo
         // Of the capture's datagrams:
-        std::uint64_t ignored = 0; ///< of no server asked for, or of no game
-        std::uint64_t refused = 0; ///< there were too many sessions
-        bool begun = false;        ///< something of it was wanted
+        std::uint64_t ignored = 0;   ///< of no server asked for, or of no game
+        std::uint64_t refused = 0;   ///< there were too many sessions
+        std::uint64_t oversized = 0; ///< longer than any game program takes
+        bool begun = false;          ///< something of it was wanted
     };
 
     [[nodiscard]] static Source open(std::string path);

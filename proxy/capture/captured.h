@@ -53,6 +53,7 @@ struct CaptureCounts {
     std::uint64_t reassembled = 0; ///< of the datagrams: that came in fragments
     std::uint64_t pieces = 0;      ///< frames that were reassembled, but for one of each datagram
     std::uint64_t repeats = 0;     ///< IP fragments that had been there before
+    std::uint64_t merged = 0;      ///< frames that held several datagrams, which were split again
     std::uint64_t fragments = 0;   ///< IP fragments of datagrams that never became whole
     std::uint64_t cut = 0;         ///< recorded shorter than they were sent: datagrams, or unknown
     bool ended_early = false;      ///< the file ends inside a frame

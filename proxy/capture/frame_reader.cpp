@@ -1,5 +1,7 @@
 #include "proxy/capture/frame_reader.h"
 
+#include "proxy/capture/merged.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -26,6 +28,7 @@ constexpr std::uint16_t kEtherIpv6 = 0x86dd;
 /// 802.1Q, 802.1ad, and what double tagging was before 802.1ad.
 constexpr std::array<std::uint16_t, 4> kEtherTags{0x8100, 0x88a8, 0x9100, 0x9200};
 constexpr std::uint8_t kUdp = 17;
+constexpr std::size_t kChecksumAt = 6; ///< in UDP's header
 
 std::uint16_t be16(Bytes bytes, std::size_t at) {
     return static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[at]) << 8U |
@@ -45,6 +48,34 @@ Address read_address(Bytes bytes, std::size_t at) {
 
 std::uint32_t be32(Bytes bytes, std::size_t at) {
     return std::uint32_t{be16(bytes, at)} << 16U | be16(bytes, at + 2);
+}
+
+/// The sum of 16-bit words that UDP's checksum is made of.
+std::uint32_t sum_of(Bytes bytes) {
+    std::uint32_t sum = 0;
+    for (std::size_t at = 0; at + 1 < bytes.size(); at += 2) {
+        sum += be16(bytes, at);
+    }
+    return sum + (bytes.size() % 2 != 0 ? unsigned{u8(bytes, bytes.size() - 1)} << 8U : 0U);
+}
+
+std::uint32_t sum_of(const boost::asio::ip::address& address) {
+    if (address.is_v4()) {
+        const auto four = address.to_v4().to_bytes();
+        return sum_of(std::as_bytes(std::span{four}));
+    }
+    const auto six = address.to_v6().to_bytes();
+    return sum_of(std::as_bytes(std::span{six}));
+}
+
+/// Whether the checksum of a UDP segment is that of all its bytes.
+bool checksum_fits(Bytes segment, const CapturedDatagram& datagram) {
+    std::uint32_t sum = sum_of(datagram.source.address) + sum_of(datagram.destination.address) +
+                        kUdp + static_cast<std::uint32_t>(segment.size()) + sum_of(segment);
+    while (sum > 0xffffU) {
+        sum = (sum & 0xffffU) + (sum >> 16U);
+    }
+    return sum == 0xffffU;
 }
 
 /// IPv6 headers that may stand before UDP: hop-by-hop, routing, destination options.
@@ -287,6 +318,36 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
         return datagram.cut;
     }
     datagram.payload = segment.subspan(kHeader, length - kHeader);
+    sees_checksums_ = sees_checksums_ || be16(segment, kChecksumAt) != 0;
+    split(segment.first(length), datagram);
+    return true;
+}
+
+/// What has a checksum that is right for all of it came as one datagram, whatever it looks like, and
+/// its receiver takes it so. Hosts that merge leave one that is not.
+void FrameReader::split(Bytes segment, CapturedDatagram& datagram) {
+    merged_.payload = {};
+    const auto size = find_merged_size(datagram.payload, scratch_);
+    const bool without = size && be16(segment, kChecksumAt) == 0;
+    if (!size || (without && sees_checksums_) || (!without && checksum_fits(segment, datagram))) {
+        return;
+    }
+    ++counts_.merged;
+    merged_ = datagram;
+    merged_.state = nullptr;
+    merged_.payload = datagram.payload.subspan(*size);
+    merged_size_ = *size;
+    datagram.payload = datagram.payload.first(*size);
+}
+
+bool FrameReader::next_merged(CapturedDatagram& datagram) {
+    if (merged_.payload.empty()) {
+        return false;
+    }
+    datagram = merged_;
+    datagram.payload = merged_.payload.first(std::min(merged_size_, merged_.payload.size()));
+    merged_.payload = merged_.payload.subspan(datagram.payload.size());
+    ++counts_.datagrams;
     return true;
 }
 

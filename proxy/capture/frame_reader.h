@@ -2,6 +2,7 @@
 
 #include "proxy/capture/captured.h"
 #include "proxy/capture/fragments.h"
+#include "proxy/wire/packet_scratch.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,10 @@ class FrameReader {
     [[nodiscard]] bool read(std::span<const std::byte> frame, std::size_t sent,
                             CapturedDatagram& datagram);
 
+    /// Hands out the next datagram of the frame read last, where the capturing host merged several into
+    /// it (merged.h). To be asked until there is none, before the next frame is read.
+    [[nodiscard]] bool next_merged(CapturedDatagram& datagram);
+
     [[nodiscard]] const CaptureCounts& counts() const { return counts_; }
 
   private:
@@ -44,13 +49,18 @@ class FrameReader {
                                            CapturedDatagram& datagram);
     [[nodiscard]] bool parse_udp(std::span<const std::byte> segment, CapturedDatagram& datagram);
     [[nodiscard]] bool put_together(const Fragment& fragment, CapturedDatagram& datagram);
+    void split(std::span<const std::byte> segment, CapturedDatagram& datagram);
     [[nodiscard]] bool is_other();
     [[nodiscard]] bool is_cut();
     [[nodiscard]] bool ends_early();
 
     const LinkForm* form_;
     Fragments fragments_;
-    bool short_ = false; ///< the frame at hand was cut by the recorder
+    wire::PacketScratch scratch_;
+    CapturedDatagram merged_;     ///< what is left of a frame that holds several datagrams
+    std::size_t merged_size_ = 0; ///< of each of them
+    bool sees_checksums_ = false; ///< some datagram had one
+    bool short_ = false;          ///< the frame at hand was cut by the recorder
     CaptureCounts counts_;
 };
 

@@ -150,7 +150,9 @@ std::size_t LiveCapture::read(const std::function<void(const CapturedDatagram&)>
             try { // nothing may be thrown through libpcap
                 if (into.reader->read(std::as_bytes(std::span{data, header->caplen}), header->len,
                                       datagram)) {
-                    (*into.take)(datagram);
+                    do {
+                        (*into.take)(datagram);
+                    } while (into.reader->next_merged(datagram));
                 }
             } catch (const std::bad_alloc&) {
                 ++*into.dropped;

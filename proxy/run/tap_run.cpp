@@ -116,6 +116,12 @@ std::size_t TapRun::turn() {
         [this](const capture::CapturedDatagram& datagram) { feed_->on_captured(datagram); },
         kBatch);
     feed_->on_turn(relay::now_utc(), live_.dropped(), frames == 0);
+    if (!told_of_merged_ && live_.counts().merged != 0) {
+        told_of_merged_ = true;
+        spdlog::warn("the interface merges datagrams into frames (generic receive offload); they "
+                     "are split where that is certain: ethtool -K {} gro off",
+                     options_.live.interface);
+    }
     return frames;
 }
 

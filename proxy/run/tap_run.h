@@ -65,6 +65,7 @@ class TapRun {
     std::atomic<bool> failed_{false};
     std::uint64_t reported_drops_ = 0;
     std::uint64_t reported_refused_ = 0;
+    bool told_of_merged_ = false;
     std::thread thread_;
 };
 

@@ -41,13 +41,14 @@ CaptureBytes& CaptureBytes::raw(std::span<const std::byte> bytes) {
     return *this;
 }
 
-FrameBytes udp(std::span<const std::byte> payload, std::optional<std::uint32_t> length) {
+FrameBytes udp(std::span<const std::byte> payload, std::optional<std::uint32_t> length,
+               std::uint32_t checksum) {
     constexpr std::size_t kHeader = 8;
     return CaptureBytes{}
         .be16(1000)
         .be16(8303)
         .be16(length.value_or(static_cast<std::uint32_t>(payload.size() + kHeader)))
-        .be16(0)
+        .be16(checksum)
         .raw(payload)
         .bytes();
 }

@@ -35,9 +35,10 @@ class CaptureBytes {
 
 using FrameBytes = std::vector<std::byte>;
 
-/// A UDP segment from port 1000 to 8303; `length` lies about its size.
+/// A UDP segment from port 1000 to 8303; `length` lies about its size. No checksum unless given.
 [[nodiscard]] FrameBytes udp(std::span<const std::byte> payload,
-                             std::optional<std::uint32_t> length = std::nullopt);
+                             std::optional<std::uint32_t> length = std::nullopt,
+                             std::uint32_t checksum = 0);
 /// An IPv4 packet from 10.0.0.1 to 10.0.0.2. `fragment`: flags and offset as on the wire.
 [[nodiscard]] FrameBytes ipv4(std::span<const std::byte> segment, std::size_t option_bytes = 0,
                               std::uint32_t fragment = 0, std::uint32_t protocol = 17);
