@@ -226,6 +226,7 @@ void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) 
 }
 
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {
+    inspector.expect_missing();
     InspectedSessions inspected{inspector, pseudonym_key};
     CaptureSessions sessions{inspected, guess_, {}};
     for (std::size_t index = 0; index < sources_.size() && !enough_(); ++index) {

@@ -47,6 +47,7 @@ run::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDesc
                                                    !flags.artifacts.capture_filter.empty()),
             .learn_sizes = records.learn_sizes,
             .shown_commands = records.shown_commands(),
+            .sees_all = flags.sees_all(),
             .resync = flags.asks_again(),
             .memory_bytes = flags.memory_mib << 20U,
             .ledger = flags.stats,

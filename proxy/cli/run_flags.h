@@ -79,6 +79,9 @@ struct RunFlags {
     /// Whether the server is to be asked for what is missing.
     [[nodiscard]] virtual bool asks_again() const { return false; }
 
+    /// Whether all datagrams of a session pass by.
+    [[nodiscard]] virtual bool sees_all() const { return true; }
+
   protected:
     /// What is recorded, and how it is shown.
     void add_outputs(CLI::App& command);

@@ -24,6 +24,8 @@ struct TapFlags final : RunFlags {
 
     [[nodiscard]] std::string server_name() const override { return interface; }
 
+    [[nodiscard]] bool sees_all() const override { return false; }
+
     /// Whose traffic counts. Errors: UsageError.
     [[nodiscard]] capture::ServerGuess guess() const;
     /// Their ports. Errors: UsageError.

@@ -16,6 +16,11 @@ std::optional<wire::Token> token_in(std::span<const std::byte> bytes) {
     return token;
 }
 
+/// `token`: the one that the packet carries.
+TokenForm form_of(const wire::Packet& packet, std::optional<wire::Token> token) {
+    return packet.header_token ? TokenForm::vanilla : token ? TokenForm::ddnet : TokenForm::none;
+}
+
 } // namespace
 
 std::string_view Connection::protocol_name() const {
@@ -119,7 +124,12 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
                                                     : TokenForm::none;
         return ConnectionChange::none;
     }
-    if (control.kind != wire::ControlKind::accept || !c2s || !control.token) {
+    if (control.kind != wire::ControlKind::accept || !c2s) {
+        return ConnectionChange::none;
+    }
+    handshake_.accepted = true;
+    handshake_.accepted_token = control.token;
+    if (!control.token) {
         return ConnectionChange::none;
     }
     const bool answers = handshake_.answered && handshake_.form == TokenForm::ddnet &&
@@ -161,12 +171,12 @@ bool Connection::begins(wire::Direction direction, const wire::Packet& packet,
     if (handshake_.form == TokenForm::ddnet) {
         // A server has the client's first one before it sends its own.
         const std::uint16_t most = direction == wire::Direction::s2c ? 1 : 0;
-        return established_ && starts && packet.ack <= most && handshake_.token &&
+        return established_ && starts && (half_ || packet.ack <= most) && handshake_.token &&
                token_in(rest) == handshake_.token;
     }
     // A server of DDNet answers a CONNECT without a token as long as none with one is accepted.
     return handshake_.form == TokenForm::none && !runs_with_token() &&
-           (!established_ || (starts && packet.ack == 0));
+           (!established_ || (starts && (half_ || packet.ack == 0)));
 }
 
 ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Packet& packet,
@@ -192,11 +202,6 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
     return ConnectionChange::none;
 }
 
-bool Connection::is_one_sided(std::optional<wire::Token> token) {
-    constexpr int kEnough = 100; // two seconds of inputs; a server in play answers the first
-    return unanswered_.count(token) >= kEnough;
-}
-
 bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
     constexpr int kEnough = 3; // 0.7's requests come alone, and nearly always without chunks
     return has_chunks && headers_.count(token) >= kEnough;
@@ -220,16 +225,28 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
         if (token != handshake_.token) {
             return ConnectionChange::none; // leftovers of an older connection
         }
-    } else if (direction == wire::Direction::c2s
-                   ? !is_one_sided(token)
-                   : packet.header_token &&
-                         !has_token_in_headers(*packet.header_token, has_chunks)) {
+    } else if (direction == wire::Direction::c2s) {
         // Anybody can send a server anything. That there is a connection, the server says.
+        unanswered_.form = form_of(packet, token);
+        unanswered_.count(token);
+        return ConnectionChange::none;
+    } else if (packet.header_token && !has_token_in_headers(*packet.header_token, has_chunks)) {
         return ConnectionChange::none;
     }
     const bool from_start = handshake_.answered;
-    form_ = packet.header_token ? TokenForm::vanilla : token ? TokenForm::ddnet : TokenForm::none;
+    form_ = form_of(packet, token);
     token_ = token;
+    return establish(from_start);
+}
+
+ConnectionChange Connection::take_one_side() {
+    constexpr int kEnough = 2;
+    if (established_ || closed_ || handshake_.answered || unanswered_.datagrams < kEnough) {
+        return ConnectionChange::none;
+    }
+    const bool from_start = handshake_.accepted && handshake_.accepted_token == unanswered_.token;
+    form_ = unanswered_.form;
+    token_ = unanswered_.token;
     return establish(from_start);
 }
 

@@ -43,6 +43,9 @@ class Connection {
                                              std::span<const std::byte> rest,
                                              const wire::Chunk* first, bool whole);
 
+    /// The other side was never recorded: what it has is not known.
+    void set_half(bool half) { half_ = half; }
+
     /// Whether the receiver takes a packet of chunks with this token.
     [[nodiscard]] bool token_fits(const wire::Packet& packet,
                                   std::span<const std::byte> rest) const;
@@ -76,6 +79,10 @@ class Connection {
     /// A connection of 0.6 is running, as somebody knows who saw it before.
     [[nodiscard]] ConnectionChange take_up(TokenForm form, std::optional<wire::Token> token);
 
+    /// No server was heard: what its client's packets agree on is a connection of which one side was
+    /// seen.
+    [[nodiscard]] ConnectionChange take_one_side();
+
     /// A connection of 0.7 took the place of whatever was there.
     void begin_seven(bool from_start);
 
@@ -108,12 +115,16 @@ class Connection {
         bool answered = false;
         TokenForm form = TokenForm::unknown;
         std::optional<wire::Token> token{};
+        /// The client went on as if it had been answered.
+        bool accepted = false;
+        std::optional<wire::Token> accepted_token{};
     };
 
     /// What datagrams of a connection that may be running agree on.
     struct Agreement {
         std::optional<wire::Token> token{};
-        int datagrams = 0; ///< that agree on it
+        int datagrams = 0;                   ///< that agree on it
+        TokenForm form = TokenForm::unknown; ///< of the last one
 
         int count(std::optional<wire::Token> other) {
             datagrams = token == other ? datagrams + 1 : 1;
@@ -131,9 +142,6 @@ class Connection {
     /// Whether the packet is the first one of the connection that a handshake agreed on.
     [[nodiscard]] bool begins(wire::Direction direction, const wire::Packet& packet,
                               std::span<const std::byte> rest, const wire::Chunk* first) const;
-    /// Whether the client has said the same for so long that it has to be a recording of one
-    /// direction.
-    [[nodiscard]] bool is_one_sided(std::optional<wire::Token> token);
     /// Whether enough packets have a token in their header. A single one may ask for a resend in 0.7,
     /// by the same bit.
     [[nodiscard]] bool has_token_in_headers(wire::Token token, bool has_chunks);
@@ -142,6 +150,7 @@ class Connection {
 
     bool established_ = false;
     bool closed_ = false;
+    bool half_ = false;          ///< only one side was recorded
     bool fresh_ = false;         ///< no chunk passed since the handshake
     bool guessed_seven_ = false; ///< of 0.7, whose handshake passed unseen
     wire::Protocol protocol_ = wire::Protocol::unknown;
@@ -151,8 +160,8 @@ class Connection {
     /// DDNet's token as the server said it last, whatever it answered since: an ACCEPT with it begins
     /// a connection.
     std::optional<wire::Token> granted_;
-    Agreement unanswered_;
-    Agreement headers_; ///< of the server's packets that have a token in their header, in a row
+    Agreement unanswered_; ///< of the client's packets, in a row, where no server was heard
+    Agreement headers_;    ///< of the server's packets that have a token in their header, in a row
     /// A token other than the connection's, and the direction it was seen in: seen in both, it is
     /// that of a connection whose handshake we missed.
     std::optional<wire::Token> stranger_;

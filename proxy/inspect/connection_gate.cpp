@@ -39,7 +39,8 @@ std::string_view refusal_name(Refusal refusal) {
         "header_token_bit",
         "closed",
         "not_established",
-        "other_protocol"};
+        "other_protocol",
+        "ack_window"};
     return kNames[static_cast<std::size_t>(refusal)];
 }
 
@@ -76,7 +77,52 @@ PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoo
     rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
 }
 
+void ConnectionGate::hear(record::Timestamp time, wire::Direction direction) {
+    Voice& voice = voices_[wire::index_of(direction)];
+    voice = {.ever = true, .last = time};
+    Voice& other = voices_[wire::index_of(wire::opposite(direction))];
+    other.answers = std::min(other.answers + 1, kUnheardDatagrams);
+}
+
+bool ConnectionGate::knows_receiver(wire::Direction direction) const {
+    const Voice& receiver = voices_[wire::index_of(wire::opposite(direction))];
+    const Voice& sender = voices_[wire::index_of(direction)];
+    return sees_all_ || (receiver.ever && (receiver.answers < kUnheardDatagrams ||
+                                           sender.last - receiver.last < kUnheard));
+}
+
+bool ConnectionGate::is_undecided(Refusal refusal, wire::Direction direction) const {
+    if (sees_all_) {
+        return false;
+    }
+    switch (refusal) {
+    case Refusal::ack_unseen:
+        return true;
+    case Refusal::not_established:
+    case Refusal::compressed_control:
+    case Refusal::control_with_chunks:
+        return !had_connection_; // it may be no packet of the protocol that it was read as
+    case Refusal::wrong_token:
+        return !knows_receiver(direction);
+    default:
+        return false;
+    }
+}
+
+ConnectionChange ConnectionGate::take_one_side() {
+    if (ever_heard(wire::Direction::s2c) || connection_.established()) {
+        return ConnectionChange::none;
+    }
+    const ConnectionChange seven = begin_seven(seven_.take_one_side());
+    return seven != ConnectionChange::none ? seven : connection_.take_one_side();
+}
+
 void ConnectionGate::report(Refusal refusal, Reporter& reporter) {
+    if (is_undecided(refusal, reporter.direction())) {
+        report_once(record::FindingId::packet_undecided,
+                    had_connection_ ? refusal : Refusal::not_established, reporter);
+        return;
+    }
     if (refusal == Refusal::wrong_token) {
         ++reporter.direction_stats().wrong_token;
         reporter.finding_once({.id = record::FindingId::packet_wrong_token});
@@ -87,14 +133,20 @@ void ConnectionGate::report(Refusal refusal, Reporter& reporter) {
         reporter.finding_once({.id = record::FindingId::packet_seven});
         return;
     }
+    if (refusal == Refusal::closed) {
+        return; // it was under way when the connection closed, as usual
+    }
+    report_once(record::FindingId::packet_not_accepted, refusal, reporter);
+}
+
+void ConnectionGate::report_once(record::FindingId id, Refusal refusal, Reporter& reporter) {
     const auto index = static_cast<std::size_t>(refusal);
-    // Behind the end of a connection nothing is recorded: it has had its summary.
-    if (reported_.test(index) || refusal == Refusal::closed) {
-        reporter.count(record::FindingId::packet_not_accepted);
+    if (reported_.test(index)) {
+        reporter.count(id);
         return;
     }
     reported_.set(index);
-    reporter.finding({.id = record::FindingId::packet_not_accepted, .name = refusal_name(refusal)});
+    reporter.finding({.id = id, .name = refusal_name(refusal)});
 }
 
 const ReceiverRules& ConnectionGate::rules(wire::Direction direction) const {
@@ -112,11 +164,17 @@ wire::HeaderTokenBit ConnectionGate::disputed_token_bit(wire::Direction directio
                : wire::HeaderTokenBit::read;
 }
 
-bool ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
+Refusal ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.window(direction);
+    if (!knows_receiver(direction)) {
+        window.reset(false);
+    }
     // A server acknowledges what it has: where that passed unseen, a copy is missing here. A client
     // may say anything.
-    return window.take(ack) || (direction == wire::Direction::s2c && window.take_little_ahead(ack));
+    if (window.take(ack) || (direction == wire::Direction::s2c && window.take_little_ahead(ack))) {
+        return Refusal::none;
+    }
+    return sees_all_ ? Refusal::ack_window : Refusal::ack_unseen;
 }
 
 Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control& control,
@@ -165,10 +223,8 @@ Refusal ConnectionGate::refusal_of_seven(const wire::Packet& packet, const wire:
     if (!connected) {
         return connection_.closed() ? Refusal::closed : Refusal::none;
     }
-    if (!seven_.token_fits(direction, packet)) {
-        return Refusal::wrong_token;
-    }
-    return take_ack(direction, packet.ack) ? Refusal::none : Refusal::ack_window;
+    return seven_.token_fits(direction, packet) ? take_ack(direction, packet.ack)
+                                                : Refusal::wrong_token;
 }
 
 bool ConnectionGate::token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
@@ -181,10 +237,8 @@ Refusal ConnectionGate::refusal_in_connection(const wire::Packet& packet,
                                               wire::Direction direction) {
     const auto behind =
         packet.payload.last(std::min<std::size_t>(packet.payload.size(), wire::kTokenSize));
-    if (!connection_.token_fits(packet, behind)) {
-        return Refusal::wrong_token;
-    }
-    return take_ack(direction, packet.ack) ? Refusal::none : Refusal::ack_window;
+    return connection_.token_fits(packet, behind) ? take_ack(direction, packet.ack)
+                                                  : Refusal::wrong_token;
 }
 
 bool ConnectionGate::takes_chunks_of_control(const wire::Packet& packet, const PacketChunks& chunks,
@@ -280,6 +334,7 @@ void ConnectionGate::close(record::Timestamp time) {
 }
 
 void ConnectionGate::restart() {
+    had_connection_ = true;
     reported_.reset();
     client_version_.reset();
     server_.begin_anew();
@@ -296,6 +351,7 @@ ConnectionChange ConnectionGate::on_chunks(const wire::Packet& packet, const Pac
         return strange ? begin_seven(seven_.on_stranger(reporter.direction(), *packet.header_token))
                        : ConnectionChange::none;
     }
+    connection_.set_half(!ever_heard(wire::opposite(reporter.direction())));
     return connection_.on_chunks(reporter.direction(), packet, chunks.rest,
                                  chunks.chunks.empty() ? nullptr : &chunks.chunks.front(),
                                  !chunks.error);
@@ -328,7 +384,7 @@ Refusal ConnectionGate::refusal(const wire::Packet& packet, const PacketChunks& 
             own.sent(chunk.sequence);
         }
     }
-    return take_ack(direction, packet.ack) ? Refusal::none : Refusal::ack_window;
+    return take_ack(direction, packet.ack);
 }
 
 bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chunks,

@@ -43,6 +43,7 @@ enum class Refusal : std::uint8_t {
     closed,           ///< the connection is over
     not_established,  ///< there is none yet
     other_protocol,   ///< of 0.7, where a connection of 0.6 runs
+    ack_unseen,       ///< the same, unless its receiver sent what was not recorded
     count,
 };
 
@@ -50,12 +51,31 @@ enum class Refusal : std::uint8_t {
 /// do: handshakes, tokens, acknowledgements, vital sequences. What a receiver drops has no effect;
 /// it is counted and reported.
 ///
+/// A rule of the receiver needs evidence: what it sent itself, and the connection's token. A relay has
+/// that by construction. A capture or a tap may lack datagrams, or all of one direction; there a
+/// packet whose fate cannot be told is called undecided, and is not read.
+///
 /// The order of the checks is DDNet's: form, token, acknowledgement, then chunks in vital order
 /// (protocol sheet, item 10 of section 10).
 class ConnectionGate {
   public:
     /// What is under way when a connection closes is there after this time.
     static constexpr record::Timestamp kLinger = 5'000'000'000;
+    /// A side that says nothing for so long, while the other one sends so many datagrams, is not
+    /// recorded any more. A peer repeats itself every second.
+    static constexpr record::Timestamp kUnheard = 10'000'000'000;
+    static constexpr int kUnheardDatagrams = 100;
+
+    /// `sees_all`: what was not seen was not sent.
+    explicit ConnectionGate(bool sees_all) : sees_all_{sees_all} {}
+
+    /// A side said something in a connection, known or not.
+    void hear(record::Timestamp time, wire::Direction direction);
+
+    /// Whether this side ever said something.
+    [[nodiscard]] bool ever_heard(wire::Direction direction) const {
+        return sees_all_ || voices_[wire::index_of(direction)].ever;
+    }
 
     /// To be called for every datagram: forgets a connection that was closed long ago.
     void begin(record::Timestamp time) {
@@ -63,6 +83,9 @@ class ConnectionGate {
             connection_.forget();
         }
     }
+
+    /// The connection is over, and nothing of it is under way any more.
+    void forget() { connection_.forget(); }
 
     /// Whether the receiver takes a control packet. What it does not take is reported.
     [[nodiscard]] bool accept_control(const wire::Packet& packet, const wire::Control& control,
@@ -92,6 +115,9 @@ class ConnectionGate {
     [[nodiscard]] ConnectionChange on_misfit(std::span<const std::byte> datagram,
                                              wire::PacketScratch& scratch,
                                              const Reporter& reporter);
+
+    /// Nothing more will be heard of the server: whether the client's packets alone show a connection.
+    [[nodiscard]] ConnectionChange take_one_side();
 
     /// The connection was closed, by its peers or by time.
     void close(record::Timestamp time);
@@ -184,11 +210,27 @@ class ConnectionGate {
     [[nodiscard]] Refusal refusal_in_connection(const wire::Packet& packet,
                                                 wire::Direction direction);
     /// Whether the receiver takes this acknowledgement.
-    [[nodiscard]] bool take_ack(wire::Direction direction, std::uint16_t ack);
+    [[nodiscard]] Refusal take_ack(wire::Direction direction, std::uint16_t ack);
+    /// Whether the receiver of this direction is recorded, so that what it sent is known.
+    [[nodiscard]] bool knows_receiver(wire::Direction direction) const;
+    /// Whether evidence is missing for this refusal.
+    [[nodiscard]] bool is_undecided(Refusal refusal, wire::Direction direction) const;
     void report(Refusal refusal, Reporter& reporter);
+    /// Counts; hands out a finding the first time that this is the reason.
+    void report_once(record::FindingId id, Refusal refusal, Reporter& reporter);
 
     [[nodiscard]] wire::VitalClass take_vital(const wire::Chunk& chunk, Reporter& reporter);
 
+    /// When one side was heard.
+    struct Voice {
+        bool ever = false;
+        record::Timestamp last = 0;
+        int answers = 0; ///< datagrams of the other side since then
+    };
+
+    bool sees_all_;
+    bool had_connection_ = false;
+    std::array<Voice, 2> voices_; ///< by direction
     Connection connection_;
     SevenHandshake seven_;
     record::Timestamp closed_at_ = 0;

@@ -144,7 +144,7 @@ void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_
         return;
     }
     Watched& watched = found->second;
-    watched.session->close(time, reason);
+    watched.session->close(time, reason, workspace_);
     closed_.merge(watched.session->totals());
     release(watched);
     sessions_.erase(found);

@@ -37,6 +37,9 @@ class Inspector {
     Inspector(Inspector&&) = delete;
     Inspector& operator=(Inspector&&) = delete;
 
+    /// What comes from here on may lack datagrams, or all of one direction: a capture, a tap.
+    void expect_missing() { options_.sees_all = false; }
+
     /// `key` names the session for the calls that follow; it must not be in use. `legacy`: of the
     /// observer that looked at it until now; sound. `server_name`: lives as long as the run; empty:
     /// the server has none.

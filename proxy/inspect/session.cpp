@@ -14,6 +14,11 @@ using wire::MessageId;
 
 namespace {
 
+bool is_connless(std::span<const std::byte> datagram) {
+    constexpr std::byte kConnlessBit{0x20}; // of 0.6 and of 0.7
+    return !datagram.empty() && (datagram.front() & kConnlessBit) != std::byte{0};
+}
+
 /// Whatever counts comes with a datagram or makes a finding.
 bool is_anything(const record::SessionStats& stats) {
     return stats.directions[0].datagrams + stats.directions[1].datagrams != 0 ||
@@ -25,10 +30,11 @@ bool is_anything(const record::SessionStats& stats) {
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
-      described_{options.described}, reporter_{number, sink},
+      described_{options.described}, reporter_{number, sink}, gate_{options.sees_all},
       messages_{options.messages, options.shown_commands, *options.observers}, maps_{maps, server_},
       snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
-                 *options.observers, options.learn_sizes, options.arena} {}
+                 *options.observers, options.learn_sizes, options.arena},
+      sees_all_{options.sees_all} {}
 
 void Session::open(record::Timestamp time) {
     reporter_.begin(time, std::nullopt);
@@ -49,10 +55,118 @@ void Session::emit_session(record::SessionEvent event, std::string_view reason) 
 void Session::on_datagram(record::Timestamp time, wire::Direction direction,
                           std::span<const std::byte> bytes, Workspace& workspace) {
     reporter_.begin(time, direction);
+    if (!is_connless(bytes)) {
+        gate_.hear(time, direction);
+        ++heard_;
+    }
+    if (sees_all_) {
+        silence_.on_datagram(server_, reporter_);
+        read(time, direction, bytes, workspace);
+        return;
+    }
+    gate_.begin(time);
+    take_up_legacy();
+    const bool waits = has_to_wait(bytes, workspace);
+    watch_silence(waits);
+    if (!waits) {
+        read(time, direction, bytes, workspace);
+        if (heard_ >= HeldDatagrams::kMaxDatagrams) {
+            note_one_side();
+        }
+        return;
+    }
+    held_.hold(time, direction, bytes);
+    if (held_.full()) {
+        decide_held(workspace);
+    }
+}
+
+/// A server that was never recorded may have said anything: only one that lets a client ask again
+/// and again is silent.
+void Session::watch_silence(bool waits) {
+    const bool goes_on = waits || gate_.connection().established();
+    if (!goes_on || gate_.ever_heard(wire::Direction::s2c)) {
+        silence_.on_datagram(server_, reporter_);
+    }
+}
+
+bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace) {
+    ConnectionChange change = ConnectionChange::none;
+    bool waits = false;
+    // Of half a conversation no handshake completes: that one begins is all there is to see.
+    if (gate_.connection().closed() && wire::is_six_handshake(bytes) &&
+        !gate_.ever_heard(wire::opposite(reporter_.direction()))) {
+        gate_.forget();
+    }
+    if (!gate_.connection().established() && !gate_.connection().closed()) {
+        const auto packet =
+            wire::decode_packet(bytes, gate_.connection().expected(), workspace.packet,
+                                gate_.token_bit(bytes, reporter_.direction()));
+        if (!packet || packet->kind == wire::PacketKind::connless) {
+            return false;
+        }
+        const bool keepalive =
+            packet->kind == wire::PacketKind::control &&
+            wire::decode_control(*packet, std::nullopt).kind == wire::ControlKind::keepalive;
+        waits = packet->kind == wire::PacketKind::chunks;
+        if (waits) {
+            const PacketChunks chunks{*packet, gate_.with_token(), workspace.chunks};
+            change = gate_.on_chunks(*packet, chunks, reporter_);
+        }
+        if (change == ConnectionChange::none) {
+            change = gate_.on_misfit(bytes, workspace.packet, reporter_);
+        }
+        waits = change == ConnectionChange::none &&
+                (waits || wire::fits_seven(bytes, workspace.packet));
+        if (!waits && !keepalive && change == ConnectionChange::none) {
+            decide_held(workspace); // a handshake begins another one, a CLOSE ends this one
+        }
+    }
+    if (change != ConnectionChange::none || (gate_.connection().established() && !held_.empty())) {
+        read_held(change, workspace);
+        workspace.packet.begin(bytes, {});
+    }
+    return waits;
+}
+
+void Session::read_held(ConnectionChange change, Workspace& workspace) {
+    const record::RecordHead now = reporter_.head();
+    const std::vector<HeldDatagrams::Held> held = held_.take();
+    if (!held.empty()) {
+        reporter_.begin(held.front().time, held.front().direction);
+    }
+    if (change != ConnectionChange::none) {
+        begin_connection(change);
+    }
+    for (const HeldDatagrams::Held& each : held) {
+        workspace.packet.begin(each.bytes, {});
+        read(each.time, each.direction, each.bytes, workspace);
+    }
+    reporter_.begin(now.time, now.direction);
+}
+
+void Session::decide_held(Workspace& workspace) {
+    if (!held_.empty()) {
+        read_held(gate_.take_one_side(), workspace);
+    }
+}
+
+void Session::note_one_side() {
+    for (const auto side : {wire::Direction::c2s, wire::Direction::s2c}) {
+        if (running_ && !one_sided_ && !gate_.ever_heard(side)) {
+            one_sided_ = true;
+            reporter_.finding({.id = FindingId::session_one_direction,
+                               .name = side == wire::Direction::c2s ? "c2s" : "s2c"});
+        }
+    }
+}
+
+void Session::read(record::Timestamp time, wire::Direction direction,
+                   std::span<const std::byte> bytes, Workspace& workspace) {
+    reporter_.begin(time, direction);
     record::DirectionStats& stats = reporter_.direction_stats();
     ++stats.datagrams;
     stats.bytes += bytes.size();
-    silence_.on_datagram(server_, reporter_);
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
     gate_.begin(time);
     take_up_legacy();
@@ -353,6 +467,10 @@ void Session::begin_connection(ConnectionChange change) {
     closed_ = false;
     emit_session(record::SessionEvent::established);
     const auto legacy = std::exchange(legacy_, std::nullopt);
+    if (!legacy && !gate_.ever_heard(wire::Direction::s2c)) {
+        note_one_side();
+        return;
+    }
     if (change != ConnectionChange::midway) {
         return;
     }
@@ -368,6 +486,7 @@ void Session::begin_connection(ConnectionChange change) {
 }
 
 void Session::end_connection(std::string_view reason) {
+    note_one_side();
     snapshots_.restart(reporter_); // what is incomplete now stays so, and belongs in the summary
     emit_session(record::SessionEvent::close, reason);
     reporter_.emit(
@@ -378,8 +497,9 @@ void Session::end_connection(std::string_view reason) {
     closed_ = true;
 }
 
-void Session::close(record::Timestamp time, std::string_view reason) {
+void Session::close(record::Timestamp time, std::string_view reason, Workspace& workspace) {
     reporter_.begin(time, std::nullopt);
+    decide_held(workspace);
     if (closed_) {
         if (is_anything(reporter_.stats)) {
             report(time);
@@ -410,7 +530,7 @@ void Session::on_resync(record::Timestamp time) {
 }
 
 void Session::shed(record::Timestamp time) {
-    on_gap(time, 0, "memory");
+    on_gap(time, held_.take().size(), "memory");
     snapshots_.shed(reporter_);
     maps_.shed();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/connection_gate.h"
+#include "proxy/inspect/held_datagrams.h"
 #include "proxy/inspect/input_tracker.h"
 #include "proxy/inspect/legacy.h"
 #include "proxy/inspect/map_source.h"
@@ -35,6 +36,9 @@ struct Options {
     /// Chat commands whose arguments are no secret; null: only those that are harmless everywhere.
     /// Has to outlive the sessions.
     const wire::CommandNames* shown_commands = nullptr;
+    /// What was not seen was not sent, as where twscope forwards. False: a capture or a tap may lack
+    /// datagrams, or all of one direction, and what it lacks proves nothing.
+    bool sees_all = true;
     /// Decode once what deltas of several sessions have in common: for sessions of one game.
     bool share_deltas = false;
     /// What all sessions of a run may keep; null: any amount. Has to outlive them.
@@ -101,7 +105,7 @@ class Session {
     }
 
     /// The session is over for a reason outside its traffic: "idle", "shutdown", "end of capture".
-    void close(record::Timestamp time, std::string_view reason);
+    void close(record::Timestamp time, std::string_view reason, Workspace& workspace);
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
 
@@ -118,10 +122,23 @@ class Session {
 
     /// What grows with what comes.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return snapshots_.memory_bytes() + maps_.memory_bytes() + messages_.memory_bytes();
+        return snapshots_.memory_bytes() + maps_.memory_bytes() + messages_.memory_bytes() +
+               held_.memory_bytes();
     }
 
   private:
+    /// A datagram whose turn it is.
+    void read(record::Timestamp time, wire::Direction direction, std::span<const std::byte> bytes,
+              Workspace& workspace);
+    /// Whether the datagram is of a connection of which too little was seen to read it yet.
+    [[nodiscard]] bool has_to_wait(std::span<const std::byte> bytes, Workspace& workspace);
+    /// Reads what waited, with what is known by now, and goes on with the datagram at hand.
+    void read_held(ConnectionChange change, Workspace& workspace);
+    /// Nothing more will be known: what waited is taken for one side of a conversation, if it is one.
+    void decide_held(Workspace& workspace);
+    /// Says once that one side of the conversation was never seen, if that is so.
+    void note_one_side();
+    void watch_silence(bool waits);
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
     void on_packet(const wire::Packet& read, std::span<const std::byte> bytes,
                    Workspace& workspace);
@@ -151,6 +168,10 @@ class Session {
     InputTracker inputs_;
     ServerSilence silence_;
     SnapshotTracker snapshots_;
+    HeldDatagrams held_;
+    bool sees_all_;
+    bool one_sided_ = false;       ///< one side was never seen; it was said
+    std::uint64_t heard_ = 0;      ///< datagrams of a connection
     std::optional<Legacy> legacy_; ///< of another observer, until it is taken up
     record::SessionStats ended_;   ///< totals of the connections before this one
     bool running_ = false;         ///< a connection was established and not closed

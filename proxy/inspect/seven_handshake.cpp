@@ -13,8 +13,6 @@ using wire::Token;
 
 /// Packets that must agree before an unseen handshake is believed in.
 constexpr int kEnough = 2;
-/// The same, where only the client is heard: a server in play answers its first ones.
-constexpr int kOneSided = 100;
 
 /// DDNet's servers write their token once more behind an ACCEPT, since 18.3 back to front.
 bool repeats(const std::optional<Token>& behind, const std::optional<Token>& token) {
@@ -69,8 +67,13 @@ SevenChange SevenHandshake::on_fitting(Direction direction, Token token) {
     const std::size_t at = wire::index_of(direction);
     fitting_[at] = tokens_[at] == token ? fitting_[at] + 1 : 1;
     tokens_[at] = token;
-    const int enough = direction == Direction::s2c ? kEnough : kOneSided;
-    return fitting_[at] >= enough ? SevenChange::midway : SevenChange::none;
+    return direction == Direction::s2c && fitting_[at] >= kEnough ? SevenChange::midway
+                                                                  : SevenChange::none;
+}
+
+SevenChange SevenHandshake::take_one_side() const {
+    return fitting_[wire::index_of(Direction::c2s)] >= kEnough ? SevenChange::midway
+                                                               : SevenChange::none;
 }
 
 SevenChange SevenHandshake::on_stranger(Direction direction, Token token) {

@@ -25,6 +25,9 @@ class SevenHandshake {
                                          const wire::Control& control);
     /// A packet that is laid out as 0.7, seen where nothing is known.
     [[nodiscard]] SevenChange on_fitting(wire::Direction direction, wire::Token token);
+    /// No server was heard: what its client's packets agree on is a connection of which one side was
+    /// seen.
+    [[nodiscard]] SevenChange take_one_side() const;
     /// A packet of chunks that is not of the connection at hand. Once both sides agree, they are of
     /// one whose handshake passed unseen.
     [[nodiscard]] SevenChange on_stranger(wire::Direction direction, wire::Token token);

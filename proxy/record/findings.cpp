@@ -15,8 +15,9 @@ constexpr auto kTable = std::to_array<FindingInfo>({
     {packet_too_short, "packet.too_short", warning, "A datagram is shorter than its header.",
      "Scanners, other programs on the port, or a damaged sender."},
     {packet_too_long, "packet.too_long", warning,
-     "A datagram is longer than 1400 bytes; every game program drops it.",
-     "A mod that packs more than a packet may hold."},
+     "A datagram is longer than the 1400 bytes that game programs take.",
+     "A mod that packs more than a packet may hold; in a capture also datagrams that the recording "
+     "host merged (record with: ethtool -K IFACE gro off)."},
     {packet_huffman_truncated, "packet.huffman_truncated", error,
      "Compressed data ends before its end symbol; the receiver drops the packet.",
      "A damaged packet or a broken compressor."},
@@ -46,8 +47,9 @@ constexpr auto kTable = std::to_array<FindingInfo>({
     {chunk_empty, "chunk.empty", info, "A chunk without a message; receivers ignore it.",
      "The damaged anti-spoof packet of DDNet 14.0 to 16.7."},
     {chunk_vital_gap, "chunk.vital_gap", info,
-     "A reliable chunk arrived before a missing one; receivers drop it and it is retransmitted.",
-     "Packet loss or reordering."},
+     "A reliable chunk was seen before a missing one; a receiver that misses that one, too, drops "
+     "it until both are sent again.",
+     "Packet loss or reordering; in a capture also a datagram that was not recorded."},
     {message_id_invalid, "message.id_invalid", warning,
      "A message has no valid id; receivers ignore it.", "A damaged packet or a broken packer."},
     {message_unknown, "message.unknown", info,
@@ -123,7 +125,8 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "A snapshot has reached 90 % of a limit; beyond it servers silently drop items.",
      "Too many entities in sight: pickups, lasers, projectiles of a large map or a mod."},
     {snapshot_part_missing, "snapshot.part_missing", info,
-     "Not all parts of a snapshot arrived; the client never sees it.", "Packet loss."},
+     "Not all parts of a snapshot were seen; a client that misses one, too, never shows it.",
+     "Packet loss; in a capture also a datagram that was not recorded."},
     {snapshot_part_out_of_range, "snapshot.part_out_of_range", error,
      "A snapshot message has invalid numbers (ticks, parts or size); the client ignores it.",
      "A damaged packet or a hand-made server."},
@@ -248,6 +251,16 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "read as the name says.",
      "A server of DDNet before 13.2.1 that has not said its version, or a mod that uses the "
      "number."},
+    {packet_undecided, "packet.undecided", info,
+     "Whether the receiver took this packet cannot be told from what was recorded; it is not read. "
+     "The name says what is missing.",
+     "not_established: too little of the session was recorded to know its protocol. ack_window: "
+     "the packet acknowledges a reliable message that was not recorded, or it is late or "
+     "forged. "
+     "wrong_token: the side that chose the token was not recorded."},
+    {session_one_direction, "session.one_direction", info,
+     "Only one side of this conversation was seen; the name is the direction that is missing.",
+     "A capture filter, a mirror port or a route that shows one direction; or nobody answered."},
 });
 
 constexpr bool in_enum_order() {

@@ -94,6 +94,8 @@ enum class FindingId : std::uint8_t {
     world_per_viewer,
     snapshot_unknown_type,
     message_version_unknown,
+    packet_undecided,
+    session_one_direction,
     count,
 };
 

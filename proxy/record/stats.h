@@ -62,7 +62,7 @@ struct DirectionCounters {
     Cell reordered = counter<Cell>("reordered", Topic::order, "Reliable chunks and snapshots that arrived after a newer one, duplicates excluded.");
     Cell resend_requests = counter<Cell>("resend_requests", Topic::order, "Packets that request a resend.", "resend_requests_total");
     Cell wrong_token = counter<Cell>("wrong_token", Topic::rejected, "Packets whose token is not the connection's.");
-    Cell not_accepted = counter<Cell>("not_accepted", Topic::rejected, "Packets that the receiver drops for another reason.", "not_accepted_packets_total");
+    Cell not_accepted = counter<Cell>("not_accepted", Topic::rejected, "Packets that the receiver drops for another reason, or that were under way when the connection closed.", "not_accepted_packets_total");
 };
 
 template <typename Cell>

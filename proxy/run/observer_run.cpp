@@ -89,6 +89,7 @@ PipelineOptions ObserverRun::pipeline() {
                         .messages = options_.messages,
                         .learn_sizes = options_.learn_sizes,
                         .shown_commands = &options_.shown_commands,
+                        .sees_all = options_.sees_all,
                         .share_deltas = options_.makes_worlds(),
                         .memory = &memory_},
             .stats = options_.ledger,

@@ -52,6 +52,7 @@ struct ObserverOptions {
     bool messages = true;                ///< a record for each message
     bool learn_sizes = false;            ///< decode with sizes that turn out to differ
     wire::CommandNames shown_commands{}; ///< chat commands whose arguments are no secret
+    bool sees_all = true;                ///< false: a tap, which may lack datagrams
     bool resync = false;                 ///< ask for a full snapshot of sessions that are blind
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes; ///< of sessions and maps
     bool ledger = false;                                             ///< book where every byte goes

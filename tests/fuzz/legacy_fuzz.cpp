@@ -59,6 +59,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // Again, in the middle: another state, and what was left.
     go_on(session, *std::move(again), *workspace);
     go_on(session, *std::move(left), *workspace);
-    session.close(3, "end of capture");
+    session.close(3, "end of capture", *workspace);
     return 0;
 }

@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             time, (head & kDirection) != 0 ? tw::wire::Direction::s2c : tw::wire::Direction::c2s,
             datagram, *workspace);
     }
-    session.close(time, "end of capture");
+    session.close(time, "end of capture", *workspace);
     const record::SessionStats totals = session.totals();
     demand(totals.verified <= totals.snapshots);
     return 0;

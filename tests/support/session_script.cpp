@@ -87,7 +87,7 @@ void SessionScript::resync() {
 }
 
 void SessionScript::close(std::string_view reason) {
-    session_->close(time_, reason);
+    session_->close(time_, reason, *workspace_);
 }
 
 void SessionScript::restart(std::optional<wire::Token> token,

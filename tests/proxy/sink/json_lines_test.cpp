@@ -226,7 +226,7 @@ TEST_CASE("no password gets into the records of a session by any way") {
         }
         session.on_datagram(0, row.direction, peers.pack(row.direction, {test::vital(row.message)}),
                             *workspace);
-        session.close(0, "shutdown");
+        session.close(0, "shutdown", *workspace);
         json.flush();
         CHECK(session.totals().directions[wire::index_of(row.direction)].vital == 1);
         CHECK(output.text.find("hunter2") == std::string::npos);

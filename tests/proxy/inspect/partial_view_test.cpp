@@ -1,0 +1,376 @@
+// What a recording lacks proves nothing about the receiver: captures that begin in the middle, have a
+// hole, or hold one direction only.
+// Covers: proxy/inspect/connection_gate.cpp
+
+#include "proxy/inspect/held_datagrams.h"
+#include "tests/proxy/inspect/evasion_script.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/rounds.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using record::FindingId;
+using test::Bytes;
+using test::SessionScript;
+using test::TrafficDatagram;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+using Traffic = std::vector<TrafficDatagram>;
+
+constexpr auto kC2s = wire::Direction::c2s;
+constexpr auto kS2c = wire::Direction::s2c;
+const inspect::Options kPartial{.sees_all = false};
+
+/// A datagram of a capture: client, direction, time.
+using DatagramId = std::tuple<std::string, wire::Direction, record::Timestamp>;
+/// What was read of it.
+using Read = std::tuple<DatagramId, std::string, std::uint16_t, std::size_t>;
+
+/// What was read, and what was said about receivers.
+struct Account {
+    std::multiset<Read> read;
+    /// Findings that say what the receiver did.
+    std::set<std::pair<DatagramId, std::string>> blames;
+    std::map<std::string, std::size_t> findings;
+    std::set<std::string> playing; ///< clients with a connection
+};
+
+class Accountant final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
+            clients_[(*session)->head.session] = (*session)->client;
+            if ((*session)->event == record::SessionEvent::established) {
+                account.playing.emplace((*session)->client);
+            }
+        } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
+            on_finding(**found);
+        } else if (const auto* const* each = std::get_if<const record::MessageRecord*>(&record)) {
+            const record::MessageRecord& message = **each;
+            account.read.emplace(id_of(message.head), std::string{message.name}, message.sequence,
+                                 message.size);
+        }
+    }
+
+    Account account;
+
+  private:
+    [[nodiscard]] DatagramId id_of(const record::RecordHead& head) {
+        return {clients_[head.session], head.direction.value_or(kC2s), head.time};
+    }
+
+    void on_finding(const record::FindingRecord& found) {
+        const std::string name{record::finding_info(found.id).name};
+        ++account.findings[name];
+        switch (found.id) {
+        case FindingId::packet_not_accepted:
+        case FindingId::packet_wrong_token:
+        case FindingId::packet_seven:
+        case FindingId::packet_control_unknown:
+        case FindingId::session_server_silent:
+            account.blames.emplace(id_of(found.head), name + ' ' + std::string{found.name});
+            break;
+        default:
+            break;
+        }
+    }
+
+    std::map<std::uint32_t, std::string> clients_;
+};
+
+Account account_of(const Traffic& traffic) {
+    Accountant accountant;
+    test::TrafficInspector run{{.sees_all = false}, accountant};
+    for (const TrafficDatagram& datagram : traffic) {
+        run.on_datagram(datagram);
+    }
+    run.finish();
+    return std::move(accountant.account);
+}
+
+std::string shown(const Read& read) {
+    const auto& [id, name, sequence, size] = read;
+    const auto& [client, direction, time] = id;
+    return client + (direction == kC2s ? " c2s " : " s2c ") + std::to_string(time) + ' ' + name +
+           " #" + std::to_string(sequence) + ' ' + std::to_string(size);
+}
+
+/// When reading goes on in earnest, by session.
+using Resumes = std::map<std::uint64_t, record::Timestamp>;
+
+enum class Extra : bool { none, allowed };
+
+/// No finding of a part blames a receiver, unless the whole does so for the same datagram. From half
+/// a second behind `resumes` on, the part reads of its datagrams what the whole reads of them.
+void check_part(const Account& whole, const Traffic& part, const Resumes& resumes,
+                Extra extra = Extra::none) {
+    const Account account = account_of(part);
+    for (const auto& blame : account.blames) {
+        const auto& [client, direction, time] = blame.first;
+        INFO(client, ' ', direction == kC2s ? "c2s " : "s2c ", time, ' ', blame.second);
+        CHECK(whole.blames.contains(blame));
+    }
+    constexpr record::Timestamp kSoon = 500'000'000;
+    std::set<DatagramId> there;
+    for (const TrafficDatagram& datagram : part) {
+        const auto resumed = resumes.find(datagram.session);
+        if (resumed != resumes.end() && datagram.time >= resumed->second + kSoon) {
+            there.emplace("client " + std::to_string(datagram.session), datagram.direction,
+                          datagram.time);
+        }
+    }
+    const auto lacks = [&](const std::multiset<Read>& from, const std::multiset<Read>& in) {
+        std::string lines;
+        for (const Read& read : from) {
+            if (there.contains(std::get<0>(read)) && in.count(read) < from.count(read)) {
+                lines += shown(read) + "; ";
+            }
+        }
+        constexpr std::size_t kShown = 400;
+        return lines.substr(0, kShown);
+    };
+    CHECK(lacks(whole.read, account.read) == "");
+    CHECK((extra == Extra::allowed ? "" : lacks(account.read, whole.read)) == "");
+}
+
+/// All sessions, from here on.
+Resumes all_from(const Traffic& part, record::Timestamp time) {
+    Resumes resumes;
+    for (const TrafficDatagram& datagram : part) {
+        resumes.emplace(datagram.session, time);
+    }
+    return resumes;
+}
+
+bool has_vital(const TrafficDatagram& datagram) {
+    wire::PacketScratch scratch;
+    for (const auto protocol : {wire::Protocol::six, wire::Protocol::seven}) {
+        const auto packet = wire::decode_packet(datagram.bytes, protocol, scratch);
+        if (!packet || packet->kind != wire::PacketKind::chunks) {
+            continue;
+        }
+        wire::ChunkReader chunks{packet->payload, packet->num_chunks, packet->dialect};
+        bool vital = false;
+        while (const auto chunk = chunks.next()) {
+            vital = vital || chunk->vital;
+        }
+        if (!chunks.error() && vital) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Behind a hole what one side has is known again when both said something reliable. A session whose
+/// handshake is in the hole is not compared.
+Resumes behind_hole(const Traffic& traffic, std::size_t from, std::size_t to) {
+    std::map<std::uint64_t, std::array<record::Timestamp, 2>> said;
+    for (std::size_t i = to; i < traffic.size(); ++i) {
+        auto& first = said[traffic[i].session].at(wire::index_of(traffic[i].direction));
+        if (first == 0 && has_vital(traffic[i])) {
+            first = traffic[i].time;
+        }
+    }
+    Resumes resumes;
+    for (const auto& [session, times] : said) {
+        if (times[0] != 0 && times[1] != 0) {
+            resumes.emplace(session, std::max(times[0], times[1]));
+        }
+    }
+    constexpr std::size_t kShort = 12; // handshakes of 0.6; those of 0.7 are as short, or padded
+    constexpr std::size_t kPadded = 512;
+    for (std::size_t i = from; i < to; ++i) {
+        const std::size_t size = traffic[i].bytes.size();
+        if (!has_vital(traffic[i]) && (size <= kShort || size >= kPadded)) {
+            resumes.erase(traffic[i].session);
+        }
+    }
+    return resumes;
+}
+
+const std::string_view kCaptures[] = {
+    "seven-map-change", "seven-on-ddnet",     "token-ddnet-layers-rejoin", "token-high-bandwidth",
+    "token-map-change", "token-map-download", "tokenless-map-change"};
+
+Traffic golden(std::string_view name) {
+    return test::read_traffic("../golden/" + std::string{name} + ".pcap");
+}
+
+/// Every so many datagrams: all of them takes a minute.
+std::size_t stride(std::size_t datagrams, std::size_t cuts) {
+    return std::max<std::size_t>(1, datagrams / (cuts * test::rounds()));
+}
+
+Traffic of_direction(const Traffic& traffic, wire::Direction direction) {
+    Traffic half;
+    std::ranges::copy_if(traffic, std::back_inserter(half), [&](const TrafficDatagram& datagram) {
+        return datagram.direction == direction;
+    });
+    return half;
+}
+
+} // namespace
+
+TEST_CASE("a capture that begins in the middle blames nobody, and is soon read as the whole is") {
+    for (const std::string_view name : kCaptures) {
+        const Traffic traffic = golden(name);
+        const Account whole = account_of(traffic);
+        for (std::size_t cut = 1; cut < traffic.size(); cut += stride(traffic.size(), 40)) {
+            CAPTURE(name);
+            CAPTURE(cut);
+            const Traffic part{traffic.begin() + static_cast<std::ptrdiff_t>(cut), traffic.end()};
+            check_part(whole, part, all_from(part, part.front().time));
+        }
+    }
+}
+
+TEST_CASE("a capture with a hole blames nobody, and is soon read as the whole is") {
+    for (const std::string_view name : kCaptures) {
+        const Traffic traffic = golden(name);
+        const Account whole = account_of(traffic);
+        for (const std::size_t hole : {1, 6, 50}) {
+            for (std::size_t cut = 1; cut + hole < traffic.size();
+                 cut += stride(traffic.size(), 16)) {
+                CAPTURE(name);
+                CAPTURE(cut);
+                CAPTURE(hole);
+                Traffic part = traffic;
+                const auto from = part.begin() + static_cast<std::ptrdiff_t>(cut);
+                part.erase(from, from + static_cast<std::ptrdiff_t>(hole));
+                check_part(whole, part, behind_hole(traffic, cut, cut + hole));
+            }
+        }
+    }
+}
+
+TEST_CASE("of half a conversation all is read, and one finding a session says what is missing") {
+    for (const std::string_view name : kCaptures) {
+        const Traffic traffic = golden(name);
+        const Account whole = account_of(traffic);
+        for (const wire::Direction direction : {kC2s, kS2c}) {
+            CAPTURE(name);
+            CAPTURE((direction == kC2s));
+            const Traffic half = of_direction(traffic, direction);
+            check_part(whole, half, all_from(half, 0), Extra::allowed);
+            const Account account = account_of(half);
+            const auto said = account.findings.find("session.one_direction");
+            CHECK((said == account.findings.end() ? 0 : said->second) == whole.playing.size());
+            // A server of 0.7 says nothing in its handshake that shows that there is a connection.
+            const bool seven = name.starts_with("seven") && direction == kS2c;
+            CHECK((seven || account.findings.count("session.joined_midway") == 0));
+            CHECK(account.findings.count("packet.undecided") == 0);
+        }
+    }
+}
+
+namespace {
+
+/// A chat line of the client, as the session of another script has it.
+Bytes said_by_client(SessionScript& peers) {
+    return peers.pack(kC2s, {test::vital(test::evasion::real())});
+}
+
+std::size_t count_said(SessionScript& script) {
+    return test::evasion::taken(script).size();
+}
+
+} // namespace
+
+TEST_CASE("what waits is read in its order and at its time, once the server shows what it is") {
+    for (const bool seven : {false, true}) {
+        CAPTURE(seven);
+        SessionScript peers; // whose packets the other one sees
+        seven ? peers.join_seven() : peers.join_ddnet();
+        peers.enter();
+        SessionScript script{kPartial};
+        constexpr std::size_t kSaid = 5;
+        for (std::size_t i = 0; i < kSaid; ++i) {
+            script.feed(kC2s, peers.pack(kC2s, {test::vital(peers.message_of("cl_kill"))}));
+        }
+        CHECK(script.log().lines({"message"}).empty());
+        for (int i = 0; i < 2; ++i) {
+            script.feed(kS2c, peers.snap_datagram(10 + 2 * i, snapshot::kNoBase, {}));
+        }
+        const Lines lines = script.log().lines({"session", "finding", "message"});
+        REQUIRE(lines.size() >= 3 + kSaid);
+        CHECK(lines[1] == (seven ? "session established 0.7" : "session established 0.6+ddnet"));
+        CHECK(lines[2] == "finding session.joined_midway");
+        CHECK(count_said(script) == kSaid);
+        CHECK(script.log().findings().size() == 1);
+        CHECK(script.stats(kC2s).datagrams == kSaid);
+    }
+}
+
+TEST_CASE("what waits is bounded, and what is not decided is counted") {
+    SessionScript peers;
+    peers.join_ddnet();
+    SessionScript script{kPartial};
+    for (std::size_t i = 0; i < 3 * inspect::HeldDatagrams::kMaxDatagrams; ++i) {
+        script.feed(kC2s, said_by_client(peers));
+        CHECK(script.session().memory_bytes() <
+              2 * inspect::HeldDatagrams::kMaxBytes + std::size_t{1 << 20U});
+    }
+    CHECK(script.log().findings() == Lines{"finding session.one_direction s2c"});
+}
+
+TEST_CASE("a single packet of half a conversation is no connection") {
+    SessionScript peers;
+    peers.join_ddnet();
+    SessionScript script{kPartial};
+    script.feed(kC2s, said_by_client(peers));
+    script.close("end of capture");
+    CHECK(script.log().findings() == Lines{"finding packet.undecided not_established"});
+    CHECK(script.log().lines({"session"}) == Lines{"session open", "session close end of capture"});
+}
+
+TEST_CASE("where twscope forwards, a client alone makes no connection") {
+    SessionScript peers;
+    peers.join_ddnet();
+    SessionScript script;
+    for (int i = 0; i < 300; ++i) {
+        script.feed(kC2s, said_by_client(peers));
+    }
+    script.close("idle");
+    CHECK(count_said(script) == 0);
+    CHECK(script.log().count_of("packet.not_accepted") == 1);
+    CHECK(script.log().count_of("session.one_direction") == 0);
+}
+
+TEST_CASE("beside the path, too, what the server drops forges nothing and hides nothing") {
+    using test::Odd;
+    const Odd rows[] = {
+        {.ack = 1},         {.ack = 8},
+        {.ack = 300},       {.ack = -1},
+        {.ack = -100},      {.behind = test::evasion::bytes_of(test::evasion::kOtherToken)},
+        {.behind = Bytes{}}};
+    for (const Odd& odd : rows) {
+        CAPTURE(odd.ack.value_or(0));
+        SessionScript script{kPartial};
+        script.join_ddnet();
+        script.enter();
+        script.snap(10, snapshot::kNoBase, test::evasion::kItems);
+        script.log().clear();
+        for (int i = 0; i < 300; ++i) {
+            script.feed(kC2s, script.pack_odd(kC2s, {test::vital(test::evasion::forged())}, odd));
+        }
+        script.snap(12, 10, test::evasion::kItems);
+        script.tell(kC2s, test::evasion::real());
+        CHECK(test::evasion::text_of(test::evasion::taken(script)) == "cl_say; ");
+        CHECK(test::evasion::refused(script) == 1);
+    }
+}
