@@ -226,6 +226,25 @@ Traffic of_direction(const Traffic& traffic, wire::Direction direction) {
 
 } // namespace
 
+TEST_CASE("a whole capture is read beside the path as it is on it") {
+    for (const std::string_view name : kCaptures) {
+        CAPTURE(name);
+        std::array<Lines, 2> lines;
+        for (const bool sees_all : {false, true}) {
+            test::RecordLog log;
+            test::TrafficInspector run{{.sees_all = sees_all}, log};
+            for (const TrafficDatagram& datagram : golden(name)) {
+                run.on_datagram(datagram);
+            }
+            run.finish();
+            lines.at(sees_all ? 1 : 0) =
+                log.lines({"session", "message", "map", "snapshot", "finding", "summary"});
+        }
+        CHECK(lines[0].size() > 100);
+        CHECK((lines[0] == lines[1]));
+    }
+}
+
 TEST_CASE("a capture that begins in the middle blames nobody, and is soon read as the whole is") {
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = golden(name);
@@ -243,7 +262,7 @@ TEST_CASE("a capture with a hole blames nobody, and is soon read as the whole is
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = golden(name);
         const Account whole = account_of(traffic);
-        for (const std::size_t hole : {1, 6, 50}) {
+        for (const std::size_t hole : {std::size_t{1}, std::size_t{6}, std::size_t{50}}) {
             for (std::size_t cut = 1; cut + hole < traffic.size();
                  cut += stride(traffic.size(), 16)) {
                 CAPTURE(name);
