@@ -6,9 +6,9 @@ namespace tw::relay {
 
 namespace {
 
-/// A socket reports each pending error once, and there may be one from sending and one from
-/// receiving ahead of us.
-constexpr int kAttempts = 3;
+/// A socket reports each pending error once, whatever is sent next: what an ICMP message said, who
+/// may have been anybody, of something that was sent before.
+constexpr int kAttempts = 4;
 
 int send_some(int socket, mmsghdr* messages, std::size_t count) noexcept {
     if (count == 1) {
@@ -45,8 +45,7 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
         if (error == ECONNREFUSED) {
             icmp_refused.add(1);
         }
-        const bool may_retry = error == ECONNREFUSED || error == EINTR || is_full(error);
-        if (may_retry && ++attempts < kAttempts) {
+        if (++attempts < kAttempts) {
             continue;
         }
         (is_full(error) ? totals.dropped : totals.send_errors).add(1);
