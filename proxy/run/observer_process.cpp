@@ -1,8 +1,10 @@
 #include "proxy/run/observer_process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 #include <tuple>
 
@@ -79,6 +81,16 @@ class Beginning {
     posix_spawnattr_t attributes_{};
 };
 
+/// Where memory runs out, the system ends the observer rather than the process that forwards. Without
+/// permission for that nothing changes.
+void offer_to_oom_killer(pid_t observer) {
+    constexpr int kMore = 500;
+    constexpr int kMost = 1000;
+    int own = 0;
+    std::ifstream{"/proc/self/oom_score_adj"} >> own;
+    std::ofstream{fmt::format("/proc/{}/oom_score_adj", observer)} << std::min(own + kMore, kMost);
+}
+
 } // namespace
 
 std::string describe(const Ending& ending) {
@@ -98,6 +110,7 @@ ObserverProcess::ObserverProcess(const std::vector<std::string>& command, int li
         std::ignore = ::waitpid(id_, nullptr, 0);
         throw std::system_error{error, std::system_category(), "watch the observer's process"};
     }
+    offer_to_oom_killer(id_);
 }
 
 ObserverProcess::~ObserverProcess() {

@@ -1,8 +1,10 @@
 #include "proxy/run/observer_process.h"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -81,4 +83,20 @@ TEST_CASE("an ending is described in the words people know") {
     CHECK(Ending{}.well());
     CHECK_FALSE(Ending{.code = 2}.well());
     CHECK_FALSE(Ending{.signal = SIGKILL}.well());
+}
+
+TEST_CASE("where memory runs out, a child is ended rather than this process") {
+    const auto score = [](const std::string& process) {
+        int value = -1;
+        std::ifstream{"/proc/" + process + "/oom_score_adj"} >> value;
+        return value;
+    };
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    tw::run::ObserverProcess child{this_program("child: stays"), ends[0], ends[1]};
+    CHECK(score(std::to_string(child.id())) == std::min(score("self") + 500, 1000));
+    child.kill();
+    CHECK(child.wait(30s));
+    ::close(ends[0]);
+    ::close(ends[1]);
 }
