@@ -60,9 +60,9 @@ std::optional<relay::Endpoint> FollowedServer::follow(const relay::Counters& cou
 
 void FollowedServer::report(const relay::Counters& counters) {
     const std::string address = relay::to_string(relay_->server_endpoint(index_));
-    report_.check(counters,
+    report_.check(std::chrono::steady_clock::now(), counters,
                   served_.name.empty() ? address : fmt::format("{} ({})", served_.name, address),
-                  nullptr, {});
+                  nullptr, {}, {});
 }
 
 } // namespace tw::run

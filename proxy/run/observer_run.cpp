@@ -286,7 +286,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     if (page_) {
         page_->look();
     }
-    server_reports_.check(relay_, console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
+    server_reports_.check(io_, relay_, console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
@@ -328,6 +328,7 @@ void ObserverRun::stop() {
     stopping_ = true;
     words_.cancel();
     second_timer_.cancel();
+    server_reports_.stop();
     if (late_page_) {
         late_page_->stop();
     }

@@ -25,22 +25,42 @@ std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
 
 } // namespace
 
-void ServerReport::check(const relay::Counters& counters, const std::string& server,
-                         sink::Console* console, const Show& show) {
-    const auto now = std::chrono::steady_clock::now();
-    const ServerWatch::Change change =
+ServerWatch::Change ServerReport::look(ServerWatch::Time now, const relay::Counters& counters,
+                                       const Ask& ask) {
+    using Change = ServerWatch::Change;
+    const Change change =
         watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
                                .from_server = counters.directions[1].datagrams,
                                .refused = counters.icmp_refused});
+    if (change == Change::began && ask) {
+        waits_ = kSecondsToAnswer;
+        ask();
+        return Change::none;
+    }
+    if (waits_ == 0) {
+        return change;
+    }
+    if (change == Change::ended) {
+        waits_ = 0; // it was no silence
+        return Change::none;
+    }
+    return --waits_ == 0 ? Change::began : Change::none;
+}
+
+void ServerReport::check(ServerWatch::Time now, const relay::Counters& counters,
+                         const std::string& server, sink::Console* console, const Show& show,
+                         const Ask& ask) {
+    const ServerWatch::Change change = look(now, counters, ask);
+    const bool silent = watch_.silent() && waits_ == 0;
     const ServerWatch::Silence& silence = watch_.silence();
     if (change == ServerWatch::Change::began) {
         since_ms_ = utc_ms(silence.since, now);
     }
-    if (show && (watch_.silent() || change != ServerWatch::Change::none)) {
-        show(watch_.silent() ? std::optional{admin::SilenceState{.since_ms = since_ms_,
-                                                                 .unanswered = silence.unanswered,
-                                                                 .refused = silence.refused}}
-                             : std::nullopt);
+    if (show && (silent || change != ServerWatch::Change::none)) {
+        show(silent ? std::optional{admin::SilenceState{.since_ms = since_ms_,
+                                                        .unanswered = silence.unanswered,
+                                                        .refused = silence.refused}}
+                    : std::nullopt);
     }
     if (change == ServerWatch::Change::none) {
         return;
@@ -54,18 +74,33 @@ void ServerReport::check(const relay::Counters& counters, const std::string& ser
     }
 }
 
-void ServerReports::check(const RelayWindow& relay, sink::Console* console, AdminRun* page) {
+void ServerReports::check(boost::asio::io_context& io, const RelayWindow& relay,
+                          sink::Console* console, AdminRun* page) {
+    constexpr std::chrono::seconds kDeadline{1};
+    const auto now = std::chrono::steady_clock::now();
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
         const auto show = [page, i](const std::optional<admin::SilenceState>& silence) {
             if (page != nullptr) {
                 page->show_silence(i, silence);
             }
         };
+        const auto ask = [&] { // through the relay, which counts what it answers
+            const auto where = reachable(relay::to_asio(relay.listen_endpoints(i).front()));
+            probes_.try_emplace(i, io, where, kDeadline).first->second.ask([](bool) {});
+        };
         if (!relay.removed(i)) {
-            reports_[i].check(relay.counters(i), relay.shown_server(i), console, show);
+            // A tap asks nobody anything.
+            reports_[i].check(now, relay.counters(i), relay.shown_server(i), console, show,
+                              relay.is_tap() ? ServerReport::Ask{} : ServerReport::Ask{ask});
         } else if (reports_.erase(i) != 0) {
             show(std::nullopt);
         }
+    }
+}
+
+void ServerReports::stop() {
+    for (auto& [unused, probe] : probes_) {
+        probe.stop();
     }
 }
 

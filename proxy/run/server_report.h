@@ -3,6 +3,7 @@
 #include "proxy/admin/state.h"
 #include "proxy/relay/counters.h"
 #include "proxy/run/relay_window.h"
+#include "proxy/run/server_probe.h"
 #include "proxy/run/server_watch.h"
 #include "proxy/sink/console.h"
 
@@ -23,12 +24,24 @@ class ServerReport {
     /// Shows it on the page; nothing: the server answers.
     using Show = std::function<void(const std::optional<admin::SilenceState>& silence)>;
 
-    /// To be called once a second with the server's totals; `console` may be null.
-    void check(const relay::Counters& counters, const std::string& server, sink::Console* console,
-               const Show& show);
+    /// Asks the server for something that every server answers; its answer shows in the totals.
+    using Ask = std::function<void()>;
+
+    /// To be called once a second with the server's totals; `console` may be null. Nobody knows what all servers
+    /// answer: with `ask`, a silence is reported only once the server has not answered that either.
+    void check(ServerWatch::Time now, const relay::Counters& counters, const std::string& server,
+               sink::Console* console, const Show& show, const Ask& ask);
 
   private:
+    /// The server has so long to answer what it is asked, in calls of check().
+    static constexpr int kSecondsToAnswer = 1;
+
+    [[nodiscard]] ServerWatch::Change look(ServerWatch::Time now, const relay::Counters& counters,
+                                           const Ask& ask);
+
     ServerWatch watch_;
+    int waits_ =
+        0; ///< seconds until the silence that began is reported; 0: it is, or there is none
     std::int64_t since_ms_ = 0; ///< of the silence, since 1970
 };
 
@@ -36,10 +49,15 @@ class ServerReport {
 class ServerReports {
   public:
     /// To be called once a second; `console` and `page` may be null.
-    void check(const RelayWindow& relay, sink::Console* console, AdminRun* page);
+    void check(boost::asio::io_context& io, const RelayWindow& relay, sink::Console* console,
+               AdminRun* page);
+
+    /// Nobody is asked any more.
+    void stop();
 
   private:
     std::map<relay::ServerIndex, ServerReport> reports_;
+    std::map<relay::ServerIndex, ServerProbe> probes_;
 };
 
 /// "the server 127.0.0.1:8303 does not answer: …"

@@ -95,4 +95,36 @@ TEST_CASE("what is not a silence is not reported") {
     }
 }
 
+TEST_CASE("a silence is reported only once the server has not answered a probe") {
+    for (const bool answers : {false, true}) {
+        CAPTURE(answers);
+        ServerReport report;
+        relay::Counters counters;
+        int asked = 0;
+        int shown = 0;
+        int seconds = 0;
+        ServerWatch::Time now{std::chrono::hours{1}};
+        // Somebody asks what no server answers.
+        const auto second = [&] {
+            counters.directions[0].datagrams += 2;
+            now += std::chrono::seconds{1};
+            report.check(
+                now, counters, "game", nullptr,
+                [&](const auto& silence) { shown += silence.has_value() ? 1 : 0; },
+                [&] {
+                    ++asked;
+                    counters.directions[1].datagrams += answers ? 1 : 0;
+                });
+            ++seconds;
+        };
+        while (asked == 0 && seconds < 10) {
+            second();
+        }
+        CHECK(asked == 1);
+        CHECK(shown == 0);
+        second();
+        CHECK((shown > 0) == !answers);
+    }
+}
+
 } // namespace tw::run
