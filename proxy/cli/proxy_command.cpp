@@ -47,6 +47,7 @@ run::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
     constexpr std::size_t kMiB = std::size_t{1} << 20U;
     run::RelayRunOptions options{.relay = flags.relay_options(),
                                  .admission = !flags.relay.no_admission,
+                                 .info_cache = !flags.relay.no_info_cache,
                                  .inspected = !flags.no_inspect,
                                  .ring_bytes = flags.ring_mib * kMiB};
     options.servers = flags.servers();

@@ -71,6 +71,10 @@ void RelayFlags::add_to(CLI::App& command) {
     command.add_flag("--no-admission", no_admission,
                      "Admit every sender at once, limiting only their number: for traffic that is "
                      "not the game's");
+    command.add_flag("--no-info-cache", no_info_cache,
+                     "Never answer a request for server info from the server's last answer. "
+                     "Otherwise, of more than 32 requests per second, the others get the last "
+                     "answer, if it is less than a second old");
     command.add_flag(
         "--resync", resync,
         "Ask the server for a full snapshot, at most every 5 seconds per session, where snapshots "

@@ -21,6 +21,7 @@ struct RelayFlags {
     std::uint64_t impair_seed = 1;
     std::size_t max_per_address = relay::AdmissionLimits{}.max_per_address;
     bool no_admission = false;
+    bool no_info_cache = false;
     bool insecure_shared = false;
     bool resync = false;
     std::string state; ///< empty: where state_folder() says

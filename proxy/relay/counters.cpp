@@ -14,6 +14,7 @@ constexpr auto kDatagrams = AdmissionUnit::datagrams;
 constexpr AdmissionRow kAdmission[]{
     {"begun", kSessions, "admitted without proof", &Sum::begun, &Live::begun},
     {"proven", kSessions, "returned what the server told them", &Sum::proven, &Live::proven},
+    {"players", kSessions, "proven, and the server plays with them", &Sum::players, &Live::players},
     {"weak", kSessions, "let in by the server without proof", &Sum::weak, &Live::weak},
     {"connless", kSessions, "queries without a connection", &Sum::connless, &Live::connless},
     {"expired", kSessions, "proved nothing in time", &Sum::expired, &Live::expired},
@@ -21,6 +22,7 @@ constexpr AdmissionRow kAdmission[]{
     {"flood", kDatagrams, "too many from one address", &Sum::flood, &Live::flood},
     {"crowd", kDatagrams, "too many unknown clients at once", &Sum::crowd, &Live::crowd},
     {"rate", kDatagrams, "too many from one session", &Sum::rate, &Live::rate},
+    {"own", kDatagrams, "sent in the proxy's or the server's own name", &Sum::own, &Live::own},
 };
 
 const std::uint64_t& of(const AdmissionRow& row, const Sum& totals) {
@@ -70,6 +72,7 @@ void for_each_counter(Visit&& visit, To& to, const From& from) {
     visit(to.rewritten, from.rewritten);
     visit(to.kernel_dropped, from.kernel_dropped);
     visit(to.strays, from.strays);
+    visit(to.repeated_answers, from.repeated_answers);
     visit(to.turns, from.turns);
 }
 

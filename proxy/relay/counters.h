@@ -35,12 +35,14 @@ struct AdmissionTotals {
     Number begun{};
     Number proven{};
     Number weak{};
+    Number players{};
     Number connless{};
     Number expired{};
     Number displaced{};
     Number flood{};
     Number crowd{};
     Number rate{};
+    Number own{};
 };
 
 /// Totals of the relay since its start.
@@ -58,8 +60,10 @@ struct Totals {
     Number truncated{};        ///< datagrams longer than the receive buffer; none is expected
     Number rewritten{};        ///< datagrams of clients that left with other bytes (see Resync)
     Number kernel_dropped{};   ///< arrived while a socket's receive buffer was full
-    Number strays{};           ///< passed on to the server: of clients that have begun nothing
-    Number turns{};            ///< of the threads, at least one a second each
+    Number strays{};           ///< passed on to the server: what no server is known to answer
+    Number
+        repeated_answers{}; ///< to clients' requests, instead of passing these on (see Repeating)
+    Number turns{};         ///< of the threads, at least one a second each
 };
 
 /// As read at one moment.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/relay/answers.h"
 #include "proxy/relay/gate.h"
 #include "proxy/relay/handover.h"
 #include "proxy/relay/listener.h"
@@ -20,11 +21,13 @@ namespace tw::relay {
 /// has to leave for whom, and when. It allocates for a session, never for a datagram; where there is no memory
 /// for one, that one is lost and counted, and no other.
 ///
-/// - Who proves itself is never displaced. An unproven session leaves for the next one when there
-///   are too many of them, of its address first; a weak one when it is silent and its place is
-///   wanted.
-/// - The observer hears of a session when it is proven, or weak, and then from its first datagram
-///   on; of others nothing.
+/// - A session keeps its place by what the server does for it. Whoever the server plays with is not
+///   displaced. Others leave for the next one when there are too many of them: those first whose
+///   network has most, and of these the oldest. Those that the server has forgotten, and weak ones
+///   that are silent, leave when their place is wanted.
+/// - The observer hears of a session when the server plays with it, or soon after it is verified, and
+///   then from its first datagram on; of others nothing.
+/// - Requests are answered from the server's last answer while there are too many of them.
 class Door {
   public:
     using Time = Clock::time_point;
@@ -46,7 +49,10 @@ class Door {
 
     /// Looks at a datagram of a session that is passed on: it may rise.
     void look(Session& session, Direction direction, std::span<const std::byte> datagram) {
-        if (session.standing != Standing::proven && !session.leaving) {
+        const bool is_player = session.standing == Standing::player;
+        const bool is_due =
+            direction == Direction::s2c && now_->ms - session.played_ms >= kLooksAtPlayMs;
+        if ((!is_player || is_due) && !session.leaving) {
             judge(session, direction, datagram);
         }
     }
@@ -95,11 +101,30 @@ class Door {
     [[nodiscard]] const Shared& shared() const noexcept { return shared_; }
 
   private:
+    /// Between two looks whether the server still plays with a player.
+    static constexpr std::uint32_t kLooksAtPlayMs = 500;
+
     [[nodiscard]] Session* let_in(const Endpoint& client, msghdr& header,
                                   std::span<const std::byte> datagram, ListenerIndex listener);
+    [[nodiscard]] bool is_own(const Endpoint& client) noexcept;
+    [[nodiscard]] bool may_ask(const Endpoint& client, msghdr& header, const Question& question,
+                               Request request, ListenerIndex listener) noexcept;
+    [[nodiscard]] bool asks_again(Session& session, msghdr& header,
+                                  std::span<const std::byte> datagram) noexcept;
+    void repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
+                ListenerIndex listener) noexcept;
+    [[nodiscard]] Question question_of(std::span<const std::byte> datagram) const noexcept;
+
     [[nodiscard]] bool make_room(const Endpoint& client, Standing standing);
-    [[nodiscard]] bool make_room_of(const Source& source);
+    [[nodiscard]] bool make_room_at_address(const Endpoint& client);
+    [[nodiscard]] bool make_room_among(Standing standing, std::size_t pool, const Endpoint& client);
     [[nodiscard]] bool take_place();
+
+    [[nodiscard]] Session* leaves_for_others(Standing standing) const noexcept;
+    [[nodiscard]] Session* leaves_for_network(const Network& network,
+                                              Standing standing) const noexcept;
+    [[nodiscard]] Session* leaves_for_players() noexcept;
+    [[nodiscard]] bool is_forgotten(const Session& session) const noexcept;
 
     [[nodiscard]] Session* silent_weak() const noexcept {
         return sessions_.most_silent(Standing::weak, now_->ms);
@@ -111,6 +136,8 @@ class Door {
     void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
     void rise(Session& session, Standing standing);
     void try_rise(Session& session, Standing standing);
+    [[nodiscard]] bool try_give_place(Session& session, Standing standing);
+    void count_rise(Standing before, Standing standing) noexcept;
     [[nodiscard]] bool is_left_behind(const Session& session) const noexcept;
     void tell(Session& session);
     void set_budget(Session& session) const noexcept;
@@ -135,10 +162,16 @@ class Door {
     LiveCounters* counters_;
     Gate gate_;
     Sessions sessions_;
+    std::unique_ptr<Answers> answers_; ///< null: none are repeated
+    TokenBucket verified_told_;
+    std::vector<Endpoint> interfaces_; ///< addresses of this host
+    Endpoint server_;                  ///< as of this generation of the upstream sockets
+    std::uint32_t server_generation_;
     Rounds* rounds_;
     const BatchTime* now_;
     bool answered_ = false; ///< the server has said anything to anybody
     std::uint32_t last_answer_ms_ = 0;
+    std::uint32_t none_forgotten_until_ms_ = 0; ///< there was none when they were last looked for
 };
 
 } // namespace tw::relay

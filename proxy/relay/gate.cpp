@@ -1,6 +1,7 @@
 #include "proxy/relay/gate.h"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 namespace tw::relay {
@@ -41,35 +42,75 @@ Gate::Table<Entry> Gate::make_table(std::size_t count) {
 
 Gate::Gate(const AdmissionLimits& limits, const AdmissionPools& pools, const KeyedHash& hash)
     : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unproven, limits.least_time)},
-      requests_{bucket_for(pools.connless, limits.least_time)},
-      sources_{make_table<SourceEntry>(kSources)}, waiting_{make_table<Waiting>(kWaiting)} {}
+      requests_{bucket_for(pools.connless, limits.least_time)}, asked_{limits.asked_rate,
+                                                                       limits.asked_rate},
+      repeated_{limits.repeated_rate, limits.repeated_rate}, reserved_{limits.reserved_rate,
+                                                                       limits.reserved_rate},
+      networks_{make_table<NetworkBucket>(kNetworks)}, waiting_{make_table<Waiting>(kWaiting)} {}
 
-bool Gate::may_knock(const Endpoint& client, std::uint32_t now_ms) noexcept {
-    const std::uint64_t hash = hash_(source_of(client));
+Gate::NetworkBucket& Gate::bucket_of(const Network& network, Purpose purpose, const Rate& rate,
+                                     std::uint32_t now_ms) noexcept {
+    constexpr std::uint32_t kKeyHoldsMs = 1U << 15U;
+    const std::uint64_t hash =
+        hash_(hash_(network), static_cast<std::uint64_t>(purpose), now_ms / kKeyHoldsMs);
     const std::uint32_t tag = tag_of(hash);
-    const std::span set{sources_.get() + (hash % (kSources / kWays)) * kWays, kWays};
+    const std::span set{networks_.get() + (hash % (kNetworks / kWays)) * kWays, kWays};
     auto found = std::find_if(set.begin(), set.end(),
-                              [&](const SourceEntry& entry) { return entry.tag == tag; });
+                              [&](const NetworkBucket& entry) { return entry.tag == tag; });
     if (found == set.end()) {
         // Who has been silent longest has the fullest bucket, so that forgetting it matters least.
         found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
             return now_ms - a.filled_ms < now_ms - b.filled_ms;
         });
-        *found = {.tag = tag, .tokens = limits_.strangers_rate, .filled_ms = now_ms};
+        *found = {.tag = tag, .tokens = rate.at_once, .filled_ms = now_ms};
     }
-    const std::uint64_t due =
-        std::uint64_t{now_ms - found->filled_ms} * limits_.strangers_rate / 1000;
+    const std::uint64_t due = std::uint64_t{now_ms - found->filled_ms} * rate.a_second / 1000;
     if (due != 0) {
-        found->tokens = static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(found->tokens + due, limits_.strangers_rate));
+        found->tokens =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(found->tokens + due, rate.at_once));
         found->filled_ms = now_ms;
     }
-    if (found->tokens == 0) {
-        return false;
-    }
-    --found->tokens;
-    return true;
+    return *found;
 }
+
+class Gate::NetworkBuckets {
+  public:
+    NetworkBuckets(Gate& gate, const Endpoint& client, Purpose purpose, const Rate& rate,
+                   std::uint32_t now_ms) noexcept {
+        if (is_loopback(client)) {
+            return; // nobody else can send in its name
+        }
+        for (const Network& network : Networks{client}) {
+            // A wider network has more customers, but not as many as it has addresses.
+            const std::uint32_t times = 1U << (2U * network.width);
+            const Rate of_all{.a_second = rate.a_second * times, .at_once = rate.at_once * times};
+            NetworkBucket& bucket = gate.bucket_of(network, purpose, of_all, now_ms);
+            buckets_[count_++] = &bucket;
+            scarcity_ = std::max(scarcity_, scarcity_of(bucket.tokens, of_all.at_once));
+            least_ = std::min(least_, bucket.tokens);
+        }
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return !have(1); }
+
+    [[nodiscard]] bool have(std::uint32_t tokens) const noexcept { return least_ >= tokens; }
+
+    /// Of the scarcest.
+    [[nodiscard]] Scarcity scarcity() const noexcept { return scarcity_; }
+
+    /// Precondition: they have so many.
+    void take(std::uint32_t tokens) noexcept {
+        for (std::size_t i = 0; i < count_; ++i) {
+            buckets_[i]->tokens -= tokens;
+        }
+    }
+
+  private:
+    std::array<NetworkBucket*, 3> buckets_{};
+    std::size_t count_ = 0;
+    Scarcity scarcity_ = Scarcity::none;
+    std::uint32_t least_ = std::numeric_limits<std::uint32_t>::max();
+};
 
 Gate::Waiting& Gate::waiting_of(const Endpoint& client, std::uint32_t now_ms) noexcept {
     const std::uint64_t hash = hash_(client);
@@ -105,31 +146,54 @@ void Gate::note(Waiting& waiting, std::span<const std::byte> datagram,
     waiting.seen_ms = now_ms;
 }
 
-std::uint32_t Gate::repeats_wanted() const noexcept {
-    return entries_.is_below(1, 8)   ? 3
-           : entries_.is_below(1, 4) ? 2
-           : entries_.is_below(1, 2) ? 1
-                                     : 0;
-}
-
-bool Gate::may_enter(const Endpoint& client, Standing standing, std::span<const std::byte> datagram,
-                     std::uint32_t now_ms) noexcept {
-    if (standing == Standing::connless) {
-        return requests_.take(now_ms);
-    }
+Entry Gate::may_begin(const Endpoint& client, Standing standing,
+                      std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
+    // Four networks have to come together to make a crowd.
+    const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
+    const Rate rate{.a_second = most, .at_once = most};
+    NetworkBuckets own{*this, client, Purpose::begin, rate, now_ms};
     entries_.refill(now_ms);
     Waiting& waiting = waiting_of(client, now_ms);
     note(waiting, datagram, now_ms);
-    const std::uint32_t wanted = repeats_wanted();
+    const Entry entry{.repeats = static_cast<std::uint8_t>(waiting.repeats)};
+    const auto stands_out = [&](Scarcity scarcity) {
+        return scarcity == Scarcity::none ||
+               (standing != Standing::stray &&
+                waiting.repeats >= static_cast<std::uint32_t>(scarcity));
+    };
+    if (own.empty() || !stands_out(own.scarcity())) {
+        return {.refusal = Refusal::flood, .repeats = entry.repeats};
+    }
     const bool had_its_chance =
         waiting.entered_ms != 0 && now_ms - waiting.entered_ms < in_ms(limits_.second_chance);
-    const bool stands_out =
-        standing != Standing::stray && waiting.repeats >= wanted && !had_its_chance;
-    if ((wanted != 0 && !stands_out) || !entries_.take(now_ms)) {
-        return false;
+    const Scarcity scarcity = entries_.scarcity();
+    if (!stands_out(scarcity) || (scarcity != Scarcity::none && had_its_chance) ||
+        !entries_.take(now_ms)) {
+        return {.refusal = Refusal::crowd, .repeats = entry.repeats};
     }
+    own.take(1);
     waiting.entered_ms = std::max(now_ms, 1U);
-    return true;
+    return entry;
+}
+
+Passage Gate::may_ask(const Endpoint& client, Request request, bool has_answer,
+                      std::uint32_t now_ms) noexcept {
+    const Rate rate{.a_second = limits_.requests_rate, .at_once = limits_.requests_burst};
+    NetworkBuckets own{*this, client, Purpose::ask, rate, now_ms};
+    if (own.empty()) {
+        return Passage::flood;
+    }
+    asked_.refill(now_ms);
+    const bool repeats = request == Request::common && has_answer && !asked_.take(now_ms);
+    TokenBucket& all = repeats ? repeated_ : request == Request::reserved ? reserved_ : requests_;
+    all.refill(now_ms);
+    // What is scarce costs each network more, so that all get the same.
+    const std::uint32_t cost = 1U << static_cast<std::uint32_t>(all.scarcity());
+    if (!own.have(cost) || !all.take(now_ms)) {
+        return Passage::crowd;
+    }
+    own.take(cost);
+    return repeats ? Passage::repeat : Passage::server;
 }
 
 void Gate::forgive(const Endpoint& client) noexcept {

@@ -24,7 +24,7 @@ void archive_session(auto& archive, auto& state) {
     archive.number(state.number);
     archive.number(state.listener);
     archive.bytes(state.reply, Control{}.size());
-    archive.choice(state.standing, Standing::proven);
+    archive.choice(state.standing, Standing::player);
     archive.flag(state.has_place);
     archive.flag(state.answered);
     archive.flag(state.own_loopback);
@@ -34,6 +34,8 @@ void archive_session(auto& archive, auto& state) {
     archive.number(state.begun_ns);
     archive.number(state.active_ns);
     archive.number(state.heard_ms);
+    archive.number(state.played_ms);
+    archive.number(state.repeats);
     archive.number(state.kernel_drops);
     archive.list(state.held, HeldCopies::kBytes,
                  [](auto& inner, auto& copy) { archive_copy(inner, copy); });
@@ -82,9 +84,11 @@ SessionState read_session(std::span<const std::byte> in) {
     ArchiveReader reader{in};
     SessionState state;
     archive_session(reader, state);
-    const bool is_told = state.standing >= Standing::weak;
-    const bool fits = reader.done() && is_told == (state.id != 0) && state.number != 0 &&
-                      state.client.port != 0 && (state.has_place || !is_told);
+    const bool is_told = state.id != 0;
+    const bool may_be_told = state.standing >= Standing::verified;
+    const bool has_to_be = state.standing >= Standing::weak;
+    const bool fits = reader.done() && (is_told ? may_be_told : !has_to_be) && state.number != 0 &&
+                      state.client.port != 0 && (state.has_place || !may_be_told);
     if (!fits) {
         throw HandoverError{"a session that was handed over is damaged"};
     }

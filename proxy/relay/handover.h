@@ -44,7 +44,7 @@ struct SessionState {
     std::uint32_t listener = 0; ///< by which of its server's sockets (Relay::listening_sockets)
     std::vector<std::byte>
         reply; ///< control message that makes replies leave from the right address
-    Standing standing = Standing::proven;
+    Standing standing = Standing::player;
     bool has_place = false;
     bool answered = false;
     bool own_loopback = false; ///< its address at the server is one of LoopbackAddresses
@@ -54,6 +54,8 @@ struct SessionState {
     std::uint64_t begun_ns = 0;
     std::uint64_t active_ns = 0;
     std::uint32_t heard_ms = 0;
+    std::uint32_t played_ms = 0;
+    std::uint8_t repeats = 0;
     std::uint32_t kernel_drops = 0;
     std::vector<KeptCopy> held;
     std::array<std::uint64_t, 2> held_lost{};

@@ -2,6 +2,8 @@
 
 #include "proxy/relay/endpoint.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -28,6 +30,35 @@ struct Source {
     return source;
 }
 
+/// A network that a client is in, and that has its share of what strangers may take. Of IPv4 the
+/// address alone; of IPv6 the /64 that one customer has, and the /56 and /48 that one may have, too.
+struct Network {
+    std::uint64_t address;
+    std::uint8_t width; ///< 0: as Source; 1: /56; 2: /48
+    bool v6;
+
+    friend bool operator==(const Network&, const Network&) = default;
+};
+
+/// The networks of one client, narrowest first.
+class Networks {
+  public:
+    explicit Networks(const Endpoint& client) noexcept : count_{client.v6 ? all_.size() : 1} {
+        for (std::size_t i = 0; i < count_; ++i) {
+            all_[i] = {.address = 0, .width = static_cast<std::uint8_t>(i), .v6 = client.v6};
+            std::memcpy(&all_[i].address, client.address.data(), sizeof all_[i].address - i);
+        }
+    }
+
+    [[nodiscard]] const Network* begin() const noexcept { return all_.data(); }
+
+    [[nodiscard]] const Network* end() const noexcept { return all_.data() + count_; }
+
+  private:
+    std::array<Network, 3> all_{};
+    std::size_t count_;
+};
+
 /// Hashes for tables in memory. Keyed, so that nobody can choose addresses that collide.
 class KeyedHash {
   public:
@@ -45,6 +76,10 @@ class KeyedHash {
 
     [[nodiscard]] std::uint64_t operator()(const Source& source) const noexcept {
         return (*this)(source.v6 ? 1 : 0, source.address, 0);
+    }
+
+    [[nodiscard]] std::uint64_t operator()(const Network& network) const noexcept {
+        return (*this)(network.v6 ? 1 : 0, network.address, network.width);
     }
 
     [[nodiscard]] std::uint64_t operator()(const Endpoint& client) const noexcept {

@@ -2,12 +2,30 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <utility>
 
+#include <ifaddrs.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 
 namespace tw::relay {
+
+std::vector<Endpoint> interface_addresses() {
+    ifaddrs* first = nullptr;
+    if (::getifaddrs(&first) != 0) {
+        return {};
+    }
+    const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owned{first, &::freeifaddrs};
+    std::vector<Endpoint> addresses;
+    for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
+        if (each->ifa_addr != nullptr &&
+            (each->ifa_addr->sa_family == AF_INET || each->ifa_addr->sa_family == AF_INET6)) {
+            addresses.push_back(endpoint_from(each->ifa_addr));
+        }
+    }
+    return addresses;
+}
 
 std::size_t make_reply_control(msghdr& from, Control& to) {
     for (cmsghdr* c = CMSG_FIRSTHDR(&from); c != nullptr; c = CMSG_NXTHDR(&from, c)) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/batch.h"
+#include "proxy/relay/endpoint.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@ struct Listener {
     Door* door = nullptr;     ///< of its server; null: nobody listens here any more
     bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must name their address
     bool v6 = false;          ///< of that family; its clients may be of both
+    Endpoint local{};         ///< what it is bound to
     std::uint32_t drops = 0;  ///< by the kernel, as last read
 };
 
@@ -28,6 +30,9 @@ using ListenerIndex = std::uint16_t;
 /// The places of those that belong to a door, in the order in which they were added.
 [[nodiscard]] std::vector<ListenerIndex> listeners_of(const Door& door,
                                                       std::span<const Listener> all);
+
+/// The addresses of this host's interfaces, without ports, as far as the system names them.
+[[nodiscard]] std::vector<Endpoint> interface_addresses();
 
 /// Turns the control message of a datagram into one that makes the reply leave from the address it
 /// came to. Returns its length, 0 when there is none.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/admission.h"
+#include "proxy/relay/answers.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/resync.h"
 #include "proxy/relay/sip_hash.h"
@@ -62,6 +63,8 @@ struct Options {
     /// limited but their number.
     Prove prove = nullptr;
     AdmissionLimits admission{};
+    /// How answers to common requests are repeated; nulls: they are not. Needs `prove`.
+    Repeating repeating{};
     /// What Relay::resync needs; nulls: no datagram is ever touched.
     Resync resync{};
     /// At the start; see Relay::set_impairment.

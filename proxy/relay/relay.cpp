@@ -27,8 +27,10 @@ struct Server {
                  .idle_timeout = options.idle_timeout,
                  .index = index,
                  .prove = options.prove,
+                 .repeating = options.repeating,
                  .limits = options.admission,
-                 .pools = AdmissionPools{options.max_sessions, options.threads}} {}
+                 .pools = AdmissionPools{options.max_sessions, options.threads,
+                                         options.admission.max_per_address}} {}
 
     Shared shared;
     std::vector<Udp::endpoint> listen{};

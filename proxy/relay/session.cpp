@@ -5,6 +5,19 @@
 
 namespace tw::relay {
 
+namespace {
+
+/// As many as a client has, or more.
+constexpr std::size_t kAllNetworks = 8;
+
+void add_to(std::uint32_t* count, std::int32_t number) noexcept {
+    if (count != nullptr) {
+        *count += static_cast<std::uint32_t>(number);
+    }
+}
+
+} // namespace
+
 void RankList::push(Session& session) noexcept {
     session.rank = {.older = newest_, .newer = nullptr};
     (newest_ == nullptr ? oldest_ : newest_->rank.newer) = &session;
@@ -30,7 +43,7 @@ Sessions::Key Sessions::key_of(const Endpoint& client, ListenerIndex listener) n
 
 Sessions::Sessions(std::size_t expected)
     : by_client_(expected, Hash{KeyedHash::random()}),
-      by_source_(expected, Hash{KeyedHash::random()}) {
+      by_network_(expected, Hash{KeyedHash::random()}) {
     all_.reserve(expected);
 }
 
@@ -46,7 +59,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     try {
         by_client_.emplace(key, session.get());
         if (session->has_place) {
-            ++by_source_[source_of(session->tap.client)];
+            count_in(*session);
         }
     } catch (...) {
         by_client_.erase(key);
@@ -62,10 +75,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
 std::unique_ptr<Session> Sessions::remove(Session& session) {
     by_client_.erase(key_of(session.tap.client, session.listener));
     if (std::exchange(session.has_place, false)) {
-        const auto source = by_source_.find(source_of(session.tap.client));
-        if (source != by_source_.end() && --source->second == 0) {
-            by_source_.erase(source);
-        }
+        count_out(session, kAllNetworks);
     }
     ranks_[place_of(session.standing)].remove(session);
     const std::size_t index = session.index;
@@ -80,18 +90,60 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
 
 void Sessions::rank(Session& session, Standing standing) noexcept {
     ranks_[place_of(session.standing)].remove(session);
+    if (session.has_place) {
+        for (const Network& network : Networks{session.tap.client}) {
+            if (const auto found = by_network_.find(network); found != by_network_.end()) {
+                add_to(found->second.of(session.standing), -1);
+                add_to(found->second.of(standing), 1);
+            }
+        }
+    }
     session.standing = standing;
     ranks_[place_of(standing)].push(session);
 }
 
 void Sessions::give_place(Session& session) {
-    ++by_source_[source_of(session.tap.client)];
+    count_in(session);
     session.has_place = true;
 }
 
-std::size_t Sessions::count_of(const Source& source) const noexcept {
-    const auto found = by_source_.find(source);
-    return found == by_source_.end() ? 0 : found->second;
+std::uint32_t* Sessions::Counts::of(Standing standing) noexcept {
+    return standing == Standing::verified                                  ? &verified
+           : standing == Standing::stray || standing == Standing::unproven ? &unproven
+                                                                           : nullptr;
+}
+
+Sessions::Counts Sessions::counts_of(const Network& network) const noexcept {
+    const auto found = by_network_.find(network);
+    return found == by_network_.end() ? Counts{} : found->second;
+}
+
+void Sessions::count_in(const Session& session) {
+    std::size_t counted = 0;
+    try {
+        for (const Network& network : Networks{session.tap.client}) {
+            Counts& counts = by_network_[network];
+            ++counts.places;
+            add_to(counts.of(session.standing), 1);
+            ++counted;
+        }
+    } catch (...) {
+        count_out(session, counted);
+        throw;
+    }
+}
+
+void Sessions::count_out(const Session& session, std::size_t networks) noexcept {
+    for (const Network& network : Networks{session.tap.client}) {
+        const auto found = by_network_.find(network);
+        if (networks-- == 0 || found == by_network_.end()) {
+            return;
+        }
+        add_to(found->second.of(session.standing), -1);
+        if (--found->second.places == 0) {
+            by_network_.erase(found);
+        }
+    }
 }
 
 Session* Sessions::most_silent(Standing standing, std::uint32_t now_ms) const noexcept {

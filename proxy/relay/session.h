@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/admission.h"
+#include "proxy/relay/answers.h"
 #include "proxy/relay/batch.h"
 #include "proxy/relay/clock.h"
 #include "proxy/relay/gate.h"
@@ -43,20 +44,24 @@ struct Session {
     std::uint8_t control_length = 0;
     Control control{}; ///< from which of our addresses, where a socket has several
 
-    Standing standing = Standing::proven;
+    Standing standing = Standing::player;
     bool has_place = false; ///< it counts against max_sessions
     bool leaving = false;   ///< closed, and freed as soon as nothing points at it
     bool active = true;     ///< a datagram passed since the last look at it
     bool answered = false;  ///< the server has said anything to it
     ProofMemory proof;
     ResyncTurn resync;
-    TokenBucket budget{0, 0};              ///< of datagrams to the server
-    std::uint32_t number = 0;              ///< from 1; also of those nobody hears of (see Door)
-    Timestamp opened = 0;                  ///< when its first datagram came
-    Clock::time_point begun;               ///< the same, and with a rise above `connless`
-    Clock::time_point last_active;         ///< as of the look that saw it
-    std::uint32_t last_heard_ms = 0;       ///< the client's last datagram
-    std::uint32_t last_answer_ms = 0;      ///< the server's last, or when it began
+    TokenBucket budget{0, 0};         ///< of datagrams to the server
+    std::uint32_t number = 0;         ///< from 1; also of those nobody hears of (see Door)
+    Timestamp opened = 0;             ///< when its first datagram came
+    Clock::time_point begun;          ///< the same, and with a rise above `connless`
+    Clock::time_point last_active;    ///< as of the look that saw it
+    std::uint32_t last_heard_ms = 0;  ///< the client's last datagram
+    std::uint32_t last_answer_ms = 0; ///< the server's last, or when it began
+    std::uint32_t played_ms =
+        0; ///< when the server last showed that it plays with it, or when it began
+    std::uint8_t repeats = 0; ///< how often it had knocked in a client's rhythm when it was let in
+    Question asked;           ///< its last, while it is connless
     std::uint32_t kernel_drops = 0;        ///< as last read
     std::unique_ptr<HeldCopies> held;      ///< until the observer hears of it
     std::unique_ptr<SessionLines> lines{}; ///< while lines are impaired
@@ -72,7 +77,7 @@ struct Session {
     std::uint8_t count = 0;
 
     /// Whether the observer is told.
-    [[nodiscard]] bool is_told() const noexcept { return standing >= Standing::weak; }
+    [[nodiscard]] bool is_told() const noexcept { return tap.id != 0; }
 
     /// Makes a message go to the client, from the address it sent to.
     void address_reply(msghdr& header) noexcept {
@@ -130,8 +135,16 @@ class Sessions {
     /// where all speak. A player is never silent for so long.
     [[nodiscard]] Session* most_silent(Standing standing, std::uint32_t now_ms) const noexcept;
 
-    /// How many with a place one address has. Who only asks has none: anyone can ask in its name.
-    [[nodiscard]] std::size_t count_of(const Source& source) const noexcept;
+    /// How many with a place a network has. Who only asks has none: anyone can ask in its name.
+    [[nodiscard]] std::size_t count_of(const Network& network) const noexcept {
+        return counts_of(network).places;
+    }
+
+    /// How many of that standing a network has: stray and unproven ones together, or verified ones.
+    [[nodiscard]] std::size_t count_of(const Network& network, Standing standing) const noexcept {
+        const Counts counts = counts_of(network);
+        return standing == Standing::verified ? counts.verified : counts.unproven;
+    }
 
     template <typename Use>
     void for_each(Use&& use) {
@@ -161,10 +174,25 @@ class Sessions {
             return hash(key.rest, key.high, key.low);
         }
 
-        [[nodiscard]] std::size_t operator()(const Source& source) const noexcept {
-            return hash(source);
+        [[nodiscard]] std::size_t operator()(const Network& network) const noexcept {
+            return hash(network);
         }
     };
+
+    /// What one network has.
+    struct Counts {
+        std::uint32_t places = 0;
+        std::uint32_t unproven = 0;
+        std::uint32_t verified = 0;
+
+        /// Null for a standing that is not counted.
+        [[nodiscard]] std::uint32_t* of(Standing standing) noexcept;
+    };
+
+    [[nodiscard]] Counts counts_of(const Network& network) const noexcept;
+    /// Counts a session with a place for all of its networks, or for none where there is no memory.
+    void count_in(const Session& session);
+    void count_out(const Session& session, std::size_t networks) noexcept;
 
     [[nodiscard]] static Key key_of(const Endpoint& client, ListenerIndex listener) noexcept;
 
@@ -174,9 +202,9 @@ class Sessions {
     }
 
     boost::unordered_flat_map<Key, Session*, Hash> by_client_;
-    boost::unordered_flat_map<Source, std::uint32_t, Hash> by_source_;
+    boost::unordered_flat_map<Network, Counts, Hash> by_network_;
     std::vector<std::unique_ptr<Session>> all_;
-    std::array<RankList, 5> ranks_;
+    std::array<RankList, 6> ranks_;
 };
 
 } // namespace tw::relay

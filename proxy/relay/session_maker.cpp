@@ -56,7 +56,7 @@ std::unique_ptr<Session> SessionMaker::make(const Endpoint& client, msghdr& head
     }
     made->opened = now.utc;
     made->begun = made->last_active = now.steady;
-    made->last_heard_ms = made->last_answer_ms = now.ms;
+    made->last_heard_ms = made->last_answer_ms = made->played_ms = now.ms;
     return made;
 }
 
@@ -124,6 +124,8 @@ std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, Uniq
     made->last_active = now.steady - limited(state.active_ns);
     made->last_heard_ms = now.ms - state.heard_ms;
     made->last_answer_ms = now.ms;
+    made->played_ms = now.ms - state.played_ms;
+    made->repeats = state.repeats;
     made->kernel_drops = state.kernel_drops;
     if (state.has_place && !made->is_told()) {
         made->held = held_copies(state);
@@ -149,6 +151,8 @@ SessionState state_of(const Session& session, const BatchTime& now) {
         .begun_ns = nanoseconds_between(session.begun, now.steady),
         .active_ns = session.active ? 0 : nanoseconds_between(session.last_active, now.steady),
         .heard_ms = now.ms - session.last_heard_ms,
+        .played_ms = now.ms - session.played_ms,
+        .repeats = session.repeats,
         .kernel_drops = session.kernel_drops,
         .held = {},
         .held_lost = {}};

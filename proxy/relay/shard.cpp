@@ -80,7 +80,8 @@ void Shard::add_server(Shared& shared, std::span<const Udp::endpoint> listen,
         const Udp::endpoint& endpoint = listen[i % listen.size()];
         listeners.push_back({.socket = sockets[i].get(),
                              .any_address = endpoint.address().is_unspecified(),
-                             .v6 = endpoint.address().is_v6()});
+                             .v6 = endpoint.address().is_v6(),
+                             .local = endpoint_from(endpoint.data())});
     }
     sockets_[&shared] = std::move(sockets);
     forwarder_->add_server(shared, listeners);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/relay/admission.h"
+#include "proxy/relay/answers.h"
 #include "proxy/relay/gate.h"
 #include "proxy/relay/observation.h"
 #include "proxy/relay/upstream.h"
@@ -28,6 +29,7 @@ struct Shared {
     std::chrono::milliseconds idle_timeout;
     ServerIndex index = 0;
     Prove prove = nullptr;
+    Repeating repeating{};
     AdmissionLimits limits{};
     AdmissionPools pools{0, 1}; ///< of each thread
     std::atomic<std::size_t> sessions{0};

@@ -1,5 +1,7 @@
 #include "proxy/run/admission_report.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace tw::run {
@@ -19,10 +21,16 @@ std::optional<std::string> AdmissionReport::check(const relay::Counters& counter
     add(counters.sessions_refused - refused_told_, "no session is free");
     told_ = counters.admission;
     refused_told_ = counters.sessions_refused;
-    if (text.empty()) {
-        return std::nullopt;
+    if (!text.empty()) {
+        text.insert(0, "datagrams rejected at the door: ");
     }
-    return "datagrams rejected at the door: " + text;
+    const std::uint64_t repeated =
+        counters.repeated_answers - std::exchange(repeated_told_, counters.repeated_answers);
+    if (repeated != 0) {
+        text += fmt::format("{}requests answered with the server's last answer: {}",
+                            text.empty() ? "" : "; ", repeated);
+    }
+    return text.empty() ? std::nullopt : std::optional{text};
 }
 
 } // namespace tw::run

@@ -22,7 +22,7 @@ namespace tw::run {
 /// wire::ProofState), is a new version.
 struct TakeoverGreeting {
     static constexpr std::string_view kName = "twscope takeover";
-    static constexpr std::uint32_t kVersion = 4;
+    static constexpr std::uint32_t kVersion = 5;
 
     std::uint32_t version = kVersion;
 };

@@ -51,6 +51,8 @@ RelayRun::RelayRun(RelayRunOptions options)
     }
     complete(options_);
     options_.relay.prove = options_.admission ? prove_address : nullptr;
+    options_.relay.repeating =
+        options_.admission && options_.info_cache ? repeating_info() : relay::Repeating{};
     if (options_.taker != nullptr) {
         options_.taker->check(options_.servers);
     }

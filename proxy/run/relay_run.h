@@ -27,6 +27,7 @@ struct RelayRunOptions {
     /// Each with a name of its own. None: the one that `relay` names, without a name.
     std::vector<ServedServer> servers{};
     bool admission = true;      ///< false: everyone gets a place at once
+    bool info_cache = true;     ///< server info is repeated in a flood of requests
     bool inspected = true;      ///< false: there are no rings
     std::size_t ring_bytes = 0; ///< copies that may wait, for each thread
     SupervisorOptions supervision{};

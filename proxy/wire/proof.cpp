@@ -2,18 +2,20 @@
 
 #include "proxy/wire/bytes.h"
 #include "proxy/wire/chunk.h"
+#include "proxy/wire/connless.h"
 #include "proxy/wire/seven.h"
 #include "snapshot/varint.h"
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 namespace tw::wire {
 
 namespace {
 
-constexpr std::size_t kSevenConnlessHeader = 9;
+constexpr std::ptrdiff_t kSevenConnlessHeader = 9;
 constexpr std::size_t kSevenTokenRequest = 512; ///< servers answer none that is shorter
 /// Messages as they stand on the wire: their number, doubled, with a bit that means "system".
 constexpr std::int32_t kSnapEmpty = 6 << 1 | 1;
@@ -84,14 +86,46 @@ bool ends_with(std::span<const std::byte> payload, const Token& token) {
                        token.size()) == 0;
 }
 
-/// A request that a server answers without a connection: four times ff behind the header.
-bool is_request(std::span<const std::byte> datagram) {
-    constexpr std::array<std::byte, 4> kMagic{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
-                                              std::byte{0xff}};
+std::string_view text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// What a client asks for without a connection; nothing where it does not even have the mark, four
+/// times ff behind the header. `payload`: from that on.
+std::optional<Request> read_request(std::span<const std::byte> datagram,
+                                    std::span<const std::byte>& payload) {
     const bool seven = (std::to_integer<std::uint32_t>(datagram[0]) & 3U) == 1;
     const std::size_t header = seven ? kSevenConnlessHeader : kConnlessHeaderSize;
-    return datagram.size() >= header + 2 * kMagic.size() &&
-           std::memcmp(datagram.data() + header, kMagic.data(), kMagic.size()) == 0;
+    if (datagram.size() < header + kConnlessHeadSize) {
+        return std::nullopt;
+    }
+    payload = datagram.subspan(header);
+    const std::string_view head = text_of(payload.first(kConnlessHeadSize));
+    if (!head.starts_with("\xff\xff\xff\xff")) {
+        return std::nullopt;
+    }
+    const std::string_view magic = head.substr(head.size() / 2);
+    return magic == "gie3" || magic == "fstd"   ? Request::info
+           : magic == "chal" || magic == "fw??" ? Request::master
+                                                : Request::other;
+}
+
+Judgement client_asked(const ProofState& state, std::span<const std::byte> datagram) {
+    std::span<const std::byte> payload;
+    const auto request = read_request(datagram, payload);
+    if (!request) {
+        return {.trust = Trust::stray};
+    }
+    // Servers of 0.6 want exactly one byte behind the magic, and those of 0.7 their own token.
+    const bool seven = payload.data() - datagram.data() == kSevenConnlessHeader;
+    const bool is_answered =
+        *request == Request::info &&
+        text_of(payload.subspan(kConnlessHeadSize / 2)).starts_with("gie3") &&
+        (seven ? is_real(state.seven_token) &&
+                     text_of(datagram.subspan(1))
+                         .starts_with(text_of(std::as_bytes(std::span{state.seven_token})))
+               : payload.size() == kConnlessHeadSize + 1);
+    return {.trust = Trust::connless, .request = *request, .is_answered = is_answered};
 }
 
 /// Every control packet of 0.7 has this bit, and none of 0.6. Precondition: not connless.
@@ -108,7 +142,7 @@ Trust client_said_seven(const ProofState& state, std::span<const std::byte> data
     const bool control = packet->kind == PacketKind::control;
     const ControlKind kind = control ? decode_seven_control(*packet).kind : ControlKind::unknown;
     if (kind != ControlKind::close && returned(state.seven_token, *packet->header_token)) {
-        return Trust::proven;
+        return Trust::verified;
     }
     // What no server answers begins nothing: a request that is shorter than its answer may be, and
     // whatever comes before the server's token is known.
@@ -130,19 +164,13 @@ Trust client_said(const ProofState& state, const Packet& packet) {
         (is_real(state.token) && ends_with(packet.payload, state.token)) ||
         (packet.header_token && returned(state.header_token, *packet.header_token)) ||
         (packet.kind == PacketKind::chunks && acknowledges_tick(state, packet));
-    return echoes ? Trust::proven : Trust::stray;
+    return echoes ? Trust::verified : Trust::stray;
 }
 
 Trust client_sent(const ProofState& state, std::span<const std::byte> datagram) {
-    if (datagram.empty()) {
-        return Trust::stray;
-    }
-    if ((std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
-        return is_request(datagram) ? Trust::connless : Trust::stray;
-    }
     if (is_real(state.seven_token)) { // its chunks look like those of 0.6
         const Trust trust = client_said_seven(state, datagram);
-        if (trust == Trust::proven) {
+        if (trust == Trust::verified) {
             return trust;
         }
     }
@@ -154,19 +182,54 @@ Trust client_sent(const ProofState& state, std::span<const std::byte> datagram) 
     return packet ? client_said(state, *packet) : Trust::stray;
 }
 
-Trust server_said_seven(ProofState& state, std::span<const std::byte> datagram) {
+/// Nothing that the client could send makes a difference.
+bool can_rise_no_more(const ProofState& state) {
+    const bool has_secret = is_real(state.token) || is_real(state.header_token) ||
+                            is_real(state.seven_token) || state.num_ticks != 0;
+    return state.trust == Trust::player || (state.trust == Trust::weak && !has_secret);
+}
+
+Judgement judge_client(ProofState& state, std::span<const std::byte> datagram) {
+    if (datagram.empty()) {
+        state.trust = std::max(state.trust, Trust::stray);
+        return {.trust = state.trust};
+    }
+    Judgement judgement;
+    if ((std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
+        judgement = client_asked(state, datagram);
+    } else if (can_rise_no_more(state)) {
+        judgement.is_answered = true;
+    } else {
+        judgement.trust = client_sent(state, datagram);
+        // Who returns a secret has a connection; so has who sends anything to a server that plays with it.
+        judgement.is_answered = judgement.trust >= Trust::unproven || state.trust == Trust::weak;
+    }
+    const bool both = state.trust == Trust::weak && judgement.trust == Trust::verified;
+    state.trust = both ? Trust::player : std::max(state.trust, judgement.trust);
+    judgement.trust = state.trust;
+    return judgement;
+}
+
+/// What the server's datagram is to its receiver.
+enum class Word : std::uint8_t { none, keeps, plays };
+
+/// Under the token of a connection of 0.7; nothing: it is none of those.
+std::optional<Word> server_said_seven(ProofState& state, std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
-    if (packet && packet->kind == PacketKind::control) {
+    if (!packet) {
+        return std::nullopt;
+    }
+    if (packet->kind == PacketKind::control) {
         const Control control = decode_seven_control(*packet);
         if (control.kind == ControlKind::token) {
             learn(state.seven_token, control.token);
         }
+        return control.kind == ControlKind::keepalive ? Word::keeps : Word::none;
     }
-    return Trust::connless;
+    return packet->num_chunks != 0 ? Word::plays : Word::none;
 }
 
-void learn_accept(ProofState& state, const Packet& packet) {
-    const Control control = decode_control(packet, std::nullopt);
+void learn_accept(ProofState& state, const Packet& packet, const Control& control) {
     if (control.kind != ControlKind::connectaccept) {
         return;
     }
@@ -177,44 +240,51 @@ void learn_accept(ProofState& state, const Packet& packet) {
     learn(packet.header_token ? state.header_token : state.token, control.token);
 }
 
-Trust server_sent(ProofState& state, std::span<const std::byte> datagram) {
-    if (datagram.empty() || (std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
-        return Trust::connless;
+Word server_said(ProofState& state, std::span<const std::byte> datagram) {
+    // Its chunks look like those of 0.6, but a server tells no token to a client of that.
+    if (begins_seven(datagram) || is_real(state.seven_token)) {
+        return server_said_seven(state, datagram).value_or(Word::none);
     }
-    if (begins_seven(datagram)) {
-        return server_said_seven(state, datagram);
+    constexpr std::uint32_t kControlBit = 0x10;
+    const bool control = (std::to_integer<std::uint32_t>(datagram[0]) & kControlBit) != 0;
+    if (state.trust >= Trust::weak && !control) { // the header says enough
+        const bool chunks = datagram.size() > kHeaderSize && datagram[2] != std::byte{0};
+        return chunks ? Word::plays : Word::none;
     }
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
     if (!packet) {
-        return Trust::connless;
+        return Word::none;
     }
     if (packet->kind == PacketKind::control) {
-        learn_accept(state, *packet);
-        return Trust::connless;
+        const Control said = decode_control(*packet, std::nullopt);
+        learn_accept(state, *packet, said);
+        return said.kind == ControlKind::keepalive ? Word::keeps : Word::none;
     }
     // Empty snapshots come before the first of the game only in a prelude, and the game never comes
     // before the prelude has been answered.
     const bool before_the_game = state.tokenless && state.trust < Trust::weak;
-    return before_the_game && learn_ticks(state, *packet) ? Trust::connless : Trust::weak;
+    const bool is_prelude = before_the_game && learn_ticks(state, *packet);
+    return packet->num_chunks != 0 && !is_prelude ? Word::plays : Word::none;
 }
 
-/// Whether anything could still prove the client.
-bool has_secret(const ProofState& state) {
-    return is_real(state.token) || is_real(state.header_token) || is_real(state.seven_token) ||
-           state.num_ticks != 0;
+Judgement judge_server(ProofState& state, std::span<const std::byte> datagram) {
+    if (datagram.empty() || (std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
+        return {.trust = state.trust};
+    }
+    const Word word = server_said(state, datagram);
+    if (word == Word::plays) {
+        state.trust = state.trust >= Trust::verified && state.trust != Trust::weak ? Trust::player
+                                                                                   : Trust::weak;
+    }
+    return {.trust = state.trust, .is_play = word != Word::none && state.trust >= Trust::weak};
 }
 
 } // namespace
 
-Trust judge(ProofState& state, Direction direction, std::span<const std::byte> datagram) {
-    if (state.trust == Trust::proven || (state.trust == Trust::weak && !has_secret(state))) {
-        return state.trust;
-    }
-    const Trust seen =
-        direction == Direction::c2s ? client_sent(state, datagram) : server_sent(state, datagram);
-    state.trust = std::max(state.trust, seen);
-    return state.trust;
+Judgement judge(ProofState& state, Direction direction, std::span<const std::byte> datagram) {
+    return direction == Direction::c2s ? judge_client(state, datagram)
+                                       : judge_server(state, datagram);
 }
 
 } // namespace tw::wire

@@ -1,10 +1,15 @@
 // Sends datagrams from forged addresses as fast as one core can: CONNECTs, info requests and garbage, mixed. For networks of
 // one's own only: it needs CAP_NET_RAW, and somebody else's network would not let the addresses pass.
-//   crowd_flood ADDRESS PORT SECONDS SOURCES [mixed|connect|rhythm]
+//   crowd_flood ADDRESS PORT SECONDS SOURCES [mixed|connect|rhythm|info|loop [RATE [FIRST]]]
 // mixed:   each datagram is one of the three, from any source
 // connect: CONNECTs only
 // rhythm:  CONNECTs only, each source every 500 ms, as a waiting client sends them
-// Sources are 10.64.0.0 and up, with two ports each. Prints how many it sent.
+// info:    info requests only
+// loop:    one info request, from the address and port that it is sent to
+// Sources are FIRST (10.64.0.0) and up, with two ports each; a single one has 60,000, or for CONNECTs, which in the name of a
+// player's own port would disturb that player's connection, the 30,000 that no client is given. RATE: so many a second, not as many as it
+// can. Prints how many it sent.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -59,9 +64,10 @@ struct Packet {
 
 class Flood {
   public:
-    Flood(const sockaddr_in& to, std::uint32_t sources, std::string_view kind)
-        : to_{to}, sources_{sources}, kind_{kind}, socket_{
-                                                       ::socket(AF_INET, SOCK_RAW, IPPROTO_RAW)} {
+    Flood(const sockaddr_in& to, std::uint32_t sources, std::string_view kind, std::uint64_t rate,
+          std::uint32_t first)
+        : to_{to}, sources_{sources}, kind_{kind}, rate_{kind == "rhythm" ? sources * 2 : rate},
+          first_{first}, socket_{::socket(AF_INET, SOCK_RAW, IPPROTO_RAW)} {
         for (std::size_t i = 0; i < kBatch; ++i) {
             messages_[i].msg_hdr.msg_name = &to_;
             messages_[i].msg_hdr.msg_namelen = sizeof to_;
@@ -76,34 +82,46 @@ class Flood {
         std::uint64_t sent = 0;
         const auto begin = Clock::now();
         for (auto now = begin; now - begin < time; now = Clock::now()) {
-            if (kind_ == "rhythm") { // all sources once in 500 ms
-                const auto due = static_cast<std::uint64_t>(
-                    std::chrono::duration<double>(now - begin).count() * 2 * sources_);
-                if (due < sent + kBatch) {
+            std::uint64_t count = kBatch;
+            if (rate_ != 0) {
+                const auto due =
+                    static_cast<std::uint64_t>(std::chrono::duration<double>(now - begin).count() *
+                                               static_cast<double>(rate_));
+                count = std::min<std::uint64_t>(due - sent, kBatch);
+                if (count < std::min<std::uint64_t>(rate_ / 200 + 1, kBatch)) {
                     std::this_thread::sleep_for(std::chrono::microseconds{50});
                     continue;
                 }
             }
-            for (std::size_t i = 0; i < kBatch; ++i) {
+            for (std::size_t i = 0; i < count; ++i) {
                 make(packets_[i]);
                 vectors_[i] = {packets_[i].bytes.data(), packets_[i].size};
             }
-            const int count = ::sendmmsg(socket_, messages_.data(), kBatch, 0);
-            sent += count > 0 ? static_cast<std::uint64_t>(count) : 0;
+            const int passed =
+                ::sendmmsg(socket_, messages_.data(), static_cast<unsigned>(count), 0);
+            sent += passed > 0 ? static_cast<std::uint64_t>(passed) : 0;
         }
         return sent;
+    }
+
+    /// In the receiver's own name.
+    void send_one() {
+        packets_[0].fill(ntohl(to_.sin_addr.s_addr), ntohs(to_.sin_port), to_, kInfo);
+        vectors_[0] = {packets_[0].bytes.data(), packets_[0].size};
+        ::sendmmsg(socket_, messages_.data(), 1, 0);
     }
 
   private:
     void make(Packet& packet) {
         const std::uint32_t number = kind_ == "rhythm" ? next_++ % sources_ : draw() % sources_;
-        const auto port = static_cast<std::uint16_t>(20'000 + (number & 1U));
-        const std::uint32_t what = kind_ == "mixed" ? draw() % 3 : 0;
+        const auto port = static_cast<std::uint16_t>(sources_ > 1 ? 20'000 + (number & 1U)
+                                                                  : 2000 + next_++ * 7919 % 60'000);
+        const std::uint32_t what = kind_ == "mixed" ? draw() % 3 : kind_ == "info" ? 1 : 0;
         std::array<char, 40> garbage{};
         for (char& each : garbage) {
             each = static_cast<char>(draw());
         }
-        packet.fill(kFirstSource + number / 2, port, to_,
+        packet.fill(first_ + number / 2, port, to_,
                     what == 0   ? kConnect
                     : what == 1 ? kInfo
                                 : std::string_view{garbage.data(), garbage.size()});
@@ -114,6 +132,8 @@ class Flood {
     sockaddr_in to_;
     std::uint32_t sources_;
     std::string_view kind_;
+    std::uint64_t rate_;  ///< 0: as many as it can
+    std::uint32_t first_; ///< source
     int socket_;
     std::uint32_t next_ = 0;
     std::minstd_rand random_;
@@ -126,17 +146,28 @@ class Flood {
 
 int main(int argc, char** argv) {
     if (argc < 5) {
-        fmt::print(stderr, "crowd_flood ADDRESS PORT SECONDS SOURCES [mixed|connect|rhythm]\n");
+        fmt::print(stderr, "crowd_flood ADDRESS PORT SECONDS SOURCES "
+                           "[mixed|connect|rhythm|info|loop [RATE [FIRST]]]\n");
         return 2;
     }
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(static_cast<std::uint16_t>(std::atoi(argv[2])));
     ::inet_pton(AF_INET, argv[1], &to.sin_addr);
-    Flood flood{to, static_cast<std::uint32_t>(std::atoi(argv[4])), argc > 5 ? argv[5] : "mixed"};
+    const std::string_view kind = argc > 5 ? argv[5] : "mixed";
+    in_addr first{.s_addr = htonl(kFirstSource)};
+    if (argc > 7) {
+        ::inet_pton(AF_INET, argv[7], &first);
+    }
+    Flood flood{to, static_cast<std::uint32_t>(std::atoi(argv[4])), kind,
+                argc > 6 ? std::strtoull(argv[6], nullptr, 10) : 0, ntohl(first.s_addr)};
     if (!flood.ready()) {
         fmt::print(stderr, "crowd_flood: it needs CAP_NET_RAW\n");
         return 1;
+    }
+    if (kind == "loop") {
+        flood.send_one();
+        return 0;
     }
     const double seconds = std::atof(argv[3]);
     const auto sent = flood.run(

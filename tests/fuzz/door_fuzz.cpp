@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <boost/asio/ip/udp.hpp>
@@ -15,7 +16,7 @@
 
 /// Who gets in: batches of datagrams from many sources and from the server, with time between them.
 /// The first byte chooses the limits; then each byte says what comes next. Whatever comes, pools and
-/// the table keep to their sizes, who is proven keeps its place until it was silent for long enough,
+/// the table keep to their sizes, whom the server plays with keeps its place while it does,
 /// and the observer hears of every session from its begin to its one end.
 namespace {
 
@@ -24,20 +25,49 @@ using std::chrono::milliseconds;
 using tw::fuzz::demand;
 using tw::fuzz::Input;
 
-/// A game of one letter a datagram: some begin, 'w' from the server lets in without proof, and its
-/// 'p' is the secret that a 'q' gives back.
-Standing prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
+/// A game of one letter a datagram: some begin, the server's 'p' is the secret that a 'q' gives back,
+/// and with 'w' it plays.
+Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
+    std::byte& told = memory.bytes[0];
+    std::byte& returned = memory.bytes[1];
     if (direction == Direction::s2c) {
-        memory.bytes[0] |= letter == 'p' ? std::byte{1} : std::byte{0};
-        return letter == 'w' ? Standing::weak : Standing::connless;
+        told |= letter == 'p' ? std::byte{1} : std::byte{0};
+        const bool plays = letter == 'w';
+        return {.standing = !plays                    ? Standing::connless
+                            : returned != std::byte{} ? Standing::player
+                                                      : Standing::weak,
+                .is_play = plays || letter == 'k'};
     }
-    const bool told = memory.bytes[0] != std::byte{0};
-    return letter == 'q' && told            ? Standing::proven
-           : letter == 'i'                  ? Standing::connless
-           : letter == 'c' || letter == 'q' ? Standing::unproven
-                                            : Standing::stray;
+    returned |= letter == 'q' ? told : std::byte{0};
+    const Standing standing = letter == 'q' && returned != std::byte{0} ? Standing::verified
+                              : letter == 'i' || letter == 'j'          ? Standing::connless
+                              : letter == 'c' || letter == 'q'          ? Standing::unproven
+                                                                        : Standing::stray;
+    const Request request = letter == 'i'   ? Request::common
+                            : letter == 'j' ? Request::reserved
+                                            : Request::none;
+    return {.standing = standing, .request = request, .is_answered = letter == 'i'};
 }
+
+/// Every 'i' asks the same, and every 'i' of the server is the answer.
+constexpr Repeating kRepeating{
+    .read_question =
+        [](std::span<const std::byte> datagram) {
+            return Question{.kind = static_cast<std::uint8_t>(
+                                !datagram.empty() && datagram[0] == std::byte{'i'} ? 1 : 0)};
+        },
+    .read_answer =
+        [](std::span<const std::byte> datagram, const Question&) {
+            return datagram.empty() || datagram[0] != std::byte{'i'}
+                       ? std::nullopt
+                       : std::optional{AnswerPart{.is_first = true}};
+        },
+    .write_answer =
+        [](std::span<const std::byte> part, const Question&, std::span<std::byte> out) {
+            std::ranges::copy(part, out.begin());
+            return part.size();
+        }};
 
 AdmissionLimits limits_of(std::uint8_t choice) {
     AdmissionLimits limits;
@@ -122,8 +152,9 @@ class Scene {
                   .max_sessions = max_sessions_,
                   .idle_timeout = kIdle,
                   .prove = prove,
+                  .repeating = kRepeating,
                   .limits = limits_,
-                  .pools = AdmissionPools{max_sessions_, 1}},
+                  .pools = AdmissionPools{max_sessions_, 1, limits_.max_per_address}},
           tap_{&ring, max_sessions_, observation_.observer},
           door_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {}
 
@@ -151,7 +182,8 @@ class Scene {
         const std::array letter{in.take<std::byte>()};
         for (std::size_t left = 1 + in.below(8); left > 0; --left) {
             if (Session* const session = door_.sessions().find(client(in.below(kClients)), 0)) {
-                session->active = session->answered = true;
+                door_.note_answer(*session);
+                answered_ = now_;
                 pass(*session, Direction::s2c, letter);
             }
         }
@@ -179,6 +211,7 @@ class Scene {
 
   private:
     static constexpr milliseconds kIdle{5000};
+    static constexpr milliseconds kLooks{501};
 
     static boost::asio::ip::udp::endpoint server() {
         constexpr std::uint16_t kDiscard = 9; // nothing is ever sent there
@@ -195,8 +228,9 @@ class Scene {
     void pass(Session& session, Direction direction, std::span<const std::byte> datagram) {
         door_.look(session, direction, datagram);
         door_.show(session, 0, direction, datagram);
-        if (session.standing == Standing::proven) {
-            proven_[session.number] = now_;
+        if (session.standing == Standing::player && direction == Direction::s2c &&
+            (datagram[0] == std::byte{'w'} || datagram[0] == std::byte{'k'})) {
+            players_[session.number] = now_;
         }
     }
 
@@ -209,19 +243,23 @@ class Scene {
         demand(all.of(Standing::unproven).size() <= pools.unproven);
         demand(all.of(Standing::connless).size() <= pools.connless);
         demand(all.of(Standing::weak).size() <= pools.weak);
+        demand(all.of(Standing::verified).size() <= pools.verified);
         std::size_t places = 0;
         std::set<std::uint32_t> here;
         door_.sessions().for_each([&](const Session& session) {
             places += session.has_place ? 1 : 0;
             here.insert(session.number);
             demand(!session.leaving);
-            demand(limits_.max_per_address == 0 || is_loopback(session.tap.client) ||
-                   !session.has_place || count_of(session) <= limits_.max_per_address);
+            demand(pools.per_address == 0 || is_loopback(session.tap.client) ||
+                   !session.has_place || count_of(session) <= pools.per_address);
         });
         demand(shared_.sessions == places && places <= max_sessions_);
-        std::erase_if(proven_, [&](const auto& each) {
+        std::erase_if(players_, [&](const auto& each) {
             const bool gone = !here.contains(each.first);
-            demand(!gone || closing_ || now_ - each.second >= kIdle);
+            // Looked at every half a second, so that less than this may have passed as it sees it.
+            const auto forgotten = limits_.forgotten_time - kLooks;
+            demand(!gone || closing_ || now_ - each.second >= kIdle ||
+                   answered_ - each.second >= forgotten);
             return gone;
         });
     }
@@ -249,7 +287,8 @@ class Scene {
     Rounds rounds_{std::min({kIdle, limits_.unproven_time, limits_.connless_time}), now_};
     Door door_;
     Hearing heard_;
-    std::map<std::uint32_t, Clock::time_point> proven_; ///< by number: when it last said something
+    std::map<std::uint32_t, Clock::time_point> players_; ///< by number: when the server last played
+    Clock::time_point answered_{};                       ///< when it last said anything to anybody
     bool closing_ = false;
 };
 

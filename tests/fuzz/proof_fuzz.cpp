@@ -22,11 +22,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto datagram = left.first(std::min(wanted, left.size()));
         left = left.subspan(datagram.size());
         const Trust before = state.trust;
-        const Trust after = judge(state, direction, std::as_bytes(datagram));
+        const Judgement judgement = judge(state, direction, std::as_bytes(datagram));
+        const Trust after = judgement.trust;
         answered = answered || direction == Direction::s2c;
         demand(after == state.trust && after >= before);
         demand(answered || after <= Trust::unproven);
-        demand(after != Trust::proven || before == after || direction == Direction::c2s);
+        demand(after != Trust::verified || before == after || direction == Direction::c2s);
+        demand(!judgement.is_play || (direction == Direction::s2c && after >= Trust::weak));
+        demand(!judgement.is_answered || direction == Direction::c2s);
         demand(state.num_ticks < 2 * state.ticks.size());
     }
     return 0;

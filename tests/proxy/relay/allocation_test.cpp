@@ -64,9 +64,10 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
 }
 
 /// Not one of a player's before the server has answered.
-Standing prove_by_answer(ProofMemory& /*memory*/, Direction direction,
-                         std::span<const std::byte> /*datagram*/) {
-    return direction == Direction::s2c ? Standing::proven : Standing::unproven;
+Verdict prove_by_answer(ProofMemory& /*memory*/, Direction direction,
+                        std::span<const std::byte> /*datagram*/) {
+    return {.standing = direction == Direction::s2c ? Standing::player : Standing::unproven,
+            .is_play = true};
 }
 
 TEST_CASE("no memory for a new session costs that one, and nobody who is in") {

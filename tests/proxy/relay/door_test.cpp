@@ -17,25 +17,35 @@ using namespace tw::relay;
 using namespace tw::relay::test;
 
 // A game of one letter a datagram: 'c' begins, 'i' asks for information, 'w' is let in by the server
-// without proof, and the echo of a 'p' from the server, sent back as 'q', proves.
+// without proof; the echo of a 'p' from the server, sent back as 'q', verifies, and with the server's
+// next 'q' it plays.
 constexpr char kBegin = 'c';
 constexpr char kAsk = 'i';
 constexpr char kWeak = 'w';
 constexpr char kSecret = 'p';
 constexpr char kProof = 'q';
 
-Standing prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
+Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
-    bool told = memory.bytes[0] != std::byte{0};
+    std::byte& told = memory.bytes[0];
+    std::byte& returned = memory.bytes[1];
     if (direction == Direction::s2c) {
-        memory.bytes[0] |= letter == kSecret ? std::byte{1} : std::byte{0};
-        return letter == kWeak ? Standing::weak : Standing::connless;
+        told |= letter == kSecret ? std::byte{1} : std::byte{0};
+        const bool plays = letter == kProof && returned != std::byte{0};
+        return {.standing = plays             ? Standing::player
+                            : letter == kWeak ? Standing::weak
+                                              : Standing::connless,
+                .is_play = letter != kAsk};
     }
-    told = told && letter == kProof;
-    return told                                                       ? Standing::proven
-           : letter == kAsk                                           ? Standing::connless
-           : letter == kBegin || letter == kWeak || letter == kSecret ? Standing::unproven
-                                                                      : Standing::stray;
+    if (letter == kAsk) {
+        return {.request = Request::common, .is_answered = true};
+    }
+    if (told != std::byte{0} && letter == kProof) {
+        returned = std::byte{1};
+        return {.standing = Standing::verified, .is_answered = true};
+    }
+    const bool begins = letter == kBegin || letter == kWeak || letter == kSecret;
+    return {.standing = begins ? Standing::unproven : Standing::stray, .is_answered = begins};
 }
 
 Bytes say(char letter, std::size_t size = 8) {
@@ -89,7 +99,7 @@ std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
                       [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
 }
 
-TEST_CASE("the observer hears of a session when it is proven, from its first datagram on") {
+TEST_CASE("the observer hears of a session when it is verified, from its first datagram on") {
     Setup setup;
     Peer stranger;
     Peer asker;
@@ -101,6 +111,7 @@ TEST_CASE("the observer hears of a session when it is proven, from its first dat
     CHECK(setup.totals().begun == 2);
     CHECK(setup.totals().connless == 1);
     CHECK(setup.totals().proven == 1);
+    CHECK(setup.totals().players == 1);
     CHECK(setup.relay->counters().sessions_opened == 1);
     const auto events = setup.end();
     REQUIRE(events.size() == 8);
@@ -147,7 +158,7 @@ TEST_CASE("strangers take a quarter of the places, and the oldest of them leaves
     CHECK(count_of(setup.end(), EventKind::open) == 0);
 }
 
-TEST_CASE("who is proven is never displaced; beyond them there is no place") {
+TEST_CASE("who plays is not displaced; beyond them there is no place") {
     Setup setup{
         4, [](Options& options) { options.admission.least_time = std::chrono::milliseconds{1}; }};
     std::vector<std::unique_ptr<Peer>> players;

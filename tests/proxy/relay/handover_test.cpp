@@ -38,7 +38,7 @@ SessionState sample() {
     state.number = 9;
     state.listener = 1;
     state.reply = Bytes(32, std::byte{5});
-    state.standing = Standing::proven;
+    state.standing = Standing::player;
     state.has_place = true;
     state.answered = true;
     state.proof.bytes[3] = std::byte{1};
@@ -47,6 +47,8 @@ SessionState sample() {
     state.begun_ns = 5;
     state.active_ns = 6;
     state.heard_ms = 7;
+    state.played_ms = 11;
+    state.repeats = 2;
     state.kernel_drops = 8;
     state.held = {{.time = 3, .direction = Direction::s2c, .bytes = Bytes(10, std::byte{2})}};
     state.held_lost = {1, 2};
@@ -86,7 +88,7 @@ TEST_CASE("a session that says what cannot be is refused") {
         {"known to the observer, without a number", [](SessionState& state) { state.id = 0; }},
         {"unproven, and known to the observer",
          [](SessionState& state) { state.standing = Standing::unproven; }},
-        {"proven, without a place", [](SessionState& state) { state.has_place = false; }},
+        {"a player, without a place", [](SessionState& state) { state.has_place = false; }},
         {"no number", [](SessionState& state) { state.number = 0; }},
         {"a client without a port", [](SessionState& state) { state.client.port = 0; }},
         {"a direction that there is not",
@@ -446,11 +448,11 @@ TEST_CASE("what was said before a session was proven is handed over, too") {
     options.prove = [](ProofMemory& memory, Direction direction, std::span<const std::byte> bytes) {
         // Proven with the third datagram to the server; the first one is looked at twice.
         if (direction == Direction::s2c) {
-            return Standing::connless;
+            return Verdict{};
         }
         auto& seen = memory.bytes[0];
         seen = static_cast<std::byte>(std::to_integer<unsigned>(seen) + (bytes.empty() ? 0 : 1));
-        return seen >= std::byte{4} ? Standing::proven : Standing::unproven;
+        return Verdict{.standing = seen >= std::byte{4} ? Standing::player : Standing::unproven};
     };
     Running old{options, nullptr};
     old.relay->start();

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <tuple>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -25,7 +26,7 @@ TEST_CASE("who only asks takes no place from the players of its address") {
     Sessions sessions{8};
     Session& asking = sessions.insert(session_at(1, Standing::connless));
     Session& leaving = sessions.insert(session_at(2, Standing::connless));
-    const Source source = source_of(asking.tap.client);
+    const Network source = *Networks{asking.tap.client}.begin();
     CHECK(sessions.count_of(source) == 0);
     Session& player = sessions.insert(session_at(3, Standing::unproven));
     CHECK(sessions.count_of(source) == 1);
@@ -41,6 +42,38 @@ TEST_CASE("who only asks takes no place from the players of its address") {
     std::ignore = sessions.remove(player);
     CHECK(sessions.count_of(source) == 0);
     CHECK(sessions.find(left->tap.client, kListener) == nullptr);
+}
+
+TEST_CASE("a session counts for each network that it is in, under its standing") {
+    Sessions sessions{8};
+    const auto made = [](std::uint8_t last_of_56, std::uint16_t port) {
+        auto session = session_at(port, Standing::unproven);
+        session->tap.client.address = {std::byte{0x20}, std::byte{1},         std::byte{0x0d},
+                                       std::byte{0xb8}, std::byte{0},         std::byte{1},
+                                       std::byte{2},    std::byte{last_of_56}};
+        session->tap.client.v6 = true;
+        return session;
+    };
+    Session& first = sessions.insert(made(1, 1));
+    Session& second = sessions.insert(made(2, 1));
+    sessions.rank(second, Standing::verified);
+    const Networks networks{first.tap.client};
+    const std::vector<Network> of_first{networks.begin(), networks.end()};
+    REQUIRE(of_first.size() == 3);
+    const std::size_t places[]{1, 2, 2};
+    const std::size_t verified[]{0, 1, 1};
+    for (std::size_t i = 0; i < of_first.size(); ++i) {
+        CAPTURE(i);
+        CHECK(sessions.count_of(of_first[i]) == places[i]);
+        CHECK(sessions.count_of(of_first[i], Standing::unproven) == 1);
+        CHECK(sessions.count_of(of_first[i], Standing::verified) == verified[i]);
+    }
+    std::ignore = sessions.remove(second);
+    sessions.rank(first, Standing::player);
+    for (const Network& network : of_first) {
+        CHECK(sessions.count_of(network) == 1);
+        CHECK(sessions.count_of(network, Standing::unproven) == 0);
+    }
 }
 
 } // namespace

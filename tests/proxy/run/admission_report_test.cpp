@@ -17,4 +17,11 @@ TEST_CASE("what is turned away is reported with why, and once") {
     CHECK(report.check(counters) ==
           "datagrams rejected at the door: 1 (too many from one address), 5 (too many unknown "
           "clients at once), 2 (no session is free)");
+    counters.repeated_answers = 7;
+    CHECK(report.check(counters) == "requests answered with the server's last answer: 7");
+    counters.repeated_answers = 8;
+    counters.admission.own = 1;
+    CHECK(report.check(counters) ==
+          "datagrams rejected at the door: 1 (sent in the proxy's or the server's own name); "
+          "requests answered with the server's last answer: 1");
 }

@@ -133,33 +133,33 @@ void check(const std::vector<Row>& rows) {
 
 } // namespace
 
-TEST_CASE("who returns what only the server told is proven") {
+TEST_CASE("who returns what only the server told is verified") {
     check({
         {"DDNet's token in the ACCEPT",
          {kConnect, kGranted, {kC2s, control(ControlKind::accept, kToken)}},
-         Trust::proven},
+         Trust::verified},
         {"in chunks, when the ACCEPT was lost",
          {kConnect, kGranted, {kC2s, chunks({{1, {1, 2}}}, kToken)}},
-         Trust::proven},
+         Trust::verified},
         {"in compressed chunks",
          {kConnect, kGranted, {kC2s, chunks({{1, {0, 0, 0, 0}}}, kToken, {}, Compression::always)}},
-         Trust::proven},
+         Trust::verified},
         {"the header token of 0.6.5",
          {kOldConnect, {kS2c, vanilla_accept()}, {kC2s, chunks({{1, {}}}, {}, kToken)}},
-         Trust::proven},
+         Trust::verified},
         {"the token of 0.7 in the CONNECT",
          {{kC2s, seven_says(5, kTokenUnknown, kClient)},
           {kS2c, seven_says(5, kClient, kToken)},
           {kC2s, seven_says(1, kToken, kClient)}},
-         Trust::proven},
+         Trust::verified},
         {"the token of 0.7 in chunks",
          {{kC2s, seven_says(5, kTokenUnknown, kClient)},
           {kS2c, seven_says(5, kClient, kToken)},
           {kC2s, seven(0x00, kToken, {std::byte{0}, std::byte{0}})}},
-         Trust::proven},
+         Trust::verified},
         {"a tick of the prelude in the INPUT",
          {kOldConnect, kAccepted, {kS2c, prelude()}, {kC2s, input(kSecret)}},
-         Trust::proven},
+         Trust::verified},
         {"after other messages and a second prelude",
          {kOldConnect,
           kAccepted,
@@ -167,10 +167,10 @@ TEST_CASE("who returns what only the server told is proven") {
           {kC2s, chunks({{14, {}}})},
           {kS2c, prelude()},
           {kC2s, chunks({{15, {}}, {16, {kSecret - 1, 0, 0}}})}},
-         Trust::proven},
+         Trust::verified},
         {"nothing takes it away again",
          {kConnect, kGranted, {kC2s, control(ControlKind::accept, kToken)}, kConnect, {kC2s, {}}},
-         Trust::proven},
+         Trust::verified},
     });
 }
 
@@ -251,8 +251,119 @@ TEST_CASE("who is let in without a secret is trusted less, until one comes back"
          Trust::weak},
         {"the prelude's tick after the server went on",
          {kOldConnect, kAccepted, {kS2c, prelude()}, ready, {kC2s, input(kSecret)}},
-         Trust::proven},
+         Trust::player},
     });
+}
+
+TEST_CASE("who is verified is a player as soon as the server plays with it") {
+    const Datagram accept{kC2s, control(ControlKind::accept, kToken)};
+    const Datagram keepalive{kS2c, control(ControlKind::keepalive, kToken)};
+    const Datagram seven_accept{kC2s, seven(0x00, kToken, {std::byte{0}, std::byte{0}})};
+    const std::vector<Datagram> seven_begun{{kC2s, seven_says(5, kTokenUnknown, kClient)},
+                                            {kS2c, seven_says(5, kClient, kToken)},
+                                            {kC2s, seven_says(1, kToken, kClient)}};
+    const auto with = [](std::vector<Datagram> said, const std::vector<Datagram>& more) {
+        said.insert(said.end(), more.begin(), more.end());
+        return said;
+    };
+    check({
+        {"the map", {kConnect, kGranted, accept, {kS2c, chunks({{2, {}}}, kToken)}}, Trust::player},
+        {"a keepalive of the client proves no play",
+         {kConnect, kGranted, {kC2s, control(ControlKind::keepalive, kToken)}},
+         Trust::verified},
+        {"one of the server neither", {kConnect, kGranted, accept, keepalive}, Trust::verified},
+        {"nor does its refusal",
+         {kConnect, kGranted, accept, {kS2c, control(ControlKind::close, kToken)}},
+         Trust::verified},
+        {"nor does a packet without chunks",
+         {kConnect, kGranted, accept, {kS2c, chunks({}, kToken)}},
+         Trust::verified},
+        {"nor does the info that it asks for",
+         {kConnect, kGranted, accept, {kS2c, info_request()}},
+         Trust::verified},
+        {"a prelude that is repeated",
+         {kOldConnect, kAccepted, {kS2c, prelude()}, {kC2s, input(kSecret)}, {kS2c, prelude()}},
+         Trust::verified},
+        {"the map behind a prelude",
+         {kOldConnect,
+          kAccepted,
+          {kS2c, prelude()},
+          {kC2s, input(kSecret)},
+          {kS2c, chunks({{2, {}}})}},
+         Trust::player},
+        {"chunks of 0.7", with(seven_begun, {{kS2c, seven(0x00, kClient, Bytes(3, std::byte{1}))}}),
+         Trust::verified},
+    });
+    ProofState state;
+    for (const Datagram& each : with(seven_begun, {seven_accept})) {
+        static_cast<void>(judge(state, each.direction, each.bytes));
+    }
+    Bytes map = seven(0x00, kClient, Bytes(3, std::byte{1}));
+    map[2] = std::byte{1}; // chunks
+    CHECK(judge(state, kS2c, map).trust == Trust::player);
+}
+
+TEST_CASE("it is told from each datagram whether the server still plays with a client") {
+    struct Play {
+        std::string_view name;
+        Bytes bytes;
+        bool is_play;
+    };
+
+    const Play rows[]{
+        {"a snapshot", chunks({{7, {1, 2}}}, kToken), true},
+        {"compressed", chunks({{7, {1, 2}}}, kToken, {}, Compression::always), true},
+        {"a keepalive", control(ControlKind::keepalive, kToken), true},
+        {"a close", control(ControlKind::close, kToken), false},
+        {"server info", info_request(), false},
+        {"no chunks", chunks({}, kToken), false},
+        {"nothing", {}, false},
+    };
+    for (const Play& row : rows) {
+        CAPTURE(row.name);
+        ProofState state{.trust = Trust::player, .token = kToken};
+        CHECK(judge(state, kS2c, row.bytes).is_play == row.is_play);
+        state.trust = Trust::weak;
+        CHECK(judge(state, kS2c, row.bytes).is_play == row.is_play);
+    }
+}
+
+TEST_CASE("only what servers are known to answer counts as asked") {
+    struct Asked {
+        std::string_view name;
+        Trust before;
+        Bytes bytes;
+        bool is_answered;
+    };
+
+    const auto request = [](std::string_view magic, std::size_t behind) {
+        Bytes payload(4, std::byte{0xff});
+        for (const char each : magic) {
+            payload.push_back(static_cast<std::byte>(each));
+        }
+        payload.resize(payload.size() + behind);
+        return encode_connless(payload);
+    };
+    const Asked rows[]{
+        {"an info request", Trust::connless, request("gie3", 1), true},
+        {"one without its token: 14 bytes", Trust::connless, request("gie3", 0), false},
+        {"one with more behind it", Trust::connless, request("gie3", 2), false},
+        {"one for 64 players, which not all servers know", Trust::connless, request("fstd", 1),
+         false},
+        {"a request that is not known: 14 bytes", Trust::connless, request("abcd", 0), false},
+        {"a challenge, which is answered elsewhere", Trust::connless, request("chal", 20), false},
+        {"a CONNECT", Trust::connless, kConnect.bytes, true},
+        {"an ACCEPT out of nowhere", Trust::connless, control(ControlKind::accept, kToken), false},
+        {"garbage", Trust::connless, Bytes(14, std::byte{1}), false},
+        {"garbage behind a CONNECT", Trust::unproven, Bytes(14, std::byte{1}), false},
+        {"an input of a player", Trust::player, input(1), true},
+        {"an input where the server plays", Trust::weak, input(1), true},
+    };
+    for (const Asked& row : rows) {
+        CAPTURE(row.name);
+        ProofState state{.trust = row.before};
+        CHECK(judge(state, kC2s, row.bytes).is_answered == row.is_answered);
+    }
 }
 
 TEST_CASE("a truncated proof is none") {
@@ -276,6 +387,6 @@ TEST_CASE("a truncated proof is none") {
         }
         auto said = before;
         said.push_back({kC2s, proof});
-        CHECK(trust_after(said) == Trust::proven);
+        CHECK(trust_after(said) == Trust::verified);
     }
 }

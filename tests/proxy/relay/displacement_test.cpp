@@ -1,0 +1,414 @@
+#include "proxy/relay/door.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/ip/udp.hpp>
+#include <doctest/doctest.h>
+#include <sys/epoll.h>
+
+namespace {
+
+using namespace tw::relay;
+using std::chrono::milliseconds;
+
+constexpr std::uint16_t kServerPort = 9; // nothing is ever sent there
+constexpr std::uint16_t kListenPort = 8303;
+
+/// A game of one letter a datagram: 'c' begins, 'v' verifies at once, and 'i' asks. Of the server 'm'
+/// plays, and 'k' keeps the place of whom it plays with.
+Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
+    const char letter = static_cast<char>(datagram[0]);
+    std::byte& verified = memory.bytes[0];
+    if (direction == Direction::s2c) {
+        const bool plays = letter == 'm';
+        return {.standing = !plays                    ? Standing::connless
+                            : verified != std::byte{} ? Standing::player
+                                                      : Standing::weak,
+                .is_play = plays || letter == 'k'};
+    }
+    verified |= letter == 'v' ? std::byte{1} : std::byte{0};
+    return letter == 'i'   ? Verdict{.request = Request::common, .is_answered = true}
+           : letter == 'v' ? Verdict{.standing = Standing::verified}
+           : letter == 'c' ? Verdict{.standing = Standing::unproven, .is_answered = true}
+                           : Verdict{.standing = Standing::stray};
+}
+
+Endpoint v4(std::uint32_t address, std::uint16_t port) {
+    Endpoint endpoint{.port = port};
+    for (std::size_t i = 0; i < 4; ++i) {
+        endpoint.address[i] = static_cast<std::byte>(address >> (24U - 8U * i));
+    }
+    return endpoint;
+}
+
+/// `networks`: what stands in the bytes of the /48, the /56 and the /64.
+Endpoint v6(std::array<std::uint8_t, 3> networks, std::uint16_t port) {
+    Endpoint endpoint{.port = port, .v6 = true};
+    endpoint.address = {std::byte{0x20}, std::byte{1}, std::byte{0x0d}, std::byte{0xb8},
+                        std::byte{0}};
+    for (std::size_t i = 0; i < networks.size(); ++i) {
+        endpoint.address[5 + i] = std::byte{networks[i]};
+    }
+    return endpoint;
+}
+
+/// A door without a relay around it: time passes when the test says so.
+class Scene {
+  public:
+    explicit Scene(std::size_t max_sessions)
+        : shared_{.numbers = &numbers_,
+                  .upstreams{{boost::asio::ip::address_v4::loopback(), kServerPort},
+                             ClientAddress::shared,
+                             0,
+                             SipKey{}},
+                  .max_sessions = max_sessions,
+                  .idle_timeout = std::chrono::seconds{60},
+                  .prove = prove,
+                  .limits = {.max_per_address = 64},
+                  .pools = AdmissionPools{max_sessions, 1, 64}},
+          door_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {
+        wait(milliseconds{10'000});
+    }
+
+    /// A client says something. Whether it has a session.
+    bool says(const Endpoint& client, char letter) {
+        rounds_.begin_batch(now_);
+        SocketAddress name{};
+        const auto asio = to_asio(client);
+        std::memcpy(&name, asio.data(), asio.size());
+        msghdr header{};
+        header.msg_name = &name;
+        header.msg_namelen = static_cast<socklen_t>(asio.size());
+        const std::array datagram{static_cast<std::byte>(letter)};
+        Session* const session = door_.admit(header, datagram, 0);
+        if (session != nullptr) {
+            session->active = true;
+            door_.look(*session, Direction::c2s, datagram);
+        }
+        rounds_.end_batch();
+        tap_.commit();
+        return session != nullptr;
+    }
+
+    /// The server says something to a client that has a session.
+    void answers(const Endpoint& client, char letter) {
+        rounds_.begin_batch(now_);
+        if (Session* const session = door_.sessions().find(client, 0)) {
+            const std::array datagram{static_cast<std::byte>(letter)};
+            door_.note_answer(*session);
+            door_.look(*session, Direction::s2c, datagram);
+        }
+        rounds_.end_batch();
+        tap_.commit();
+    }
+
+    /// So many players, one after another, while others play.
+    std::vector<Endpoint> play(std::uint32_t first, std::size_t number,
+                               const std::vector<Endpoint>& others = {}) {
+        std::vector<Endpoint> players;
+        for (std::uint32_t i = 0; i < number; ++i) {
+            players.push_back(v4(first + i, 1000));
+            REQUIRE(joins(players.back()));
+            wait(milliseconds{300});
+            for (const Endpoint& each : others) {
+                answers(each, 'm');
+            }
+            for (const Endpoint& each : players) {
+                answers(each, 'm');
+            }
+        }
+        return players;
+    }
+
+    /// A whole handshake, of a client that the server takes.
+    bool joins(const Endpoint& client) {
+        const bool begun = says(client, 'c');
+        says(client, 'v');
+        answers(client, 'm');
+        return begun && is_player(client);
+    }
+
+    [[nodiscard]] bool is_player(const Endpoint& client) {
+        const Session* const session = door_.sessions().find(client, 0);
+        return session != nullptr && session->standing == Standing::player;
+    }
+
+    [[nodiscard]] std::size_t count(Standing standing) {
+        return door_.sessions().of(standing).size();
+    }
+
+    /// Of some clients, how many have a session.
+    [[nodiscard]] std::size_t count(const std::vector<Endpoint>& clients) {
+        std::size_t count = 0;
+        for (const Endpoint& each : clients) {
+            count += door_.sessions().find(each, 0) != nullptr ? 1U : 0U;
+        }
+        return count;
+    }
+
+    void wait(milliseconds time) {
+        now_ += time;
+        while (!rounds_.sweep(now_, [this](Session& each) { door_.look_after(each, now_); })) {
+        }
+        tap_.commit();
+    }
+
+    [[nodiscard]] const LiveCounters& counters() const { return observation_.counters[0]; }
+
+  private:
+    SessionNumbers numbers_;
+    Observation observation_{.observer{1}};
+    Shared shared_;
+    Clock::time_point now_ = Clock::now();
+    UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
+    std::vector<Listener> listeners_{
+        Listener{.socket = -1, .any_address = true, .local = v4(0, kListenPort)}};
+    Ring ring_{Ring::kMinBytes};
+    Tap tap_{&ring_, 4096, observation_.observer};
+    Rounds rounds_{milliseconds{2000}, now_};
+    Door door_;
+};
+
+constexpr std::uint32_t kAttacker = 0x0a000000;
+constexpr std::uint32_t kHonest = 0x14000000;
+
+/// Somebody who comes from elsewhere, knocks twice a second, and answers after a round trip of 100 ms. The
+/// milliseconds until it plays. `meanwhile`: what others do, every 100 ms.
+template <typename Meanwhile>
+milliseconds time_to_join(Scene& scene, const Endpoint& client, Meanwhile&& meanwhile) {
+    constexpr milliseconds kTrip{100};
+    constexpr int kTripsBetweenKnocks = 5;
+    milliseconds waited{0};
+    bool in = false;
+    for (int trip = 0; waited < std::chrono::seconds{20}; ++trip, waited += kTrip) {
+        if (in) {
+            scene.says(client, 'v');
+            scene.answers(client, 'm');
+            if (scene.is_player(client)) {
+                break;
+            }
+        }
+        in = (trip % kTripsBetweenKnocks == 0 && scene.says(client, 'c')) ||
+             scene.count({client}) == 1;
+        meanwhile();
+        scene.wait(kTrip);
+    }
+    return waited;
+}
+
+TEST_CASE("a proof of an address takes no player's place") {
+    for (const std::size_t max_sessions : {std::size_t{64}, std::size_t{1024}}) {
+        CAPTURE(max_sessions);
+        Scene scene{max_sessions};
+        const auto attack = [&] { // 17 addresses, 64 ports of each, which are kept awake
+            for (std::uint32_t i = 0; i < 17 * 64; ++i) {
+                const Endpoint from =
+                    v4(kAttacker + i / 64, static_cast<std::uint16_t>(1000 + i % 64));
+                scene.says(from, 'c');
+                scene.says(from, 'v');
+            }
+        };
+        for (int i = 0; i < 20; ++i) {
+            attack();
+            scene.wait(milliseconds{500});
+        }
+        CHECK(scene.count(Standing::verified) <= max_sessions / 8);
+        CHECK(scene.count(Standing::unproven) <= max_sessions / 4);
+        for (std::uint32_t i = 0; i < 10; ++i) {
+            CHECK(time_to_join(scene, v4(kHonest + i, 1000), attack) <= milliseconds{2000});
+        }
+    }
+}
+
+TEST_CASE("one address fills no table, even where the server plays with all it sends") {
+    Scene scene{64};
+    std::vector<Endpoint> all;
+    for (std::uint16_t i = 0; i < 64; ++i) {
+        all.push_back(v4(kAttacker, static_cast<std::uint16_t>(1000 + i)));
+        scene.joins(all.back());
+        scene.wait(milliseconds{500});
+        for (const Endpoint& each : all) {
+            scene.answers(each, 'm');
+        }
+    }
+    CHECK(scene.count(Standing::player) == 32);
+    CHECK(scene.joins(v4(kHonest, 1000)));
+}
+
+TEST_CASE("whom the server plays with is not displaced, whatever comes") {
+    Scene scene{16};
+    const auto players = scene.play(kHonest, 16);
+    for (int second = 0; second < 30; ++second) {
+        for (std::uint32_t i = 0; i < 100; ++i) {
+            scene.says(v4(kAttacker + i, static_cast<std::uint16_t>(second)),
+                       i % 2 == 0 ? 'c' : 'v');
+        }
+        for (std::size_t i = 0; i < players.size(); ++i) {
+            // Half of them load a map: the server keeps their places and says nothing else.
+            scene.answers(players[i], i % 2 == 0 ? 'm' : 'k');
+        }
+        scene.wait(milliseconds{1000});
+    }
+    CHECK(scene.count(players) == players.size());
+    CHECK(scene.count(Standing::player) == players.size());
+}
+
+TEST_CASE("whom the server has forgotten leaves for a newcomer, however much it sends") {
+    Scene scene{16};
+    const Endpoint playing = scene.play(kHonest, 1).front();
+    const auto gone = scene.play(kAttacker, 15, {playing});
+    const Endpoint late = v4(kHonest + 1, 1000);
+    const auto speak = [&] {
+        for (const Endpoint& each : gone) {
+            scene.says(each, 'x');
+            scene.says(each, 'i');
+            scene.answers(each, 'i'); // the server's info is no play
+        }
+        scene.answers(playing, 'm');
+    };
+    CHECK_FALSE(scene.says(late, 'c')); // a full server
+    CHECK(time_to_join(scene, late, speak) <= milliseconds{4000});
+    CHECK(scene.count({playing}) == 1);
+}
+
+TEST_CASE("a server that says nothing to anybody forgets nobody") {
+    Scene scene{16};
+    const auto players = scene.play(kHonest, 16);
+    for (int second = 0; second < 20; ++second) { // it loads a map
+        scene.wait(milliseconds{1000});
+        scene.says(v4(kAttacker, static_cast<std::uint16_t>(1000 + second)), 'c');
+    }
+    CHECK(scene.count(players) == players.size());
+}
+
+TEST_CASE("a network has a share of what is not players, and so have those that it is in") {
+    struct Row {
+        std::string_view name;
+        Endpoint (*client)(std::uint8_t i, std::uint16_t port);
+        std::size_t part; ///< of the pool
+    };
+
+    const Row rows[]{
+        {"an IPv4 address", [](std::uint8_t, std::uint16_t port) { return v4(kAttacker, port); },
+         8},
+        {"a /64",
+         [](std::uint8_t, std::uint16_t port) {
+             return v6({1, 1, 1}, port);
+         },
+         8},
+        {"a /56",
+         [](std::uint8_t i, std::uint16_t port) {
+             return v6({1, 1, i}, port);
+         },
+         4},
+        {"a /48",
+         [](std::uint8_t i, std::uint16_t port) {
+             return v6({1, i, 1}, port);
+         },
+         2},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Scene scene{1024};
+        for (std::uint32_t i = 0; i < 2000; ++i) {
+            const Endpoint from =
+                row.client(static_cast<std::uint8_t>(i), static_cast<std::uint16_t>(1000 + i));
+            scene.says(from, 'c');
+            scene.says(from, 'v');
+            scene.wait(milliseconds{20});
+            scene.says(
+                row.client(static_cast<std::uint8_t>(i), static_cast<std::uint16_t>(10'000 + i)),
+                'c');
+        }
+        CHECK(scene.count(Standing::verified) == 128 / row.part);
+        CHECK(scene.count(Standing::unproven) <= 256 / row.part);
+        CHECK(scene.joins(v4(kHonest, 1000)));
+    }
+}
+
+TEST_CASE("those leave first whose network has most, and of these the oldest") {
+    Scene scene{64}; // 8 verified ones
+    std::vector<Endpoint> clients;
+    const auto verify = [&](const Endpoint& client) {
+        clients.push_back(client);
+        scene.says(client, 'c');
+        scene.says(client, 'v');
+        scene.wait(milliseconds{100});
+    };
+    for (std::uint32_t i = 0; i < 8; ++i) {
+        verify(v4(kHonest + i, 1000));
+    }
+    verify(v6({1, 1, 1}, 1));
+    CHECK(scene.count({clients[0]}) == 0); // all have one; the oldest left
+    CHECK(scene.count(clients) == 8);
+    verify(v6({1, 1, 1}, 2)); // another of a /64, whose share is one
+    CHECK(scene.count({clients[8]}) == 0);
+    CHECK(scene.count({clients[1], clients[9]}) == 2);
+}
+
+TEST_CASE("handshakes in a player's name leave room for that player's own") {
+    Scene scene{1024};
+    std::uint32_t sent = 0;
+    const auto flood = [&] { // 20,000 a second
+        for (int i = 0; i < 2000; ++i, ++sent) {
+            scene.says(v4(kHonest, static_cast<std::uint16_t>(2000 + sent * 7919 % 60'000)), 'c');
+        }
+    };
+    for (int i = 0; i < 20; ++i) {
+        flood();
+        scene.wait(milliseconds{100});
+    }
+    CHECK(time_to_join(scene, v4(kHonest, 1000), flood) <= milliseconds{2000});
+}
+
+TEST_CASE("requests in a player's name do not delay that player") {
+    Scene scene{1024};
+    std::uint32_t sent = 0;
+    const auto flood = [&] {
+        for (int i = 0; i < 2000; ++i, ++sent) {
+            scene.says(v4(kHonest, static_cast<std::uint16_t>(2000 + sent * 7919 % 60'000)), 'i');
+        }
+    };
+    flood();
+    CHECK(time_to_join(scene, v4(kHonest, 1000), flood) <= milliseconds{200});
+}
+
+TEST_CASE("nobody gets in in the name of the proxy or the server") {
+    Scene scene{16};
+    const auto loopback = [](std::uint16_t port) { return v4(0x7f000001, port); };
+    CHECK_FALSE(scene.says(loopback(kListenPort), 'c')); // what the server answered would come back
+    CHECK_FALSE(scene.says(v4(0x7f000002, kListenPort), 'i'));
+    CHECK_FALSE(scene.says(loopback(kServerPort), 'c'));
+    CHECK(scene.counters().admission.own.value() == 3);
+    CHECK(scene.says(loopback(kListenPort + 1), 'c'));
+    CHECK(scene.says(v4(kHonest, kListenPort), 'c')); // a client's port may be any
+    CHECK(scene.says(v4(kHonest, kServerPort), 'c'));
+}
+
+TEST_CASE("the observer hears of few that the server does not play with, and of all that it does") {
+    Scene scene{1024};
+    const AdmissionLimits limits;
+    for (std::uint32_t i = 0; i < 400; ++i) {
+        const Endpoint client = v4(kAttacker + i, 1000);
+        scene.says(client, 'c');
+        scene.says(client, 'v');
+        if (i % 100 == 99) {
+            scene.wait(milliseconds{100});
+        }
+    }
+    CHECK(scene.counters().sessions_opened.value() >= limits.verified_burst);
+    CHECK(scene.counters().sessions_opened.value() <= limits.verified_burst + limits.verified_rate);
+    const auto before = scene.counters().sessions_opened.value();
+    const Endpoint player = v4(kHonest, 1000);
+    scene.wait(milliseconds{250});
+    CHECK(scene.joins(player));
+    CHECK(scene.counters().sessions_opened.value() == before + 1);
+}
+
+} // namespace
